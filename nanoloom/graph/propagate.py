@@ -1,0 +1,100 @@
+"""Shapes and constants through the graph, in one forward walk.
+
+After it every value has an element type and a static shape, what depends on constants
+only is a constant, ONNX functions that have no lowering of their own are replaced by
+their bodies, and conditions known now are decided.  Large results are lazy: nothing is
+computed or read before somebody asks for the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nanoloom.errors import DataDependent
+from nanoloom.graph import evaluate, functions, inference
+from nanoloom.graph.types import integer_sources, is_static
+
+NEVER_FOLDED = {
+    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+    "Bernoulli", "Multinomial", "If", "Loop", "Scan",
+}
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """direct: operators with a lowering of their own (their bodies are not expanded)."""
+
+    direct: Set[str]
+    opsets: dict[str, int]
+
+    def run(self, graph: ir.Graph) -> None:
+        for node in graph:  # nodes inserted after the current one are visited too
+            self.visit(graph, node)
+
+    def visit(self, graph: ir.Graph, node: ir.Node) -> None:
+        if node.op_type == "Constant" and node.domain == "":
+            make_constant(graph, node, [evaluate.constant_of(node)])
+            return
+        inference.infer(node, self.opsets)
+        if self.is_foldable(node):
+            tensors = evaluate.fold(node, self.opsets)
+            if tensors is not None:
+                make_constant(graph, node, tensors)
+                return
+        if node.op_type == "If" and known(node.inputs[0]):
+            functions.inline_branch(graph, node)
+            return
+        if node.op_type not in self.direct and functions.expand(
+            graph, node, self.opsets
+        ):
+            return
+        bodies = inference.enter(node)
+        for body in bodies:
+            self.run(body)
+        if bodies:
+            inference.leave(node)
+
+    def is_foldable(self, node: ir.Node) -> bool:
+        if node.op_type in NEVER_FOLDED or node.domain not in ("", "ai.onnx"):
+            return False
+        return all(x is None or known(x) for x in node.inputs)
+
+
+def known(value: ir.Value | None) -> bool:
+    """Whether the value is a constant of the graph."""
+    return value is not None and value.const_value is not None
+
+
+def make_constant(
+    graph: ir.Graph, node: ir.Node, tensors: Sequence[ir.TensorProtocol | None]
+) -> None:
+    """Remove a node whose outputs are these constants."""
+    for old, tensor in zip(node.outputs, tensors, strict=False):
+        if tensor is None:
+            continue
+        made = ir.Value(
+            name=old.name,
+            shape=ir.Shape(tensor.shape),
+            type=ir.TensorType(tensor.dtype),
+            const_value=tensor,
+        )
+        ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
+        old.name = None
+        graph.register_initializer(made)
+    graph.remove(node, safe=True)
+
+
+def require_static(graph: ir.Graph) -> None:
+    """Every value's shape is known, or one sentence that names the first that is not."""
+    for node in graph:
+        for value in node.outputs:
+            if value.name and value.uses() and not is_static(value):
+                raise DataDependent(
+                    f"the shape of its output {value.name} depends on the data",
+                    integer_sources(node.inputs),
+                    where=f"node {node.name} ({node.op_type})",
+                    hint="nanoloom compiles static shapes only",
+                )

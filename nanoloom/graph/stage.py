@@ -1,0 +1,43 @@
+"""The graph stage: an ONNX model whose every shape is static and known.
+
+In:  an `onnx_ir.Model` with all dimensions bound, functions of the model inlined.
+Out: the same, simplified: constants folded, ONNX function bodies expanded, rules applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+import numpy as np
+import onnx_ir as ir
+import onnx_ir.passes.common as passes
+
+from nanoloom.graph.propagate import Propagation, require_static
+
+
+def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
+    """Turn graph inputs whose values decide about shapes into constants, in place."""
+    for value in list(model.graph.inputs):
+        if value.name in values:
+            array = values[value.name]
+            made = ir.Value(
+                name=value.name,
+                shape=ir.Shape(array.shape),
+                type=value.type,
+                const_value=ir.Tensor(array, name=value.name),
+            )
+            ir.convenience.replace_all_uses_with(
+                value, made, replace_graph_outputs=True
+            )
+            model.graph.inputs.remove(value)
+            model.graph.register_initializer(made)
+
+
+def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
+    """Simplify a model in place.  direct: operators that linalg lowers itself."""
+    opsets = dict(model.opset_imports)
+    Propagation(direct, opsets).run(model.graph)
+    passes.IdentityEliminationPass()(model)
+    passes.RemoveUnusedNodesPass()(model)
+    require_static(model.graph)
+    return model

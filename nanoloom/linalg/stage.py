@@ -1,0 +1,186 @@
+"""The linalg stage: an ONNX graph with static shapes becomes one function on tensors.
+
+    func.func @main(inputs..., parameters...) -> outputs
+
+Every operator is `linalg.generic` (or reshapes, slices and loops around it).  Constants
+with more than one element never enter the IR: each is a function argument that carries
+its name, and a `Parameter` beside the module says where its array comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir
+
+from nanoloom.errors import Unsupported
+from nanoloom.graph.types import integer_sources, numpy_dtype, shape_of
+from nanoloom.linalg.builder import Builder, tensor_type
+from nanoloom.linalg.node import Node
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.linalg.tensor import Array, Tensor
+from nanoloom.mlir import func, ir
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Name, shape and element type of a model's input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A constant array outside the IR, loaded only when it is packed."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    load: Callable[[], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class LinalgModule:
+    """What the stage gives: arguments of @main are the inputs, then the parameters."""
+
+    module: ir.Module
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec, ...]
+    parameters: tuple[Parameter, ...]
+
+
+def spec(value: onnx_ir.Value) -> Spec:
+    return Spec(value.name or "", shape_of(value), numpy_dtype(value))
+
+
+@dataclass
+class Lowering:
+    """One model being lowered: values of the graph to tensors, parameters found."""
+
+    graph: onnx_ir.Graph
+    opsets: Mapping[str, int]
+    entry: ir.Block
+    parameters: list[Parameter] = field(default_factory=list)
+    arguments: dict[str, ir.Value] = field(default_factory=dict)
+    tensors: dict[onnx_ir.Value, Tensor] = field(default_factory=dict)
+
+    def add_parameter(self, x: Tensor) -> ir.Value:
+        """The function argument that stands for a constant array."""
+        name = x.name or f"constant.{len(self.parameters)}"
+        key = f"{name}:{x.shape}:{x.dtype}"
+        if x.name and key in self.arguments:
+            return self.arguments[key]
+        assert x.load is not None
+        value = self.entry.add_argument(
+            tensor_type(x.shape, x.dtype), ir.Location.unknown()
+        )
+        self.parameters.append(Parameter(name, x.shape, x.dtype, x.load))
+        self.arguments[key] = value
+        return value
+
+    def tensor_of(self, value: onnx_ir.Value | None) -> Tensor | None:
+        """What a value of the graph is here: computed before, or a constant."""
+        if value is None:
+            return None
+        if value not in self.tensors:
+            constant = value.const_value
+            assert constant is not None, f"{value.name} is used before it is computed"
+            made = Tensor(
+                tuple(constant.shape.numpy()) if constant.shape.rank() else (),
+                numpy_dtype(value) if value.dtype else np.dtype(constant.dtype.numpy()),
+                None,
+                lambda: np.asarray(constant.numpy()),
+                value.name or "",
+            )
+            self.tensors[value] = made
+        return self.tensors[value]
+
+    def body(
+        self, graph: onnx_ir.Graph, arguments: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Lower a body's nodes at the insertion point; gives its outputs."""
+        for formal, actual in zip(graph.inputs, arguments, strict=False):
+            self.tensors[formal] = actual
+        for node in graph:
+            self.node(node)
+        found = [self.tensor_of(value) for value in graph.outputs]
+        return [x for x in found if x is not None]
+
+    def node(self, node: onnx_ir.Node) -> None:
+        lower = OPERATORS.get(node.op_type)
+        where = f"node {node.name} ({node.op_type})"
+        if lower is None or node.domain not in DEFAULT_DOMAINS:
+            raise Unsupported("nanoloom does not know this operator", where=where)
+        outputs = [value for value in node.outputs]
+        view = Node(
+            node.op_type,
+            node.name or node.op_type,
+            node.version or self.opsets.get(node.domain, 1),
+            tuple(self.tensor_of(x) for x in node.inputs),
+            tuple(shape_of(x) if x.shape is not None and x.name else () for x in outputs),
+            tuple(
+                numpy_dtype(x) if x.dtype is not None else np.dtype(np.float32)
+                for x in outputs
+            ),
+            tuple(bool(x.name) for x in outputs),
+            dict(node.attributes),  # type: ignore[arg-type]
+            self.body,
+            lambda index: integer_sources([node.inputs[index]]),
+        )
+        with ir.Location.name(view.name):
+            made = lower(Builder(self.add_parameter), view)
+        results = [made] if isinstance(made, Tensor) else list(made)
+        for value, result in zip(outputs, results, strict=False):
+            if value.name and result is not None:
+                expected = shape_of(value)
+                assert result.shape == expected, (where, result.shape, expected)
+                assert result.dtype == numpy_dtype(value), (where, result.dtype)
+                self.tensors[value] = result
+
+
+def lower(model: onnx_ir.Model) -> LinalgModule:
+    """Lower a simplified model; an MLIR context must be current."""
+    graph = model.graph
+    given = [v for v in graph.inputs if v.const_value is None]
+    inputs = tuple(spec(v) for v in given)
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        kinds = [tensor_type(x.shape, x.dtype) for x in inputs]
+        main = func.FuncOp("main", ir.FunctionType.get(kinds, []))
+        entry = main.add_entry_block()
+    lowering = Lowering(graph, model.opset_imports, entry)
+    for value, x, argument in zip(given, inputs, entry.arguments, strict=True):
+        lowering.tensors[value] = Tensor(x.shape, x.dtype, argument, None, x.name)
+    with ir.InsertionPoint(entry):
+        results = lowering.body(graph, [])
+        builder = Builder(lowering.add_parameter)
+        values = [builder.value(x) for x in results]
+        func.ReturnOp(values)
+    signature = ir.FunctionType.get(
+        [a.type for a in entry.arguments], [v.type for v in values]
+    )
+    main.attributes["function_type"] = ir.TypeAttr.get(signature)
+    outputs = tuple(
+        Spec(v.name or "", x.shape, x.dtype)
+        for v, x in zip(graph.outputs, results, strict=True)
+    )
+    name_arguments(main, inputs, lowering.parameters)
+    module.operation.verify()
+    return LinalgModule(module, inputs, outputs, tuple(lowering.parameters))
+
+
+def name_arguments(
+    main: func.FuncOp, inputs: Sequence[Spec], parameters: Sequence[Parameter]
+) -> None:
+    """Say in the IR which argument is which input or parameter."""
+    names = [("nanoloom.input", x.name) for x in inputs]
+    names += [("nanoloom.parameter", x.name) for x in parameters]
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [ir.DictAttr.get({k: ir.StringAttr.get(v)}) for k, v in names]
+    )

@@ -1,0 +1,49 @@
+"""A tensor while a graph is lowered: a shape, an element type, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nanoloom.mlir import ir
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """An MLIR tensor value, a compile-time constant, or both.
+
+    shape: static.  dtype: numpy's (bfloat16 from ml_dtypes), which also says signedness.
+    load: gives a constant's array (lazily: weights stay mapped in their file).
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    value: ir.Value | None = None
+    load: Callable[[], Array] | None = None
+    name: str = ""
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_constant(self) -> bool:
+        return self.load is not None
+
+    def array(self) -> Array:
+        """The constant's array; ask `is_constant` first."""
+        assert self.load is not None, f"{self.name} is not a constant"
+        return self.load()
+
+
+def constant_tensor(array: Array, name: str = "") -> Tensor:
+    """An array known while compiling."""
+    return Tensor(array.shape, array.dtype, None, lambda: array, name)

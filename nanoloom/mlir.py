@@ -1,0 +1,88 @@
+"""The only door to the MLIR bindings: every other file imports MLIR from here.
+
+Traps that this file keeps away from the rest (each one crashes the process): values of
+one Context used in another, operations kept while their Module is collected, and
+operations erased while they still have uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from torch_mlir import ir, passmanager, rewrite
+from torch_mlir.dialects import (
+    affine,
+    arith,
+    bufferization,
+    func,
+    linalg,
+    llvm,
+    math,
+    memref,
+    scf,
+    tensor,
+    vector,
+)
+from torch_mlir.dialects import transform as transform_dialect
+from torch_mlir.dialects.transform import interpreter
+
+__all__ = [
+    "affine",
+    "arith",
+    "bufferization",
+    "func",
+    "interpreter",
+    "ir",
+    "linalg",
+    "llvm",
+    "math",
+    "memref",
+    "rewrite",
+    "scf",
+    "tensor",
+    "transform_dialect",
+    "vector",
+]
+
+
+@contextmanager
+def context() -> Iterator[ir.Context]:
+    """A fresh MLIR context, current inside the `with`, single threaded."""
+    made = ir.Context()
+    made.enable_multithreading(False)
+    with made, ir.Location.unknown():
+        yield made
+
+
+def run_pipeline(module: ir.Module, passes: tuple[str, ...]) -> None:
+    """Run passes, in order, on a builtin.module."""
+    text = f"builtin.module({','.join(passes)})"
+    passmanager.PassManager.parse(text).run(module.operation)
+
+
+def operations(
+    root: ir.Operation | ir.OpView | ir.Module,
+    wanted: Callable[[ir.OpView], bool],
+) -> list[ir.OpView]:
+    """Every operation below `root` for which `wanted` holds, parents before children.
+
+    Collected before anything is changed, so that the caller may erase them.
+    """
+    found: list[ir.OpView] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        view = op.opview
+        if wanted(view):
+            found.append(view)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def named(
+    root: ir.Operation | ir.OpView | ir.Module, *names: str
+) -> list[ir.OpView]:
+    """Every operation below `root` with one of these names."""
+    return operations(root, lambda op: op.operation.name in names)

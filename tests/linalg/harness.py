@@ -1,0 +1,104 @@
+"""Runs a model through graph and linalg only, as plain scalar loops.
+
+The slow and simple way to an answer: no schedule, no vector, no fusion.  Tests of
+operator lowerings use it, so that a wrong number is the lowering's own fault.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import onnx_ir
+from torch_mlir.dialects import torch as _torch  # registers refback-munge-memref-copy
+from torch_mlir.execution_engine import ExecutionEngine
+
+from nanoloom import mlir
+from nanoloom.errors import DataDependent
+from nanoloom.graph.stage import bind_values, optimize
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.linalg.stage import LinalgModule, lower
+from nanoloom.mlir import ir
+
+PIPELINE = (
+    "canonicalize",
+    "cse",
+    "one-shot-bufferize{bufferize-function-boundaries=1 "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "buffer-results-to-out-params{modify-public-functions=1}",
+    "func.func(refback-munge-memref-copy,convert-linalg-to-loops)",
+    "buffer-deallocation-pipeline",
+    "canonicalize",
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-scf-to-cf",
+    "convert-math-to-llvm",
+    "convert-math-to-libm",
+    "convert-vector-to-llvm",
+    "convert-to-llvm",
+    "reconcile-unrealized-casts",
+)
+
+
+def descriptor(array: np.ndarray) -> ctypes.Structure:
+    rank = array.ndim
+
+    class Memref(ctypes.Structure):
+        _fields_ = [
+            ("allocated", ctypes.c_void_p),
+            ("aligned", ctypes.c_void_p),
+            ("offset", ctypes.c_int64),
+            ("shape", ctypes.c_int64 * rank),
+            ("strides", ctypes.c_int64 * rank),
+        ]
+
+    strides = [s // array.itemsize for s in array.strides]
+    pointer = array.ctypes.data
+    return Memref(
+        pointer, pointer, 0, (ctypes.c_int64 * rank)(*array.shape),
+        (ctypes.c_int64 * rank)(*strides),
+    )
+
+
+def evaluate(
+    model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]
+) -> list[np.ndarray]:
+    """The outputs of a model with static shapes (or shapes taken from the feeds).
+
+    Inputs whose values decide about shapes are bound to them, as a first call does.
+    """
+    bound: dict[str, np.ndarray] = {}
+    while True:
+        graph = onnx_ir.from_proto(model)
+        for value in graph.graph.inputs:
+            if value.name in feeds:
+                value.shape = onnx_ir.Shape(feeds[value.name].shape)
+        bind_values(graph, bound)
+        try:
+            optimize(graph, OPERATORS.keys())
+            with mlir.context():
+                return run(lower(graph), feeds)
+        except DataDependent as error:
+            more = {name: feeds[name] for name in error.inputs if name not in bound}
+            if not more:
+                raise
+            bound |= more
+
+
+def run(lowered: LinalgModule, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    lowered.module.body.operations[0].attributes["llvm.emit_c_interface"] = (
+        ir.UnitAttr.get()
+    )
+    mlir.run_pipeline(lowered.module, PIPELINE)
+    engine = ExecutionEngine(lowered.module, opt_level=1)
+    inputs = [np.ascontiguousarray(feeds[x.name]) for x in lowered.inputs]
+    parameters = [np.ascontiguousarray(p.load()) for p in lowered.parameters]
+    outputs = [np.empty(x.shape, x.dtype) for x in lowered.outputs]
+    inputs = [x.reshape(s.shape) for x, s in zip(inputs, lowered.inputs, strict=True)]
+    arguments = [descriptor(x) for x in (*inputs, *parameters, *outputs)]
+    engine.invoke(
+        "main", *[ctypes.pointer(ctypes.pointer(x)) for x in arguments]
+    )
+    return outputs
