@@ -1,0 +1,91 @@
+"""AArch64 targets: NEON on every core, SVE at a known and at an unknown length.
+
+Latency and ports: Arm's Software Optimization Guides for Neoverse V1 (109897) and V2
+(109898); Apple's from Dougall Johnson's measurements.  A dependent FMLA that only waits
+for its sum is forwarded after 2 of the 4 cycles on Arm's cores; 4 is always enough.
+"""
+
+from __future__ import annotations
+
+from nanoloom.target.facts import Cache, Target, VectorUnit
+
+K, M = 1 << 10, 1 << 20
+
+NEON = frozenset({"neon"})
+APPLE = NEON | {"dotprod", "fullfp16", "fp16fml"}
+V1 = APPLE | {"sve", "bf16", "i8mm"}
+V2 = V1 | {"sve2"}
+ARMV9 = NEON | {"dotprod", "fullfp16", "sve", "sve2"}  # bf16 and i8mm come with v9.1
+
+# Two 128-bit pipes as in Cortex-A72, A76 and Neoverse N1.
+TWO_PIPES = VectorUnit(
+    128, 32, fma_latency=4, fma_per_cycle=2, load_per_cycle=2, store_per_cycle=1
+)
+# Firestorm: four pipes, three loads and two stores.
+FOUR_PIPES = VectorUnit(
+    128, 32, fma_latency=4, fma_per_cycle=4, load_per_cycle=3, store_per_cycle=2
+)
+# Two 256-bit SVE pipes; predicates p0 to p7 of the 16 govern arithmetic.
+SVE_256 = VectorUnit(
+    128,
+    32,
+    scalable=True,
+    fma_latency=4,
+    fma_per_cycle=2,
+    load_per_cycle=2,
+    store_per_cycle=1,
+    mask_registers=16,
+    vscale_min=2,
+    vscale_max=2,
+)
+SVE_128 = VectorUnit(
+    128,
+    32,
+    scalable=True,
+    fma_latency=4,
+    fma_per_cycle=4,
+    load_per_cycle=3,
+    store_per_cycle=2,
+    mask_registers=16,
+)
+# Any SVE2 machine, 128 to 2048 bits; pipes as in Cortex-A710 (Arm's guide, 2 x 128).
+SVE_ANY = VectorUnit(
+    128,
+    32,
+    scalable=True,
+    fma_latency=4,
+    fma_per_cycle=2,
+    load_per_cycle=2,
+    store_per_cycle=1,
+    mask_registers=16,
+    vscale_max=16,
+)
+
+
+def _cpu(
+    name: str,
+    cpu: str,
+    features: str,
+    extensions: frozenset[str],
+    vector: VectorUnit,
+    caches: Cache,
+) -> Target:
+    return Target(
+        name=name,
+        triple="aarch64-unknown-linux-gnu",
+        cpu=cpu,
+        features=features,
+        vector=vector,
+        caches=caches,
+        extensions=extensions,
+    )
+
+
+_SMALL = Cache(64 * K, 512 * K)
+TARGETS = (
+    _cpu("aarch64", "generic", "+neon", NEON, TWO_PIPES, _SMALL),
+    _cpu("armv9-sve2", "generic", "+v9a,+sve2,+fullfp16", ARMV9, SVE_ANY, _SMALL),
+    _cpu("neoverse-v1", "neoverse-v1", "", V1, SVE_256, Cache(64 * K, 1 * M, 32 * M)),
+    _cpu("neoverse-v2", "neoverse-v2", "", V2, SVE_128, Cache(64 * K, 1 * M, 114 * M)),
+    _cpu("apple-m1", "apple-m1", "", APPLE, FOUR_PIPES, Cache(128 * K, 12 * M)),
+)

@@ -1,0 +1,104 @@
+"""What a target is: frozen facts about a CPU, nothing that looks at a machine."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """The vector registers of a core and how fast it works on them.
+
+    `bits` is the width of a register; of a scalable one the width per vscale, as LLVM
+    counts it (128 on SVE, 64 on RVV), so that `vector<[lanes]xf32>` is one register.
+    Ports are per cycle for a whole register, 0.5 meaning every other cycle.
+    """
+
+    bits: int
+    registers: int
+    scalable: bool = False
+    _: KW_ONLY
+    fma_latency: int
+    fma_per_cycle: float
+    load_per_cycle: float
+    store_per_cycle: float
+    mask_registers: int = 0
+    vscale_min: int = 1
+    vscale_max: int = 1  # above vscale_min: the code must run at every size between
+
+    @property
+    def min_bits(self) -> int:
+        """The width that a register has at least, in bits."""
+        return self.bits * self.vscale_min
+
+    @property
+    def accumulators(self) -> int:
+        """How many independent sums keep the FMA ports busy."""
+        return max(1, round(self.fma_latency * self.fma_per_cycle))
+
+
+@dataclass(frozen=True)
+class MatrixUnit:
+    """Tile registers of `rows` rows of `row_bytes` bytes (AMX: 8 tiles of 1 KiB)."""
+
+    kind: str = "amx"
+    tiles: int = 8
+    rows: int = 16
+    row_bytes: int = 64
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Bytes of the data caches as one core sees them; l3 is 0 where there is none.
+
+    A cache that several cores share is counted whole.
+    """
+
+    l1d: int
+    l2: int
+    l3: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Target:
+    """A CPU to compile for: what LLVM must be told, and what a schedule must know.
+
+    `cpu`, `features`, `abi` and `code_model` go to LLVM's target machine as they are.
+    `extensions` are names of LLVM features: those that decide between nanokernels.
+    Every field is part of a cache key; `repr` prints the name alone.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector: VectorUnit
+    caches: Cache
+    extensions: frozenset[str]
+    matrix: MatrixUnit | None = None
+    abi: str = ""
+    code_model: str = "default"
+
+    def __repr__(self) -> str:
+        return f"Target({self.name})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def arch(self) -> str:
+        """The first word of the triple: x86_64, aarch64 (Apple: arm64) or riscv64."""
+        return self.triple.split("-")[0].replace("arm64", "aarch64")
+
+    def has(self, *extensions: str) -> bool:
+        """Whether all of these extensions are there."""
+        return self.extensions.issuperset(extensions)
+
+    def lanes(self, element_bits: int) -> int:
+        """Elements in one vector register; of a scalable one, elements per vscale."""
+        return self.vector.bits // element_bits
+
+    def flops_per_cycle(self, element_bits: int) -> float:
+        """Floating-point operations a cycle of one core, at vscale_min (FMA = 2)."""
+        lanes = self.vector.min_bits // element_bits
+        return 2 * lanes * self.vector.fma_per_cycle

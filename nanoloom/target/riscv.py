@@ -1,0 +1,46 @@
+"""RISC-V targets: rv64gcv with a promised vector length, the code running at any above.
+
+RVV 1.0: LLVM's vscale is VLEN / 64.  An application profile (RVA23) promises 128 bits.
+Latency: SiFive P600 and SpacemiT X60 in LLVM's scheduling models (6 cycles a vfmacc);
+one vector pipe and one memory pipe, as most cores of today.
+"""
+
+from __future__ import annotations
+
+from nanoloom.target.facts import Cache, Target, VectorUnit
+
+K, M = 1 << 10, 1 << 20
+LONGEST = 65536  # bits, the limit of the specification
+
+
+def _cpu(name: str, vlen: int) -> Target:
+    promised = [f"zvl{n}b" for n in (128, 256, 512) if n <= vlen]
+    return Target(
+        name=name,
+        triple="riscv64-unknown-linux-gnu",
+        cpu="generic-rv64",
+        features=f"+m,+a,+f,+d,+c,+v,+zvl{vlen}b",
+        vector=VectorUnit(
+            64,
+            32,
+            scalable=True,
+            fma_latency=6,
+            fma_per_cycle=1,
+            load_per_cycle=1,
+            store_per_cycle=1,
+            mask_registers=1,  # v0 alone can mask
+            vscale_min=vlen // 64,
+            vscale_max=LONGEST // 64,
+        ),
+        caches=Cache(32 * K, 512 * K, 2 * M),
+        extensions=frozenset({"v", *promised}),
+        abi="lp64d",
+        code_model="medium",  # medlow reaches only 2 GB about address 0
+    )
+
+
+TARGETS = (
+    _cpu("rv64gcv", 128),
+    _cpu("rv64gcv-zvl256b", 256),
+    _cpu("rv64gcv-zvl512b", 512),
+)

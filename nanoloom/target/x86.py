@@ -1,0 +1,103 @@
+"""x86-64 targets: the levels of the psABI, then named CPUs, oldest first.
+
+Latency and ports: Intel's Optimization Reference Manual (248966), AMD's Software
+Optimization Guides for family 19h (57647) and 1Ah (58455), uops.info for VFMADD231PS,
+vector loads and stores.  Cache sizes are of server parts; the third level is for one
+processor of middle size and matters little.
+"""
+
+from __future__ import annotations
+
+from nanoloom.target.facts import Cache, MatrixUnit, Target, VectorUnit
+
+K, M = 1 << 10, 1 << 20
+
+# What each generation adds, by LLVM's names and no more than vector code asks for.
+V2 = frozenset({"sse4.2"})
+V3 = V2 | {"avx2", "fma", "f16c"}
+V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+VECTOR_BYTES = {"avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vpopcntdq", "gfni"}
+ICE = V4 | VECTOR_BYTES | {"avx512vnni", "avx512ifma"}
+TILES = {"amx-tile", "amx-bf16", "amx-int8"}
+SAPPHIRE = ICE | TILES | {"avx512bf16", "avx512fp16", "avxvnni"}
+GRANITE = SAPPHIRE | {"amx-fp16", "prefetchi"}
+ZEN4 = ICE | {"avx512bf16"}
+ZEN5 = ZEN4 | {"avxvnni", "avx512vp2intersect", "prefetchi"}
+ALDER = V3 | {"avxvnni", "gfni"}
+SIERRA = ALDER | {"avxvnniint8", "avxneconvert", "avxifma"}
+ARROW = SIERRA | {"avxvnniint16"}
+
+# Multiply then add on one port each, 4 + 3 cycles (Nehalem): there is no FMA.
+SSE = VectorUnit(
+    128, 16, fma_latency=7, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=1
+)
+# FMA: 5 cycles on Haswell, Broadwell and Zen 2, 4 on the later ones of this level.
+AVX2 = VectorUnit(
+    256, 16, fma_latency=5, fma_per_cycle=2, load_per_cycle=2, store_per_cycle=1
+)
+# Golden Cove and Lion Cove without AVX-512: three loads and two stores of 256 bits.
+COVE = VectorUnit(
+    256, 16, fma_latency=4, fma_per_cycle=2, load_per_cycle=3, store_per_cycle=2
+)
+# Crestmont: every 256-bit operation takes both of its 128-bit pipes.
+CRESTMONT = VectorUnit(
+    256, 16, fma_latency=6, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=1
+)
+# Ports 0 and 5 (some Skylake Xeons have port 0 alone); k0 cannot mask, 7 of 8 do.
+AVX512 = VectorUnit(
+    512,
+    32,
+    fma_latency=4,
+    fma_per_cycle=2,
+    load_per_cycle=2,
+    store_per_cycle=1,
+    mask_registers=8,
+)
+# Zen 4 has 256-bit pipes: a 512-bit operation takes two cycles of one.
+AVX512_IN_HALVES = VectorUnit(
+    512,
+    32,
+    fma_latency=4,
+    fma_per_cycle=1,
+    load_per_cycle=1,
+    store_per_cycle=0.5,
+    mask_registers=8,
+)
+
+
+def _cpu(
+    name: str,
+    extensions: frozenset[str],
+    vector: VectorUnit,
+    caches: Cache,
+    matrix: MatrixUnit | None = None,
+) -> Target:
+    # LLVM would rather not use zmm on Intel servers; here the schedule decides.
+    features = "-prefer-256-bit" if vector.bits == 512 else ""
+    return Target(
+        name=name,
+        triple="x86_64-unknown-linux-gnu",
+        cpu=name,
+        features=features,
+        vector=vector,
+        caches=caches,
+        extensions=extensions,
+        matrix=matrix,
+    )
+
+
+AMX = MatrixUnit()
+TARGETS = (
+    _cpu("x86-64-v2", V2, SSE, Cache(32 * K, 256 * K, 8 * M)),
+    _cpu("x86-64-v3", V3, AVX2, Cache(32 * K, 256 * K, 8 * M)),
+    _cpu("x86-64-v4", V4, AVX512, Cache(32 * K, 1 * M, 16 * M)),
+    _cpu("skylake-avx512", V4, AVX512, Cache(32 * K, 1 * M, 33 * M)),
+    _cpu("icelake-server", ICE, AVX512, Cache(48 * K, 1280 * K, 48 * M)),
+    _cpu("sapphirerapids", SAPPHIRE, AVX512, Cache(48 * K, 2 * M, 60 * M), AMX),
+    _cpu("graniterapids", GRANITE, AVX512, Cache(48 * K, 2 * M, 288 * M), AMX),
+    _cpu("znver4", ZEN4, AVX512_IN_HALVES, Cache(32 * K, 1 * M, 32 * M)),
+    _cpu("znver5", ZEN5, AVX512, Cache(48 * K, 1 * M, 32 * M)),
+    _cpu("alderlake", ALDER, COVE, Cache(48 * K, 1280 * K, 30 * M)),
+    _cpu("arrowlake-s", ARROW, COVE, Cache(48 * K, 3 * M, 36 * M)),
+    _cpu("sierraforest", SIERRA, CRESTMONT, Cache(32 * K, 4 * M, 108 * M)),
+)

@@ -1,0 +1,258 @@
+"""The table of CPUs: names, values that fit together, and what LLVM makes of them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nanoloom.target
+from nanoloom.errors import Error
+from nanoloom.target import TARGETS, Target, by_name
+from nanoloom.target.loops import loops_of, sums_of, symbol
+from nanoloom.target.peaks import assembly
+
+EVERY = pytest.mark.parametrize("target", TARGETS, ids=str)
+
+
+def test_a_name_finds_its_target() -> None:
+    assert len({target.name for target in TARGETS}) == len(TARGETS)
+    assert all(by_name(target.name) is target for target in TARGETS)
+
+
+def test_a_misspelt_name_lists_near_ones() -> None:
+    with pytest.raises(Error, match=r"named 'graniterapid'; did you mean granite.*\?"):
+        by_name("graniterapid")
+    with pytest.raises(Error, match=r"named '§'; known: x86-64-v2, .*rv64gcv-zvl512b$"):
+        by_name("§")
+
+
+def test_a_target_is_a_value_that_prints_short() -> None:
+    spr = by_name("sapphirerapids")
+    assert repr(spr) == "Target(sapphirerapids)" and str(spr) == "sapphirerapids"
+    less = dataclasses.replace(spr, matrix=None)
+    assert less != spr and len({spr, less, dataclasses.replace(spr)}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        spr.cpu = "znver5"  # type: ignore[misc]
+
+
+@EVERY
+def test_facts_fit_together(target: Target) -> None:
+    vector = target.vector
+    assert vector.min_bits * vector.vscale_max >= vector.bits * vector.vscale_min
+    assert vector.scalable or vector.vscale_min == vector.vscale_max == 1
+    assert 2 <= vector.accumulators < vector.registers
+    assert sums_of(target) >= vector.accumulators  # else a peak would not be one
+    assert target.caches.l1d < target.caches.l2
+    assert (target.matrix is None) == (not target.has("amx-tile"))
+    assert (vector.bits == 512) == target.has("avx512f")
+
+
+def test_lanes_count_elements_per_vscale() -> None:
+    assert [by_name("znver5").lanes(bits) for bits in (8, 16, 32, 64)] == [
+        64,
+        32,
+        16,
+        8,
+    ]
+    assert by_name("neoverse-v1").lanes(32) == 4  # vector<[4]xf32> is one Z register
+    assert by_name("rv64gcv-zvl256b").lanes(32) == 2
+    assert by_name("neoverse-v1").flops_per_cycle(32) == 2 * 8 * 2
+    assert by_name("znver4").flops_per_cycle(64) == 2 * 8 * 1
+
+
+MNEMONICS = {
+    "f32": ("vfmadd", "fmla", "vfmacc.vv", "mulps"),
+    "f64": ("vfmadd", "fmla", "vfmacc.vv", "mulpd"),
+    "bf16": ("vdpbf16ps", "bfdot"),
+    "u8s8": ("vpdpbusd",),
+    "s8s8": ("sdot",),
+    "bf16-amx": ("tdpbf16ps",),
+    "u8s8-amx": ("tdpbusd",),
+}
+
+
+@EVERY
+def test_loops_compile_to_the_instruction_and_no_memory(
+    target: Target, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = assembly(target)
+    assert capfd.readouterr().err == ""  # LLVM knows the CPU and every feature
+    for loop in loops_of(target):
+        inner = _inner_loop(text, symbol(loop.name))
+        words = MNEMONICS[loop.name]
+        found = [line for line in inner if any(word in line for word in words)]
+        assert len(found) == loop.instructions(sums_of(target))
+        addresses = [line for line in inner if "(" in line or "[" in line]
+        assert not addresses, "the loop goes to memory"
+        assert not any("call" in line for line in inner)
+        if target.vector.bits == 512 and "amx" not in loop.name:
+            assert all("zmm" in line for line in found)
+
+
+def test_the_check_of_a_loop_fails_on_a_wrong_one() -> None:
+    text = assembly(by_name("znver5"))
+    assert any("(" in line for line in _inner_loop(text, "read"))
+
+
+def _inner_loop(text: str, function: str) -> list[str]:
+    """The instructions from the last label that a later line jumps back to."""
+    lines = text.split(f"\n{function}:")[1].split("\n.Lfunc_end")[0].splitlines()
+    lines = [line.split("#")[0].split("//")[0].strip() for line in lines]
+    for number, line in enumerate(lines):
+        label = line.removesuffix(":")
+        after = lines[number + 1 :]
+        jumps = [at for at, each in enumerate(after) if each.split()[-1:] == [label]]
+        if line.endswith(":") and not label.startswith(".Ltmp") and jumps:
+            inner = after[: jumps[0]]
+            if not any(each.endswith(":") for each in inner):
+                return [each for each in inner if each and not each.startswith(".")]
+    raise AssertionError(f"no loop in {function}")
+
+
+# For an extension: the instruction, the intrinsic with its type, the arguments.
+PROBES = {
+    "sse4.2": (
+        "pmuldq",
+        "<2 x i64> @llvm.x86.sse41.pmuldq",
+        "<4 x i32> %x, <4 x i32> %x",
+    ),
+    "avx512fp16": (
+        "vfmadd",
+        "<32 x half> @llvm.fma.v32f16",
+        "<32 x half> %x, <32 x half> %x, <32 x half> %x",
+    ),
+    "avx512bf16": (
+        "vdpbf16ps",
+        "<16 x float> @llvm.x86.avx512bf16.dpbf16ps.512",
+        "<16 x float> %y, <32 x bfloat> %x, <32 x bfloat> %x",
+    ),
+    "avx512vnni": (
+        "vpdpbusd",
+        "<16 x i32> @llvm.x86.avx512.vpdpbusd.512",
+        "<16 x i32> %y, <64 x i8> %x, <64 x i8> %x",
+    ),
+    "avx512vbmi": (
+        "vpermb",
+        "<64 x i8> @llvm.x86.avx512.permvar.qi.512",
+        "<64 x i8> %x, <64 x i8> %x",
+    ),
+    "avxvnni": (
+        "vpdpbusd",
+        "<8 x i32> @llvm.x86.avx512.vpdpbusd.256",
+        "<8 x i32> %y, <32 x i8> %x, <32 x i8> %x",
+    ),
+    "avxvnniint8": (
+        "vpdpbssd",
+        "<8 x i32> @llvm.x86.avx2.vpdpbssd.256",
+        "<8 x i32> %y, <32 x i8> %x, <32 x i8> %x",
+    ),
+    "avxvnniint16": (
+        "vpdpwsud",
+        "<8 x i32> @llvm.x86.avx2.vpdpwsud.256",
+        "<8 x i32> %y, <16 x i16> %x, <16 x i16> %x",
+    ),
+    "avxneconvert": (
+        "vbcstnebf162ps",
+        "<8 x float> @llvm.x86.vbcstnebf162ps256",
+        "ptr %p",
+    ),
+    "gfni": (
+        "gf2p8mulb",
+        "<16 x i8> @llvm.x86.vgf2p8mulb.128",
+        "<16 x i8> %x, <16 x i8> %x",
+    ),
+    "amx-fp16": ("tdpfp16ps", "void @llvm.x86.tdpfp16ps", "i8 0, i8 1, i8 2"),
+    "bf16": (
+        "bfdot",
+        "<4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16",
+        "<4 x float> %y, <8 x bfloat> %x, <8 x bfloat> %x",
+    ),
+    "i8mm": (
+        "smmla",
+        "<4 x i32> @llvm.aarch64.neon.smmla.v4i32.v16i8",
+        "<4 x i32> %y, <16 x i8> %x, <16 x i8> %x",
+    ),
+    "fullfp16": (
+        ".8h",
+        "<8 x half> @llvm.fma.v8f16",
+        "<8 x half> %x, <8 x half> %x, <8 x half> %x",
+    ),
+    "sve2": (
+        "saba",
+        "<vscale x 4 x i32> @llvm.aarch64.sve.saba.nxv4i32",
+        "<vscale x 4 x i32> %x, <vscale x 4 x i32> %x, <vscale x 4 x i32> %x",
+    ),
+}
+
+EMIT = """
+import sys
+import llvmlite.binding as llvm
+triple, cpu, features = sys.argv[1:]
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+target = llvm.Target.from_triple(triple)
+machine = target.create_target_machine(cpu=cpu, features=features)
+print(machine.emit_assembly(llvm.parse_assembly(sys.stdin.read())))
+"""
+
+
+def _emitted(target: Target, text: str) -> subprocess.CompletedProcess[str]:
+    """In another process: LLVM aborts on what a CPU cannot do."""
+    words = (target.triple, target.cpu, target.features)
+    command = [sys.executable, "-c", EMIT, *words]
+    return subprocess.run(command, input=text, capture_output=True, text=True)
+
+
+def _probe(extension: str) -> str:
+    """A function that has to use `extension`, named for it."""
+    _, function, arguments = PROBES[extension]
+    pairs = [pair.rsplit(" ", 1) for pair in arguments.split(", ")]
+    types = ", ".join(f"{t} immarg" if t == "i8" else t for t, _ in pairs)
+    parameters = ", ".join({v: f"{t} {v}" for t, v in pairs if v[0] == "%"}.values())
+    result = function.split(" @")[0]
+    keep, end = ("", "") if result == "void" else ("%r = ", " %r")
+    return f"""declare {function}({types})
+define {result} @"probe {extension}"({parameters}) {{
+  {keep}call {function}({arguments})
+  ret {result}{end}
+}}
+"""
+
+
+@EVERY
+def test_llvm_agrees_that_the_cpu_has_its_extensions(target: Target) -> None:
+    claimed = sorted(target.extensions & PROBES.keys())
+    done = _emitted(target, "".join(_probe(extension) for extension in claimed))
+    assert done.returncode == 0, done.stderr
+    for extension in claimed:
+        body = done.stdout.split(f'"probe {extension}":')[1].split("func_end")[0]
+        assert PROBES[extension][0] in body, extension
+
+
+def test_llvm_refuses_what_a_cpu_lacks() -> None:
+    done = _emitted(by_name("skylake-avx512"), _probe("avx512bf16"))
+    assert done.returncode != 0 and "LLVM ERROR" in done.stderr
+
+
+def test_the_targets_import_nothing_of_nanoloom_but_errors() -> None:
+    folder = Path(nanoloom.target.__file__).parent
+    for file in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                allowed = ("nanoloom.errors", "nanoloom.target")
+                assert not node.module.startswith("nanoloom") or (
+                    node.module.startswith(allowed)
+                ), f"{file.name} imports {node.module}"
+
+
+def test_importing_is_light() -> None:
+    code = "import nanoloom.target, nanoloom.cache, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    heavy = {"llvmlite", "torch_mlir", "numpy", "onnx", "platformdirs", "tempfile"}
+    assert not heavy & set(done.stdout.split())
