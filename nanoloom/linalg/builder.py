@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nanoloom.linalg import reassociation
 from nanoloom.linalg.scalar import (
     BFLOAT16,
     BOOL,
@@ -300,9 +301,7 @@ class Builder:
             load = x.load
             assert load is not None
             return Tensor(shape, x.dtype, None, lambda: load().reshape(shape), x.name)
-        flat = collapse(x.value, [list(range(x.rank))] if x.rank else [])
-        groups = [list(range(len(shape)))] if shape else []
-        return self.tensor(expand(flat, groups, shape), x.dtype)
+        return self.tensor(reassociation.reshape(x.value, shape), x.dtype)
 
     def transpose(self, x: Tensor, permutation: Sequence[int]) -> Tensor:
         """numpy.transpose: out.shape[i] == x.shape[permutation[i]]."""
@@ -422,27 +421,6 @@ def split_scalars(
         if x.is_constant and x.size == 1 and x.value is None
     }
     return inside, [x for i, x in enumerate(inputs) if i not in inside]
-
-
-def collapse(value: ir.Value, groups: list[list[int]]) -> ir.Value:
-    """tensor.collapse_shape by groups of dimensions (all into rank 0 for [])."""
-    kind = ir.RankedTensorType(value.type)
-    if kind.rank == len(groups):
-        return value
-    shape = [int(np.prod([kind.shape[d] for d in g])) for g in groups]
-    made = ir.RankedTensorType.get(shape, kind.element_type)
-    return tensor.CollapseShapeOp(made, value, groups).result
-
-
-def expand(
-    value: ir.Value, groups: list[list[int]], shape: Sequence[int]
-) -> ir.Value:
-    """tensor.expand_shape into `shape` by groups of its dimensions."""
-    kind = ir.RankedTensorType(value.type)
-    if kind.rank == len(shape):
-        return value
-    made = ir.RankedTensorType.get(list(shape), kind.element_type)
-    return tensor.ExpandShapeOp(made, value, groups, [], list(shape)).result
 
 
 __all__ = [
