@@ -1,0 +1,125 @@
+"""The C header of a compiled model: one self-contained file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from nanoloom.binary.link import RUNTIME
+from nanoloom.binary.table import ProgramTable, Tensor
+
+# As the public functions are named: nanoloom_MODEL_create.
+_TEMPLATE = """\
+/* {title}: a model compiled by nanoloom.
+ *
+{description}
+ *
+ * All tensors are dense and row-major.  Their memory is the caller's and needs no more
+ * than the natural alignment of its elements; inputs and outputs must not overlap.
+ *
+ *     struct nanoloom_{name} *model = nanoloom_{name}_create(0);
+ *     const void *inputs[] = {{{inputs}}};
+ *     void *outputs[] = {{{outputs}}};
+ *     int status = nanoloom_{name}_run(model, inputs, outputs);
+ *     if (status) puts(nanoloom_{name}_error(status));
+ *     nanoloom_{name}_destroy(model);
+ */
+#ifndef NANOLOOM_MODEL_{upper}_H
+#define NANOLOOM_MODEL_{upper}_H
+
+{types}
+#define NANOLOOM_{upper}_INPUTS {input_count}
+#define NANOLOOM_{upper}_OUTPUTS {output_count}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* A model ready to run: a thread pool and {arena} bytes of working memory.  The
+ * parameters lie in the library, once for all handles. */
+struct nanoloom_{name};
+
+/* A handle whose runs use `threads` threads, the caller's among them; 0 chooses by the
+ * CPUs that this process may use (affinity, cgroup quota, OMP_NUM_THREADS).  NULL when
+ * memory is out{tiles}.  Results do not depend on the number. */
+struct nanoloom_{name} *nanoloom_{name}_create(int threads);
+
+/* The same, on a thread pool of the caller's: see nanoloom_parallel above. */
+struct nanoloom_{name} *nanoloom_{name}_create_on(nanoloom_parallel parallel,
+                                                  void *context);
+
+/* Runs the model: reads {input_count} inputs and writes {output_count} outputs, in the
+ * order above.  Returns NANOLOOM_OK (0) or another nanoloom_status.  Threads may run
+ * handles of their own at once; a handle that runs already returns NANOLOOM_BUSY. */
+int nanoloom_{name}_run(struct nanoloom_{name} *handle, const void *const *inputs,
+                        void *const *outputs);
+
+/* Frees a handle that no thread runs; NULL is allowed. */
+void nanoloom_{name}_destroy(struct nanoloom_{name} *handle);
+
+/* Name, element type and shape of input or output number `index`; NULL past the end. */
+const struct nanoloom_tensor *nanoloom_{name}_input(int32_t index);
+const struct nanoloom_tensor *nanoloom_{name}_output(int32_t index);
+
+/* What a status means, as an English sentence. */
+const char *nanoloom_{name}_error(int status);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+# Names that nanoloom_MODEL would share with the types and functions of the runtime.
+_TAKEN = """
+    arena buffer check default element floating kernel library memory model parallel
+    parameter pool program request run space status step task tensor workspace
+"""
+
+
+def c_name(model_name: str) -> str:
+    """A model's name as part of a C name: `bert-base.v2` -> `bert_base_v2`.
+
+    A digit may come first, since `nanoloom_` stands before it.
+    """
+    name = re.sub(r"[^0-9A-Za-z]+", "_", model_name).strip("_") or "model"
+    return f"{name}_model" if name.lower().split("_")[0] in _TAKEN.split() else name
+
+
+def header_h(table: ProgramTable, model_name: str) -> str:
+    """The text of MODEL.h, for C and C++: every function, name, shape and type."""
+    name = c_name(model_name)
+    lines = [
+        *_describe("input", table.inputs),
+        *_describe("output", table.outputs),
+    ]
+    tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
+    return _TEMPLATE.format(
+        title=_comment(model_name),
+        name=name,
+        upper=name.upper(),
+        description="\n".join(lines) or " * It has no inputs and no outputs.",
+        inputs=", ".join(f"input_{i}" for i in range(len(table.inputs))) or "0",
+        outputs=", ".join(f"output_{i}" for i in range(len(table.outputs))) or "0",
+        types=(RUNTIME / "types.h").read_text("utf-8"),
+        input_count=len(table.inputs),
+        output_count=len(table.outputs),
+        arena=table.arena_bytes,
+        tiles=tiles,
+    )
+
+
+def _describe(kind: str, tensors: Sequence[Tensor]) -> list[str]:
+    return [
+        f" * {kind} {index}: {_comment(tensor.name)}, {tensor.element.name.lower()}"
+        f"[{', '.join(str(size) for size in tensor.shape)}], {tensor.bytes} bytes"
+        for index, tensor in enumerate(tensors)
+    ]
+
+
+def _comment(text: str) -> str:
+    """Text that cannot end the comment it stands in, nor its line."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")

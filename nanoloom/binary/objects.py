@@ -1,0 +1,157 @@
+"""LLVM IR text to machine code, for every target, through llvmlite.
+
+Threads may emit at the same time.  Every call works in an LLVM context of its own, and
+the two long calls go to the library past the lock that llvmlite holds around each call
+(LLVM itself asks only that no two threads share a context).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+from llvmlite.utils import get_library_name
+
+from nanoloom.errors import Error
+from nanoloom.llvm.literals import to_llvm22
+
+
+@dataclass(frozen=True)
+class CodeOptions:
+    """What LLVM does on its own: nanoloom's kernels come to it vectorized."""
+
+    level: int = 3
+    vectorize_loops: bool = False
+    vectorize_blocks: bool = False  # SLP
+    unroll: bool = True
+
+
+DEFAULT_OPTIONS = CodeOptions()
+
+
+def emit(
+    llvm_ir: str,
+    *,
+    triple: str,
+    cpu: str,
+    features: str = "",
+    abi: str = "",
+    code_model: str = "default",
+    options: CodeOptions = DEFAULT_OPTIONS,
+) -> bytes:
+    """A relocatable, position-independent object of a module in LLVM 24's text.
+
+    Raises:
+        Error: LLVM knows no such target.
+        RuntimeError: the text is no valid module; a bug of nanoloom's.
+    """
+    machine = _machine(triple, cpu, features, abi, code_model, options.level)
+    return _emit(llvm_ir, triple, machine, options, is_object=True)
+
+
+def emit_assembly(
+    llvm_ir: str,
+    *,
+    triple: str,
+    cpu: str,
+    features: str = "",
+    abi: str = "",
+    code_model: str = "default",
+    options: CodeOptions = DEFAULT_OPTIONS,
+) -> str:
+    """The assembly text of what `emit` makes; raises the same."""
+    machine = _machine(triple, cpu, features, abi, code_model, options.level)
+    return _emit(llvm_ir, triple, machine, options, is_object=False).decode()
+
+
+def _machine(
+    triple: str, cpu: str, features: str, abi: str, code_model: str, level: int
+) -> llvm.TargetMachine:
+    _initialize()
+    try:
+        target = llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        reason = f"LLVM has no target {triple!r}: {error}"
+        raise Error(reason, stage="binary") from error
+    return target.create_target_machine(
+        cpu=cpu,
+        features=features,
+        opt=level,
+        reloc="pic",
+        codemodel=code_model,
+        abiname=abi,
+    )
+
+
+def _emit(
+    llvm_ir: str,
+    triple: str,
+    machine: llvm.TargetMachine,
+    options: CodeOptions,
+    *,
+    is_object: bool,
+) -> bytes:
+    with (
+        llvm.create_context() as context,
+        llvm.parse_assembly(to_llvm22(llvm_ir), context) as module,
+    ):
+        module.triple = triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        _optimize(module, machine, options)
+        return _generate(module, machine, is_object)
+
+
+def _optimize(
+    module: llvm.ModuleRef, machine: llvm.TargetMachine, options: CodeOptions
+) -> None:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=options.level)
+    tuning.loop_vectorization = options.vectorize_loops
+    tuning.slp_vectorization = options.vectorize_blocks
+    tuning.loop_unrolling = options.unroll
+    builder = llvm.create_pass_builder(machine, tuning)
+    passes = builder.getModulePassManager()
+    _unlocked().run(passes, module, builder)
+
+
+def _generate(
+    module: llvm.ModuleRef, machine: llvm.TargetMachine, is_object: bool
+) -> bytes:
+    with ffi.OutputString() as message:
+        buffer = _unlocked().generate(machine, module, int(is_object), message)
+        if not buffer:
+            raise RuntimeError(str(message))
+    try:
+        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+class _Unlocked:
+    """The two calls that take long, straight from the library that llvmlite loaded."""
+
+    def __init__(self) -> None:
+        folder = Path(llvm.__file__).parent
+        library = ctypes.CDLL(str(folder / get_library_name()))
+        self.run = library.LLVMPY_RunNewModulePassManager
+        self.run.argtypes = ffi.lib.LLVMPY_RunNewModulePassManager.argtypes
+        self.run.restype = None
+        self.generate = library.LLVMPY_TargetMachineEmitToMemory
+        self.generate.argtypes = ffi.lib.LLVMPY_TargetMachineEmitToMemory.argtypes
+        self.generate.restype = ffi.LLVMMemoryBufferRef
+
+
+@cache
+def _unlocked() -> _Unlocked:
+    return _Unlocked()
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()

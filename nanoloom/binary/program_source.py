@@ -1,0 +1,93 @@
+"""The table of a program as C source: constants only, no code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nanoloom.binary.table import Buffer, ProgramTable, Step, Tensor
+
+PARAMETER_SYMBOL = "nanoloom_parameter_block"
+
+
+def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
+    """C source that defines `nanoloom_program`, to be compiled beside program.h.
+
+    With `parameters_inside` the table points at the symbol PARAMETER_SYMBOL, which
+    another object must define; otherwise its pointer is NULL and the loader brings one.
+    """
+    kernels = sorted({step.kernel for step in table.steps})
+    buffers = tuple(buffer for step in table.steps for buffer in step.buffers)
+    return "\n".join(
+        [
+            "/* Written by nanoloom: the steps of one model. */",
+            '#include "program.h"',
+            "",
+            *(f"void {name}(void *const *, int64_t, int64_t);" for name in kernels),
+            f"extern const char {PARAMETER_SYMBOL}[];" if parameters_inside else "",
+            *_array("nanoloom_buffer", "buffers", map(_buffer, buffers)),
+            *_array("nanoloom_step", "steps", _steps(table.steps)),
+            *_tensors("inputs", table.inputs),
+            *_tensors("outputs", table.outputs),
+            "extern const struct nanoloom_program nanoloom_program;",
+            "const struct nanoloom_program nanoloom_program = {",
+            f"    .steps = {'steps' if table.steps else '0'},",
+            f"    .buffers = {'buffers' if buffers else '0'},",
+            f"    .inputs = {'inputs' if table.inputs else '0'},",
+            f"    .outputs = {'outputs' if table.outputs else '0'},",
+            f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
+            f"    .arena_bytes = {table.arena_bytes},",
+            f"    .parameter_bytes = {table.parameter_bytes},",
+            f"    .step_count = {len(table.steps)},",
+            f"    .buffer_count = {len(buffers)},",
+            f"    .input_count = {len(table.inputs)},",
+            f"    .output_count = {len(table.outputs)},",
+            f"    .needs_tiles = {int(table.needs_tiles)},",
+            "};",
+            "",
+        ]
+    )
+
+
+def c_string(text: str) -> str:
+    """A C string literal of the text's UTF-8 bytes, in plain ASCII.
+
+    Octal escapes of three digits end by themselves, unlike hexadecimal ones; a question
+    mark is escaped because two of them may begin a trigraph.
+    """
+    plain = set(range(32, 127)) - set(b'"\\?')
+    body = (chr(b) if b in plain else f"\\{b:03o}" for b in text.encode())
+    return f'"{"".join(body)}"'
+
+
+def _buffer(buffer: Buffer) -> str:
+    return f"{int(buffer.space)}, {buffer.index}, {buffer.offset}"
+
+
+def _steps(steps: Sequence[Step]) -> Iterable[str]:
+    first = 0
+    for step in steps:
+        count = len(step.buffers)
+        yield f"{step.kernel}, {step.tasks}, {first}, {count}, {c_string(step.name)}"
+        first += count
+
+
+def _tensors(name: str, tensors: Sequence[Tensor]) -> list[str]:
+    lines: list[str] = []
+    for index, tensor in enumerate(tensors):
+        if tensor.shape:
+            shape = ", ".join(str(size) for size in tensor.shape)
+            lines.append(f"static const int64_t {name}_shape_{index}[] = {{{shape}}};")
+    rows = (
+        f"{c_string(tensor.name)}, {int(tensor.element)}, {len(tensor.shape)}, "
+        + (f"{name}_shape_{index}" if tensor.shape else "0")
+        for index, tensor in enumerate(tensors)
+    )
+    return lines + _array("nanoloom_tensor", name, rows)
+
+
+def _array(struct: str, name: str, rows: Iterable[str]) -> list[str]:
+    """Nothing for no rows: C has no empty arrays."""
+    lines = [f"    {{{row}}}," for row in rows]
+    if not lines:
+        return []
+    return [f"static const struct {struct} {name}[] = {{", *lines, "};"]

@@ -1,0 +1,148 @@
+"""A compiled model as a table of kernel calls: what program.c executes.
+
+These dataclasses mirror the structs of nanoloom/runtime/program.h one to one.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+MAX_TASKS = 2**31 - 1  # the pool counts the tasks of a step in 31 bits
+
+
+class Space(enum.IntEnum):
+    """Which memory a buffer lies in: enum nanoloom_space."""
+
+    ARENA = 0
+    PARAMETERS = 1
+    INPUT = 2
+    OUTPUT = 3
+
+
+class Element(enum.IntEnum):
+    """Element types at the border of a program: enum nanoloom_element."""
+
+    BOOL = 0
+    I8 = 1
+    U8 = 2
+    I16 = 3
+    U16 = 4
+    I32 = 5
+    U32 = 6
+    I64 = 7
+    U64 = 8
+    F16 = 9
+    BF16 = 10
+    F32 = 11
+    F64 = 12
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The numpy element type of the same width and meaning."""
+        return _DTYPES[self]
+
+    @classmethod
+    def of(cls, dtype: np.dtype | type) -> Element:
+        """The element type of a numpy dtype; ValueError when there is none."""
+        wanted = np.dtype(dtype)
+        for element, known in _DTYPES.items():
+            if known == wanted:
+                return element
+        raise ValueError(f"no program has inputs or outputs of type {wanted}")
+
+
+_DTYPES = {
+    Element.BOOL: np.dtype(np.bool_),
+    Element.I8: np.dtype(np.int8),
+    Element.U8: np.dtype(np.uint8),
+    Element.I16: np.dtype(np.int16),
+    Element.U16: np.dtype(np.uint16),
+    Element.I32: np.dtype(np.int32),
+    Element.U32: np.dtype(np.uint32),
+    Element.I64: np.dtype(np.int64),
+    Element.U64: np.dtype(np.uint64),
+    Element.F16: np.dtype(np.float16),
+    Element.BF16: np.dtype(ml_dtypes.bfloat16),
+    Element.F32: np.dtype(np.float32),
+    Element.F64: np.dtype(np.float64),
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One input or output: dense, row-major."""
+
+    name: str
+    element: Element
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole tensor."""
+        return math.prod(self.shape) * self.element.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An operand of a kernel: `offset` bytes into a space.
+
+    `index` says which input or output; it is 0 in the arena and the parameters.
+    """
+
+    space: Space
+    offset: int = 0
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel call: `kernel(buffers, begin, end)` over the tasks 0 .. tasks - 1.
+
+    `kernel` is the symbol in an object; `name` is what reports call the step.
+    """
+
+    kernel: str
+    tasks: int
+    buffers: tuple[Buffer, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class ProgramTable:
+    """Everything of a compiled model but its kernels' code and its parameters."""
+
+    steps: tuple[Step, ...]
+    arena_bytes: int
+    parameter_bytes: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    needs_tiles: bool = False  # kernels use AMX tiles, which Linux hands out on request
+
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            if not step.kernel.isidentifier() or not step.kernel.isascii():
+                raise ValueError(f"step {step.name}: {step.kernel!r} is no C name")
+            if not 0 < step.tasks <= MAX_TASKS:
+                raise ValueError(f"step {step.name}: {step.tasks} tasks")
+            for buffer in step.buffers:
+                self._check(step, buffer)
+
+    def _check(self, step: Step, buffer: Buffer) -> None:
+        """A buffer that begins outside its space would be a wild pointer."""
+        match buffer.space:
+            case Space.ARENA:
+                sizes = [self.arena_bytes]
+            case Space.PARAMETERS:
+                sizes = [self.parameter_bytes]
+            case Space.INPUT:
+                sizes = [tensor.bytes for tensor in self.inputs]
+            case Space.OUTPUT:
+                sizes = [tensor.bytes for tensor in self.outputs]
+        inside = 0 <= buffer.index < len(sizes)
+        if not inside or not 0 <= buffer.offset <= sizes[buffer.index]:
+            raise ValueError(f"step {step.name}: {buffer} lies outside its space")

@@ -1,0 +1,79 @@
+"""The C compiler and linker inside the package ziglang, as a child process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from nanoloom.errors import Error
+
+_HINT = "pip install ziglang"
+
+
+def zig() -> Path:
+    """The zig executable.
+
+    Raises:
+        Error: the package ziglang, or the executable in it, is not there.
+    """
+    found = importlib.util.find_spec("ziglang")
+    if found is None or found.origin is None:
+        raise Error("the package ziglang is not installed", hint=_HINT, stage="binary")
+    folder = Path(found.origin).parent
+    for name in ("zig", "zig.exe"):
+        if (folder / name).is_file():
+            return folder / name
+    reason = "the package ziglang holds no zig"
+    raise Error(reason, where=str(folder), hint=_HINT, stage="binary")
+
+
+def zig_triple(triple: str) -> str:
+    """LLVM's triple as zig spells it: x86_64-unknown-linux-gnu -> x86_64-linux-gnu."""
+    return "-".join(part for part in triple.split("-") if part not in ("unknown", "pc"))
+
+
+class Run:
+    """One running tool; started at once, so that several may run side by side."""
+
+    def __init__(self, arguments: Sequence[str], what: str, cache: Path) -> None:
+        """`what` names the work in an error; `cache` is zig's own folder."""
+        self._what = what
+        # zig looks for a cache even where it writes none, and fails without HOME.
+        places = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+        tool = zig()
+        try:
+            self._process = subprocess.Popen(
+                [str(tool), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env=os.environ | {name: str(path) for name, path in places.items()},
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise Error(f"{what}: cannot start {tool}: {reason}", hint=_HINT) from error
+
+    def wait(self) -> None:
+        """Wait for the end.
+
+        Raises:
+            Error: the tool failed; the message has the first line that says why.
+        """
+        said, _ = self._process.communicate()
+        if self._process.returncode == 0:
+            return
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        told = [line for line in lines if "error" in line] or lines
+        why = told[0] if told else f"status {self._process.returncode}"
+        raise Error(f"{self._what} failed: {why}", stage="binary")
+
+    def stop(self) -> None:
+        """End the tool if it still runs: another one has failed."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()

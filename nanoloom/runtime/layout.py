@@ -1,0 +1,91 @@
+"""The structs of program.h and library.h as ctypes sees them, field by field."""
+
+from __future__ import annotations
+
+import ctypes
+
+VERSION = 1  # NANOLOOM_LIBRARY_VERSION
+
+
+class Tensor(ctypes.Structure):
+    """struct nanoloom_tensor."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("element", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+    )
+
+
+class Step(ctypes.Structure):
+    """struct nanoloom_step."""
+
+    _fields_ = (
+        ("kernel", ctypes.c_void_p),
+        ("tasks", ctypes.c_int64),
+        ("first_buffer", ctypes.c_int32),
+        ("buffer_count", ctypes.c_int32),
+        ("name", ctypes.c_char_p),
+    )
+
+
+class Program(ctypes.Structure):
+    """struct nanoloom_program."""
+
+    _fields_ = (
+        ("steps", ctypes.POINTER(Step)),
+        ("buffers", ctypes.c_void_p),
+        ("inputs", ctypes.POINTER(Tensor)),
+        ("outputs", ctypes.POINTER(Tensor)),
+        ("parameters", ctypes.c_void_p),
+        ("arena_bytes", ctypes.c_int64),
+        ("parameter_bytes", ctypes.c_int64),
+        ("step_count", ctypes.c_int32),
+        ("buffer_count", ctypes.c_int32),
+        ("input_count", ctypes.c_int32),
+        ("output_count", ctypes.c_int32),
+        ("needs_tiles", ctypes.c_int32),
+    )
+
+
+class Memory(ctypes.Structure):
+    """struct nanoloom_memory."""
+
+    _fields_ = (
+        ("parameters", ctypes.c_void_p),
+        ("inputs", ctypes.POINTER(ctypes.c_void_p)),
+        ("outputs", ctypes.POINTER(ctypes.c_void_p)),
+        ("workspace", ctypes.c_void_p),
+    )
+
+
+_PROGRAM = ctypes.POINTER(Program)
+
+
+class Library(ctypes.Structure):
+    """struct nanoloom_library.  Calling a field releases Python's lock meanwhile."""
+
+    _fields_ = (
+        ("version", ctypes.c_int64),
+        ("program", _PROGRAM),
+        ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM)),
+        (
+            "run",
+            ctypes.CFUNCTYPE(
+                None,
+                _PROGRAM,
+                ctypes.POINTER(Memory),
+                ctypes.c_void_p,
+                ctypes.c_void_p,
+                ctypes.c_void_p,
+            ),
+        ),
+        ("pool_run", ctypes.c_void_p),
+        ("pool_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),
+        ("pool_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("pool_threads", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
+        ("arena_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)),
+        ("arena_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)),
+        ("request_tiles", ctypes.CFUNCTYPE(ctypes.c_int)),
+    )

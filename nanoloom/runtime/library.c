@@ -1,0 +1,19 @@
+/* The entry of a library that Python loads. */
+#include "library.h"
+
+#include "arena.h"
+#include "cpus.h"
+
+const struct nanoloom_library nanoloom_library = {
+    .version = NANOLOOM_LIBRARY_VERSION,
+    .program = &nanoloom_program,
+    .workspace_bytes = nanoloom_workspace_bytes,
+    .run = nanoloom_run,
+    .pool_run = nanoloom_pool_run,
+    .pool_create = nanoloom_pool_create,
+    .pool_destroy = nanoloom_pool_destroy,
+    .pool_threads = nanoloom_pool_threads,
+    .arena_create = nanoloom_arena_create,
+    .arena_destroy = nanoloom_arena_destroy,
+    .request_tiles = nanoloom_request_tiles,
+};

@@ -1,0 +1,34 @@
+/* What a loaded library shows to nanoloom's own loader, nanoloom/runtime/library.py. */
+#ifndef NANOLOOM_LIBRARY_H
+#define NANOLOOM_LIBRARY_H
+
+#include "program.h"
+#include "threads.h"
+
+#define NANOLOOM_PUBLIC __attribute__((visibility("default")))
+
+/* Counted up whenever a struct of program.h or this one changes. */
+enum { NANOLOOM_LIBRARY_VERSION = 1 };
+
+struct nanoloom_library {
+    int64_t version;
+    const struct nanoloom_program *program;
+    int64_t (*workspace_bytes)(const struct nanoloom_program *);
+    void (*run)(const struct nanoloom_program *, const struct nanoloom_memory *,
+                nanoloom_parallel, void *, int64_t *);
+    nanoloom_parallel pool_run;
+    struct nanoloom_pool *(*pool_create)(int);
+    void (*pool_destroy)(struct nanoloom_pool *);
+    int (*pool_threads)(const struct nanoloom_pool *);
+    void *(*arena_create)(int64_t);
+    void (*arena_destroy)(void *, int64_t);
+    int (*request_tiles)(void);
+};
+
+/* The one name the loader looks up; every library has its own. */
+NANOLOOM_PUBLIC extern const struct nanoloom_library nanoloom_library;
+
+/* Defined by the generated table of the model. */
+extern const struct nanoloom_program nanoloom_program;
+
+#endif

@@ -1,0 +1,228 @@
+"""A compiled program loaded into this process."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from nanoloom.binary.table import Element, Tensor
+from nanoloom.errors import Error, InputError
+from nanoloom.runtime import layout
+
+
+class Library:
+    """A library written by nanoloom.binary.shared, with or without its parameters.
+
+    The loaded code stays until the process ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Load the library.
+
+        Raises:
+            Error: the file is no library for this machine, or not one of nanoloom's.
+        """
+        try:
+            loaded = ctypes.CDLL(str(path.resolve()))
+            self._entry = layout.Library.in_dll(loaded, "nanoloom_library")
+        except OSError as error:
+            raise Error(f"cannot load the library: {error}", where=str(path)) from error
+        except ValueError as error:
+            hint = "compile the model with nanoloom"
+            raise Error("no nanoloom library", where=str(path), hint=hint) from error
+        if self._entry.version != layout.VERSION:
+            raise Error(
+                f"made by another version of nanoloom ({self._entry.version}, this one "
+                f"reads {layout.VERSION})",
+                where=str(path),
+                hint="compile the model again",
+            )
+        program = self._entry.program.contents
+        self.path = path
+        self.inputs = tuple(
+            _tensor(program.inputs[i]) for i in range(program.input_count)
+        )
+        self.outputs = tuple(
+            _tensor(program.outputs[i]) for i in range(program.output_count)
+        )
+        self.steps = tuple(
+            program.steps[i].name.decode() for i in range(program.step_count)
+        )
+        self.arena_bytes = int(program.arena_bytes)
+        self.parameter_bytes = int(program.parameter_bytes)
+        self.inner_parameters: int | None = program.parameters
+
+    def create(self, threads: int, parameters: np.ndarray | None = None) -> Instance:
+        """A thread pool and working memory to run the program with.
+
+        `parameters` is the block of `parameter_bytes` bytes, 64-byte aligned, which
+        is only referred to; None when the library holds it.
+        """
+        return Instance(self, self._entry, threads, parameters)
+
+
+class Instance:
+    """A program ready to run.  Threads may call `run` at the same time."""
+
+    def __init__(
+        self,
+        library: Library,
+        entry: layout.Library,
+        threads: int,
+        parameters: np.ndarray | None,
+    ) -> None:
+        self._entry = entry
+        self._program = entry.program.contents
+        self._inputs, self._outputs = library.inputs, library.outputs
+        self._step_count = len(library.steps)
+        self._parameters = parameters  # kept alive: the program reads it in place
+        self._parameter_address = _parameter_address(library, parameters)
+        self._arenas: deque[Arena] = deque()
+        if self._program.needs_tiles and entry.request_tiles() != 0:
+            reason = "the system grants no AMX tile registers"
+            raise Error(reason, where=str(library.path))
+        self._pool = entry.pool_create(threads)
+        if not self._pool:
+            raise MemoryError("no memory for a thread pool")
+        self.threads = int(entry.pool_threads(self._pool))
+        self._closing = threading.Lock()
+
+    def arena(self) -> Arena:
+        """New working memory for one `run` at a time."""
+        return Arena(self._entry)
+
+    def run(
+        self,
+        inputs: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray],
+        *,
+        arena: Arena | None = None,
+        nanoseconds: np.ndarray | None = None,
+    ) -> None:
+        """Run once: read `inputs`, overwrite `outputs`, both in the program's order.
+
+        Arrays are C-contiguous with exactly the shapes and types of the program and
+        must not overlap.  Without `arena` one from an earlier run is used again.
+        `nanoseconds`, int64 of one element a step, receives the time of every step.
+
+        Raises:
+            InputError: an array has the wrong type, shape or memory layout.
+        """
+        if not self._pool:
+            raise Error("the program is closed")
+        given = _pointers("input", inputs, self._inputs, written=False)
+        taken = _pointers("output", outputs, self._outputs, written=True)
+        times = None if nanoseconds is None else self._times(nanoseconds)
+        used = arena or self._borrow()
+        memory = layout.Memory(self._parameter_address, given, taken, used.address)
+        self._entry.run(
+            self._entry.program,
+            ctypes.byref(memory),
+            self._entry.pool_run,
+            self._pool,
+            times,
+        )
+        if arena is None:
+            self._arenas.append(used)
+
+    def close(self) -> None:
+        """End the threads and free the memory; no run may be under way."""
+        with self._closing:
+            pool, self._pool = self._pool, None
+        if pool:
+            self._entry.pool_destroy(pool)
+        self._arenas.clear()
+
+    def __enter__(self) -> Instance:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_pool", None):
+            self.close()
+
+    def _borrow(self) -> Arena:
+        try:
+            return self._arenas.pop()
+        except IndexError:
+            return self.arena()
+
+    def _times(self, array: np.ndarray) -> int:
+        right = array.dtype == np.int64 and array.shape == (self._step_count,)
+        if not right or not array.flags.c_contiguous or not array.flags.writeable:
+            raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
+        return _address(array)
+
+
+class Arena:
+    """Working memory of one run, on huge pages where the system has them."""
+
+    def __init__(self, entry: layout.Library) -> None:
+        self._entry = entry
+        self._bytes = int(entry.workspace_bytes(entry.program))
+        self.address = entry.arena_create(self._bytes)
+        if not self.address:
+            raise MemoryError(f"no memory for an arena of {self._bytes} bytes")
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self._entry.arena_destroy(self.address, self._bytes)
+
+
+def _tensor(row: layout.Tensor) -> Tensor:
+    shape = tuple(row.shape[axis] for axis in range(row.rank))
+    return Tensor(row.name.decode(), Element(row.element), shape)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _parameter_address(library: Library, parameters: np.ndarray | None) -> int | None:
+    if parameters is None:
+        if library.parameter_bytes and not library.inner_parameters:
+            raise ValueError("the library needs its parameters")
+        return library.inner_parameters
+    if parameters.nbytes != library.parameter_bytes:
+        raise ValueError(
+            f"{parameters.nbytes} bytes of parameters, not {library.parameter_bytes}"
+        )
+    address = _address(parameters)
+    if not parameters.flags.c_contiguous or address % 64:
+        raise ValueError("parameters must be contiguous and 64-byte aligned")
+    return address
+
+
+def _pointers(
+    kind: str, arrays: Sequence[np.ndarray], wanted: Sequence[Tensor], *, written: bool
+) -> ctypes.Array[ctypes.c_void_p]:
+    if len(arrays) != len(wanted):
+        raise InputError(f"{len(arrays)} {kind}s given, the model has {len(wanted)}")
+    for array, tensor in zip(arrays, wanted, strict=True):
+        if array.dtype != tensor.element.dtype or array.shape != tensor.shape:
+            raise InputError(
+                f"{array.dtype}{list(array.shape)} given, the model wants "
+                f"{tensor.element.dtype}{list(tensor.shape)}",
+                where=f"{kind} {tensor.name}",
+            )
+        flags = array.flags
+        usable = flags.c_contiguous and flags.aligned
+        if not usable or (written and not flags.writeable):
+            raise InputError(
+                "the array must be contiguous, aligned and, for an output, writable",
+                where=f"{kind} {tensor.name}",
+            )
+    return (ctypes.c_void_p * len(arrays))(*(_address(array) for array in arrays))

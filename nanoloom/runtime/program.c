@@ -1,0 +1,120 @@
+/* Executes a program's table of steps. */
+#define _POSIX_C_SOURCE 200809L
+#include "program.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#include "floating.h"
+
+enum { CACHE_LINE = 64 };
+
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program)
+{
+    int64_t pointers = (int64_t)sizeof(void *) * program->buffer_count;
+    return aligned(program->arena_bytes) + aligned(pointers);
+}
+
+static void *resolve(const struct nanoloom_buffer *buffer,
+                     const struct nanoloom_memory *memory)
+{
+    /* Kernels take all operands alike as void *; they write none of the const ones. */
+    char *base;
+    switch (buffer->space) {
+    case NANOLOOM_PARAMETERS:
+        base = (char *)(uintptr_t)memory->parameters;
+        break;
+    case NANOLOOM_INPUT:
+        base = (char *)(uintptr_t)memory->inputs[buffer->index];
+        break;
+    case NANOLOOM_OUTPUT:
+        base = memory->outputs[buffer->index];
+        break;
+    default:
+        base = memory->workspace;
+        break;
+    }
+    return base + buffer->offset;
+}
+
+struct call {
+    nanoloom_kernel kernel;
+    void *const *buffers;
+};
+
+static void run_tasks(void *argument, int64_t begin, int64_t end)
+{
+    const struct call *call = argument;
+    uint64_t before = nanoloom_floating_enter();
+    call->kernel(call->buffers, begin, end);
+    nanoloom_floating_leave(before);
+}
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+void nanoloom_run(const struct nanoloom_program *program,
+                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
+                  void *context, int64_t *nanoseconds)
+{
+    void **pointers =
+        (void **)((char *)memory->workspace + aligned(program->arena_bytes));
+    for (int32_t i = 0; i < program->buffer_count; i++)
+        pointers[i] = resolve(&program->buffers[i], memory);
+    int64_t before = nanoseconds ? now() : 0;
+    for (int32_t i = 0; i < program->step_count; i++) {
+        const struct nanoloom_step *step = &program->steps[i];
+        struct call call = {step->kernel, pointers + step->first_buffer};
+        if (parallel && step->tasks > 1)
+            parallel(context, run_tasks, &call, step->tasks);
+        else
+            run_tasks(&call, 0, step->tasks);
+        if (nanoseconds) {
+            int64_t after = now();
+            nanoseconds[i] = after - before;
+            before = after;
+        }
+    }
+}
+
+static int32_t element_bytes(int32_t element)
+{
+    static const int8_t bytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+    return bytes[element];
+}
+
+static int check(const struct nanoloom_tensor *tensor, const void *pointer)
+{
+    if (!pointer)
+        return NANOLOOM_NULL_POINTER;
+    if ((uintptr_t)pointer % (uintptr_t)element_bytes(tensor->element))
+        return NANOLOOM_MISALIGNED;
+    return NANOLOOM_OK;
+}
+
+int nanoloom_check_pointers(const struct nanoloom_program *program,
+                            const void *const *inputs, void *const *outputs)
+{
+    if ((program->input_count && !inputs) || (program->output_count && !outputs))
+        return NANOLOOM_NULL_POINTER;
+    for (int32_t i = 0; i < program->input_count; i++) {
+        int status = check(&program->inputs[i], inputs[i]);
+        if (status)
+            return status;
+    }
+    for (int32_t i = 0; i < program->output_count; i++) {
+        int status = check(&program->outputs[i], outputs[i]);
+        if (status)
+            return status;
+    }
+    return NANOLOOM_OK;
+}

@@ -1,0 +1,70 @@
+/* A compiled model as constant tables: what to call, on which memory, in which order. */
+#ifndef NANOLOOM_PROGRAM_H
+#define NANOLOOM_PROGRAM_H
+
+#include "types.h"
+
+/* Runs the tasks begin .. end - 1 of one kernel.  Tasks are independent of each other. */
+typedef void (*nanoloom_kernel)(void *const *buffers, int64_t begin, int64_t end);
+
+/* Which memory a buffer lies in. */
+enum nanoloom_space {
+    NANOLOOM_ARENA = 0,
+    NANOLOOM_PARAMETERS = 1,
+    NANOLOOM_INPUT = 2,
+    NANOLOOM_OUTPUT = 3
+};
+
+struct nanoloom_buffer {
+    int32_t space; /* an enum nanoloom_space */
+    int32_t index; /* which input or output; 0 otherwise */
+    int64_t offset; /* in bytes */
+};
+
+/* One kernel call.  Its operands are buffers[first_buffer ... + buffer_count - 1]. */
+struct nanoloom_step {
+    nanoloom_kernel kernel;
+    int64_t tasks;
+    int32_t first_buffer;
+    int32_t buffer_count;
+    const char *name;
+};
+
+struct nanoloom_program {
+    const struct nanoloom_step *steps;
+    const struct nanoloom_buffer *buffers;
+    const struct nanoloom_tensor *inputs;
+    const struct nanoloom_tensor *outputs;
+    const void *parameters; /* the block inside the binary, NULL when it lies outside */
+    int64_t arena_bytes;
+    int64_t parameter_bytes;
+    int32_t step_count;
+    int32_t buffer_count;
+    int32_t input_count;
+    int32_t output_count;
+    int32_t needs_tiles; /* kernels use x86 AMX tiles, which Linux hands out on request */
+};
+
+/* The memory of one call.  `workspace` is 64-byte aligned, has
+ * nanoloom_workspace_bytes(program) bytes and belongs to this call alone. */
+struct nanoloom_memory {
+    const void *parameters;
+    const void *const *inputs;
+    void *const *outputs;
+    void *workspace;
+};
+
+/* The arena, and behind it the resolved pointers of all buffers. */
+int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program);
+
+/* Runs all steps in order.  `parallel` is NULL for the calling thread alone;
+ * `nanoseconds` is NULL or receives the time of every step. */
+void nanoloom_run(const struct nanoloom_program *program,
+                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
+                  void *context, int64_t *nanoseconds);
+
+/* NANOLOOM_OK, or what is wrong with the user's pointers. */
+int nanoloom_check_pointers(const struct nanoloom_program *program,
+                            const void *const *inputs, void *const *outputs);
+
+#endif

@@ -1,0 +1,75 @@
+"""How many threads suit this process; nanoloom/runtime/cpus.c counts the same way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+ReadText = Callable[[str], str | None]
+
+
+def default_threads(
+    *,
+    cpus: int | None = None,
+    environment: Mapping[str, str] = os.environ,
+    read: ReadText | None = None,
+) -> int:
+    """The CPUs of the affinity mask, bounded by the cgroup's quota and OMP_NUM_THREADS.
+
+    At least 1.  The keyword arguments replace what is asked of the system: `cpus` the
+    affinity mask, `read` the files (None for one that is not there).
+    """
+    count = cpus if cpus is not None else _affinity()
+    count = min([count, *_quotas(read or _read)])
+    wish = environment.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wish.isdecimal() and int(wish) > 0:  # a list holds one number for each nesting
+        count = min(count, int(wish))
+    return max(1, count)
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _quotas(read: ReadText) -> Iterator[int]:
+    """CPUs that each enclosing cgroup grants; nothing for those without a limit.
+
+    Rounded down: a thread that the quota stops in the middle of a step holds up all
+    others.  A container often sees its group's path but not the folders above it, so
+    every level up to the mount point is looked at and missing ones are passed over.
+    """
+    for line in (read("/proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if not controllers:
+            for folder in _levels("/sys/fs/cgroup", group):
+                yield from _cpus((read(f"{folder}/cpu.max") or "").split())
+        elif "cpu" in controllers.split(","):
+            for folder in _levels("/sys/fs/cgroup/cpu", group):
+                quota = read(f"{folder}/cpu.cfs_quota_us") or ""
+                period = read(f"{folder}/cpu.cfs_period_us") or ""
+                yield from _cpus(f"{quota} {period}".split())
+
+
+def _levels(mount: str, group: str) -> Iterator[str]:
+    path = PurePosixPath(group)
+    for level in (path, *path.parents):
+        yield mount + str(level).rstrip("/")
+
+
+def _cpus(words: list[str]) -> Iterator[int]:
+    """From quota and period in microseconds; "max" and -1 are no limit."""
+    if len(words) >= 2 and words[0].isdecimal() and words[1].isdecimal():
+        quota, period = int(words[0]), int(words[1])
+        if quota > 0 and period > 0:
+            yield max(1, quota // period)

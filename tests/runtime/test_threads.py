@@ -1,0 +1,82 @@
+"""The thread pool: every task exactly once, whoever calls and whatever forks."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from nanoloom.binary.link import Source, compile_c, link_shared
+from nanoloom.binary.shared import Folders
+from tests.runtime.native import TRIPLE, c_library
+
+HERE = Path(__file__).parent
+THREADS = (1, 2, 3, 7)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("pool")
+    library = c_library(HERE / "pool_stress.c", folder, folders, ["stress*"])
+    for name in ("stress", "stress_callers", "stress_fork", "stress_lives"):
+        library[name].restype = ctypes.c_int64
+    return library
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_every_task_is_done_once(pool: ctypes.CDLL, threads: int) -> None:
+    assert pool.stress(threads, ctypes.c_int64(3000)) == 0
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_pools_begin_and_end(pool: ctypes.CDLL, threads: int) -> None:
+    assert pool.stress_lives(threads, ctypes.c_int64(100)) == 0
+
+
+@pytest.mark.parametrize("threads", (2, 3))
+def test_callers_share_a_pool(pool: ctypes.CDLL, threads: int) -> None:
+    assert pool.stress_callers(3, threads, 1, ctypes.c_int64(1000)) == 0
+
+
+def test_callers_have_a_pool_each(pool: ctypes.CDLL) -> None:
+    assert pool.stress_callers(3, 2, 0, ctypes.c_int64(1000)) == 0
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_forked_children_get_threads_of_their_own(
+    pool: ctypes.CDLL, threads: int
+) -> None:
+    assert pool.stress_fork(threads, 8) == 0
+
+
+def test_single_thread_build_needs_no_pthread(tmp_path: Path, folders: Folders) -> None:
+    sources = [
+        Source.of_runtime("threads", "NANOLOOM_SINGLE_THREAD"),
+        Source(
+            "caller",
+            """
+            #include "threads.h"
+            __attribute__((visibility("default"))) int64_t count(void);
+            static void add(void *sum, int64_t begin, int64_t end)
+            {
+                for (; begin < end; begin++)
+                    *(int64_t *)sum += begin;
+            }
+            int64_t count(void)
+            {
+                int64_t sum = 0;
+                struct nanoloom_pool *pool = nanoloom_pool_create(4);
+                nanoloom_pool_run(pool, add, &sum, 101);
+                nanoloom_pool_destroy(pool);
+                return sum;
+            }""",
+        ),
+    ]
+    objects = compile_c(sources, tmp_path, triple=TRIPLE, cache=folders.zig)
+    assert b"pthread_create" not in objects[0].read_bytes()
+    output = tmp_path / "single.so"
+    link_shared(objects, output, exports=["count"], cache=folders.zig)
+    library = ctypes.CDLL(str(output))
+    library.count.restype = ctypes.c_int64
+    assert library.count() == 5050
