@@ -191,7 +191,7 @@ class Builder:
         Read other tensors inside with `load`.
         """
         def with_indices(_: Scalar) -> Scalar:
-            return body(*[from_index(linalg.index(d)) for d in range(len(shape))])
+            return body(*[from_index(linalg.IndexOp(d).result) for d in range(len(shape))])
 
         out = Tensor(tuple(shape), dtype, self.empty(shape, dtype))
         return self.generic(
@@ -209,9 +209,8 @@ class Builder:
     def cast(self, x: Tensor, dtype: np.dtype) -> Tensor:
         if x.dtype == dtype:
             return x
-        return self.elementwise(
-            lambda s: s.cast(computed_as(dtype)), x, dtype=dtype
-        )
+        exact = dtype if x.dtype == np.float64 else computed_as(dtype)
+        return self.elementwise(lambda s: s.cast(exact), x, dtype=dtype)
 
     # ---- reductions ---------------------------------------------------------------------
 
@@ -312,7 +311,10 @@ class Builder:
             load = x.load
             assert load is not None
             turned = tuple(x.shape[p] for p in order)
-            return Tensor(turned, x.dtype, None, lambda: load().transpose(order), x.name)
+            name = f"{x.name}.transposed{order}" if x.name else ""
+            return Tensor(
+                turned, x.dtype, None, lambda: load().transpose(order), name
+            )
         shape = [x.shape[p] for p in order]
         places = [ir.AffineDimExpr.get(order.index(d)) for d in range(x.rank)]
         return self._copy(x, Map.get(x.rank, 0, places), shape)
@@ -326,7 +328,10 @@ class Builder:
         self, x: Tensor, starts: Sequence[int], shape: Sequence[int],
         steps: Sequence[int] | None = None,
     ) -> Tensor:
-        """out[i, ...] = x[starts[0] + i * steps[0], ...], steps may be negative."""
+        """out[i, ...] = x[starts[0] + i * steps[0], ...], steps may be negative.
+
+        A view of x where every step is positive, a copy otherwise.
+        """
         strides = list(steps) if steps is not None else [1] * x.rank
         if 0 in shape:
             return self.full(shape, 0, x.dtype)
@@ -339,11 +344,11 @@ class Builder:
                     [i * k + s for i, k, s in zip(at, strides, starts, strict=True)],
                 ),
             )
-        places = [
-            ir.AffineDimExpr.get(d) * step + start
-            for d, (step, start) in enumerate(zip(strides, starts, strict=True))
-        ]
-        return self._copy(x, Map.get(x.rank, 0, places), shape)
+        made = tensor.ExtractSliceOp(
+            tensor_type(shape, x.dtype), self.value(x), [], [], [],
+            list(starts), list(shape), strides,
+        )
+        return self.tensor(made.result, x.dtype)
 
     def insert(self, x: Tensor, into: Tensor, starts: Sequence[int]) -> Tensor:
         """`into` with x written at `starts` (contiguous block, static place)."""

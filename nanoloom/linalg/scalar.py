@@ -215,6 +215,8 @@ class Scalar:
         if is_float(self.dtype) and is_float(dtype):
             return _float_to_float(self, dtype)
         kind = compute_type(dtype)
+        if is_float(self.dtype) and dtype.itemsize < 4:  # wide, then wrap
+            return self.cast(np.dtype(np.int32)).cast(dtype)
         if is_float(self.dtype):
             convert = arith.fptoui if is_unsigned(dtype) else arith.fptosi
             return Scalar(convert(kind, self.value), dtype)
@@ -228,9 +230,24 @@ def _float_to_float(x: Scalar, dtype: np.dtype) -> Scalar:
     kind = compute_type(dtype)
     if dtype.itemsize > x.dtype.itemsize:
         return Scalar(arith.extf(kind, x.value), dtype)
+    if x.dtype.itemsize == 8 and dtype.itemsize == 2:
+        return _round_to_odd(x).cast(dtype)
     if dtype.itemsize < x.dtype.itemsize:
         return Scalar(arith.truncf(kind, x.value), dtype)
     return x.cast(np.dtype(np.float32)).cast(dtype)  # f16 <-> bf16
+
+
+def _round_to_odd(x: Scalar) -> Scalar:
+    """f64 to f32, inexact results to the odd neighbour: then a second one is right.
+
+    Nearest twice would be wrong where the first rounding lands on a tie of the second.
+    """
+    near = x.cast(np.dtype(np.float32))
+    back = near.cast(x.dtype)
+    bits = near.bitcast(np.dtype(np.int32))
+    below = select(back.absolute() > x.absolute(), bits - 1, bits)  # towards zero
+    inexact = (back < x) | (back > x)  # false for NaN
+    return select(inexact, below | 1, bits).bitcast(np.dtype(np.float32))
 
 
 def _integer_to_integer(x: Scalar, dtype: np.dtype) -> Scalar:

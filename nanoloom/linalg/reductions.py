@@ -1,0 +1,144 @@
+"""Reduce*: one fold over the axes, and what is done to the result of the fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from nanoloom.linalg.builder import Builder, computed_as
+from nanoloom.linalg.node import Node
+from nanoloom.linalg.placed import Placed, combine
+from nanoloom.linalg.scalar import BOOL, Number, Scalar, is_float, select
+from nanoloom.linalg.tensor import Tensor
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def lowest(dtype: np.dtype) -> Number:
+    """What max begins with."""
+    if is_float(dtype):
+        return -np.inf
+    return False if dtype == BOOL else int(ml_dtypes.iinfo(dtype).min)
+
+
+def highest(dtype: np.dtype) -> Number:
+    """What min begins with."""
+    if is_float(dtype):
+        return np.inf
+    return True if dtype == BOOL else int(ml_dtypes.iinfo(dtype).max)
+
+
+def same(s: Scalar) -> Scalar:
+    return s
+
+
+@dataclass(frozen=True)
+class Fold:
+    """finish(body(... body(start, prepare(x0)), prepare(x1) ...), count of elements).
+
+    floating: the fold runs in f64 where the elements are integers.
+    """
+
+    body: Callable[[Scalar, Scalar], Scalar]
+    start: Callable[[np.dtype], Number]
+    prepare: Callable[[Scalar], Scalar] = same
+    finish: Callable[[Scalar, int], Scalar] | None = None
+    floating: bool = False
+
+
+def add(x: Scalar, y: Scalar) -> Scalar:
+    return x + y
+
+
+def mean_of(total: Scalar, count: int) -> Scalar:
+    """Integers: towards zero, and an empty mean is 0 (a float one is NaN)."""
+    return total / (count if is_float(total.dtype) else max(count, 1))
+
+
+FOLDS = {
+    "ReduceL1": Fold(add, lambda _: 0, lambda s: s.absolute()),
+    "ReduceL2": Fold(
+        add, lambda _: 0, lambda s: s * s, lambda s, _: s.math("sqrt"), floating=True
+    ),
+    "ReduceLogSum": Fold(
+        add, lambda _: 0, same, lambda s, _: s.math("log"), floating=True
+    ),
+    "ReduceMax": Fold(lambda x, y: x.maximum(y), lowest),
+    "ReduceMean": Fold(add, lambda _: 0, same, mean_of),
+    "ReduceMin": Fold(lambda x, y: x.minimum(y), highest),
+    "ReduceProd": Fold(lambda x, y: x * y, lambda _: 1),
+    "ReduceSum": Fold(add, lambda _: 0),
+    "ReduceSumSquare": Fold(add, lambda _: 0, lambda s: s * s),
+}
+
+
+def axes_of(node: Node, x: Tensor) -> list[int]:
+    """From the attribute or the second input; none means all, or none if asked so."""
+    given: Sequence[int] = node.ints("axes")
+    if node.optional(1) is not None:
+        known = node.known(1)
+        assert known is not None
+        given = [int(a) for a in known.reshape(-1)]
+    if not given and not node.int("noop_with_empty_axes"):
+        return list(range(x.rank))
+    return sorted({a % x.rank for a in given}) if x.rank else []
+
+
+def count_of(x: Tensor, axes: Sequence[int]) -> int:
+    return int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+
+
+def reducing(fold: Fold) -> Callable[[Builder, Node], Tensor]:
+    def lower(b: Builder, node: Node) -> Tensor:
+        x, dtype = node.input(0), node.output_dtypes[0]
+        axes = axes_of(node, x)
+        wide = computed_as(dtype)
+        if fold.floating and not is_float(dtype):
+            wide = FLOAT64
+        total = b.reduce(
+            fold.body, x, axes, fold.start(wide), keepdims=False, dtype=wide,
+            prepare=lambda s: fold.prepare(s.cast(wide)),
+        )
+        finish = fold.finish
+        if finish is not None:
+            count = count_of(x, axes)
+            total = b.elementwise(
+                lambda s: finish(s, count).cast(computed_as(dtype)), total, dtype=dtype
+            )
+        return b.reshape(b.cast(total, dtype), node.output_shapes[0])
+
+    return lower
+
+
+def log_sum_exp(b: Builder, node: Node) -> Tensor:
+    """maximum + log(sum(exp(x - maximum))); an infinite maximum is not subtracted."""
+    x, dtype = node.input(0), node.output_dtypes[0]
+    axes = axes_of(node, x)
+    wide = computed_as(dtype) if is_float(dtype) else FLOAT64
+    keep = tuple(d for d in range(x.rank) if d not in axes)
+    top = b.reduce(
+        lambda sofar, s: sofar.maximum(s), x, axes, -np.inf, keepdims=False,
+        dtype=wide, prepare=lambda s: s.cast(wide),
+    )
+    finite = b.elementwise(
+        lambda s: select((s - s).equal(0), s, 0), top
+    )
+    grown = combine(
+        b, lambda s, t: (s.cast(wide) - t).math("exp"), x.shape, wide,
+        x, Placed(finite, keep),
+    )
+    total = b.reduce(add, grown, axes, 0, keepdims=False)
+    result = b.elementwise(
+        lambda s, t: (s.math("log") + t).cast(computed_as(dtype)), total, finite,
+        dtype=dtype,
+    )
+    return b.reshape(result, node.output_shapes[0])
+
+
+OPERATORS = {
+    **{name: reducing(fold) for name, fold in FOLDS.items()},
+    "ReduceLogSumExp": log_sum_exp,
+}
