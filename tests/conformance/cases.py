@@ -77,7 +77,7 @@ def main(prefixes: list[str]) -> None:
         try:
             wrong = run(case, evaluate)
         except Exception as error:  # noqa: BLE001 - a tool for the eye: show anything
-            wrong = f"{type(error).__name__}: {str(error).splitlines()[0][:150]}"
+            wrong = f"{type(error).__name__}: {str(error)[:150]!r}"
         passed += not wrong
         if wrong:
             print(f"{name}: {wrong}", flush=True)
