@@ -1,1 +1,0 @@
-"""The disk cache of compiled kernels and models."""
