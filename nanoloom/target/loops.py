@@ -227,8 +227,7 @@ def _read(target: Target) -> str:
     """Loads [p, p + bytes) `turns` times, the registers or-ed together."""
     vector = _register(target, "i32", 32)
     each = range(_UNROLL)
-    # The sums go on from turn to turn: a store after each would cost as much as reading
-    # a first level.  They start from memory, lest LLVM know them.
+    # The sums go on from turn to turn: stores after each are dear in a first level.
     outer = [f"%o{k} = phi {vector} [ %z, %entry ], [ %r{k}, %done ]" for k in each]
     inner = [f"%c{k} = phi {vector} [ %o{k}, %again ], [ %r{k}, %loop ]" for k in each]
     loads = [
@@ -237,7 +236,6 @@ def _read(target: Target) -> str:
         f"  %r{k} = or {vector} %c{k}, %v{k}"
         for k in each
     ]
-    ends = [f"store volatile {vector} %r{k}, ptr %io, align 1" for k in each]
     return f"""define void @read(ptr %p, i64 %bytes, i64 %turns, ptr %io) {{
 entry:
   %z = load {vector}, ptr %io, align 1
@@ -261,7 +259,7 @@ done:
   %more = icmp ult i64 %next, %turns
   br i1 %more, label %again, label %exit
 exit:
-  {_lines(ends)}
+  {_lines([f"store volatile {vector} %r{k}, ptr %io, align 1" for k in each])}
   ret void
 }}
 """
