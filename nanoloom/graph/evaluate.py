@@ -42,6 +42,21 @@ def constant_of(node: ir.Node) -> ir.TensorProtocol | None:
             return None
 
 
+def shape_constant(node: ir.Node) -> ir.TensorProtocol | None:
+    """What Shape and Size give for an input of static shape: no data is needed."""
+    if node.op_type not in ("Shape", "Size") or node.domain not in ("", "ai.onnx"):
+        return None
+    x = node.inputs[0]
+    if x is None or not is_static(x):
+        return None
+    shape = shape_of(x)
+    if node.op_type == "Size":
+        return ir.Tensor(np.array(np.prod(shape, dtype=np.int64)))
+    limits = [node.attributes.get(name) for name in ("start", "end")]
+    first, last = (None if a is None else a.as_int() for a in limits)
+    return ir.Tensor(np.array(shape[first:last], np.int64))
+
+
 def fold(
     node: ir.Node, opsets: dict[str, int]
 ) -> list[ir.TensorProtocol | None] | None:

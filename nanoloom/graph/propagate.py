@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent
-from nanoloom.graph import evaluate, functions, inference
+from nanoloom.graph import control, evaluate, functions, inference, splice, unroll
+from nanoloom.graph.naming import Names, nested
 from nanoloom.graph.types import integer_sources, is_static
 
+DEFAULT_DOMAINS = ("", "ai.onnx")
 NEVER_FOLDED = {
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
     "Bernoulli", "Multinomial", "If", "Loop", "Scan",
@@ -25,10 +27,14 @@ NEVER_FOLDED = {
 
 @dataclass(frozen=True)
 class Propagation:
-    """direct: operators with a lowering of their own (their bodies are not expanded)."""
+    """direct: operators with a lowering of their own (their bodies are not expanded).
+
+    names: what is taken in the graph and its bodies.
+    """
 
     direct: Set[str]
     opsets: dict[str, int]
+    names: Names
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
@@ -38,27 +44,31 @@ class Propagation:
         if node.op_type == "Constant" and node.domain == "":
             make_constant(graph, node, [evaluate.constant_of(node)])
             return
-        inference.infer(node, self.opsets)
+        if unroll.is_rest(node):
+            unroll.step(graph, node, self.names)
+            return
+        if node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
+            control.Control(self.run, first_dynamic, self.names).visit(graph, node)
+            return
+        if all(x is None or x.type is not None for x in node.inputs):
+            inference.infer(node, self.opsets)
+        shape = evaluate.shape_constant(node)
+        if shape is not None:
+            make_constant(graph, node, [shape])
+            return
         if self.is_foldable(node):
             tensors = evaluate.fold(node, self.opsets)
             if tensors is not None:
                 make_constant(graph, node, tensors)
                 return
-        if node.op_type == "If" and known(node.inputs[0]):
-            functions.inline_branch(graph, node)
+        if is_passed_on(node):
+            splice.substitute(graph, node, node.inputs)
             return
-        if node.op_type not in self.direct and functions.expand(
-            graph, node, self.opsets
-        ):
-            return
-        bodies = inference.enter(node)
-        for body in bodies:
-            self.run(body)
-        if bodies:
-            inference.leave(node)
+        if node.op_type not in self.direct:
+            functions.expand(graph, node, self.opsets, self.names)
 
     def is_foldable(self, node: ir.Node) -> bool:
-        if node.op_type in NEVER_FOLDED or node.domain not in ("", "ai.onnx"):
+        if node.op_type in NEVER_FOLDED or node.domain not in DEFAULT_DOMAINS:
             return False
         return all(x is None or known(x) for x in node.inputs)
 
@@ -87,14 +97,32 @@ def make_constant(
     graph.remove(node, safe=True)
 
 
-def require_static(graph: ir.Graph) -> None:
-    """Every value's shape is known, or one sentence that names the first that is not."""
-    for node in graph:
+def is_passed_on(node: ir.Node) -> bool:
+    """Whether a node is an Identity that no graph output needs."""
+    return (
+        node.op_type == "Identity"
+        and node.domain in DEFAULT_DOMAINS
+        and not node.outputs[0].is_graph_output()
+    )
+
+
+def first_dynamic(graph: ir.Graph) -> DataDependent | None:
+    """The first value without a static shape, in bodies too, as an error."""
+    for node in nested(graph):
         for value in node.outputs:
-            if value.name and value.uses() and not is_static(value):
-                raise DataDependent(
+            used = value.uses() or value.is_graph_output()
+            if value.name and used and not is_static(value):
+                return DataDependent(
                     f"the shape of its output {value.name} depends on the data",
                     integer_sources(node.inputs),
                     where=f"node {node.name} ({node.op_type})",
                     hint="nanoloom compiles static shapes only",
                 )
+    return None
+
+
+def require_static(graph: ir.Graph) -> None:
+    """Every value's shape is known, or one sentence that names the first that is not."""
+    error = first_dynamic(graph)
+    if error is not None:
+        raise error

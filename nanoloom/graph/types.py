@@ -9,6 +9,15 @@ import onnx
 import onnx_ir as ir
 
 from nanoloom.errors import Unsupported
+from nanoloom.graph.naming import bodies, nested
+
+COMPUTED_TYPES = frozenset(
+    ir.DataType[name]
+    for name in (
+        "BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32",
+        "UINT64", "FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE",
+    )
+)  # fmt: skip
 
 
 def is_static(value: ir.Value) -> bool:
@@ -23,8 +32,18 @@ def is_static(value: ir.Value) -> bool:
 
 def shape_of(value: ir.Value) -> tuple[int, ...]:
     """The static shape; ask `is_static` first."""
+    require_tensor(value)
     assert value.shape is not None
     return tuple(int(d) for d in value.shape.dims)  # type: ignore[arg-type]
+
+
+def require_tensor(value: ir.Value) -> None:
+    """Refuse sequences and optionals, which are not tensors."""
+    if value.type is not None and not isinstance(value.type, ir.TensorType):
+        raise Unsupported(
+            f"value {value.name} is not a tensor",
+            hint="nanoloom has no sequences, optionals or sparse tensors",
+        )
 
 
 def type_proto(value: ir.Value) -> onnx.TypeProto | None:
@@ -49,7 +68,10 @@ def set_type(value: ir.Value, proto: onnx.TypeProto) -> None:
 
 
 def integer_sources(values: Sequence[ir.Value | None]) -> tuple[str, ...]:
-    """Names of the small integer or bool graph inputs that these values depend on."""
+    """Names of the small integer or bool model inputs that these values depend on.
+
+    An input of a body depends on what comes in from outside (`meta["outer"]`).
+    """
     names: dict[str, None] = {}
     seen: set[ir.Value] = set()
     waiting = [value for value in values if value is not None]
@@ -60,10 +82,22 @@ def integer_sources(values: Sequence[ir.Value | None]) -> tuple[str, ...]:
         seen.add(value)
         producer = value.producer()
         if producer is not None:
-            waiting += [x for x in producer.inputs if x is not None]
+            waiting += [x for x in used_by(producer) if x is not None]
+        elif "outer" in value.meta:
+            node, index = value.meta["outer"]
+            waiting += [x for x in (node.inputs[index],) if x is not None]
         elif value.is_graph_input() and is_small_integer(value):
             names[value.name or ""] = None
     return tuple(names)
+
+
+def used_by(node: ir.Node) -> list[ir.Value | None]:
+    """The inputs of a node and of the nodes of its bodies."""
+    found = list(node.inputs)
+    for body in bodies(node):
+        for inner in nested(body):
+            found += inner.inputs
+    return found
 
 
 def is_small_integer(value: ir.Value) -> bool:
@@ -75,12 +109,13 @@ def is_small_integer(value: ir.Value) -> bool:
 
 
 def numpy_dtype(value: ir.Value) -> np.dtype:
-    """The element type as numpy's, or a sentence saying that it has none."""
+    """The element type as numpy's, or a sentence saying that it is not computed on."""
+    require_tensor(value)
     assert value.dtype is not None
-    try:
-        return np.dtype(value.dtype.numpy())
-    except TypeError:
+    if value.dtype not in COMPUTED_TYPES:
         raise Unsupported(
             f"value {value.name} has element type {value.dtype.name}",
-            hint="nanoloom computes on numbers and bool",
-        ) from None
+            hint="nanoloom computes on bool, integers of 8 to 64 bits, and floats of "
+            "16 to 64 bits",
+        )
+    return np.dtype(value.dtype.numpy())
