@@ -42,7 +42,20 @@ def of(*parts: object) -> str:
 
 def of_file(path: Path | str) -> str:
     """The digest of a file's bytes, mapped and hashed by all threads."""
-    return blake3(max_threads=blake3.AUTO).update_mmap(path).hexdigest()
+    return blake3(max_threads=_threads).update_mmap(path).hexdigest()
+
+
+_threads = blake3.AUTO
+
+
+def _hash_alone() -> None:
+    """A forked child has the hasher's pool of threads, but none of the threads: it
+    would wait for them for ever."""
+    global _threads
+    _threads = 1
+
+
+os.register_at_fork(after_in_child=_hash_alone)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.cache import Cache
+from nanoloom.cache import Cache, file_digest
 from nanoloom.cache.store import STALE_SECONDS
 
 FORK = multiprocessing.get_context("fork")
@@ -93,6 +93,19 @@ def _hammer(wire: Connection, root: Path, content: bytes) -> None:
 def test_many_writes_at_once_never_show_a_half(cache: Cache) -> None:
     wires = [_start(_hammer, cache.root, content)[1] for content in (b"1", b"2")]
     assert [wire.recv() for wire in wires] == [(0, False)] * 2
+
+
+def _digests(wire: Connection, path: Path) -> None:
+    wire.send(file_digest(path))
+
+
+def test_a_forked_child_digests_without_its_parents_threads(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(os.urandom(1 << 20) * 8)
+    expected = file_digest(path)
+    process, wire = _start(_digests, path)
+    assert wire.poll(timeout=30) and wire.recv() == expected
+    _ended(process)
 
 
 def _stopped_while_writing(wire: Connection, root: Path) -> None:
