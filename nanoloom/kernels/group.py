@@ -1,0 +1,251 @@
+"""Fusion: which operations become one kernel.
+
+A kernel is one group around one root.  A contraction takes the elementwise operations
+behind it (its epilogue).  Everything else is fused by rows: operations that read each
+other's results only at the same leading indices share the loops over those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.kernels.structure import (
+    Kind,
+    Op,
+    body,
+    inputs,
+    is_fill,
+    is_generic,
+    is_identity,
+    is_prefix,
+    iterators,
+    kind,
+    maps,
+    outputs,
+)
+from nanoloom.mlir import ir
+
+LIMIT = 24  # operations in a group: more gain nothing and crowd the registers
+MOVABLE = ("tensor.empty", "arith.constant")
+VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
+
+
+@dataclass(eq=False)
+class Group:
+    """Operations in program order; `root` decides about the schedule."""
+
+    ops: list[Op]
+    root: Kind
+    rows: int  # leading parallel dimensions that all operations share
+
+
+def is_movable(op: Op) -> bool:
+    """Costs nothing and is made again in every kernel that needs it."""
+    return op.operation.name in MOVABLE or is_fill(op)
+
+
+def is_view(op: Op) -> bool:
+    """The same bytes under another shape."""
+    return op.operation.name in VIEWS
+
+
+def users(value: ir.Value) -> list[Op]:
+    return [use.owner.opview for use in value.uses]
+
+
+def form_groups(block: ir.Block) -> list[Group]:
+    """The groups of a function's block, in an order in which they can run."""
+    owner: dict[ir.Operation, Group] = {}
+    groups: list[Group] = []
+    position: dict[ir.Operation, int] = {}
+    for place, op in enumerate(block.operations):
+        position[op.operation] = place
+        if op.operation.name == "func.return" or is_view(op):
+            continue
+        if is_movable(op) and not stands_alone(op):
+            continue
+        group = join(op, owner) or single(op)
+        if group.ops == [op]:
+            groups.append(group)
+        owner[op.operation] = group
+    whole = [part for g in groups if g.ops for part in split_open(g)]
+    return sorted(whole, key=lambda g: position[g.ops[-1].operation])
+
+
+def stands_alone(op: Op) -> bool:
+    """A fill whose tensor is read, not only written over."""
+    if not is_fill(op):
+        return False
+    result = op.operation.results[0]
+    return any(
+        not is_generic(user) or result in inputs(user) or is_view(user)
+        for user in users(result)
+        if user.operation.name != "tensor.insert_slice"
+        or user.operation.operands[0] == result
+    )
+
+
+def single(op: Op) -> Group:
+    root = kind(op)
+    rows = iterators(op).count("parallel") if is_generic(op) else 0
+    if root is Kind.REDUCTION:
+        rows = leading_parallel(op)
+    return Group([op], root, rows)
+
+
+def leading_parallel(op: Op) -> int:
+    """Parallel dimensions before the first reduction, 0 if the order is mixed."""
+    kinds = iterators(op)
+    rows = kinds.index("reduction")
+    return rows if "parallel" not in kinds[rows:] else 0
+
+
+def join(op: Op, owner: dict[ir.Operation, Group]) -> Group | None:
+    """Put op into the group of one of its producers, if that is allowed."""
+    if op.operation.name == "tensor.insert_slice":
+        return join_slices(op, owner)
+    if not is_generic(op) or kind(op) is Kind.CONTRACTION:
+        return None
+    chosen: Group | None = None
+    for value, indexing in zip(inputs(op), maps(op), strict=False):
+        group = group_of(value, owner)
+        if group is None or group is chosen:
+            continue
+        if not may_join(op, value, indexing, group):
+            continue
+        if chosen is None:
+            chosen = group
+        elif may_merge(chosen, group):
+            merge(chosen, group, owner)
+    if chosen is None:
+        return None
+    extend(chosen, op)
+    return chosen
+
+
+def extend(group: Group, op: Op) -> None:
+    """Put op at the end of a group."""
+    group.ops.append(op)
+    if kind(op) is Kind.REDUCTION:
+        group.root = Kind.REDUCTION
+        group.rows = min(group.rows, leading_parallel(op))
+    else:
+        group.rows = min(group.rows, len(iterators(op)))
+
+
+def is_lanewise(op: Op) -> bool:
+    """Only arithmetic in its body: it works on a vector as on a scalar."""
+    return all(
+        inner.operation.name.startswith(("arith.", "math.", "linalg.yield"))
+        for inner in body(op).operations
+    )
+
+
+def join_slices(op: Op, owner: dict[ir.Operation, Group]) -> Group | None:
+    """A chain of insert_slice (a concatenation) is one kernel."""
+    target = op.operation.operands[1]
+    group = group_of(target, owner)
+    if group is None or group.ops[-1].operation.name != "tensor.insert_slice":
+        return None
+    if len(users(target)) != 1:
+        return None
+    group.ops.append(op)
+    return group
+
+
+def group_of(value: ir.Value, owner: dict[ir.Operation, Group]) -> Group | None:
+    if isinstance(value.owner, ir.Block):
+        return None
+    return owner.get(value.owner)
+
+
+def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> bool:
+    """Whether op can run in the group's loops, behind the value it reads there."""
+    if len(group.ops) >= LIMIT or len(op.operation.results) != 1:
+        return False
+    last = group.ops[-1]
+    if not is_generic(last) or len(last.operation.results) != 1:
+        return False
+    if group.root is Kind.CONTRACTION:
+        return (
+            kind(op) is Kind.ELEMENTWISE
+            and is_identity(indexing)
+            and all(is_identity(m) for m in maps(op)[len(inputs(op)) :])
+            and is_lanewise(op)
+        )
+    if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
+        return False
+    reading = [
+        m for v, m in zip(inputs(op), maps(op), strict=False) if v == value
+    ]
+    return all(is_prefix(m) for m in reading)
+
+
+def row_shaped(op: Op) -> bool:
+    """Writes at the leading indices of its loops, reductions innermost."""
+    if not all(is_prefix(m) for m in maps(op)[len(inputs(op)) :]):
+        return False
+    return kind(op) is Kind.ELEMENTWISE or leading_parallel(op) > 0
+
+
+def may_merge(one: Group, other: Group) -> bool:
+    kinds = {one.root, other.root}
+    if Kind.CONTRACTION in kinds or Kind.OPAQUE in kinds:
+        return False
+    few = len(one.ops) + len(other.ops) < LIMIT
+    ends = [g.ops[-1].operation.results[0] for g in (one, other)]
+    return few and all(len(users(end)) == 1 for end in ends)
+
+
+def merge(one: Group, other: Group, owner: dict[ir.Operation, Group]) -> None:
+    """All of `other` in front of what follows in `one`."""
+    one.ops = other.ops + one.ops
+    if Kind.REDUCTION in (one.root, other.root):
+        one.root = Kind.REDUCTION
+    one.rows = min(one.rows, other.rows)
+    for op in other.ops:
+        owner[op.operation] = one
+    other.ops = []
+
+
+def split_open(group: Group) -> list[Group]:
+    """A group must have one result, made by its last operation.
+
+    The longest beginning that has only one is kept; the rest forms groups again.
+    """
+    for size in range(len(group.ops), 0, -1):
+        head = group.ops[:size]
+        if size == 1 or is_closed(head):
+            break
+    if size == len(group.ops):
+        return [group]
+    first = single(head[0])
+    for op in head[1:]:
+        extend(first, op)
+    return [first, *regroup(group.ops[size:])]
+
+
+def is_closed(ops: list[Op]) -> bool:
+    """Whether only the last operation's result is used outside."""
+    inside = {op.operation for op in ops}
+    return not any(
+        user.operation not in inside
+        for op in ops[:-1]
+        for result in op.operation.results
+        for user in users(result)
+    )
+
+
+def regroup(ops: list[Op]) -> list[Group]:
+    """Groups of operations that fell out of one."""
+    owner: dict[ir.Operation, Group] = {}
+    groups: list[Group] = []
+    for op in ops:
+        group = join(op, owner) or single(op)
+        if group.ops == [op]:
+            groups.append(group)
+        owner[op.operation] = group
+    return [part for g in groups if g.ops for part in split_open(g)]
+
+
+__all__ = ["Group", "form_groups", "is_movable", "is_view", "outputs", "users"]

@@ -1,0 +1,169 @@
+"""A group of operations as a function of its own."""
+
+from __future__ import annotations
+
+from nanoloom.kernels.group import Group, is_movable
+from nanoloom.kernels.structure import Op, extents, is_generic
+from nanoloom.mlir import func, ir, linalg
+
+DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written over
+
+
+def external_inputs(group: Group) -> list[ir.Value]:
+    """Values from outside that the group reads, in order of first use."""
+    inside = {op.operation for op in group.ops}
+    found: list[ir.Value] = []
+
+    def visit(op: ir.Operation) -> None:
+        for value in op.operands:
+            if value in found or defined_below(value, inside):
+                continue
+            owner = value.owner
+            if not isinstance(owner, ir.Block) and is_movable(owner.opview):
+                continue
+            found.append(value)
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    visit(inner.operation)
+
+    for op in group.ops:
+        visit(op.operation)
+    return found
+
+
+def defined_below(value: ir.Value, inside: set[ir.Operation]) -> bool:
+    """Whether a value is made by one of these operations or within their regions."""
+    owner = value.owner
+    operation = owner.owner if isinstance(owner, ir.Block) else owner
+    while operation is not None:
+        if isinstance(operation, ir.OpView):
+            operation = operation.operation
+        if operation in inside:
+            return True
+        if operation.name == "func.func":
+            return False
+        operation = operation.parent
+    return False
+
+
+def outline(group: Group, constants: tuple[bool, ...]) -> ir.Module:
+    """A module with @kernel(inputs..., result) -> result for a group."""
+    values = external_inputs(group)
+    result = group.ops[-1].operation.results[0]
+    kinds = [v.type for v in values] + [result.type]
+    module = ir.Module.create(ir.Location.unknown())
+    with ir.InsertionPoint(module.body):
+        kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, [result.type]))
+        entry = kernel.add_entry_block()
+    kernel.attributes["arg_attrs"] = argument_attributes(constants)
+    mapping = dict(zip(values, entry.arguments, strict=False))
+    with ir.InsertionPoint(entry), ir.Location.unknown():
+        for op in group.ops:
+            clone(op.operation, mapping)
+        made = write_into(mapping[result], entry.arguments[len(values)])
+        func.ReturnOp([made])
+    return module
+
+
+def argument_attributes(constants: tuple[bool, ...]) -> ir.ArrayAttr:
+    unit = {"bufferization.writable": ir.BoolAttr.get(False)}
+    known = {**unit, "nanoloom.constant": ir.UnitAttr.get()}
+    last = {"bufferization.writable": ir.BoolAttr.get(True)}
+    return ir.ArrayAttr.get(
+        [ir.DictAttr.get(known if c else unit) for c in constants]
+        + [ir.DictAttr.get(last)]
+    )
+
+
+def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """Copy an operation to the insertion point, with what is free to make again."""
+    copied = op.clone()
+    remap(op, copied, mapping, op)
+    for old, new in zip(op.results, copied.results, strict=True):
+        mapping[old] = new
+    return copied
+
+
+def remap(
+    old: ir.Operation,
+    new: ir.Operation,
+    mapping: dict[ir.Value, ir.Value],
+    root: ir.Operation,
+) -> None:
+    """Give a copied operation (part of `root`) the operands of its new function."""
+    for i, value in enumerate(old.operands):
+        owner = value.owner
+        if value in mapping:
+            new.operands[i] = mapping[value]
+        elif not isinstance(owner, ir.Block) and not defined_below(value, {root}):
+            with ir.InsertionPoint(outermost(new)):
+                made = clone(owner, dict(mapping))  # each use gets its own
+            new.operands[i] = made.results[0]
+    for region, other in zip(old.regions, new.regions, strict=True):
+        for block, twin in zip(region.blocks, other.blocks, strict=True):
+            for inner, copied in zip(block.operations, twin.operations, strict=True):
+                remap(inner.operation, copied.operation, mapping, root)
+
+
+def outermost(op: ir.Operation) -> ir.Operation:
+    """The operation of the function's body that holds op."""
+    while True:
+        parent = op.parent
+        if isinstance(parent, ir.OpView):
+            parent = parent.operation
+        if parent is None or parent.name == "func.func":
+            return op
+        op = parent
+
+
+def write_into(value: ir.Value, result: ir.Value) -> ir.Value:
+    """Let the last operation write over the result argument, or copy into it."""
+    op = value.owner
+    while not isinstance(op, ir.Block):
+        place = destination(op.opview, value)
+        if place is None:
+            break
+        target = op.operands[place]
+        owner = target.owner
+        if not isinstance(owner, ir.Block) and owner.name == "tensor.empty":
+            op.operands[place] = result
+            return value
+        value, op = target, owner
+    return copy(value if isinstance(op, ir.Block) else value, result)
+
+
+def destination(op: Op, value: ir.Value) -> int | None:
+    """Which operand a result is written over."""
+    if op.operation.name in DESTINATION:
+        return DESTINATION[op.operation.name]
+    if is_generic(op):
+        results = list(op.operation.results)
+        return len(list(op.operation.operands)) - len(results) + results.index(value)
+    return None
+
+
+def copy(value: ir.Value, result: ir.Value) -> ir.Value:
+    """An identity generic: result := value."""
+    rank = ir.RankedTensorType(value.type).rank
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    op = linalg.GenericOp(
+        [result.type], [value], [result],
+        ir.ArrayAttr.get([identity, identity]), ir.ArrayAttr.get([parallel] * rank),
+    )
+    element = ir.RankedTensorType(value.type).element_type
+    block = op.regions[0].blocks.append(element, element)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([block.arguments[0]])
+    return op.results[0]
+
+
+def describe(group: Group) -> str:
+    """A name that carries the root's kind, element type and extents."""
+    roots = [op for op in group.ops if is_generic(op)]
+    if not roots:
+        return "opaque"
+    root = max(roots, key=lambda op: len(extents(op)))
+    element = ir.ShapedType(root.operation.operands[0].type).element_type
+    return f"{group.root.value}_{element}_{'x'.join(map(str, extents(root)))}"

@@ -1,0 +1,67 @@
+"""What the kernels stage gives: kernels, each made once, and the list of their calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from nanoloom.linalg.stage import Parameter, Spec
+
+
+class Space(Enum):
+    """Where a buffer of the program lives."""
+
+    ARENA = "arena"
+    PARAMETER = "parameter"
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One buffer: which input, output or parameter, or which arena buffer."""
+
+    space: Space
+    index: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One function on tensors, as text.
+
+    text: a module with `func.func @kernel(inputs..., result) -> result`.
+    rows: leading parallel dimensions that its operations share.
+    constants: which arguments are parameters, so that a schedule may pack them.
+    """
+
+    name: str
+    text: str
+    root: str
+    rows: int
+    constants: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel at work: arguments in order, the result last."""
+
+    kernel: str
+    arguments: tuple[Place, ...]
+    layer: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model as kernel calls in order.
+
+    buffers: bytes of each arena buffer; offsets: its place in the arena.
+    """
+
+    kernels: dict[str, Kernel]
+    calls: tuple[Call, ...]
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec, ...]
+    parameters: tuple[Parameter, ...]
+    buffers: tuple[int, ...]
+    offsets: tuple[int, ...]
+    arena_bytes: int

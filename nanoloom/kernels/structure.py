@@ -1,0 +1,141 @@
+"""What a `linalg.generic` is: the questions that fusion and schedules ask."""
+
+from __future__ import annotations
+
+
+from enum import Enum
+
+from nanoloom.mlir import ir
+
+Op = ir.OpView
+
+
+class Kind(Enum):
+    """How an operation may be fused and scheduled."""
+
+    CONTRACTION = "contraction"  # sum of products over reduction dimensions
+    REDUCTION = "reduction"  # any other generic with a reduction dimension
+    ELEMENTWISE = "elementwise"  # all dimensions parallel
+    OPAQUE = "opaque"  # loops, branches, slices: one kernel of their own
+
+
+def is_generic(op: Op) -> bool:
+    return op.operation.name == "linalg.generic"
+
+
+def iterators(op: Op) -> list[str]:
+    return [
+        "reduction" if "reduction" in str(a) else "parallel"
+        for a in op.operation.attributes["iterator_types"]  # type: ignore[union-attr]
+    ]
+
+
+def maps(op: Op) -> list[ir.AffineMap]:
+    """Indexing maps, inputs first, then outputs."""
+    return [a.value for a in op.operation.attributes["indexing_maps"]]  # type: ignore[union-attr]
+
+
+def input_count(op: Op) -> int:
+    sizes = op.operation.attributes["operandSegmentSizes"]
+    return int(sizes[0])  # type: ignore[index]
+
+
+def inputs(op: Op) -> list[ir.Value]:
+    return list(op.operation.operands)[: input_count(op)]
+
+
+def outputs(op: Op) -> list[ir.Value]:
+    return list(op.operation.operands)[input_count(op) :]
+
+
+def body(op: Op) -> ir.Block:
+    return op.operation.regions[0].blocks[0]
+
+
+def yielded(op: Op) -> list[ir.Value]:
+    return list(list(body(op).operations)[-1].operands)
+
+
+def dims_of(expr: ir.AffineExpr) -> set[int]:
+    """The dimensions an affine expression depends on."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return {expr.position}
+    if isinstance(expr, ir.AffineBinaryExpr):
+        return dims_of(expr.lhs) | dims_of(expr.rhs)
+    return set()
+
+
+def map_dims(indexing: ir.AffineMap) -> list[int | None]:
+    """The dimension of each result, None where it is not a plain dimension."""
+    return [
+        e.position if isinstance(e, ir.AffineDimExpr) else None
+        for e in indexing.results
+    ]
+
+
+def all_dims(indexing: ir.AffineMap) -> set[int]:
+    return {d for e in indexing.results for d in dims_of(e)}
+
+
+def is_prefix(indexing: ir.AffineMap) -> bool:
+    """(d0, d1, ..., dn) -> (d0, ..., dk): the same element of every leading dimension."""
+    return map_dims(indexing) == list(range(len(indexing.results)))
+
+
+def is_identity(indexing: ir.AffineMap) -> bool:
+    return is_prefix(indexing) and len(indexing.results) == indexing.n_dims
+
+
+def is_fill(op: Op) -> bool:
+    """A generic without inputs that writes one constant everywhere."""
+    if not is_generic(op) or input_count(op) or len(op.operation.results) != 1:
+        return False
+    names = {inner.operation.name for inner in body(op).operations}
+    return names <= {"arith.constant", "linalg.yield"}
+
+
+def is_copy(op: Op) -> bool:
+    """A generic that yields its only input: a transpose, broadcast or slice."""
+    if not is_generic(op) or input_count(op) != 1 or len(op.operation.results) != 1:
+        return False
+    block = body(op)
+    return len(list(block.operations)) == 1 and yielded(op)[0] == block.arguments[0]
+
+
+def is_contraction(op: Op) -> bool:
+    """acc + a * b with at least one reduction dimension, floats or integers."""
+    if input_count(op) != 2 or len(op.operation.results) != 1:
+        return False
+    if "reduction" not in iterators(op):
+        return False
+    block = body(op)
+    total = yielded(op)[0].owner
+    if isinstance(total, ir.Block) or total.name not in ("arith.addf", "arith.addi"):
+        return False
+    accumulator = block.arguments[2]
+    factors = [v for v in total.operands if v != accumulator]
+    if len(factors) != 1 or isinstance(factors[0].owner, ir.Block):
+        return False
+    return factors[0].owner.name in ("arith.mulf", "arith.muli")
+
+
+def kind(op: Op) -> Kind:
+    if not is_generic(op):
+        return Kind.OPAQUE
+    if is_contraction(op):
+        return Kind.CONTRACTION
+    return Kind.REDUCTION if "reduction" in iterators(op) else Kind.ELEMENTWISE
+
+
+
+
+def extents(op: Op) -> list[int]:
+    """The extent of each dimension (static shapes)."""
+    operands = list(op.operation.operands)
+    found: dict[int, int] = {}
+    for value, indexing in zip(operands, maps(op), strict=True):
+        shape = ir.ShapedType(value.type).shape
+        for size, dim in zip(shape, map_dims(indexing), strict=True):
+            if dim is not None:
+                found[dim] = size
+    return [found[d] for d in range(len(iterators(op)))]

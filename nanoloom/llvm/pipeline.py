@@ -1,0 +1,37 @@
+"""The passes from vectors and loops on buffers down to LLVM's dialect, in order."""
+
+from __future__ import annotations
+
+STACK_BYTES = 256 * 1024  # a temporary up to this size lives on the thread's stack
+
+PLACE_BUFFERS = (
+    "func.func(buffer-hoisting)",
+    "func.func(buffer-loop-hoisting)",  # a temporary is made once, not once a tile
+    "func.func(promote-buffers-to-stack"
+    f"{{max-alloc-size-in-bytes={STACK_BYTES} max-rank-of-allocated-memref=9}})",
+    "buffer-deallocation-pipeline",  # the large ones that are left are freed
+)
+
+TO_LLVM = (
+    "canonicalize",
+    "cse",
+    "loop-invariant-code-motion",  # address arithmetic out of the inner loops
+    "fold-memref-alias-ops",  # loads read the subview's source directly
+    "func.func(convert-vector-to-scf{full-unroll=true})",  # transfers of rank > 1
+    "lower-affine",  # index arithmetic made by the two lines above
+    "expand-strided-metadata",  # subviews have no direct lowering
+    "lower-affine",  # again: what expand-strided-metadata makes
+    "convert-scf-to-cf",
+    "convert-math-to-llvm",  # sqrt, fma, floor: one instruction each
+    "convert-math-to-libm",  # f64 functions that no polynomial replaces
+    "convert-vector-to-llvm",
+    "convert-ub-to-llvm",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "convert-cf-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1}",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+)

@@ -1,0 +1,57 @@
+"""The llvm stage: a kernel on vectors and buffers becomes LLVM IR text.
+
+Every phase NAME of a kernel is exported as
+
+    void NAME(void *const *buffers, int64_t begin, int64_t end)
+
+which loads the buffer pointers and runs the tasks begin..end-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nanoloom.llvm.pipeline import PLACE_BUFFERS, TO_LLVM
+from nanoloom.mlir import ir, llvm, run_pipeline
+from nanoloom.vector.math import expand_math
+
+Phase = tuple[str, int]
+
+
+def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
+    """LLVM IR text of a kernel's phases, exported as NAME_0, NAME_1, ..."""
+    counts = [arguments_of(module, phase) for phase, _ in phases]
+    run_pipeline(module, PLACE_BUFFERS)
+    expand_math(module)
+    run_pipeline(module, TO_LLVM)
+    text = llvm.translate_module_to_llvmir(module.operation)
+    text = text.replace("define void @kernel_", "define internal void @kernel_")
+    entries = [
+        entry(f"{name}_{i}", phase, count)
+        for i, ((phase, _), count) in enumerate(zip(phases, counts, strict=True))
+    ]
+    return text + "\n".join(entries)
+
+
+def arguments_of(module: ir.Module, phase: str) -> int:
+    """How many buffers a phase takes; its last two arguments are begin and end."""
+    for op in module.body.operations:
+        if op.operation.attributes["sym_name"].value == phase:  # type: ignore[attr-defined]
+            block = op.operation.regions[0].blocks[0]
+            return len(list(block.arguments)) - 2
+    raise AssertionError(f"no function {phase}")
+
+
+def entry(symbol: str, phase: str, buffers: int) -> str:
+    """The exported function around one phase.
+
+    Buffers do not overlap except where they are equal inputs, so `noalias` holds for
+    what is written.
+    """
+    lines = [f"define void @{symbol}(ptr %buffers, i64 %begin, i64 %end) {{"]
+    for i in range(buffers):
+        lines.append(f"  %a{i} = getelementptr ptr, ptr %buffers, i64 {i}")
+        lines.append(f"  %p{i} = load ptr, ptr %a{i}")
+    given = "".join(f"ptr %p{i}, " for i in range(buffers))
+    lines.append(f"  call void @{phase}({given}i64 %begin, i64 %end)")
+    return "\n".join([*lines, "  ret void", "}", ""])

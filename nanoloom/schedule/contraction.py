@@ -1,0 +1,70 @@
+"""What a schedule needs to know of a contraction: the roles of its dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.kernels.structure import (
+    Op,
+    all_dims,
+    extents,
+    input_count,
+    iterators,
+    map_dims,
+    maps,
+)
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[batch, m, n] += left[batch, m, k] * right[batch, k, n], any number of each.
+
+    left, right: operand numbers; the right one has the result's innermost dimension n.
+    column: that dimension.  rows: the left operand's parallel dimensions.  shared: those
+    of both.  reduced: in loop order.  contiguous: n is innermost in the right operand.
+    """
+
+    left: int
+    right: int
+    column: int
+    rows: tuple[int, ...]
+    shared: tuple[int, ...]
+    other_columns: tuple[int, ...]
+    reduced: tuple[int, ...]
+    extents: tuple[int, ...]
+    result: tuple[int, ...]
+    contiguous: bool
+
+
+def analyse(op: Op) -> Contraction | None:
+    """The roles of a contraction's dimensions, None if it does not fit the form."""
+    assert input_count(op) == 2
+    indexings = maps(op)
+    result = map_dims(indexings[2])
+    if None in result or not result:
+        return None
+    column = result[-1]
+    assert column is not None
+    one, other = all_dims(indexings[0]), all_dims(indexings[1])
+    if column in one and column in other:
+        return None
+    right = 0 if column in one else 1
+    left = 1 - right
+    mine, theirs = all_dims(indexings[right]), all_dims(indexings[left])
+    reduced = tuple(d for d, k in enumerate(iterators(op)) if k == "reduction")
+    parallel = [d for d in result if d is not None]
+    dims = map_dims(indexings[right])
+    if column not in dims:
+        return None
+    return Contraction(
+        left,
+        right,
+        column,
+        tuple(d for d in parallel if d in theirs and d not in mine),
+        tuple(d for d in parallel if d in theirs and d in mine),
+        tuple(d for d in parallel if d in mine and d not in theirs and d != column),
+        reduced,
+        tuple(extents(op)),
+        tuple(parallel),
+        dims[-1] == column,
+    )

@@ -1,0 +1,66 @@
+"""The words of a schedule: each is a value, and a schedule is a tuple of them.
+
+A schedule prints, hashes and compares; `emit.py` alone turns it into a Transform script.
+Sizes are per dimension of the kernel's last operation, 0 for a dimension left whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """for i in 0..n: f(i)  ->  forall io in 0..n/size: for ii in 0..size: f(io*size+ii)
+
+    The forall's iterations are the kernel's tasks.  fuse: producers are computed inside
+    ("all", or the operations of these marks).  slowest: the dimension that changes most
+    rarely from task to task, so that what depends on it only stays in the cache.
+    """
+
+    sizes: tuple[int, ...]
+    fuse: tuple[str, ...] = ()
+    slowest: int | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """for i in 0..n: f(i)  ->  for io in 0..n/size: for ii in 0..size: f(io*size+ii)
+
+    Inside the loops made before; fuse: marks of the producers to compute inside.
+    """
+
+    sizes: tuple[int, ...]
+    fuse: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Nanokernel:
+    """The innermost tile as one nanokernel: accumulators stay in registers.
+
+    rows x vectors: the register tile.  packed: the right operand comes as panels
+    [n/columns][k...][columns], made while compiling.
+    """
+
+    rows: int
+    vectors: int
+    packed: bool
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Whatever is left becomes vector loops (see vector/loops.py)."""
+
+
+Directive = Parallel | Tile | Nanokernel | Loops
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How one kernel is made.  reason: why, in words, for people."""
+
+    directives: tuple[Directive, ...]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return " . ".join(map(str, self.directives))

@@ -1,0 +1,59 @@
+"""The register tile of a contraction, from the target's facts and the shape alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.target.facts import VectorUnit
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """rows x vectors accumulators.  cost: cycles a multiply-add vector, 1 is ideal."""
+
+    rows: int
+    vectors: int
+    cost: float
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.vectors} vectors"
+
+
+def candidates(registers: int) -> list[tuple[int, int]]:
+    """Tiles that fit: accumulators, one row of the right operand, one broadcast."""
+    return [
+        (rows, vectors)
+        for vectors in range(1, 9)
+        for rows in range(1, registers)
+        if rows * vectors + vectors + 1 <= registers
+    ]
+
+
+def cost(
+    rows: int, vectors: int, m: int, n: int, lanes: int, unit: VectorUnit
+) -> float:
+    """Cycles per useful multiply-add vector, relative to the multiply-add limit.
+
+    Three limits of the inner loop: multiply-add throughput, loads (each step loads
+    `vectors` of the right operand and broadcasts `rows` scalars), and the latency of the
+    chain through one accumulator.  Work on rows and columns beyond the edge is wasted.
+    """
+    work = rows * vectors / unit.fma_per_cycle
+    loads = (rows + vectors) / unit.load_per_cycle
+    step = max(work, loads, float(unit.fma_latency)) + 0.25  # the loop itself
+    tiles = -(-m // rows) * -(-n // (vectors * lanes))
+    useful = m * n / lanes / unit.fma_per_cycle
+    return tiles * step / useful
+
+
+def choose(m: int, n: int, bits: int, unit: VectorUnit) -> RegisterTile:
+    """The cheapest tile for an m x n result of elements of this width.
+
+    Ties go to the wider tile: fewer passes over the left operand.
+    """
+    lanes = max(1, unit.bits // bits)
+    ranked = [
+        RegisterTile(r, v, cost(r, v, m, n, lanes, unit))
+        for r, v in candidates(unit.registers)
+    ]
+    return min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))

@@ -1,0 +1,121 @@
+"""How an operand of a buffer generic is read or written along the vector dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from nanoloom.kernels.structure import dims_of
+from nanoloom.mlir import arith, ir
+
+
+class Access(Enum):
+    """One step along the vector dimension in an operand."""
+
+    UNIFORM = "uniform"  # the same element: load once, broadcast
+    CONTIGUOUS = "contiguous"  # the next element in memory: one vector load
+    STRIDED = "strided"  # anything else: one load a lane
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A buffer with its indexing map."""
+
+    buffer: ir.Value
+    indexing: ir.AffineMap
+
+    @property
+    def is_scalar(self) -> bool:
+        """A value that a generic takes as it is."""
+        return not isinstance(self.buffer.type, ir.MemRefType)
+
+    @property
+    def element(self) -> ir.Type:
+        if self.is_scalar:
+            return self.buffer.type
+        return ir.MemRefType(self.buffer.type).element_type
+
+    def access(self, dim: int) -> Access:
+        results = list(self.indexing.results)
+        using = [i for i, e in enumerate(results) if dim in dims_of(e)]
+        if not using or self.is_scalar:
+            return Access.UNIFORM
+        strides, _ = ir.MemRefType(self.buffer.type).get_strides_and_offset()
+        last = using == [len(results) - 1] and coefficient(results[-1], dim) == 1
+        return Access.CONTIGUOUS if last and strides[-1] == 1 else Access.STRIDED
+
+    def indices(self, ivs: list[ir.Value]) -> list[ir.Value]:
+        """The element's index for these values of the loop dimensions."""
+        return [apply(e, ivs) for e in self.indexing.results]
+
+
+def coefficient(expr: ir.AffineExpr, dim: int) -> int | None:
+    """The factor of `dim` in a linear expression, None if it is not linear in it."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return int(expr.position == dim)
+    if isinstance(expr, ir.AffineConstantExpr):
+        return 0
+    if isinstance(expr, ir.AffineAddExpr):
+        left, right = coefficient(expr.lhs, dim), coefficient(expr.rhs, dim)
+        return None if left is None or right is None else left + right
+    if isinstance(expr, ir.AffineMulExpr):
+        left, right = coefficient(expr.lhs, dim), expr.rhs
+        if left is None or not isinstance(right, ir.AffineConstantExpr):
+            return None
+        return left * right.value
+    return None if dim in dims_of(expr) else 0
+
+
+def index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def constant_of(value: ir.Value) -> int | None:
+    """The number an index constant holds."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
+
+
+def add(left: ir.Value, right: ir.Value) -> ir.Value:
+    """left + right without the useless additions of zero."""
+    one, other = constant_of(left), constant_of(right)
+    if one == 0:
+        return right
+    if other == 0:
+        return left
+    if one is not None and other is not None:
+        return index(one + other)
+    return arith.addi(left, right)
+
+
+def multiply(left: ir.Value, right: ir.Value) -> ir.Value:
+    one, other = constant_of(left), constant_of(right)
+    if one == 1:
+        return right
+    if other == 1:
+        return left
+    if one is not None and other is not None:
+        return index(one * other)
+    return arith.muli(left, right)
+
+
+def apply(expr: ir.AffineExpr, ivs: list[ir.Value]) -> ir.Value:
+    """An affine expression as index arithmetic on the loop variables."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return ivs[expr.position]
+    if isinstance(expr, ir.AffineConstantExpr):
+        return index(expr.value)
+    assert isinstance(expr, ir.AffineBinaryExpr), expr
+    left, right = apply(expr.lhs, ivs), apply(expr.rhs, ivs)
+    if isinstance(expr, ir.AffineAddExpr):
+        return add(left, right)
+    if isinstance(expr, ir.AffineMulExpr):
+        return multiply(left, right)
+    if isinstance(expr, ir.AffineFloorDivExpr):
+        return arith.floordivsi(left, right)
+    if isinstance(expr, ir.AffineCeilDivExpr):
+        return arith.ceildivsi(left, right)
+    assert isinstance(expr, ir.AffineModExpr), expr
+    return arith.remsi(left, right)

@@ -1,0 +1,210 @@
+"""The body of a generic computed on vectors instead of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nanoloom.mlir import arith, ir, memref, vector
+from nanoloom.vector.access import add, index
+
+LANEWISE = ("arith.", "math.")
+NOT_LANEWISE = ("arith.constant",)
+TRANSPARENT = ("arith.index_cast", "arith.index_castui")
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """The same scalar in every lane."""
+
+    value: ir.Value
+
+
+@dataclass(frozen=True)
+class Lane:
+    """start + lane number: an index or integer that grows by one a lane."""
+
+    start: ir.Value
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One value a lane."""
+
+    value: ir.Value
+
+
+Lanes = Uniform | Lane | Vector
+
+
+def is_vectorizable(block: ir.Block, dim: int) -> bool:
+    """Whether every operation of a body has a vector form along `dim`."""
+    varying: set[ir.Value] = set(block.arguments)
+    for op in block.operations:
+        operation = op.operation
+        name = operation.name
+        if operation.regions and any(True for _ in operation.regions):
+            return False
+        if name == "linalg.index":
+            if operation.attributes["dim"].value == dim:  # type: ignore[attr-defined]
+                varying.add(operation.results[0])
+            continue
+        if name in ("linalg.yield", "arith.constant", "memref.load"):
+            varying.update(operation.results)
+            continue
+        if not name.startswith(LANEWISE):
+            return False
+        if name.startswith("math.") and not has_vector_math(operation):
+            return False
+        varying.update(operation.results)
+    return True
+
+
+SIMPLE_MATH = (
+    "math.absf", "math.absi", "math.sqrt", "math.fma", "math.floor", "math.ceil",
+    "math.trunc", "math.roundeven", "math.copysign",
+)
+
+
+def has_vector_math(op: ir.Operation) -> bool:
+    """f32 functions are expanded into polynomials, others become scalar calls."""
+    return op.name in SIMPLE_MATH or isinstance(op.results[0].type, ir.F32Type)
+
+
+@dataclass
+class VectorBody:
+    """Emits a body once, with `lanes` elements of dimension `dim` at a time.
+
+    mask: which lanes count (None: all); loads through it leave 1 in the others.
+    """
+
+    lanes: int
+    dim: int
+    ivs: list[ir.Value]
+    mask: ir.Value | None = None
+    values: dict[ir.Value, Lanes] = field(default_factory=dict)
+
+    def kind(self, element: ir.Type) -> ir.VectorType:
+        return ir.VectorType.get([self.lanes], element)
+
+    def vector(self, value: Lanes) -> ir.Value:
+        match value:
+            case Vector(v):
+                return v
+            case Uniform(v):
+                return vector.broadcast(self.kind(v.type), v)
+            case Lane(start):
+                steps = vector.step(self.kind(ir.IndexType.get()))
+                if not isinstance(start.type, ir.IndexType):
+                    steps = arith.index_cast(self.kind(start.type), steps)
+                base = vector.broadcast(self.kind(start.type), start)
+                return arith.addi(base, steps)
+
+    def emit(self, block: ir.Block) -> list[Lanes]:
+        """Emit the body's operations; gives what it yields."""
+        for op in block.operations:
+            operation = op.operation
+            if operation.name == "linalg.yield":
+                return [self.lookup(v) for v in operation.operands]
+            for result, made in zip(
+                operation.results, self.operation(operation), strict=True
+            ):
+                self.values[result] = made
+        raise AssertionError("a body without a yield")
+
+    def operation(self, op: ir.Operation) -> list[Lanes]:
+        if op.name == "arith.constant":
+            return [Uniform(op.clone().results[0])]
+        if op.name == "linalg.index":
+            dim = op.attributes["dim"].value  # type: ignore[attr-defined]
+            iv = self.ivs[dim]
+            return [Lane(iv) if dim == self.dim else Uniform(iv)]
+        operands = [self.lookup(v) for v in op.operands]
+        if op.name == "memref.load":
+            return [self.load(operands)]
+        if all(isinstance(x, Uniform) for x in operands):
+            return self.cloned(op, [x.value for x in operands], False)
+        if op.name in TRANSPARENT and isinstance(operands[0], Lane):
+            cast = self.cloned(op, [operands[0].start], False)[0]
+            assert isinstance(cast, Uniform)
+            return [Lane(cast.value)]
+        if op.name == "arith.addi" and {type(x) for x in operands} == {Lane, Uniform}:
+            starts = [x.start if isinstance(x, Lane) else x.value for x in operands]  # type: ignore[union-attr]
+            return [Lane(arith.addi(*starts))]
+        return self.cloned(op, [self.vector(x) for x in operands], True)
+
+    def lookup(self, value: ir.Value) -> Lanes:
+        """A value of the body, or one from around the generic."""
+        return self.values.get(value, Uniform(value))
+
+    def cloned(
+        self, op: ir.Operation, operands: Sequence[ir.Value], wide: bool
+    ) -> list[Lanes]:
+        """The same operation on scalars or on vectors."""
+        kinds = [self.kind(r.type) if wide else r.type for r in op.results]
+        made = ir.Operation.create(
+            op.name, kinds, operands, {k: op.attributes[k] for k in keys(op)}
+        )
+        wrap = Vector if wide else Uniform
+        return [wrap(r) for r in made.results]
+
+    def load(self, operands: Sequence[Lanes]) -> Lanes:
+        """memref.load in a body: one scalar, one vector, or a load a lane."""
+        source = operands[0]
+        assert isinstance(source, Uniform)
+        places = list(operands[1:])
+        if all(isinstance(x, Uniform) for x in places):
+            return Uniform(memref.load(source.value, [x.value for x in places]))
+        element = ir.MemRefType(source.value.type).element_type
+        leading = all(isinstance(x, Uniform) for x in places[:-1])
+        if leading and isinstance(places[-1], Lane):
+            at = [x.value for x in places[:-1]] + [places[-1].start]  # type: ignore[union-attr]
+            return Vector(read(self.kind(element), source.value, at, self.mask))
+        assert self.mask is None, "tails of gathers are scalar"
+        wide = [x if isinstance(x, Uniform) else Vector(self.vector(x)) for x in places]
+        loaded: list[ir.Value] = []
+        for lane in range(self.lanes):
+            at = [
+                x.value if isinstance(x, Uniform)
+                else vector.extract(x.value, [], [lane])
+                for x in wide
+            ]
+            loaded.append(memref.load(source.value, at))
+        return Vector(vector.from_elements(self.kind(element), loaded))
+
+
+def keys(op: ir.Operation) -> list[str]:
+    return [a.name if hasattr(a, "name") else a for a in op.attributes]
+
+
+def gathers(block: ir.Block) -> bool:
+    """Whether a body loads from places of its own choice."""
+    return any(op.operation.name == "memref.load" for op in block.operations)
+
+
+def filler(element: ir.Type) -> ir.Value:
+    """What masked lanes hold: 1, which divides and is divided without a trap."""
+    one = 1.0 if isinstance(element, ir.FloatType) else 1
+    return arith.constant(element, one)
+
+
+def read(
+    kind: ir.VectorType, buffer: ir.Value, at: list[ir.Value], mask: ir.Value | None
+) -> ir.Value:
+    """Contiguous elements as a vector."""
+    if mask is None:
+        return vector.load(kind, buffer, at)
+    rest = vector.broadcast(kind, filler(kind.element_type))
+    return vector.maskedload(kind, buffer, at, mask, rest)
+
+
+def read_lanes(
+    kind: ir.VectorType, lanes: int, at_lane: Sequence[Sequence[ir.Value]],
+    buffer: ir.Value,
+) -> ir.Value:
+    """One load a lane."""
+    loaded = [memref.load(buffer, list(at_lane[i])) for i in range(lanes)]
+    return vector.from_elements(kind, loaded)
+
+
+__all__ = ["Lane", "Uniform", "Vector", "VectorBody", "add", "index", "read"]

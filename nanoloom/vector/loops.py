@@ -1,0 +1,436 @@
+"""Generics on buffers become vector loops: what no nanokernel has taken.
+
+Parallel dimensions are loops around one vector dimension, the innermost of the result
+(or, where that is reduced, the innermost of the input).  The rest that does not fill a
+vector runs masked.  Reductions keep their accumulators in registers: several vectors of
+them along a reduced vector dimension, combined at the end in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nanoloom.kernels.structure import body, dims_of, input_count, iterators, maps, yielded
+from nanoloom.mlir import arith, ir, memref, named, run_pipeline, scf, vector
+from nanoloom.vector import combine
+from nanoloom.vector.access import Access, Operand, add, index
+from nanoloom.vector.body import (
+    Lanes,
+    Uniform,
+    Vector,
+    VectorBody,
+    gathers,
+    is_vectorizable,
+    read,
+    read_lanes,
+)
+
+Emit = Callable[[list[ir.Value]], None]
+ACCUMULATORS = 4  # independent chains: latency of an addition times its throughput
+
+
+def vectorize_loops(module: ir.Module, vector_bits: int) -> None:
+    """Lower every generic on buffers to loops: vectors where possible, else scalars."""
+    for op in named(module, "linalg.generic"):
+        with ir.InsertionPoint(op), op.operation.location:
+            lowered = Loops.of(op, vector_bits)
+            if lowered is not None:
+                lowered.emit()
+                op.operation.erase()
+    run_pipeline(module, ("func.func(convert-linalg-to-loops)",))
+
+
+def lanes_for(elements: Sequence[ir.Type], vector_bits: int) -> int:
+    """Lanes of a loop: full vectors of f32, of the only width if all are the same."""
+    widths = {e.width for e in elements if hasattr(e, "width")}
+    width = widths.pop() if len(widths) == 1 else 32
+    return vector_bits // max(8, min(width, 64))
+
+
+@dataclass
+class Loops:
+    """One generic on its way to loops."""
+
+    block: ir.Block
+    inputs: list[Operand]
+    outputs: list[Operand]
+    kinds: list[str]
+    dim: int
+    lanes: int
+    combiners: list[combine.Combiner]
+
+    @classmethod
+    def of(cls, op: ir.OpView, vector_bits: int) -> Loops | None:
+        """The plan for a generic, None if it stays scalar."""
+        count = input_count(op)
+        operands = [
+            Operand(v, m)
+            for v, m in zip(op.operation.operands, maps(op), strict=True)
+        ]
+        inputs, outputs = operands[:count], operands[count:]
+        kinds = iterators(op)
+        dim = vector_dimension(inputs, outputs, kinds)
+        block = body(op)
+        if dim is None or not is_vectorizable(block, dim):
+            return None
+        lanes = lanes_for([x.element for x in operands], vector_bits)
+        combiners: list[combine.Combiner] = []
+        if kinds[dim] == "reduction":
+            found = [combine.of(block, i, count) for i in range(len(outputs))]
+            if any(c is None for c in found):
+                return None
+            combiners = [c for c in found if c is not None]
+        elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
+            return None
+        return cls(block, inputs, outputs, kinds, dim, lanes, combiners)
+
+    # ---- extents -------------------------------------------------------------------
+
+    def extent(self, dim: int) -> ir.Value:
+        for x in (*self.outputs, *self.inputs):
+            for place, expr in enumerate(x.indexing.results):
+                if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
+                    return size(x.buffer, place)
+        raise AssertionError(f"dimension {dim} has no extent")
+
+    # ---- loops ---------------------------------------------------------------------
+
+    def emit(self) -> None:
+        """Loops over the parallel dimensions, the vector dimension innermost."""
+        outer = [
+            d for d, k in enumerate(self.kinds) if k == "parallel" and d != self.dim
+        ]
+        ivs = [index(0) for _ in self.kinds]
+        if self.kinds[self.dim] == "parallel":
+            self.nest(outer, ivs, self.strips)
+        else:
+            self.nest(outer, ivs, self.reduce_along)
+
+    def nest(self, dims: list[int], ivs: list[ir.Value], inner: Emit) -> None:
+        if not dims:
+            inner(ivs)
+            return
+        loop = scf.ForOp(index(0), self.extent(dims[0]), index(1))
+        with ir.InsertionPoint(loop.body):
+            here = list(ivs)
+            here[dims[0]] = loop.induction_variable
+            self.nest(dims[1:], here, inner)
+            scf.yield_([])
+
+    def strips(self, ivs: list[ir.Value]) -> None:
+        """Full vectors along the vector dimension, then the rest."""
+        extent = self.extent(self.dim)
+        whole = rounded_down(extent, self.lanes)
+
+        def step(at: list[ir.Value], mask: ir.Value | None) -> None:
+            self.strip(at, mask)
+
+        self.stepped(ivs, index(0), whole, self.lanes, lambda at: step(at, None))
+        self.rest(ivs, whole, extent, step)
+
+    def stepped(
+        self, ivs: list[ir.Value], start: ir.Value, end: ir.Value, by: int, inner: Emit
+    ) -> None:
+        loop = scf.ForOp(start, end, index(by))
+        with ir.InsertionPoint(loop.body):
+            here = list(ivs)
+            here[self.dim] = loop.induction_variable
+            inner(here)
+            scf.yield_([])
+
+    def rest(
+        self,
+        ivs: list[ir.Value],
+        whole: ir.Value,
+        extent: ir.Value,
+        step: Callable[[list[ir.Value], ir.Value | None], None],
+    ) -> None:
+        """What is left after full vectors: one masked step, or single elements."""
+        known = [constant_index(whole), constant_index(extent)]
+        if None not in known and known[0] == known[1]:
+            return
+        if gathers(self.block) or self.strided():
+            narrow = Loops(
+                self.block, self.inputs, self.outputs, self.kinds, self.dim, 1,
+                self.combiners,
+            )
+            self.stepped(ivs, whole, extent, 1, lambda at: narrow.strip(at, None))
+            return
+        left = arith.cmpi(arith.CmpIPredicate.slt, whole, extent)
+        branch = scf.IfOp(left)
+        with ir.InsertionPoint(branch.then_block):
+            here = list(ivs)
+            here[self.dim] = whole
+            kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+            step(here, vector.create_mask(kind, [arith.subi(extent, whole)]))
+            scf.yield_([])
+
+    def strided(self) -> bool:
+        return any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
+
+    # ---- one vector of results -------------------------------------------------------
+
+    def strip(self, ivs: list[ir.Value], mask: ir.Value | None) -> None:
+        """Compute `lanes` elements of every output and write them."""
+        start = [self.read(x, ivs, mask) for x in self.outputs]
+        reduced = [d for d, k in enumerate(self.kinds) if k == "reduction"]
+        results = self.accumulate(reduced, ivs, start, mask)
+        for x, value in zip(self.outputs, results, strict=True):
+            at = x.indices(ivs)
+            if self.lanes == 1:
+                memref.store(vector.extract(value, [], [0]), x.buffer, at)
+            elif mask is None:
+                vector.store(value, x.buffer, at)
+            else:
+                vector.maskedstore(x.buffer, at, mask, value)
+
+    def accumulate(
+        self,
+        dims: list[int],
+        ivs: list[ir.Value],
+        values: list[ir.Value],
+        mask: ir.Value | None,
+    ) -> list[ir.Value]:
+        """Run the reduction loops with the results as loop-carried vectors."""
+        if not dims:
+            made = self.compute(ivs, values, mask)
+            inner = VectorBody(self.lanes, self.dim, ivs, mask)
+            return [inner.vector(v) for v in made]
+        loop = scf.ForOp(index(0), self.extent(dims[0]), index(1), values)
+        with ir.InsertionPoint(loop.body):
+            here = list(ivs)
+            here[dims[0]] = loop.induction_variable
+            carried = list(loop.inner_iter_args)
+            scf.yield_(self.accumulate(dims[1:], here, carried, mask))
+        return list(loop.results)
+
+    def compute(
+        self, ivs: list[ir.Value], sofar: Sequence[ir.Value], mask: ir.Value | None
+    ) -> list[Lanes]:
+        """The body at one point; `sofar` stands for the outputs' old values."""
+        emitter = VectorBody(self.lanes, self.dim, ivs, mask)
+        arguments = list(self.block.arguments)
+        for argument, x in zip(arguments, self.inputs, strict=False):
+            if list(argument.uses):
+                emitter.values[argument] = self.lanes_of(x, ivs, mask)
+        for argument, value in zip(arguments[len(self.inputs) :], sofar, strict=True):
+            emitter.values[argument] = Vector(value)
+        return emitter.emit(self.block)
+
+    def read(
+        self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None
+    ) -> ir.Value:
+        argument = self.block.arguments[len(self.inputs) + self.outputs.index(x)]
+        kind = ir.VectorType.get([self.lanes], x.element)
+        if not list(argument.uses):  # overwritten: nothing to read
+            zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
+            return vector.broadcast(kind, arith.constant(x.element, zero))
+        if self.lanes == 1:
+            return vector.broadcast(kind, memref.load(x.buffer, x.indices(ivs)))
+        return read(kind, x.buffer, x.indices(ivs), mask)
+
+    def lanes_of(
+        self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None
+    ) -> Lanes:
+        if x.is_scalar:
+            return Uniform(x.buffer)
+        access = x.access(self.dim)
+        if access is Access.UNIFORM:
+            return Uniform(memref.load(x.buffer, x.indices(ivs)))
+        kind = ir.VectorType.get([self.lanes], x.element)
+        if access is Access.CONTIGUOUS and self.lanes > 1:
+            return Vector(read(kind, x.buffer, x.indices(ivs), mask))
+        places: list[list[ir.Value]] = []
+        for lane in range(self.lanes):
+            here = list(ivs)
+            here[self.dim] = add(ivs[self.dim], index(lane))
+            places.append(x.indices(here))
+        return Vector(read_lanes(kind, self.lanes, places, x.buffer))
+
+    # ---- reductions along the vector dimension -----------------------------------------
+
+    def reduce_along(self, ivs: list[ir.Value]) -> None:
+        """Outputs are single elements; lanes and accumulators are folded at the end."""
+        others = [
+            d for d, k in enumerate(self.kinds) if k == "reduction" and d != self.dim
+        ]
+        count = len(self.outputs)
+        start = [
+            vector.broadcast(ir.VectorType.get([self.lanes], x.element), c.neutral())
+            for c, x in zip(self.combiners, self.outputs, strict=True)
+        ] * ACCUMULATORS
+        totals = self.reduce_nest(others, ivs, start)
+        for i, (c, x) in enumerate(zip(self.combiners, self.outputs, strict=True)):
+            chains = [totals[a * count + i] for a in range(ACCUMULATORS)]
+            while len(chains) > 1:
+                chains = [
+                    c.apply(chains[j], chains[j + 1]) for j in range(0, len(chains), 2)
+                ]
+            at = x.indices(ivs)
+            lone = vector.reduction(x.element, c.reduction(), chains[0])
+            memref.store(c.apply(memref.load(x.buffer, at), lone), x.buffer, at)
+
+    def reduce_nest(
+        self, dims: list[int], ivs: list[ir.Value], values: list[ir.Value]
+    ) -> list[ir.Value]:
+        if not dims:
+            return self.reduce_strip(ivs, values)
+        loop = scf.ForOp(index(0), self.extent(dims[0]), index(1), values)
+        with ir.InsertionPoint(loop.body):
+            here = list(ivs)
+            here[dims[0]] = loop.induction_variable
+            scf.yield_(self.reduce_nest(dims[1:], here, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def reduce_strip(
+        self, ivs: list[ir.Value], values: list[ir.Value]
+    ) -> list[ir.Value]:
+        """All of the vector dimension: unrolled vectors, single vectors, the rest."""
+        extent = self.extent(self.dim)
+        block = self.lanes * ACCUMULATORS
+        many = rounded_down(extent, block)
+        whole = rounded_down(extent, self.lanes)
+        values = self.folding(ivs, index(0), many, block, values)
+        values = self.folding(ivs, many, whole, self.lanes, values)
+        if constant_index(whole) is not None and constant_index(
+            whole
+        ) == constant_index(extent):
+            return values
+        if gathers(self.block) or self.strided():
+            return self.single_elements(ivs, whole, extent, values)
+        return self.masked_fold(ivs, whole, extent, values)
+
+    def folding(
+        self, ivs: list[ir.Value], start: ir.Value, end: ir.Value, by: int,
+        values: list[ir.Value],
+    ) -> list[ir.Value]:
+        """Steps of `by` elements, each vector of them into an accumulator of its own."""
+        if constant_index(start) is not None and constant_index(
+            start
+        ) == constant_index(end):
+            return values
+        loop = scf.ForOp(start, end, index(by), values)
+        with ir.InsertionPoint(loop.body):
+            carried = list(loop.inner_iter_args)
+            for chain in range(by // self.lanes):
+                here = list(ivs)
+                here[self.dim] = add(
+                    loop.induction_variable, index(chain * self.lanes)
+                )
+                self.fold_into(carried, chain, here, None)
+            scf.yield_(carried)
+        return list(loop.results)
+
+    def fold_into(
+        self, carried: list[ir.Value], chain: int, ivs: list[ir.Value],
+        mask: ir.Value | None,
+    ) -> None:
+        count = len(self.outputs)
+        mine = slice(chain * count, (chain + 1) * count)
+        neutral = [
+            vector.broadcast(ir.VectorType.get([self.lanes], x.element), c.neutral())
+            for c, x in zip(self.combiners, self.outputs, strict=True)
+        ]
+        made = self.compute(ivs, carried[mine] if mask is None else neutral, mask)
+        emitter = VectorBody(self.lanes, self.dim, ivs, mask)
+        results = [emitter.vector(v) for v in made]
+        if mask is not None:
+            results = [
+                c.apply(old, arith.select(mask, new, rest))
+                for c, old, new, rest in zip(
+                    self.combiners, carried[mine], results, neutral, strict=True
+                )
+            ]
+        carried[mine] = results
+
+    def masked_fold(
+        self, ivs: list[ir.Value], whole: ir.Value, extent: ir.Value,
+        values: list[ir.Value],
+    ) -> list[ir.Value]:
+        here = list(ivs)
+        here[self.dim] = whole
+        kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+        mask = vector.create_mask(kind, [arith.subi(extent, whole)])
+        carried = list(values)
+        self.fold_into(carried, 0, here, mask)
+        return carried
+
+    def single_elements(
+        self, ivs: list[ir.Value], whole: ir.Value, extent: ir.Value,
+        values: list[ir.Value],
+    ) -> list[ir.Value]:
+        """The rest one element at a time, folded into lane 0 of the first chain."""
+        narrow = Loops(
+            self.block, self.inputs, self.outputs, self.kinds, self.dim, 1,
+            self.combiners,
+        )
+        count = len(self.outputs)
+        first = [
+            vector.broadcast(ir.VectorType.get([1], v.type.element_type),  # type: ignore[attr-defined]
+                             vector.extract(v, [], [0]))
+            for v in values[:count]
+        ]
+        loop = scf.ForOp(whole, extent, index(1), first)
+        with ir.InsertionPoint(loop.body):
+            here = list(ivs)
+            here[self.dim] = loop.induction_variable
+            made = narrow.compute(here, list(loop.inner_iter_args), None)
+            emitter = VectorBody(1, self.dim, here)
+            scf.yield_([emitter.vector(v) for v in made])
+        lone = [
+            vector.insert(vector.extract(r, [], [0]), v, [], [0])
+            for r, v in zip(loop.results, values, strict=False)
+        ]
+        return lone + list(values[count:])
+
+
+def vector_dimension(
+    inputs: list[Operand], outputs: list[Operand], kinds: list[str]
+) -> int | None:
+    """The dimension to vectorize: innermost of the result, else of the first input."""
+    first = outputs[0]
+    results = list(first.indexing.results)
+    reduced = [d for d, k in enumerate(kinds) if k == "reduction"]
+    if reduced and inputs:
+        last = innermost(inputs)
+        if last in reduced and not any(
+            last in dims_of(e) for x in outputs for e in x.indexing.results
+        ):
+            return last
+    if results and isinstance(results[-1], ir.AffineDimExpr):
+        return results[-1].position
+    return innermost(inputs) if reduced and not results else None
+
+
+def innermost(inputs: list[Operand]) -> int | None:
+    """The dimension along which the largest input lies contiguously."""
+    for x in sorted(inputs, key=lambda x: -len(list(x.indexing.results))):
+        results = list(x.indexing.results)
+        if results and isinstance(results[-1], ir.AffineDimExpr):
+            return results[-1].position
+    return None
+
+
+def size(buffer: ir.Value, place: int) -> ir.Value:
+    kind = ir.MemRefType(buffer.type)
+    if kind.is_dynamic_dim(place):
+        return memref.dim(buffer, index(place))
+    return index(kind.shape[place])
+
+
+def constant_index(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
+
+
+def rounded_down(extent: ir.Value, multiple: int) -> ir.Value:
+    known = constant_index(extent)
+    if known is not None:
+        return index(known // multiple * multiple)
+    return arith.subi(extent, arith.remui(extent, index(multiple)))
+
+
+__all__ = ["vectorize_loops", "yielded"]

@@ -1,0 +1,130 @@
+"""f32 and f64 (any vector unit): broadcast a row, multiply-add it to a row of vectors.
+
+Reference loop:
+
+    for k...: for r in rows: for c in columns: acc[r][c] += left[r][k] * right[k][c]
+"""
+
+from __future__ import annotations
+
+from nanoloom.mlir import arith, ir, scf, tensor, vector
+from nanoloom.vector.access import add, index
+from nanoloom.vector.nanokernel.tile import (
+    Tile,
+    as_index,
+    initial_number,
+    maps,
+    origin,
+    place_of,
+    read_vector,
+)
+
+
+def accumulate(tile: Tile) -> list[ir.Value]:
+    """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
+    rows, vectors = tile.plan.rows, tile.plan.vectors
+    element = ir.RankedTensorType(tile.op.operation.operands[0].type).element_type
+    kind = ir.VectorType.get([tile.lanes], element)
+    start = start_values(tile, kind)
+    left = tile.op.operation.operands[tile.shape.left]
+    indexing = maps(tile.op)[tile.shape.left]
+    row_indices = [tile.row_index(r) for r in range(rows)]
+    right = right_reader(tile)
+
+    def step(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        columns = [right(ivs, v) for v in range(vectors)]
+        made: list[ir.Value] = []
+        for r in range(rows):
+            here = list(ivs)
+            if tile.row is not None:
+                here[tile.row] = row_indices[r]
+            scalar = tensor.extract(left, place_of(indexing, here))
+            wide = vector.broadcast(kind, scalar)
+            made += [
+                vector.fma(wide, columns[v], sums[r * vectors + v])
+                for v in range(vectors)
+            ]
+        return made
+
+    ivs = tile.ivs(index(0), index(0))
+    return nest(tile, list(tile.shape.reduced), ivs, start, step)
+
+
+def nest(tile, dims, ivs, sums, step):  # type: ignore[no-untyped-def]
+    """One loop a reduced dimension, the accumulators carried through all of them."""
+    if not dims:
+        return step(ivs, sums)
+    extent = tile.shape.extents[dims[0]]
+    if extent == 1:
+        return nest(tile, dims[1:], ivs, sums, step)
+    loop = scf.ForOp(index(0), index(extent), index(1), sums)
+    with ir.InsertionPoint(loop.body):
+        here = list(ivs)
+        here[dims[0]] = loop.induction_variable
+        carried = list(loop.inner_iter_args)
+        scf.yield_(nest(tile, dims[1:], here, carried, step))
+    return list(loop.results)
+
+
+def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:
+    """The accumulators before the first step."""
+    result = tile.op.operation.operands[2]
+    number = initial_number(result)
+    if number is not None:
+        count = tile.plan.rows * tile.plan.vectors
+        return [vector.broadcast(kind, number)] * count
+    out = maps(tile.op)[2]
+    values: list[ir.Value] = []
+    for r in range(tile.plan.rows):
+        for v in range(tile.plan.vectors):
+            ivs = tile.ivs(tile.row_index(r), index(v * tile.lanes))
+            at = place_of(out, ivs)
+            values.append(read_vector(result, at, tile.lanes, tile.mask(r, v)))
+    return values
+
+
+def right_reader(tile: Tile):  # type: ignore[no-untyped-def]
+    """A function (loop variables, vector number) -> vector of the right operand."""
+    shape = tile.shape
+    operand = tile.op.operation.operands[shape.right]
+    indexing = maps(tile.op)[shape.right]
+    if tile.plan.packed:
+        return packed_reader(tile, operand, indexing)
+
+    def read(ivs: list[ir.Value], v: int) -> ir.Value:
+        here = list(ivs)
+        here[shape.column] = index(v * tile.lanes)
+        mask = tile.mask(0, v) if tile.column_count is not None else None
+        return read_vector(operand, place_of(indexing, here), tile.lanes, mask)
+
+    return read
+
+
+def packed_reader(tile: Tile, operand: ir.Value, indexing: ir.AffineMap):  # type: ignore[no-untyped-def]
+    """Reads panels [shared..., panel, reduced..., columns] of the packed argument."""
+
+
+    shape = tile.shape
+    logical, offsets = origin(operand)
+    packed = packed_argument(logical)
+    dims = [e.position for e in indexing.results]  # type: ignore[attr-defined]
+    by_dim = dict(zip(dims, offsets, strict=True))
+    panel = arith.divui(as_index(by_dim[shape.column]), index(tile.columns))
+    lead = [as_index(by_dim[d]) for d in shape.shared if d in by_dim]
+
+    def read(ivs: list[ir.Value], v: int) -> ir.Value:
+        inner = [
+            add(ivs[d], as_index(by_dim[d])) for d in shape.reduced if d in by_dim
+        ]
+        at = [*lead, panel, *inner, index(v * tile.lanes)]
+        return read_vector(packed, at, tile.lanes, None)
+
+    return read
+
+
+def packed_argument(logical: ir.Value) -> ir.Value:
+    """The packed tensor that stands for a logical weight: behind a marker cast."""
+    owner = logical.owner
+    assert not isinstance(owner, ir.Block), "the weight has no packed form"
+    assert owner.name == "builtin.unrealized_conversion_cast", owner.name
+    return owner.operands[0]

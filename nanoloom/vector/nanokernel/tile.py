@@ -1,0 +1,172 @@
+"""A register tile before it becomes instructions: its operands and where they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.kernels.structure import Op, input_count, inputs, is_fill, is_generic, maps
+from nanoloom.mlir import arith, ir, tensor, vector
+from nanoloom.schedule.contraction import Contraction
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.vector.access import add, apply, index
+
+
+@dataclass
+class Tile:
+    """rows x (vectors * lanes) results of a contraction inside its loops.
+
+    row: the dimension that the register tile's rows run along (None: a single row).
+    row_count, column_count: how many are inside the result (values; the tile may reach
+    over its edge), None where the tile is always full.
+    """
+
+    op: Op
+    shape: Contraction
+    plan: Nanokernel
+    lanes: int
+    row: int | None
+    row_count: ir.Value | None
+    column_count: ir.Value | None
+
+    @property
+    def columns(self) -> int:
+        return self.plan.vectors * self.lanes
+
+    def ivs(self, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+        """Loop variables of the tile's own dimensions (reductions still zero)."""
+        values = [index(0) for _ in self.shape.extents]
+        if self.row is not None:
+            values[self.row] = row
+        values[self.shape.column] = column
+        return values
+
+    def row_index(self, row: int) -> ir.Value:
+        """A row of the tile, the last one inside for those beyond the edge."""
+        if self.row_count is None or row == 0:
+            return index(row)
+        last = arith.subi(self.row_count, index(1))
+        return arith.minui(index(row), last)
+
+    def mask(self, row: int, place: int) -> ir.Value | None:
+        """Which lanes of a result vector are inside, None if all of them are."""
+        if self.row_count is None and self.column_count is None:
+            return None
+        count = self.column_count
+        left = index(self.lanes) if count is None else arith.subi(
+            count, index(place * self.lanes)
+        )
+        if self.row_count is not None:
+            inside = arith.cmpi(
+                arith.CmpIPredicate.ult, index(row), self.row_count
+            )
+            left = arith.select(inside, left, index(0))
+        kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+        return vector.create_mask(kind, [left])
+
+
+def tile_of(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> Tile:
+    """Read a tiled contraction: which dimension has the rows, what reaches over."""
+    left, right = inputs(op)[shape.left], inputs(op)[shape.right]
+    result = op.operation.operands[2]
+    out = maps(op)[2]
+    row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
+    row_count = column_count = None
+    for place, expr in enumerate(out.results):
+        dim = expr.position  # type: ignore[attr-defined]
+        kind = ir.RankedTensorType(result.type)
+        static = None if kind.is_dynamic_dim(place) else kind.shape[place]
+        if dim == row and static != plan.rows:
+            row_count = tensor.dim(result, index(place))
+        if dim == shape.column and static != plan.vectors * lanes:
+            column_count = tensor.dim(result, index(place))
+    del left, right
+    return Tile(op, shape, plan, lanes, row, row_count, column_count)
+
+
+def extent_is_not_one(op: Op, dim: int) -> bool:
+    for value, indexing in zip(op.operation.operands, maps(op), strict=True):
+        kind = ir.RankedTensorType(value.type)
+        for place, expr in enumerate(indexing.results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
+                return kind.is_dynamic_dim(place) or kind.shape[place] != 1
+    return False
+
+
+def origin(value: ir.Value) -> tuple[ir.Value, list[ir.Value | int]]:
+    """The tensor that a chain of slices shows a part of, and where the part begins."""
+    rank = ir.RankedTensorType(value.type).rank
+    offsets: list[ir.Value | int] = [0] * rank
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner
+        if op.name != "tensor.extract_slice":
+            break
+        offsets = [
+            plus(a, b) for a, b in zip(offsets, slice_offsets(op), strict=True)
+        ]
+        value = op.operands[0]
+    return value, offsets
+
+
+def slice_offsets(op: ir.Operation) -> list[ir.Value | int]:
+    """Static and dynamic offsets of an extract_slice that keeps the rank."""
+    static = list(op.attributes["static_offsets"])  # type: ignore[call-overload]
+    dynamic = iter(list(op.operands)[1:])
+    return [next(dynamic) if s < -(1 << 62) else int(s) for s in static]
+
+
+def plus(one: ir.Value | int, other: ir.Value | int) -> ir.Value | int:
+    if isinstance(one, int) and isinstance(other, int):
+        return one + other
+    return add(as_index(one), as_index(other))
+
+
+def as_index(value: ir.Value | int) -> ir.Value:
+    return index(value) if isinstance(value, int) else value
+
+
+def initial_number(value: ir.Value) -> ir.Value | None:
+    """The constant that an accumulator starts from, if a fill made it."""
+    source, _ = origin(value)
+    owner = source.owner
+    if isinstance(owner, ir.Block) or not is_fill(owner.opview):
+        return None
+    block = owner.regions[0].blocks[0]
+    number = list(block.operations)[-1].operation.operands[0]
+    made = number.owner
+    assert not isinstance(made, ir.Block)
+    return made.clone().results[0]
+
+
+def read_vector(
+    source: ir.Value, at: list[ir.Value], lanes: int, mask: ir.Value | None
+) -> ir.Value:
+    """`lanes` contiguous elements of a tensor's innermost dimension."""
+    kind = ir.RankedTensorType(source.type)
+    element = kind.element_type
+    made = ir.VectorType.get([lanes], element)
+    zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
+    last = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(kind.rank - 1)])
+    return vector.transfer_read(
+        made, source, at, ir.AffineMapAttr.get(last), zero,
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]), mask=mask,
+    )
+
+
+def write_vector(
+    value: ir.Value, target: ir.Value, at: list[ir.Value], mask: ir.Value | None
+) -> ir.Value:
+    """The tensor with `lanes` contiguous elements replaced."""
+    rank = ir.RankedTensorType(target.type).rank
+    last = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(rank - 1)])
+    op = vector.TransferWriteOp(
+        target.type, value, target, at, ir.AffineMapAttr.get(last),
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]), mask=mask,
+    )
+    return op.results[0]
+
+
+def place_of(indexing: ir.AffineMap, ivs: list[ir.Value]) -> list[ir.Value]:
+    return [apply(e, ivs) for e in indexing.results]
+
+
+__all__ = ["Tile", "input_count", "is_generic", "tile_of"]

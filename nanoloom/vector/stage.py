@@ -1,0 +1,94 @@
+"""The vector stage: a kernel's schedule is applied, and everything becomes vectors.
+
+In:  a marked kernel on tensors and its Transform script.
+Out: phases on buffers, only loops, vectors and scalars in them.
+"""
+
+from __future__ import annotations
+
+from nanoloom.kernels.structure import Kind
+from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.schedule.contraction import analyse
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.target.facts import Target
+from nanoloom.vector.loops import vectorize_loops
+from nanoloom.vector.nanokernel import epilogue, fma
+from nanoloom.vector.nanokernel.tile import tile_of
+from nanoloom.vector.tasks import split_into_phases
+from nanoloom.vector.transform_ops import apply_script
+
+TO_BUFFERS = (
+    "canonicalize",
+    "cse",
+    "eliminate-empty-tensors",  # results are computed where they are wanted
+    "one-shot-bufferize{bufferize-function-boundaries=1 "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "canonicalize",
+    "cse",
+)
+
+
+def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str, int]]:
+    """Apply a schedule; gives the phases' names and numbers of tasks."""
+
+    def lower(op: ir.OpView, plan: Nanokernel) -> None:
+        element = ir.RankedTensorType(op.operation.operands[0].type).element_type
+        lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
+        shape = analyse(op)
+        assert shape is not None
+        with ir.InsertionPoint(op), op.operation.location:
+            tile = tile_of(op, shape, plan, lanes)
+            sums = fma.accumulate(tile)
+            epilogue.finish(tile, sums)
+
+    apply_script(module, script, lower)
+    run_pipeline(module, TO_BUFFERS)
+    return_nothing(module)
+    copies_to_generics(module)
+    vectorize_loops(module, target.vector.bits)
+    phases = split_into_phases(module)
+    module.operation.verify()
+    return phases
+
+
+def return_nothing(module: ir.Module) -> None:
+    """The result is in the last argument: drop the return value, copy if it is not."""
+    kernel = module.body.operations[0]
+    block = kernel.operation.regions[0].blocks[0]
+    returned = list(block.operations)[-1]
+    result = block.arguments[len(list(block.arguments)) - 1]
+    value = returned.operation.operands[0]
+    with ir.InsertionPoint(returned), ir.Location.unknown():
+        if value != result:
+            memref.copy(value, result)
+        ir.Operation.create("func.return", [], [])
+    returned.operation.erase()
+    kinds = [a.type for a in block.arguments]
+    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(kinds, [])
+    )
+    if "res_attrs" in kernel.operation.attributes:
+        del kernel.operation.attributes["res_attrs"]
+
+
+def copies_to_generics(module: ir.Module) -> None:
+    """memref.copy as a generic, so that it is vectorized like everything else."""
+    from nanoloom.mlir import linalg
+
+    for op in named(module, "memref.copy"):
+        source, target = op.operation.operands
+        kind = ir.MemRefType(source.type)
+        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
+        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+        with ir.InsertionPoint(op), op.operation.location:
+            made = linalg.GenericOp(
+                [], [source], [target], ir.ArrayAttr.get([identity, identity]),
+                ir.ArrayAttr.get([parallel] * kind.rank),
+            )
+            block = made.regions[0].blocks.append(kind.element_type, kind.element_type)
+            with ir.InsertionPoint(block):
+                linalg.YieldOp([block.arguments[0]])
+        op.operation.erase()
+
+
+__all__ = ["Kind", "vectorize"]
