@@ -1,0 +1,96 @@
+"""Convolutions on channels-last tensors, each one contraction.
+
+    y[n, o..., f] = sum over k..., c of
+                    x[n, o * stride + k * dilation..., c] * w[f, c, k...]
+
+Groups are one more parallel dimension; where a group has one channel (depthwise), the
+dimensions of extent 1 are left out, so that the loops run over (n, o..., c; k...).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
+from nanoloom.linalg.node import Node
+from nanoloom.linalg.scalar import Scalar
+from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.window import (
+    Window,
+    from_channels_last,
+    spatial_size,
+    to_channels_last,
+    window_of,
+)
+from nanoloom.mlir import ir
+
+
+def conv(b: Builder, node: Node) -> Tensor:
+    """Conv in 1, 2, 3 ... spatial dimensions, with groups and bias."""
+    x, w = node.input(0), node.input(1)
+    window = conv_window(node, x, w)
+    last = to_channels_last(b, node, x)
+    result = contract(b, window.pad(b, last), w, window, node.int("group", 1))
+    made = add_bias(b, result, node.optional(2), x.dtype)
+    return from_channels_last(b, node, made)
+
+
+def conv_window(node: Node, x: Tensor, w: Tensor) -> Window:
+    """The windows of a convolution with weights [f, c / groups, kernel...]."""
+    return window_of(node, spatial_size(node, x), w.shape[2:])
+
+
+def contract(
+    b: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    groups: int = 1,
+    dtype: np.dtype | None = None,
+) -> Tensor:
+    """The contraction alone: no padding, no bias, no change of layout.
+
+    x: [n, spatial..., c], padded.  w: [f, c / groups, kernel...].
+    Result: [n, result..., f] of `dtype` (default what x is computed in; products are
+    made in it, so int8 with dtype int32 is exact).
+    """
+    wide = dtype or computed_as(x.dtype)
+    rank, (n, *size, channels) = window.rank, x.shape
+    features = w.shape[0]
+    parts, made = channels // groups, features // groups
+    has_group, has_made = groups > 1, groups == 1 or made > 1
+    has_parts = groups == 1 or parts > 1
+    split = groups * has_group, made * has_made, parts * has_parts
+    group, feature, part = [[d] if d else [] for d in split]
+    x = b.reshape(x, (n, *size, *group, *part))
+    w = b.reshape(w, (*group, *feature, *part, *window.kernel))
+    out = b.full((n, *window.result, *group, *feature), 0, wide)
+    free, window_at = out.rank, out.rank
+    last = window_at + rank
+    count = last + len(part)
+    at = [ir.AffineDimExpr.get(d) for d in range(count)]
+    outer, inner = at[1 + rank : free], at[last:]
+    taps = window.taps(1, window_at)
+    x_map = [at[0], *taps, *outer[: len(group)], *inner]
+    w_map = [*outer, *inner, *at[window_at:last]]
+
+    def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
+        return total + element.cast(wide) * weight.cast(wide)
+
+    result = b.generic(
+        [(x, Map.get(count, 0, x_map)), (w, Map.get(count, 0, w_map))],
+        [(out, Map.get(count, 0, at[:free]))],
+        [PARALLEL] * free + [REDUCTION] * (count - free),
+        body,
+    )[0]
+    return b.reshape(result, (n, *window.result, features))
+
+
+def add_bias(b: Builder, x: Tensor, bias: Tensor | None, dtype: np.dtype) -> Tensor:
+    """x[..., f] + bias[f], rounded to `dtype` once."""
+    if bias is None:
+        return b.cast(x, dtype)
+    return b.elementwise(lambda s, c: s + c, x, bias, dtype=dtype)
+
+
+OPERATORS = {"Conv": conv}

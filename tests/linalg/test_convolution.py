@@ -1,0 +1,312 @@
+"""Conv, ConvTranspose and the integer convolutions against sums over taps."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanoloom import mlir
+from nanoloom.errors import Error
+from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.convolution import contract
+from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.window import Window
+from nanoloom.mlir import func, ir
+from tests.linalg.single import run_node
+
+Case = dict[str, list[int]]
+
+
+def convolve(x: np.ndarray, w: np.ndarray, groups: int, case: Case) -> np.ndarray:
+    """[n, c, ...] and [f, c / groups, ...]: one tap of the window at a time."""
+    rank = x.ndim - 2
+    low, high = case["pads"][:rank], case["pads"][rank:]
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(low, high, strict=True)])
+    spans = [
+        (k - 1) * d + 1 for k, d in zip(w.shape[2:], case["dilations"], strict=True)
+    ]
+    out = [
+        (p - span) // s + 1
+        for p, span, s in zip(padded.shape[2:], spans, case["strides"], strict=True)
+    ]
+    parts, made = x.shape[1] // groups, w.shape[0] // groups
+    result = np.zeros((x.shape[0], w.shape[0], *out), x.dtype)
+    for tap in product(*map(range, w.shape[2:])):
+        places = [
+            slice(t * d, t * d + s * (o - 1) + 1, s)
+            for t, d, s, o in zip(
+                tap, case["dilations"], case["strides"], out, strict=True
+            )
+        ]
+        seen = padded[(slice(None), slice(None), *places)]
+        for g in range(groups):
+            channels = seen[:, g * parts : (g + 1) * parts]
+            weights = w[g * made : (g + 1) * made][(slice(None), slice(None), *tap)]
+            result[:, g * made : (g + 1) * made] += np.einsum(
+                "nc...,fc->nf...", channels, weights
+            )
+    return result
+
+
+def transposed(x: np.ndarray, w: np.ndarray, groups: int, case: Case) -> np.ndarray:
+    """ConvTranspose of [n, c, ...] and [c, f / groups, ...] by strided additions."""
+    rank = x.ndim - 2
+    spans = [
+        (k - 1) * d + 1 for k, d in zip(w.shape[2:], case["dilations"], strict=True)
+    ]
+    full = [
+        (s - 1) * stride + span + more
+        for s, stride, span, more in zip(
+            x.shape[2:], case["strides"], spans, case["output_padding"], strict=True
+        )
+    ]
+    parts, made = x.shape[1] // groups, w.shape[1]
+    result = np.zeros((x.shape[0], made * groups, *full), x.dtype)
+    for tap in product(*map(range, w.shape[2:])):
+        places = tuple(
+            slice(t * d, t * d + stride * (s - 1) + 1, stride)
+            for t, d, stride, s in zip(
+                tap, case["dilations"], case["strides"], x.shape[2:], strict=True
+            )
+        )
+        for g in range(groups):
+            weights = w[g * parts : (g + 1) * parts][(slice(None), slice(None), *tap)]
+            into = result[:, g * made : (g + 1) * made]
+            into[(slice(None), slice(None), *places)] += np.einsum(
+                "nc...,cf->nf...", x[:, g * parts : (g + 1) * parts], weights
+            )
+    cut = [
+        slice(a, f - z)
+        for a, z, f in zip(case["pads"][:rank], case["pads"][rank:], full, strict=True)
+    ]
+    return result[(slice(None), slice(None), *cut)]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], int, Case]:
+    """Shapes of x and w of a convolution, its groups and attributes."""
+    rank = draw(st.integers(1, 3))
+    ints = lambda low, high: draw(  # noqa: E731 - a word for the four draws below
+        st.lists(st.integers(low, high), min_size=rank, max_size=rank)
+    )
+    kernel, strides, dilations = ints(1, 3), ints(1, 3), ints(1, 2)
+    groups = draw(st.sampled_from([1, 1, 3]))
+    parts, made = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (5, 3)]))
+    size = [a + 4 + s for a, s in zip(ints(0, 3), strides, strict=True)]
+    pads = ints(0, 2) + ints(0, 2)
+    x = (draw(st.sampled_from([0, 1, 2])), parts * groups, *size)
+    attributes = {"strides": strides, "dilations": dilations, "pads": pads}
+    return x, (made * groups, parts, *kernel), groups, attributes
+
+
+def close(got: np.ndarray, right: np.ndarray, size: np.ndarray, terms: int) -> bool:
+    bound = (terms + 3) * float(np.finfo(got.dtype).eps) * size
+    return got.shape == right.shape and bool((abs(got - right) <= bound).all())
+
+
+@given(cases(), st.booleans(), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_conv(
+    case: tuple[tuple[int, ...], tuple[int, ...], int, Case],
+    with_bias: bool,
+    constant: bool,
+) -> None:
+    x_shape, w_shape, groups, attributes = case
+    r = np.random.default_rng(len(x_shape))
+    x, w = (r.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
+    bias = r.standard_normal(w_shape[0]).astype(np.float32)
+    got = run_node(
+        "Conv",
+        [x, w, bias] if with_bias else [x, w],
+        group=groups,
+        constants=[1] if constant else [],
+        **attributes,
+    )[0]
+    added = bias.reshape(-1, *(1,) * (x.ndim - 2)) * with_bias
+    wide, weights = x.astype(np.float64), w.astype(np.float64)
+    right = convolve(wide, weights, groups, attributes) + added
+    size = convolve(abs(wide), abs(weights), groups, attributes) + abs(added)
+    assert close(got, right, size, w[0].size)
+    if got.size:
+        assert not close(0 * got, right, size, w[0].size)
+
+
+@given(cases(), st.booleans(), st.integers(0, 1))
+@settings(max_examples=15, deadline=None)
+def test_conv_transpose(
+    case: tuple[tuple[int, ...], tuple[int, ...], int, Case],
+    constant: bool,
+    extra: int,
+) -> None:
+    x_shape, (features, parts, *kernel), groups, attributes = case
+    w_shape = (parts * groups, features // groups, *kernel)
+    steps = zip(attributes["strides"], attributes["dilations"], strict=True)
+    attributes["output_padding"] = [min(extra, max(s, d) - 1) for s, d in steps]
+    r = np.random.default_rng(len(x_shape))
+    x, w = (r.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
+    bias = r.standard_normal(features).astype(np.float32)
+    got = run_node(
+        "ConvTranspose",
+        [x, w, bias],
+        group=groups,
+        constants=[1] if constant else [],
+        **attributes,
+    )[0]
+    added = bias.reshape(-1, *(1,) * (x.ndim - 2))
+    wide, weights = x.astype(np.float64), w.astype(np.float64)
+    right = transposed(wide, weights, groups, attributes) + added
+    size = transposed(abs(wide), abs(weights), groups, attributes) + abs(added)
+    assert close(got, right, size, w[:, 0].size)
+    if got.size:
+        assert not close(0 * got, right, size, w[:, 0].size)
+
+
+@pytest.mark.parametrize("kind", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
+def test_half_precision_is_rounded_once(kind: np.dtype) -> None:
+    r = np.random.default_rng(3)
+    x, w = r.standard_normal((1, 7, 5, 4)), r.standard_normal((3, 7, 2, 2))
+    bias = r.standard_normal(3)
+    x, w, bias = x.astype(kind), w.astype(kind), bias.astype(kind)
+    got = run_node("Conv", [x, w, bias])[0].astype(np.float64)
+    plain = {"pads": [0] * 4, "strides": [1, 1], "dilations": [1, 1]}
+    wide = [v.astype(np.float64) for v in (x, w, bias.reshape(-1, 1, 1))]
+    right = convolve(wide[0], wide[1], 1, plain) + wide[2]
+    size = convolve(abs(wide[0]), abs(wide[1]), 1, plain) + abs(wide[2])
+    half_unit = float(ml_dtypes.finfo(kind).eps) / 2
+    bound = half_unit * abs(right) + 31 * np.finfo(np.float32).eps * size
+    assert (abs(got - right) <= bound).all()
+    assert not (abs(got * (1 + 4 * half_unit) - right) <= bound).all()
+
+
+def integers(r: np.random.Generator, kind: str, *shape: int) -> np.ndarray:
+    limits = np.iinfo(kind)
+    return r.integers(limits.min, limits.max, shape, kind, endpoint=True)
+
+
+@given(
+    st.sampled_from(["uint8", "int8"]),
+    st.sampled_from(["uint8", "int8"]),
+    st.sampled_from(["none", "scalar", "filters", "128"]),
+    st.booleans(),
+    st.sampled_from([(), (0,), (1,), (2,), (3,), (1, 2, 3)]),
+)
+@settings(max_examples=15, deadline=None)
+def test_conv_integer_is_exact(
+    x_kind: str, w_kind: str, zeros: str, grouped: bool, constants: tuple[int, ...]
+) -> None:
+    r = np.random.default_rng(len(zeros))
+    x = integers(r, x_kind, 2, 6, 7, 5)
+    w = integers(r, w_kind, 4, 3 if grouped else 6, 3, 2)
+    inputs = [x, w]
+    x_zero, w_zero = np.zeros((), x.dtype), np.zeros((), w.dtype)
+    if zeros != "none":
+        x_zero = np.array(77, x.dtype)
+        w_zero = integers(r, w_kind, *([4] if zeros == "filters" else []))
+        if zeros == "128":
+            w_zero = np.array(128 if w_kind == "uint8" else -128).astype(w.dtype)
+        inputs += [x_zero, w_zero]
+    got = run_node(
+        "ConvInteger",
+        inputs,
+        constants=[i for i in constants if i < len(inputs)],
+        group=2 if grouped else 1,
+        pads=[1, 0, 2, 1],
+        strides=[2, 1],
+        version=10,
+    )[0]
+    case = {"pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 1]}
+    filters = w_zero.astype(np.int64).reshape(-1, *(1,) * 3)
+    right = convolve(
+        x.astype(np.int64) - x_zero,
+        w.astype(np.int64) - filters,
+        2 if grouped else 1,
+        case,
+    )
+    assert got.dtype == np.int32
+    assert (got == right).all()
+
+
+@given(st.sampled_from(["uint8", "int8"]), st.booleans(), st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_qlinear_conv_is_exact(kind: str, per_filter: bool, constant: bool) -> None:
+    r = np.random.default_rng(5)
+    x, w = integers(r, kind, 1, 3, 6, 7), integers(r, "int8", 4, 3, 3, 3)
+    count = (4,) if per_filter else ()
+    f32 = np.float32
+    x_scale, y_scale = f32(0.03), f32(1.7)
+    w_scale = (r.random(count) / 50 + 0.01).astype(f32)
+    x_zero, y_zero = np.array(11, kind), np.array(100, kind)
+    bias = r.integers(-5000, 5000, 4, np.int32)
+    inputs = [
+        x,
+        np.array(x_scale),
+        x_zero,
+        w,
+        np.array(w_scale),
+        np.zeros(count, np.int8),
+        np.array(y_scale),
+        y_zero,
+        bias,
+    ]
+    got = run_node(
+        "QLinearConv",
+        inputs,
+        pads=[1, 1, 1, 1],
+        strides=[2, 2],
+        version=10,
+        constants=range(1, 9) if constant else [],
+    )[0]
+    case = {"pads": [1, 1, 1, 1], "strides": [2, 2], "dilations": [1, 1]}
+    centered = x.astype(np.int64) - int(x_zero)
+    sums = convolve(centered, w.astype(np.int64), 1, case) + bias.reshape(-1, 1, 1)
+    scale = np.asarray(x_scale * w_scale / y_scale, f32).reshape(-1, 1, 1)
+    limits = np.iinfo(kind)
+    right = np.round(sums.astype(f32) * scale) + f32(y_zero)
+    assert (got == right.clip(limits.min, limits.max).astype(kind)).all()
+    assert len(np.unique(got)) > 5
+
+
+def iterators(groups: int, features: int, channels: int) -> tuple[str, str]:
+    """The contraction's loops and its map of x for a 3x2 window."""
+    window = Window((3, 2), (2, 1), (1, 2), (0, 0), (0, 0), (9, 9), (4, 7))
+    shapes = [(1, 9, 9, channels), (features, channels // groups, 3, 2)]
+    with mlir.context():
+        module = ir.Module.create()
+        kinds = [ir.RankedTensorType.get(s, ir.F32Type.get()) for s in shapes]
+        with ir.InsertionPoint(module.body):
+            main = func.FuncOp("f", ir.FunctionType.get(kinds, []))
+            block = main.add_entry_block()
+        with ir.InsertionPoint(block):
+            x, w = (
+                Tensor(s, np.dtype(np.float32), v)
+                for s, v in zip(shapes, block.arguments, strict=True)
+            )
+            contract(Builder(lambda t: block.arguments[0]), x, w, window, groups)
+            func.ReturnOp([])
+        made = mlir.named(module, "linalg.generic")[-1]
+        kinds_of = [
+            str(a).split("<")[1][:-1] for a in made.attributes["iterator_types"]
+        ]
+        return "".join(k[0] for k in kinds_of), str(made.attributes["indexing_maps"][0])
+
+
+def test_form_of_the_contraction() -> None:
+    """(n, oh, ow, f; kh, kw, c), a parallel group, and depthwise without unit loops."""
+    assert iterators(1, 8, 4)[0] == "pppprrr"
+    assert iterators(2, 8, 4)[0] == "ppppp" + "rrr"
+    loops, places = iterators(4, 4, 4)
+    assert loops == "pppprr"
+    assert "(d0, d1 * 2 + d4, d2 + d5 * 2, d3)" in places
+
+
+def test_refusals() -> None:
+    x, w = np.ones((1, 2, 3, 3), np.float32), np.ones((2, 2, 5, 5), np.float32)
+    with pytest.raises(Error):
+        run_node("Conv", [x, w])
+    with pytest.raises(Error):
+        run_node("Conv", [x, w[:, :, :2, :2]], strides=[1])
