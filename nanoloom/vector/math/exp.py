@@ -1,0 +1,155 @@
+"""exp, exp2, expm1 as polynomials.
+
+exp(x) = 2^k * exp(r): k is taken by adding a number so large that only the integer part
+of the sum survives, and 2^k is made from the sum's own bits, so that no conversion
+between floats and integers is needed.  The coefficients are minimax (Lawson's weighted
+least squares on 600 Chebyshev nodes, with function values of 120 bits), rounded to f32
+one at a time from the lowest, the rest fitted again after each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from nanoloom.mlir import ir
+from nanoloom.vector.math.lanes import (
+    Lanes,
+    at_least,
+    at_most,
+    fma,
+    horner,
+    select,
+)
+
+# Adding it leaves an integer plus 127 in the low bits: shifted by 23, that is 2^k.
+ROUNDER = 1.5 * 2.0**23 + 127
+# Halving the sum's bits leaves one bias of 127 in each half.
+EXP2_ROUNDER = 1.5 * 2.0**23 + 254
+LOG2_E = 1 / math.log(2)
+LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e43p-1"), float.fromhex("-0x1.05c61p-29")
+
+# (exp(r) - 1 - r) / r^2.  On |r| <= ln 2, error 2^-26.0 of exp(r):
+EXPM1_WIDE = (
+    0.5000003576278687,
+    0.166666179895401,
+    0.041661228984594345,
+    0.008335929363965988,
+    0.001410474767908454,
+    0.0001963073736988008,
+)
+# on |r| <= ln 2 / 2, error 2^-26.1 of exp(r) - 1:
+EXPM1_NARROW = (
+    0.4999999701976776,
+    0.1666654646396637,
+    0.04166744649410248,
+    0.008366251364350319,
+    0.0013869587564840913,
+)
+# (2^r - 1) / r on |r| <= 1/2, error 2^-28.3 of 2^r:
+EXP2_NARROW = (
+    0.6931471824645996,
+    0.24022647738456726,
+    0.05550359934568405,
+    0.009618505835533142,
+    0.0013390806270763278,
+    0.0001532646274426952,
+)
+
+
+@dataclass(frozen=True)
+class Power:
+    """exp of something = (1 + tail) * scale, `scale` a power of two."""
+
+    tail: Lanes
+    scale: Lanes
+
+
+def _tail(r: Lanes, coefficients: tuple[float, ...]) -> Lanes:
+    """exp(r) - 1, exactly r where r^2 vanishes."""
+    return fma(r * r, horner(r, coefficients), r)
+
+
+def _scale(rounded: Lanes) -> Lanes:
+    return (rounded.bits() << 23).as_float()
+
+
+def squared_power(x: Lanes) -> Power:
+    """exp(x) = (1 + tail) * scale * scale, for -104 <= x <= 90.
+
+    Multiplying by the scale twice overflows to inf and rounds into the denormals by
+    itself, and a scale of half the exponent never leaves the range of f32.
+    """
+    rounded = fma(x, LOG2_E / 2, ROUNDER)
+    k = rounded - ROUNDER
+    r = fma(k, -2 * LN2_LOW, fma(k, -2 * LN2_HIGH, x))
+    return Power(_tail(r, EXPM1_WIDE), _scale(rounded))
+
+
+def power(
+    x: Lanes, factor: float = 1.0, *, halvings: int = 0, low: Lanes | None = None
+) -> Power:
+    """exp(factor x) = (1 + tail) * scale, for |factor x| <= 87; factor +-2^i.
+
+    halvings: scale * 2^-halvings is given, which reaches as much further up, or down
+    where it is negative.  low: added to x, less than x's last place.
+    """
+    rounder = ROUNDER - halvings
+    rounded = fma(x, LOG2_E * factor, rounder)
+    k = rounded - rounder
+    r = fma(k, -LN2_LOW / factor, fma(k, -LN2_HIGH / factor, x))
+    if low is not None:
+        r = r + low
+    if factor != 1.0:
+        r = r * factor
+    return Power(_tail(r, EXPM1_NARROW), _scale(rounded))
+
+
+def exp_of(x: Lanes) -> Lanes:
+    """exp(x): 16 instructions; overflow is inf, underflow gradual, NaN passes."""
+    part = squared_power(at_least(at_most(x, 89.0), -104.0))
+    return fma(part.tail, part.scale, part.scale) * part.scale
+
+
+def exp(x: ir.Value) -> ir.Value:
+    """exp(x) for f32 or a vector of f32."""
+    return exp_of(Lanes(x)).value
+
+
+def exp2_parts(rounded: Lanes, rest: Lanes) -> Lanes:
+    """2^(k + rest), k = rounded - EXP2_ROUNDER an integer, |rest| <= 1/2, any result.
+
+    2^k is 2^floor(k/2) * 2^ceil(k/2), two numbers that never leave the range of f32.
+    """
+    tail = rest * horner(rest, EXP2_NARROW)
+    bits = rounded.bits()
+    half = bits.shift_right_logical(1)
+    first, second = (half << 23).as_float(), ((bits - half) << 23).as_float()
+    return fma(tail, first, first) * second
+
+
+def exp2_of(x: Lanes) -> Lanes:
+    """2^x, exact for integers."""
+    x = at_least(at_most(x, 129.0), -151.0)
+    rounded = x + EXP2_ROUNDER
+    return exp2_parts(rounded, x - (rounded - EXP2_ROUNDER))
+
+
+def exp2(x: ir.Value) -> ir.Value:
+    """2^x for f32 or a vector of f32."""
+    return exp2_of(Lanes(x)).value
+
+
+def expm1_of(x: Lanes) -> Lanes:
+    """exp(x) - 1 = tail * 2^k + (2^k - 1); halved inside, since 2^128 is no f32."""
+    # Below -17.5 the result is -1, and 2^k must not underflow.
+    part = power(at_least(at_most(x, 89.0), -17.5), halvings=1)
+    doubled = fma(part.tail, part.scale, part.scale - 0.5) * 2.0
+    # tail * 2^-1 would lose the last bit of a denormal; also keeps the sign of zero.
+    tiny = abs(x) < 2.0**-25
+    return select(tiny, x, doubled)
+
+
+def expm1(x: ir.Value) -> ir.Value:
+    """exp(x) - 1 for f32 or a vector of f32."""
+    return expm1_of(Lanes(x)).value

@@ -1,0 +1,208 @@
+"""`Lanes`: an MLIR scalar or vector under Python's arithmetic, one operation each.
+
+The expansions read as formulas and say nothing of the type: the same lines build f32
+scalars, vector<16xf32>, vector<4x[4]xf32>.  Numbers become splat constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nanoloom.mlir import arith, ir, math
+
+Number = int | float
+
+
+def element_of(kind: ir.Type) -> ir.Type:
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
+def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
+    """`kind` with another element type: same shape, same scalable dimensions."""
+    if not isinstance(kind, ir.VectorType):
+        return element
+    return ir.VectorType.get(kind.shape, element, scalable=kind.scalable_dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """One value of element type f32, f64, i32, i64 or i1, scalar or vector."""
+
+    value: ir.Value
+
+    @property
+    def kind(self) -> ir.Type:
+        return self.value.type
+
+    @property
+    def is_float(self) -> bool:
+        return isinstance(element_of(self.kind), ir.FloatType)
+
+    def splat(self, number: Number) -> Lanes:
+        """A constant of this value's type in every lane."""
+        element = element_of(self.kind)
+        if self.is_float:
+            scalar = ir.FloatAttr.get(element, float(number))
+        else:
+            scalar = ir.IntegerAttr.get(element, int(number))
+        if isinstance(self.kind, ir.VectorType):
+            splat = ir.DenseElementsAttr.get_splat(self.kind, scalar)
+            return Lanes(arith.constant(self.kind, splat))
+        return Lanes(arith.constant(self.kind, scalar))
+
+    def _other(self, other: Lanes | Number) -> ir.Value:
+        return other.value if isinstance(other, Lanes) else self.splat(other).value
+
+    def __add__(self, other: Lanes | Number) -> Lanes:
+        build = arith.addf if self.is_float else arith.addi
+        return Lanes(build(self.value, self._other(other)))
+
+    def __sub__(self, other: Lanes | Number) -> Lanes:
+        build = arith.subf if self.is_float else arith.subi
+        return Lanes(build(self.value, self._other(other)))
+
+    def __rsub__(self, other: Number) -> Lanes:
+        return self.splat(other) - self
+
+    def __mul__(self, other: Lanes | Number) -> Lanes:
+        return Lanes(arith.mulf(self.value, self._other(other)))
+
+    def __truediv__(self, other: Lanes | Number) -> Lanes:
+        return Lanes(arith.divf(self.value, self._other(other)))
+
+    def __rtruediv__(self, other: Number) -> Lanes:
+        return self.splat(other) / self
+
+    def __neg__(self) -> Lanes:
+        return Lanes(arith.negf(self.value))
+
+    def __abs__(self) -> Lanes:
+        return Lanes(math.absf(self.value))
+
+    def __and__(self, other: Lanes | int) -> Lanes:
+        return Lanes(arith.andi(self.value, self._other(other)))
+
+    def __or__(self, other: Lanes | int) -> Lanes:
+        return Lanes(arith.ori(self.value, self._other(other)))
+
+    def __xor__(self, other: Lanes | int) -> Lanes:
+        return Lanes(arith.xori(self.value, self._other(other)))
+
+    def and_not(self, other: Lanes) -> Lanes:
+        """Masks: self and not other."""
+        return self & (other ^ 1)
+
+    def __lshift__(self, count: int) -> Lanes:
+        return Lanes(arith.shli(self.value, self._other(count)))
+
+    def __rshift__(self, count: int) -> Lanes:
+        """Arithmetic shift: the sign is copied in."""
+        return Lanes(arith.shrsi(self.value, self._other(count)))
+
+    def shift_right_logical(self, count: int) -> Lanes:
+        return Lanes(arith.shrui(self.value, self._other(count)))
+
+    def _compare(self, name: str, other: Lanes | Number) -> Lanes:
+        kinds = arith.CmpFPredicate if self.is_float else arith.CmpIPredicate
+        build = arith.cmpf if self.is_float else arith.cmpi
+        return Lanes(build(getattr(kinds, name), self.value, self._other(other)))
+
+    def __lt__(self, other: Lanes | Number) -> Lanes:
+        """Ordered for floats (false on NaN), signed for integers."""
+        return self._compare("OLT" if self.is_float else "slt", other)
+
+    def __gt__(self, other: Lanes | Number) -> Lanes:
+        return self._compare("OGT" if self.is_float else "sgt", other)
+
+    def __ge__(self, other: Lanes | Number) -> Lanes:
+        return self._compare("OGE" if self.is_float else "sge", other)
+
+    def equals(self, other: Lanes | Number) -> Lanes:
+        """Lane mask of equality, false on NaN (`==` stays Python's identity)."""
+        return self._compare("OEQ" if self.is_float else "eq", other)
+
+    def differs(self, other: Lanes | Number) -> Lanes:
+        """Lane mask of inequality, true on NaN."""
+        return self._compare("UNE" if self.is_float else "ne", other)
+
+    def is_nan(self) -> Lanes:
+        return self._compare("UNO", self)
+
+    def sqrt(self) -> Lanes:
+        """Correctly rounded on every target."""
+        return Lanes(math.sqrt(self.value))
+
+    def round(self) -> Lanes:
+        """To the nearest integer, ties to even, in the same float type."""
+        return Lanes(math.roundeven(self.value))
+
+    def bits(self) -> Lanes:
+        """The bits of floats as integers of the same width."""
+        width = ir.FloatType(element_of(self.kind)).width
+        integer = ir.IntegerType.get_signless(width)
+        return Lanes(arith.bitcast(with_element(self.kind, integer), self.value))
+
+    def as_float(self) -> Lanes:
+        """Integers as the bits of floats of the same width."""
+        width = ir.IntegerType(element_of(self.kind)).width
+        element = ir.F32Type.get() if width == 32 else ir.F64Type.get()
+        return Lanes(arith.bitcast(with_element(self.kind, element), self.value))
+
+    def to_float(self) -> Lanes:
+        """Signed i32 to f32 by value."""
+        kind = with_element(self.kind, ir.F32Type.get())
+        return Lanes(arith.sitofp(kind, self.value))
+
+    def to_int(self) -> Lanes:
+        """f32 to i32 by value, towards zero; undefined outside of i32."""
+        kind = with_element(self.kind, ir.IntegerType.get_signless(32))
+        return Lanes(arith.fptosi(kind, self.value))
+
+    def widen(self) -> Lanes:
+        """f32 to f64, exact."""
+        return Lanes(arith.extf(with_element(self.kind, ir.F64Type.get()), self.value))
+
+    def narrow(self) -> Lanes:
+        """f64 to f32, rounded to nearest even; i64 to i32, the low half."""
+        if self.is_float:
+            kind = with_element(self.kind, ir.F32Type.get())
+            return Lanes(arith.truncf(kind, self.value))
+        kind = with_element(self.kind, ir.IntegerType.get_signless(32))
+        return Lanes(arith.trunci(kind, self.value))
+
+
+def fma(a: Lanes, b: Lanes | Number, c: Lanes | Number) -> Lanes:
+    """a * b + c, rounded once."""
+    right = b if isinstance(b, Lanes) else a.splat(b)
+    added = c if isinstance(c, Lanes) else a.splat(c)
+    return Lanes(math.fma(a.value, right.value, added.value))
+
+
+def select(mask: Lanes, yes: Lanes | Number, no: Lanes) -> Lanes:
+    """Lane by lane: `yes` where the mask is set, `no` elsewhere."""
+    chosen = yes if isinstance(yes, Lanes) else no.splat(yes)
+    return Lanes(arith.select(mask.value, chosen.value, no.value))
+
+
+def copysign(magnitude: Lanes, sign: Lanes) -> Lanes:
+    return Lanes(math.copysign(magnitude.value, sign.value))
+
+
+def at_most(x: Lanes, bound: float) -> Lanes:
+    """min(x, bound) that passes NaN: this compare and select is one x86 instruction."""
+    return select(x > bound, bound, x)
+
+
+def at_least(x: Lanes, bound: float) -> Lanes:
+    """max(x, bound) that passes NaN."""
+    return select(x < bound, bound, x)
+
+
+def horner(x: Lanes, coefficients: Sequence[float]) -> Lanes:
+    """c[0] + c[1] x + c[2] x^2 + ..., one fma for each coefficient after the last."""
+    *lower, highest = coefficients
+    total = x.splat(highest)
+    for coefficient in reversed(lower):
+        total = fma(total, x, coefficient)
+    return total
