@@ -1,7 +1,7 @@
-"""Just enough ELF: an object file that holds a data file, written as a stream.
+"""Just enough ELF to put a model's parameters into a binary without reading them.
 
-A compiler's `.incbin` would read the parameters of a model into memory and write them
-twice; this copies them once, and knows every target by the header of another object.
+A compiler's `.incbin` would hold gigabytes in memory; here the linker maps the file, or
+it is copied as a stream.  Every target is known by the header of another object.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _LARGE = 0x10000000  # SHF_X86_64_LARGE: lld keeps it out of the 2 GB around the
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
 
 
 @dataclass(frozen=True)
@@ -102,3 +103,24 @@ def _tail(machine: Machine, symbol: str, size: int, start: int) -> tuple[bytes, 
     body = padding + symbols + strings + name_table
     more = bytes(-(start + len(body)) % 8)
     return body + more + b"".join(headers), start + len(body) + len(more)
+
+
+def make_read_only(path: Path, size: int) -> None:
+    """Take the right to write from the segment that holds nothing but `size` bytes.
+
+    lld makes a file it is given as it is a writable section, and its scripts know no
+    read-only one.  Read-only pages are shared between processes and need no swap space.
+    """
+    loaded, writable, read_only = 1, 6, 4
+    with path.open("r+b") as file:
+        header = _HEADER.unpack(file.read(_HEADER.size))
+        first, count = header[5], header[10]
+        found: list[int] = []
+        for index in range(count):
+            at = first + index * _SEGMENT.size
+            file.seek(at)
+            segment = _SEGMENT.unpack(file.read(_SEGMENT.size))
+            if segment[:2] == (loaded, writable) and segment[5] == size:
+                found.append(at)
+        file.seek(found[-1] + 4)  # p_flags; the parameters are the last of all
+        file.write(struct.pack("<I", read_only))

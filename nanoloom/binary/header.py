@@ -74,7 +74,7 @@ const char *nanoloom_{name}_error(int status);
 
 # Names that nanoloom_MODEL would share with the types and functions of the runtime.
 _TAKEN = """
-    arena buffer check default element floating kernel library memory model parallel
+    arena buffer check default element floating kernel library memory parallel
     parameter pool program request run space status step task tensor workspace
 """
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nanoloom.binary.elf import Machine, write_object
+from nanoloom.binary.elf import Machine, make_read_only, write_object
 from nanoloom.binary.toolchain import Run, zig_triple
 from nanoloom.errors import Error
 
@@ -41,6 +41,28 @@ LINK_FLAGS = (
     "-z",
     "noexecstack",
 )
+
+
+# At the very end, so that they never stand between code and data that refer to each
+# other: an instruction reaches 2 GB.  The gap without file content makes lld begin a
+# segment of their own, even when there is no .bss.
+_PARAMETER_SCRIPT = """\
+SECTIONS {{
+  .gap (NOLOAD) : {{ . += 1; }}
+  .nanoloom : ALIGN(4096) {{ {symbol} = .; *{file}(.data) }}
+}} INSERT AFTER .bss;
+"""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """A file that becomes part of a library: it begins, page aligned, at `symbol`.
+
+    The file is not empty.
+    """
+
+    symbol: str
+    file: Path
 
 
 @dataclass(frozen=True)
@@ -104,7 +126,12 @@ def compile_c(
 
 
 def link_shared(
-    objects: Sequence[Path], output: Path, *, exports: Sequence[str], cache: Path
+    objects: Sequence[Path],
+    output: Path,
+    *,
+    exports: Sequence[str],
+    cache: Path,
+    parameters: Parameters | None = None,
 ) -> None:
     """Link objects into a shared library that shows `exports` (names or globs) only.
 
@@ -117,17 +144,17 @@ def link_shared(
     """
     with scratch_beside(output) as scratch:
         made = scratch / output.name
-        link_into(objects, made, scratch=scratch, exports=exports, cache=cache)
+        link_into(scratch, objects, made, exports, cache, parameters)
         os.replace(made, output)
 
 
 def link_into(
+    scratch: Path,
     objects: Sequence[Path],
     output: Path,
-    *,
-    scratch: Path,
     exports: Sequence[str],
     cache: Path,
+    parameters: Parameters | None = None,
 ) -> None:
     """`link_shared` without the care for `output`, which lies in a scratch folder."""
     with objects[0].open("rb") as file:
@@ -135,11 +162,24 @@ def link_into(
     script = scratch / "exports.map"
     shown = " ".join(f"{name};" for name in exports)
     script.write_text(f"{{ global: {shown} local: *; }};\n")
-    arguments = ["ld.lld", *LINK_FLAGS, f"--version-script={script}"]
-    arguments += ["-soname", output.name, "-o", str(output)]
-    arguments += [str(path) for path in objects]
-    arguments += [str(path) for path in _stubs(scratch, machine, cache)]
-    Run(arguments, f"linking {output.name}", cache).wait()
+    arguments = ["ld.lld", *LINK_FLAGS, "--version-script=exports.map"]
+    arguments += ["-soname", output.name, "-o", str(output.absolute())]
+    arguments += [str(path.absolute()) for path in objects]
+    arguments += [path.name for path in _stubs(scratch, machine, cache)]
+    if parameters:
+        arguments += _parameter_arguments(parameters, scratch)
+    Run(arguments, f"linking {output.name}", cache, scratch).wait()
+    if parameters:
+        make_read_only(output, parameters.file.stat().st_size)
+
+
+def _parameter_arguments(parameters: Parameters, scratch: Path) -> list[str]:
+    """Under a name of its own, because lld makes a symbol of the path it is given."""
+    name, script = "parameters.bin", "parameters.ld"
+    (scratch / name).symlink_to(parameters.file.absolute())
+    text = _PARAMETER_SCRIPT.format(symbol=parameters.symbol, file=name)
+    (scratch / script).write_text(text)
+    return ["--format=binary", name, "--format=default", script]
 
 
 def _stubs(scratch: Path, machine: Machine, cache: Path) -> list[Path]:

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nanoloom.binary.elf import Machine, write_object
 from nanoloom.binary.header import c_name, header_h
-from nanoloom.binary.link import Source, compile_c, link_into, scratch_beside
+from nanoloom.binary.link import (
+    Parameters,
+    Source,
+    compile_c,
+    link_into,
+    scratch_beside,
+)
 from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
 from nanoloom.binary.table import ProgramTable
 from nanoloom.errors import Error
@@ -52,13 +57,8 @@ def write_in_process(
         program = compile_c(sources, scratch, triple=triple, cache=folders.zig)
         kernels = _write_kernels(objects, scratch)
         made = scratch / output.name
-        link_into(
-            [*program, *runtime, *kernels],
-            made,
-            scratch=scratch,
-            exports=[LOADER_EXPORT],
-            cache=folders.zig,
-        )
+        everything = [*program, *runtime, *kernels]
+        link_into(scratch, everything, made, [LOADER_EXPORT], folders.zig)
         os.replace(made, output)
 
 
@@ -96,16 +96,14 @@ def write_shared_library(
     with scratch_beside(output) as scratch:
         model = compile_c(sources, scratch, triple=triple, cache=folders.zig)
         kernels = _write_kernels(objects, scratch)
-        inside: list[Path] = []
-        if parameters and size:
-            inside = [scratch / "parameters.o"]
-            write_object(inside[0], _machine(model[0]), PARAMETER_SYMBOL, parameters)
+        inside = Parameters(PARAMETER_SYMBOL, parameters) if parameters else None
         link_into(
-            [*model, *runtime, *kernels, *inside],
+            scratch,
+            [*model, *runtime, *kernels],
             scratch / output.name,
-            scratch=scratch,
-            exports=[LOADER_EXPORT, f"nanoloom_{name}_*"],
-            cache=folders.zig,
+            [LOADER_EXPORT, f"nanoloom_{name}_*"],
+            folders.zig,
+            inside if size else None,
         )
         (scratch / header.name).write_text(header_h(table, model_name), "utf-8")
         os.replace(scratch / output.name, output)
@@ -127,8 +125,3 @@ def _write_kernels(objects: Sequence[bytes], scratch: Path) -> list[Path]:
     for path, code in zip(paths, objects, strict=True):
         path.write_bytes(code)
     return paths
-
-
-def _machine(code: Path) -> Machine:
-    with code.open("rb") as file:
-        return Machine.of(file.read(64))

@@ -38,11 +38,21 @@ def zig_triple(triple: str) -> str:
 class Run:
     """One running tool; started at once, so that several may run side by side."""
 
-    def __init__(self, arguments: Sequence[str], what: str, cache: Path) -> None:
-        """`what` names the work in an error; `cache` is zig's own folder."""
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        what: str,
+        cache: Path,
+        folder: Path | None = None,
+    ) -> None:
+        """`what` names the work in an error; `cache` is zig's own folder.
+
+        The tool works in `folder`, by default in the folder of this process.
+        """
         self._what = what
         # zig looks for a cache even where it writes none, and fails without HOME.
-        places = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+        own = str(cache.absolute())
+        places = {"ZIG_GLOBAL_CACHE_DIR": own, "ZIG_LOCAL_CACHE_DIR": own}
         tool = zig()
         try:
             self._process = subprocess.Popen(
@@ -52,7 +62,8 @@ class Run:
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                env=os.environ | {name: str(path) for name, path in places.items()},
+                cwd=folder,
+                env=os.environ | places,
             )
         except OSError as error:
             reason = error.strerror or str(error)

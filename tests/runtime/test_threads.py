@@ -20,7 +20,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> ctypes.C
     folder = tmp_path_factory.mktemp("pool")
     library = c_library(HERE / "pool_stress.c", folder, folders, ["stress*"])
     for name in ("stress", "stress_callers", "stress_fork", "stress_lives"):
-        library[name].restype = ctypes.c_int64
+        getattr(library, name).restype = ctypes.c_int64
     return library
 
 

@@ -1,0 +1,83 @@
+/* Runs a model that nanoloom compiled, from plain C.  README.md beside this file says how
+ * to build it.
+ *
+ * Every f32 input is filled with 0, 0.25, 0.5, ... 1.5, over and over, all others with
+ * zeros; the first elements of every f32 output are printed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model.h"
+
+enum { SHOWN = 8 };
+
+static int64_t elements(const struct nanoloom_tensor *tensor)
+{
+    int64_t count = 1;
+    for (int32_t axis = 0; axis < tensor->rank; axis++)
+        count *= tensor->shape[axis];
+    return count;
+}
+
+/* Memory for a tensor: eight bytes an element are enough for every type. */
+static void *allocate(const struct nanoloom_tensor *tensor)
+{
+    void *memory = calloc((size_t)elements(tensor) + 1, 8);
+    if (!memory) {
+        fprintf(stderr, "no memory for %s\n", tensor->name);
+        exit(1);
+    }
+    return memory;
+}
+
+static void fill(const struct nanoloom_tensor *tensor, void *memory)
+{
+    float *values = memory;
+    if (tensor->element != NANOLOOM_F32)
+        return;
+    for (int64_t i = 0; i < elements(tensor); i++)
+        values[i] = (float)(i % 7) * 0.25f;
+}
+
+static void show(const struct nanoloom_tensor *tensor, const void *memory)
+{
+    const float *values = memory;
+    printf("%s:", tensor->name);
+    if (tensor->element == NANOLOOM_F32)
+        for (int64_t i = 0; i < elements(tensor) && i < SHOWN; i++)
+            printf(" %g", values[i]);
+    printf("\n");
+}
+
+int main(void)
+{
+    const void *inputs[NANOLOOM_MODEL_INPUTS + 1] = {NULL};
+    void *outputs[NANOLOOM_MODEL_OUTPUTS + 1] = {NULL};
+
+    for (int32_t i = 0; i < NANOLOOM_MODEL_INPUTS; i++) {
+        void *memory = allocate(nanoloom_model_input(i));
+        fill(nanoloom_model_input(i), memory);
+        inputs[i] = memory;
+    }
+    for (int32_t i = 0; i < NANOLOOM_MODEL_OUTPUTS; i++)
+        outputs[i] = allocate(nanoloom_model_output(i));
+
+    struct nanoloom_model *model = nanoloom_model_create(0);
+    if (!model) {
+        fprintf(stderr, "no memory for the model\n");
+        return 1;
+    }
+    int status = nanoloom_model_run(model, inputs, outputs);
+    if (status) {
+        fprintf(stderr, "%s\n", nanoloom_model_error(status));
+        return 1;
+    }
+    for (int32_t i = 0; i < NANOLOOM_MODEL_OUTPUTS; i++)
+        show(nanoloom_model_output(i), outputs[i]);
+
+    nanoloom_model_destroy(model);
+    for (int32_t i = 0; i < NANOLOOM_MODEL_INPUTS; i++)
+        free((void *)(uintptr_t)inputs[i]);
+    for (int32_t i = 0; i < NANOLOOM_MODEL_OUTPUTS; i++)
+        free(outputs[i]);
+    return 0;
+}

@@ -1,0 +1,300 @@
+"""Compiling C and linking: what is shown, what is kept, what an error says."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+from llvmlite.binding import ObjectFileRef
+
+from nanoloom.binary import toolchain
+from nanoloom.binary.elf import Machine, write_object
+from nanoloom.binary.link import (
+    RUNTIME,
+    Parameters,
+    Source,
+    compile_c,
+    link_shared,
+)
+from nanoloom.binary.shared import Folders
+from nanoloom.errors import Error
+from tests.runtime.native import TRIPLE
+
+GOOD = Source(
+    "answer",
+    """
+    __attribute__((visibility("default"))) int answer(void);
+    __attribute__((visibility("default"))) int secret(void);
+    int secret(void) { return VALUE; }
+    int answer(void) { return secret(); }
+    """,
+    ("VALUE=42",),
+)
+
+
+def compiled(source: Source, folder: Path, folders: Folders) -> list[Path]:
+    return compile_c([source], folder, triple=TRIPLE, cache=folders.zig)
+
+
+def test_compile_and_link(tmp_path: Path, folders: Folders) -> None:
+    made = compiled(GOOD, tmp_path / "new" / "folder", folders)
+    output = tmp_path / "answer.so"
+    link_shared(made, output, exports=["answer"], cache=folders.zig)
+    library = ctypes.CDLL(str(output))
+    assert library.answer() == 42
+    with pytest.raises(AttributeError):
+        _ = library.secret
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["answer.so", "new"]
+
+
+def test_exports_may_be_globs(tmp_path: Path, folders: Folders) -> None:
+    output = tmp_path / "answer.so"
+    made = compiled(GOOD, tmp_path, folders)
+    link_shared(made, output, exports=["sec*", "none_*"], cache=folders.zig)
+    assert ctypes.CDLL(str(output)).secret() == 42
+
+
+def test_an_object_is_compiled_once(
+    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = compiled(GOOD, tmp_path, folders)
+    other = Source(GOOD.name, GOOD.text, ("VALUE=43",))
+    assert compiled(other, tmp_path, folders) != first
+    monkeypatch.setattr(toolchain, "zig", lambda: Path("/nowhere/zig"))
+    assert compiled(GOOD, tmp_path, folders) == first
+
+
+def test_the_same_sources_make_the_same_library(
+    tmp_path: Path, folders: Folders
+) -> None:
+    made = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        objects = compiled(GOOD, folder, folders)
+        link_shared(objects, folder / "a.so", exports=["answer"], cache=folders.zig)
+        made.append((folder / "a.so").read_bytes())
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int f(void) { return x; }",
+        "int f(int unused);\nint f(int unused) { return 1; }",
+        '#include "absent.h"',
+        "syntax error",
+    ],
+)
+def test_bad_source(tmp_path: Path, folders: Folders, body: str) -> None:
+    """An unused parameter too: -Wall -Wextra -Werror."""
+    with pytest.raises(Error, match=r"compiling bad.c for .* failed: .*bad.c:\d+:\d+"):
+        compiled(Source("bad", body), tmp_path, folders)
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_bad_source_stops_the_others(tmp_path: Path, folders: Folders) -> None:
+    sources = [Source("bad", "x"), GOOD]
+    with pytest.raises(Error, match=r"bad\.c"):
+        compile_c(sources, tmp_path, triple=TRIPLE, cache=folders.zig)
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith("compile-")]
+
+
+def test_a_failed_link_leaves_what_was_there(tmp_path: Path, folders: Folders) -> None:
+    made = compiled(GOOD, tmp_path / "objects", folders)
+    twice = compiled(
+        Source("again", GOOD.text, GOOD.defines), tmp_path / "objects", folders
+    )
+    output = tmp_path / "a.so"
+    output.write_text("older")
+    with pytest.raises(Error, match=r"linking a.so failed: .*duplicate symbol: \w+"):
+        link_shared([*made, *twice], output, exports=["answer"], cache=folders.zig)
+    assert output.read_text() == "older"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.so", "objects"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, folders: Folders) -> None:
+    made = compiled(GOOD, tmp_path, folders)
+    output = tmp_path / "absent" / "a.so"
+    with pytest.raises(Error, match=r"absent: cannot write a.so: No such file"):
+        link_shared(made, output, exports=["answer"], cache=folders.zig)
+
+
+def test_an_output_that_is_a_folder(tmp_path: Path, folders: Folders) -> None:
+    made = compiled(GOOD, tmp_path, folders)
+    output = tmp_path / "a.so"
+    output.mkdir()
+    with pytest.raises(Error, match=r"cannot write a.so: Is a directory"):
+        link_shared(made, output, exports=["answer"], cache=folders.zig)
+
+
+def test_missing_ziglang_is_named(
+    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(Error, match="ziglang is not installed; pip install ziglang"):
+        compiled(GOOD, tmp_path, folders)
+
+
+def test_an_empty_ziglang_is_named(
+    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Spec:
+        origin = str(tmp_path / "__init__.py")
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: Spec)
+    with pytest.raises(Error, match="ziglang holds no zig; pip install ziglang"):
+        compiled(GOOD, tmp_path, folders)
+    (tmp_path / "zig").write_text("not executable")
+    with pytest.raises(Error, match=r"cannot start .*zig: .*; pip install ziglang"):
+        compiled(GOOD, tmp_path, folders)
+
+
+def test_zig_needs_no_home_and_writes_into_the_given_folder_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "HOME",
+        "XDG_CACHE_HOME",
+        "ZIG_GLOBAL_CACHE_DIR",
+        "ZIG_LOCAL_CACHE_DIR",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    folders = Folders.under(tmp_path / "cache")
+    made = compiled(GOOD, folders.objects, folders)
+    link_shared(made, tmp_path / "a.so", exports=["answer"], cache=folders.zig)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.so", "cache"]
+
+
+RUNTIME_SOURCES = sorted(path.stem for path in RUNTIME.glob("*.c"))
+EVERY_TARGET = [
+    f"{arch}-unknown-linux-{libc}"
+    for arch in ("x86_64", "aarch64", "riscv64")
+    for libc in ("gnu", "musl")
+]
+
+
+@pytest.mark.parametrize("triple", EVERY_TARGET)
+def test_the_runtime_compiles_for_every_target(
+    tmp_path: Path, folders: Folders, triple: str
+) -> None:
+    strict = ("-Wconversion", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wshadow")
+    sources = [
+        Source.of_runtime(name, "NANOLOOM_MODEL=m", *more)
+        for name in RUNTIME_SOURCES
+        for more in ((), ("NANOLOOM_SINGLE_THREAD",))
+    ]
+    made = compile_c(sources, tmp_path, triple=triple, flags=strict, cache=folders.zig)
+    numbers = {Machine.of(path.read_bytes()).number for path in made}
+    assert numbers == {{"x": 62, "a": 183, "r": 243}[triple[0]]}
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
+def test_links_for_every_target(tmp_path: Path, folders: Folders, arch: str) -> None:
+    triple = f"{arch}-unknown-linux-gnu"
+    sources = [GOOD, Source.of_runtime("threads"), Source.of_runtime("cpus")]
+    made = compile_c(sources, tmp_path, triple=triple, cache=folders.zig)
+    output = tmp_path / "a.so"
+    link_shared(made, output, exports=["answer"], cache=folders.zig)
+    assert Machine.of(output.read_bytes()) == Machine.of(made[0].read_bytes())
+
+
+def test_names_the_systems_libraries(tmp_path: Path, folders: Folders) -> None:
+    output = tmp_path / "a.so"
+    made = compiled(GOOD, tmp_path, folders)
+    link_shared(made, output, exports=["answer"], cache=folders.zig)
+    content = output.read_bytes()
+    for name in (b"libc.so.6", b"libm.so.6", b"libpthread.so.0"):
+        assert b"\0" + name + b"\0" in content
+
+
+READER = Source(
+    "reader",
+    """
+    extern const unsigned char block[];
+    __attribute__((visibility("default"))) const unsigned char *get(void);
+    const unsigned char *volatile where = block;
+    const unsigned char *get(void) { return where; }
+    """,
+)
+SIZES = (1, 7, 4096, 100_001)
+
+
+def check_block(output: Path, content: bytes) -> None:
+    """`get` returns the content, on a page that nothing can write to."""
+    library = ctypes.CDLL(str(output))
+    library.get.restype = ctypes.c_void_p
+    address = library.get()
+    assert address % 4096 == 0
+    assert ctypes.string_at(address, len(content)) == content
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, rights = line.split()[:2]
+        begin, end = (int(word, 16) for word in span.split("-"))
+        if begin <= address < end:
+            assert rights == "r--p"
+            return
+    raise AssertionError("the block is not mapped")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_parameters_in_a_library(tmp_path: Path, folders: Folders, size: int) -> None:
+    content = os.urandom(size)
+    data = tmp_path / "block *.bin"
+    data.write_bytes(content)
+    output = tmp_path / "a.so"
+    link_shared(
+        compiled(READER, tmp_path, folders),
+        output,
+        exports=["get"],
+        cache=folders.zig,
+        parameters=Parameters("block", data),
+    )
+    check_block(output, content)
+    assert str(tmp_path).encode() not in output.read_bytes()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_data_file_as_an_object(tmp_path: Path, folders: Folders, size: int) -> None:
+    content = os.urandom(size)
+    data, code = tmp_path / "block.bin", tmp_path / "block.o"
+    data.write_bytes(content)
+    made = compiled(READER, tmp_path, folders)
+    write_object(code, Machine.of(made[0].read_bytes()), "block", data)
+    output = tmp_path / "a.so"
+    link_shared([*made, code], output, exports=["get"], cache=folders.zig)
+    check_block(output, content)
+    parsed = ObjectFileRef.from_data(code.read_bytes())
+    found = {s.name() or b"": s.data() for s in parsed.sections()}
+    [name] = [name for name in found if name.endswith(b"rodata.nanoloom")]
+    assert found[name] == content
+
+
+@pytest.mark.parametrize("arch", ["aarch64", "riscv64"])
+def test_parameters_of_other_targets(
+    tmp_path: Path, folders: Folders, arch: str
+) -> None:
+    data = tmp_path / "block.bin"
+    data.write_bytes(os.urandom(5000))
+    triple = f"{arch}-unknown-linux-gnu"
+    made = compile_c([READER], tmp_path, triple=triple, cache=folders.zig)
+    code = tmp_path / "block.o"
+    write_object(code, Machine.of(made[0].read_bytes()), "block", data)
+    for more, inside in (([code], None), ([], Parameters("block", data))):
+        output = tmp_path / "a.so"
+        link_shared(
+            [*made, *more],
+            output,
+            exports=["get"],
+            cache=folders.zig,
+            parameters=inside,
+        )
+        assert data.read_bytes() in output.read_bytes()
+
+
+def test_machine_of_something_else() -> None:
+    for code in (b"", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01", b"MZ" * 50):
+        with pytest.raises(ValueError, match="64-bit ELF"):
+            Machine.of(code)

@@ -1,0 +1,327 @@
+"""The shared library for C: its header, its interface, an example program."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nanoloom.binary.header import c_name, header_h
+from nanoloom.binary.shared import Folders, write_shared_library
+from nanoloom.binary.table import (
+    Buffer,
+    Element,
+    ProgramTable,
+    Space,
+    Step,
+    Tensor,
+)
+from nanoloom.binary.toolchain import zig
+from nanoloom.errors import Error
+from nanoloom.runtime.library import Library
+from tests.runtime.native import TRIPLE, expected, kernels, table
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "c"
+TASKS = 345
+COUNT = 3 * TASKS
+WEIGHTS = np.random.default_rng(5).standard_normal(COUNT).astype(np.float32)
+OK, NO_HANDLE, NULL_POINTER, MISALIGNED, BUSY = range(5)
+
+
+def write(folder: Path, folders: Folders, name: str = "model") -> Path:
+    parameters = folder / "weights.bin"
+    parameters.write_bytes(WEIGHTS.tobytes())
+    output = folder / f"{name}.so"
+    header = write_shared_library(
+        kernels(),
+        table(TASKS),
+        parameters,
+        output,
+        name,
+        triple=TRIPLE,
+        folders=folders,
+    )
+    assert header == folder / f"{name}.h"
+    parameters.unlink()
+    assert sorted(p.name for p in folder.iterdir()) == [f"{name}.h", f"{name}.so"]
+    return output
+
+
+class Model:
+    """The public functions of the library, as a C program sees them."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
+        for name, result in (
+            ("create", ctypes.c_void_p),
+            ("create_on", ctypes.c_void_p),
+            ("error", ctypes.c_char_p),
+            ("input", ctypes.c_void_p),
+            ("output", ctypes.c_void_p),
+        ):
+            self.function(name).restype = result
+
+    def function(self, name: str) -> Callable[..., int]:
+        return getattr(self.library, f"nanoloom_model_{name}")
+
+    def run(self, handle: int | None, inputs: list[int], outputs: list[int]) -> int:
+        given = (ctypes.c_void_p * len(inputs))(*inputs)
+        taken = (ctypes.c_void_p * len(outputs))(*outputs)
+        return self.function("run")(ctypes.c_void_p(handle), given, taken)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> Model:
+    return Model(write(tmp_path_factory.mktemp("model"), folders))
+
+
+def arrays() -> list[np.ndarray]:
+    a, b = np.random.default_rng(6).standard_normal((2, COUNT)).astype(np.float32)
+    return [a, b, np.zeros_like(a), np.zeros_like(a)]
+
+
+def test_only_public_names_are_shown(tmp_path: Path, folders: Folders) -> None:
+    path = write(tmp_path, folders)
+    library = ctypes.CDLL(str(path))
+    public = ("create", "create_on", "run", "destroy", "input", "output", "error")
+    for name in public:
+        assert library[f"nanoloom_model_{name}"]
+    hidden = ("nanoloom_run", "nanoloom_pool_create", "nanoloom_program", "add_f32")
+    for name in (*hidden, "nanoloom_parameter_block", "nanoloom_parameters"):
+        with pytest.raises(AttributeError):
+            library[name]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 5])
+def test_runs(model: Model, threads: int) -> None:
+    handle = model.function("create")(threads)
+    a, b, out, total = arrays()
+    addresses = [array.ctypes.data for array in (a, b, out, total)]
+    assert model.run(handle, addresses[:2], addresses[2:]) == OK
+    want = expected(a, b, WEIGHTS)
+    assert (out == want[0]).all()
+    assert (total == want[1]).all()
+    model.function("destroy")(ctypes.c_void_p(handle))
+    model.function("destroy")(None)
+
+
+def test_every_misuse_has_a_status(model: Model) -> None:
+    handle = model.function("create")(2)
+    a, b, out, total = (array.ctypes.data for array in arrays())
+    assert model.run(None, [a, b], [out, total]) == NO_HANDLE
+    assert model.run(handle, [a, 0], [out, total]) == NULL_POINTER
+    assert model.run(handle, [a, b], [0, total]) == NULL_POINTER
+    assert model.run(handle, [a, b + 2], [out, total]) == MISALIGNED
+    assert model.run(handle, [a, b], [out, total + 1]) == MISALIGNED
+    null = ctypes.c_void_p(None)
+    assert model.function("run")(ctypes.c_void_p(handle), null, null) == NULL_POINTER
+    texts = {model.function("error")(status) for status in range(-1, 6)}
+    assert b"no error" in texts
+    assert b"unknown status" in texts
+    assert len(texts) == 6
+    model.function("destroy")(ctypes.c_void_p(handle))
+
+
+def test_the_callers_own_pool_and_a_busy_handle(model: Model) -> None:
+    """The pool below asks for a second run of the handle in the middle of the first."""
+    task = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    kind = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, task, ctypes.c_void_p, ctypes.c_int64
+    )
+    a, b, out, total = arrays()
+    addresses = [array.ctypes.data for array in (a, b, out, total)]
+    seen: list[tuple[int | None, int]] = []
+    statuses: list[int] = []
+
+    def parallel(
+        context: int | None, do: Callable[..., None], argument: int, tasks: int
+    ) -> None:
+        seen.append((context, tasks))
+        statuses.append(model.run(handle, addresses[:2], addresses[2:]))
+        middle = tasks // 3
+        late = threading.Thread(target=do, args=(argument, 0, middle))
+        late.start()
+        do(argument, middle, tasks)
+        late.join()
+
+    pool = kind(parallel)
+    handle = model.function("create_on")(pool, ctypes.c_void_p(77))
+    assert model.run(handle, addresses[:2], addresses[2:]) == OK
+    assert (total == expected(a, b, WEIGHTS)[1]).all()
+    assert seen == [(77, TASKS)] * 3
+    assert statuses == [BUSY] * 3
+    model.function("destroy")(ctypes.c_void_p(handle))
+
+
+def test_describes_its_tensors(model: Model) -> None:
+    assert model.function("input")(1)
+    assert model.function("output")(1)
+    for index in (-1, 2):
+        assert model.function("input")(index) is None
+        assert model.function("output")(index) is None
+
+
+def test_python_loads_the_same_file(tmp_path: Path, folders: Folders) -> None:
+    library = Library(write(tmp_path, folders))
+    assert library.inputs == table(TASKS).inputs
+    a, b, out, total = arrays()
+    with library.create(2) as instance:
+        instance.run([a, b], [out, total])
+    assert (total == expected(a, b, WEIGHTS)[1]).all()
+
+
+def test_the_example_program(tmp_path: Path, folders: Folders) -> None:
+    write(tmp_path, folders)
+    compiler = [shutil.which("cc")] if shutil.which("cc") else [str(zig()), "cc"]
+    flags = ["-O2", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    flags += [f"-I{tmp_path}", "-Wl,-rpath,$ORIGIN"]
+    program = tmp_path / "main"
+    sources = [str(EXAMPLE / "main.c"), str(tmp_path / "model.so")]
+    subprocess.run([*compiler, *flags, *sources, "-o", str(program)], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    x = (np.arange(COUNT) % 7 * 0.25).astype(np.float32)
+    want = expected(x, x, WEIGHTS)
+    lines = done.stdout.splitlines()
+    for line, name, values in zip(lines, ("out", "total"), want, strict=True):
+        label, *numbers = line.split()
+        assert label == f"{name}:"
+        assert numbers == [f"{value:g}" for value in values[:8].tolist()]
+
+
+STRANGE = ProgramTable(
+    steps=(Step("k", 1, (Buffer(Space.INPUT),), "step */ \\"),),
+    arena_bytes=0,
+    parameter_bytes=0,
+    inputs=(Tensor('*/ ids "??/\\', Element.I64, (1, 128)),),
+    outputs=(Tensor("größe\n#error", Element.BF16, ()),),
+)
+
+
+@pytest.mark.parametrize(
+    "language", [("-xc", "-std=c99"), ("-xc", "-std=c23"), ("-xc++", "-std=c++11")]
+)
+def test_the_header_compiles(
+    tmp_path: Path, folders: Folders, language: tuple[str, str]
+) -> None:
+    names = ["bert-base */", "9.lives", "tensor", "pool", "task", "ü"]
+    includes = []
+    for index, name in enumerate(names):
+        header = tmp_path / f"{index}.h"
+        header.write_text(header_h(STRANGE, name), "utf-8")
+        includes.append(f'#include "{header.name}"\n' * 2)
+    uses = [f"nanoloom_{c_name(name)}_create(1);" for name in names]
+    source = tmp_path / "all.c"
+    source.write_text("".join(includes) + f"void f(void) {{ {' '.join(uses)} }}\n")
+    flags = [*language, "-Wall", "-Wextra", "-Werror", "-pedantic", "-target"]
+    command = [str(zig()), "cc", "-c", *flags, "x86_64-linux-gnu", "all.c"]
+    places = {"ZIG_GLOBAL_CACHE_DIR": str(folders.zig)}
+    done = subprocess.run(
+        [*command, "-Wno-missing-prototypes", "-o", "all.o"],
+        cwd=tmp_path,
+        env=places | {"ZIG_LOCAL_CACHE_DIR": str(folders.zig)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_header_tells_names_types_and_shapes() -> None:
+    text = header_h(table(TASKS), "bert-base")
+    assert "input 0: a, f32[1035], 4140 bytes" in text
+    assert "output 1: total, f32[1035], 4140 bytes" in text
+    assert "#define NANOLOOM_BERT_BASE_INPUTS 2" in text
+    assert "int nanoloom_bert_base_run(" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("bert-base", "bert_base"),
+        ("a  b", "a_b"),
+        ("7b", "7b"),
+        ("größe", "gr_e"),
+        ("", "model"),
+        ("--", "model"),
+        ("pool", "pool_model"),
+        ("Tensor_2", "Tensor_2_model"),
+    ],
+)
+def test_names_in_c(name: str, want: str) -> None:
+    assert c_name(name) == want
+
+
+def test_parameters_of_another_size(tmp_path: Path, folders: Folders) -> None:
+    with pytest.raises(ValueError, match="0 bytes of parameters, not 4140"):
+        write_shared_library(
+            kernels(),
+            table(TASKS),
+            None,
+            tmp_path / "a.so",
+            "a",
+            triple=TRIPLE,
+            folders=folders,
+        )
+
+
+def test_no_file_is_left_when_a_kernel_is_defined_twice(
+    tmp_path: Path, folders: Folders
+) -> None:
+    code = kernels()
+    with pytest.raises(Error, match=r"duplicate symbol: add_f32"):
+        write_shared_library(
+            [*code, code[0]],
+            table(TASKS, parameter_bytes=0),
+            None,
+            tmp_path / "a.so",
+            "a",
+            triple=TRIPLE,
+            folders=folders,
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_its_own_header(tmp_path: Path, folders: Folders) -> None:
+    with pytest.raises(Error, match=r"cannot end in \.h"):
+        write_shared_library(
+            kernels(),
+            table(TASKS, parameter_bytes=0),
+            None,
+            tmp_path / "a.h",
+            "a",
+            triple=TRIPLE,
+            folders=folders,
+        )
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (Step("no name", 1, (), "s"), "is no C name"),
+        (Step("k", 0, (), "s"), "0 tasks"),
+        (Step("k", 1 << 31, (), "s"), "2147483648 tasks"),
+        (Step("k", 1, (Buffer(Space.ARENA, 65),), "s"), "outside"),
+        (Step("k", 1, (Buffer(Space.ARENA, -1),), "s"), "outside"),
+        (Step("k", 1, (Buffer(Space.PARAMETERS, 1),), "s"), "outside"),
+        (Step("k", 1, (Buffer(Space.INPUT, 0, 1),), "s"), "outside"),
+        (Step("k", 1, (Buffer(Space.OUTPUT, 0, 0),), "s"), "outside"),
+    ],
+)
+def test_impossible_tables(step: Step, message: str) -> None:
+    one = Tensor("x", Element.F32, (2,))
+    with pytest.raises(ValueError, match=message):
+        ProgramTable((step,), 64, 0, (one,), ())
+
+
+def test_element_types_of_numpy() -> None:
+    for element in Element:
+        assert Element.of(element.dtype) is element
+    with pytest.raises(ValueError, match="complex64"):
+        Element.of(np.complex64)
