@@ -37,6 +37,23 @@ class Placed:
         return Map.get(len(shape), 0, places)
 
 
+@dataclass(frozen=True)
+class Blocked(Placed):
+    """A tensor of the result's rank; one element serves `block` places along `axis`."""
+
+    axis: int
+    block: int
+
+    def map(self, shape: Sequence[int]) -> Map:
+        places = [
+            ir.AffineExpr.get_floor_div(ir.AffineDimExpr.get(d), self.block)
+            if d == self.axis
+            else ir.AffineDimExpr.get(d)
+            for d in range(len(shape))
+        ]
+        return Map.get(len(shape), 0, places)
+
+
 def number_of(x: Tensor) -> Number | None:
     """The only element of a constant, if it is one and has only one."""
     if x.is_constant and x.value is None and x.size == 1:

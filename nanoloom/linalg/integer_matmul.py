@@ -1,0 +1,155 @@
+"""MatMulInteger and QLinearMatMul: 8-bit products with exact 32-bit sums.
+
+The contraction multiplies the stored integers, which is what the processors' dot
+product instructions do.  Zero points enter afterwards, by row and by column:
+
+    sum (a - p) * (b - q) == sum a * b - p * (sum b - K * q) - q * sum a
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.matmul import product
+from nanoloom.linalg.node import Node
+from nanoloom.linalg.placed import Placed, combine
+from nanoloom.linalg.quantization import saturated
+from nanoloom.linalg.reductions import add
+from nanoloom.linalg.scalar import Scalar
+from nanoloom.linalg.tensor import Tensor
+
+INT32, FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
+SMALL = 4096  # elements of a zero point that are looked at while compiling
+
+
+def matmul_integer(b: Builder, node: Node) -> Tensor:
+    """(A - a_zero_point) @ (B - b_zero_point) in int32, which wraps."""
+    return sums(
+        b, node.input(0), node.input(1), node.optional(2), node.optional(3)
+    )
+
+
+def sums(
+    b: Builder, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None
+) -> Tensor:
+    stored = product(b, x, y, INT32)
+    depth = x.shape[-1]
+    row = None if is_zero(x_zero) else by_row(b, x_zero, x, stored.rank, y)
+    column = None if is_zero(y_zero) else by_column(b, y_zero, y, stored.rank)
+    terms: list[Placed] = []
+    if row is not None:
+        terms += [row, Placed(column_sums(b, y), column_places(x, y, stored.rank))]
+    if column is not None:
+        terms += [column, Placed(row_sums(b, x), row_places(x, y, stored.rank))]
+
+    def body(total: Scalar, *given: Scalar) -> Scalar:
+        values = [v.cast(INT32) for v in given]
+        if row is not None and column is not None:
+            p, below, q, across = values
+            return total - p * (below - q * depth) - q * across
+        return total - values[0] * values[1]
+
+    if not terms:
+        return stored
+    return combine(b, body, stored.shape, INT32, stored, *terms)
+
+
+def is_zero(zero: Tensor | None) -> bool:
+    """Whether a zero point is absent or known to be 0 everywhere."""
+    if zero is None:
+        return True
+    return zero.is_constant and zero.size <= SMALL and not zero.array().any()
+
+
+def column_places(x: Tensor, y: Tensor, rank: int) -> tuple[int, ...]:
+    """Where the right operand's batch dimensions and columns are in the result."""
+    if y.rank == 1:
+        return ()
+    end = rank - 1 if x.rank == 1 else rank - 2
+    return (*range(end - (y.rank - 2), end), rank - 1)
+
+
+def row_places(x: Tensor, y: Tensor, rank: int) -> tuple[int, ...]:
+    """The same for the left operand, whose rows are last if the right is a vector."""
+    if x.rank == 1:
+        return ()
+    end = rank - 1 if y.rank == 1 else rank - 2
+    return (*range(end - (x.rank - 2), end), end)
+
+
+def by_row(
+    b: Builder, parameter: Tensor | None, x: Tensor, rank: int, y: Tensor
+) -> Placed:
+    """A scalar, a vector over rows, or [..., rows, 1]."""
+    assert parameter is not None
+    if parameter.size == 1:
+        return Placed(b.reshape(parameter, ()), ())
+    end = row_places(x, y, rank)[-1]
+    shape = parameter.shape if parameter.rank == 1 else parameter.shape[:-1]
+    vector = b.reshape(parameter, shape)
+    return Placed(vector, tuple(range(end - len(shape) + 1, end + 1)))
+
+
+def by_column(b: Builder, parameter: Tensor | None, y: Tensor, rank: int) -> Placed:
+    """A scalar, a vector over columns, or [..., 1, columns]."""
+    assert parameter is not None
+    if parameter.size == 1:
+        return Placed(b.reshape(parameter, ()), ())
+    if parameter.rank == 1:
+        return Placed(parameter, (rank - 1,))
+    vector = b.reshape(parameter, (*parameter.shape[:-2], parameter.shape[-1]))
+    return Placed(vector, (*range(rank - parameter.rank, rank - 2), rank - 1))
+
+
+def row_sums(b: Builder, x: Tensor) -> Tensor:
+    """The sum of each row of a left operand, int32."""
+    return b.reduce(
+        add, x, [x.rank - 1], 0, keepdims=False, dtype=INT32,
+        prepare=lambda s: s.cast(INT32),
+    )
+
+
+def column_sums(b: Builder, y: Tensor) -> Tensor:
+    """The sum of each column of a right operand, int32; made now for constants."""
+    axis = max(y.rank - 2, 0)
+    if y.load is not None and y.value is None:
+        load = y.load
+        shape = (*y.shape[:axis], *y.shape[axis + 1 :])
+        name = f"{y.name}.column_sums" if y.name else ""
+        return Tensor(
+            shape, INT32, None, lambda: load().sum(axis, dtype=INT32), name
+        )
+    return b.reduce(
+        add, y, [axis], 0, keepdims=False, dtype=INT32,
+        prepare=lambda s: s.cast(INT32),
+    )
+
+
+def qlinear_matmul(b: Builder, node: Node) -> Tensor:
+    """saturate(round(sum * (a_scale * b_scale / y_scale)) + y_zero_point).
+
+    The factor is rounded to the scales' type after each step, the product with the sum
+    is one of f64: as in ONNX's reference, every rounding is the same.
+    """
+    x, x_scale, x_zero = (node.input(i) for i in range(3))
+    y, y_scale, y_zero = (node.input(i) for i in range(3, 6))
+    out_scale, out_zero = node.input(6), node.input(7)
+    total = sums(b, x, y, x_zero, y_zero)
+    rank, kind, dtype = total.rank, x_scale.dtype, node.output_dtypes[0]
+
+    def body(s: Scalar, one: Scalar, other: Scalar, by: Scalar, zero: Scalar) -> Scalar:
+        wide = one.dtype
+        both = (one * other.cast(wide)).cast(kind).cast(wide)
+        factor = (both / by.cast(wide)).cast(kind)
+        whole = (s.cast(FLOAT64) * factor.cast(FLOAT64)).math("roundeven")
+        return saturated(whole + zero.cast(FLOAT64), dtype)
+
+    return combine(
+        b, body, total.shape, dtype, total,
+        by_row(b, x_scale, x, rank, y), by_column(b, y_scale, y, rank),
+        by_row(b, out_scale, x, rank, y), by_row(b, out_zero, x, rank, y),
+    )
+
+
+OPERATORS = {"MatMulInteger": matmul_integer, "QLinearMatMul": qlinear_matmul}
