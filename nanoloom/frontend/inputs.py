@@ -1,0 +1,230 @@
+"""Input arrays: taken from files, made up, and checked against what a model wants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.errors import InputError, Unsupported
+from nanoloom.frontend.dims import input_dims
+from nanoloom.frontend.sizes import available_memory, in_words
+
+Array = np.ndarray[Any, np.dtype[Any]]
+EXTRA_TYPES = {np.dtype(ml_dtypes.bfloat16): "V2"}  # what .npy makes of a type
+
+
+class Spec(Protocol):
+    """Name, shape and element type of an input; a dimension may be a name."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> Sequence[int | str]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input as its model declares it."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: np.dtype[Any]
+
+
+def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
+    """The inputs of a model, bound or not.
+
+    Raises Unsupported for an input that is no tensor of numbers or bool.
+    """
+    dims = input_dims(model)
+    found: list[InputSpec] = []
+    for value in model.graph.inputs:
+        dtype = value.dtype
+        if value.name not in dims or dtype is None or dtype == ir.DataType.STRING:
+            raise Unsupported(
+                "is no tensor of numbers",
+                where=f"input {value.name}",
+                hint="nanoloom check MODEL lists what to change",
+            )
+        found.append(InputSpec(value.name, dims[value.name], np.dtype(dtype.numpy())))
+    return tuple(found)
+
+
+def check_inputs(
+    specs: Sequence[Spec], arrays: Mapping[str, object]
+) -> dict[str, Array]:
+    """The arrays as the program takes them: in order, C-contiguous, aligned.
+
+    arrays: numpy arrays of exactly the wanted element type and shape, or anything
+    with `__array__`; lists and numbers are taken where no value changes.
+    Raises InputError for the first array that does not fit.
+    """
+    names = [spec.name for spec in specs]
+    missing = [name for name in names if name not in arrays]
+    extra = [name for name in arrays if name not in names]
+    if missing or extra:
+        said = [f"{', '.join(missing)} is missing"] if missing else []
+        said += [f"{', '.join(extra)} is not one of them"] if extra else []
+        raise InputError(
+            " and ".join(said), where="inputs", hint=f"the model takes {listing(specs)}"
+        )
+    sizes: dict[str, tuple[int, str]] = {}
+    return {spec.name: check_input(spec, arrays[spec.name], sizes) for spec in specs}
+
+
+def listing(specs: Sequence[Spec]) -> str:
+    return ", ".join(f"{s.name} ({signature(s.dtype, s.shape)})" for s in specs)
+
+
+def signature(dtype: np.dtype[Any], shape: Sequence[int | str]) -> str:
+    """Element type and shape for a message: float32 1x384, int64 scalar."""
+    return f"{dtype.name} {'x'.join(str(d) for d in shape) or 'scalar'}"
+
+
+def check_input(spec: Spec, value: object, sizes: dict[str, tuple[int, str]]) -> Array:
+    """One array.  sizes: what named dimensions were in earlier inputs, and where."""
+    where = f"input {spec.name}"
+    array = converted(spec, value, where)
+    wanted = signature(spec.dtype, spec.shape)
+    if array.dtype != spec.dtype:
+        if array.dtype.newbyteorder("=") == spec.dtype:
+            raise InputError(
+                "is big-endian",
+                where=where,
+                hint="convert it with array.astype(array.dtype.newbyteorder('='))",
+            )
+        raise InputError(
+            f"is {signature(array.dtype, array.shape)}, the model wants {wanted}",
+            where=where,
+            hint=f"convert it with array.astype({spec.dtype.name!r})",
+        )
+    fits = len(array.shape) == len(spec.shape) and all(
+        not isinstance(want, int) or want == size
+        for want, size in zip(spec.shape, array.shape, strict=False)
+    )
+    if not fits:
+        raise InputError(
+            f"is {signature(array.dtype, array.shape)}, the model wants {wanted}",
+            where=where,
+            hint="reshape it, or bind the model's dimensions to it",
+        )
+    for dim, size in zip(spec.shape, array.shape, strict=True):
+        if isinstance(dim, str) and sizes.setdefault(dim, (size, where))[0] != size:
+            before = "{} in {}".format(*sizes[dim])
+            raise InputError(
+                f"dimension {dim} is {size} here and {before}",
+                where=where,
+                hint="give inputs that agree",
+            )
+    return np.require(array, requirements=["C", "A"])
+
+
+def converted(spec: Spec, value: object, where: str) -> Array:
+    """The value as an array of its own type; lists and numbers of the wanted one."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError("is masked", where=where, hint="fill it: array.filled(0)")
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"cannot become an array: {str(error).splitlines()[0]}", where=where
+            ) from None
+        if array.dtype.str.lstrip("|") == EXTRA_TYPES.get(spec.dtype):
+            return array.view(spec.dtype)
+        return array
+    if not isinstance(value, bool | int | float | complex | list | tuple):
+        raise InputError(
+            f"is a {type(value).__name__}", where=where, hint="give a numpy array"
+        )
+    return exact(spec, value, where)
+
+
+def exact(spec: Spec, value: object, where: str) -> Array:
+    """A list or number in the wanted type, if no value changes on the way."""
+    try:
+        given = np.asarray(value)
+    except (ValueError, OverflowError):
+        raise InputError(
+            "is a list of rows of different lengths", where=where, hint="pad it"
+        ) from None
+    if given.size == 0:
+        return given.astype(spec.dtype)
+    if is_castable(given.dtype, spec.dtype):
+        with np.errstate(all="ignore"):
+            made = given.astype(spec.dtype)
+            back = made.astype(given.dtype)
+        same = np.array_equal(back, given, equal_nan=given.dtype.kind in "fc")
+        # 2**64 - 1 and -1 are the same bits, so the way back alone proves nothing.
+        unsigned = given.dtype.kind == "u" or spec.dtype.kind == "u"
+        if same and not (unsigned and ((made < 0) != (given < 0)).any()):
+            return made
+    raise InputError(
+        f"holds values that are not exactly {spec.dtype.name}",
+        where=where,
+        hint=f"give np.array(..., dtype={spec.dtype.name!r}) to round them",
+    )
+
+
+def is_castable(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether values of a type may be values of another: numbers, or both bool."""
+    if given.kind == "b" or wanted.kind == "b":
+        return given.kind == wanted.kind
+    return given.kind in "iuf" or given.kind == wanted.kind == "c"
+
+
+def random_inputs(
+    specs: Sequence[Spec], seed: int = 0, *, memory: int | None = None
+) -> dict[str, Array]:
+    """Plausible values without data: the same for the same seed, name and shape.
+
+    Floats are standard normal, integers 0 or 1 (valid ids for any table), masks 1.
+    memory: bytes that may be taken, by default what the machine has free.
+    Raises InputError for a dimension without a number and for too large inputs.
+    """
+    limit = available_memory() if memory is None else memory
+    total = 0
+    for spec in specs:
+        total += math.prod(static(spec)) * spec.dtype.itemsize
+        if total > limit:
+            raise InputError(
+                f"inputs up to this one need {in_words(total)}, {in_words(limit)} of"
+                " memory are free",
+                where=f"input {spec.name}",
+                hint="bind smaller dimensions",
+            )
+    return {spec.name: random_input(spec, seed) for spec in specs}
+
+
+def static(spec: Spec) -> tuple[int, ...]:
+    sizes = tuple(d for d in spec.shape if isinstance(d, int))
+    if len(sizes) < len(spec.shape):
+        names = [d for d in spec.shape if isinstance(d, str)]
+        raise InputError(
+            f"has no number for dimension {', '.join(names)}",
+            where=f"input {spec.name}",
+            hint="bind it: --dim NAME=N",
+        )
+    return sizes
+
+
+def random_input(spec: Spec, seed: int) -> Array:
+    shape, kind = static(spec), spec.dtype.kind
+    if "mask" in spec.name.lower():
+        return np.ones(shape, spec.dtype)
+    generator = np.random.default_rng([seed, *spec.name.encode()])
+    if kind in "iub" or spec.dtype.name in ("int4", "uint4", "int2", "uint2"):
+        return generator.integers(0, 2, shape, np.int8).astype(spec.dtype)
+    if kind == "c":
+        parts = generator.standard_normal((2, *shape))
+        return (parts[0] + 1j * parts[1]).astype(spec.dtype)
+    drawn = np.float64 if spec.dtype == np.float64 else np.float32
+    return generator.standard_normal(shape, drawn).astype(spec.dtype)
