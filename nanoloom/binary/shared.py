@@ -20,7 +20,7 @@ from nanoloom.binary.table import ProgramTable
 from nanoloom.errors import Error
 
 LOADER_EXPORT = "nanoloom_library"
-_RUNTIME_SOURCES = ("program", "threads", "arena", "cpus", "library")
+_RUNTIME_SOURCES = ("program", "threads", "arena", "cpus", "conversions", "library")
 
 
 @dataclass(frozen=True)
