@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nanoloom.vector.math.accuracy import Compiled, ulp_error
 from nanoloom.vector.math.table import BUILDERS, EXPANSIONS, document
+from tests.vector.math_harness import Compiled, ulp_error
 
 Array = npt.NDArray[Any]
 Reference = Callable[[Array], Array]

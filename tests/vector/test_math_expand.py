@@ -12,7 +12,7 @@ import pytest
 
 from nanoloom.mlir import context, ir, llvm, operations, run_pipeline, vector
 from nanoloom.vector.math import BUILDERS, EXPANSIONS, expand_math, sigmoid
-from nanoloom.vector.math.accuracy import TO_LLVM, Compiled, lanes_module
+from tests.vector.math_harness import TO_LLVM, Compiled, lanes_module
 
 # Each is an instruction, or two, of every target with fused multiply-add.
 INSTRUCTIONS = {"llvm.fma", "llvm.sqrt", "llvm.copysign", "llvm.roundeven", "llvm.fabs"}

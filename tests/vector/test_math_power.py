@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nanoloom.vector.math.accuracy import Compiled, ulp_error
+from nanoloom.mlir import ir
+from nanoloom.vector.math.lanes import Lanes
+from nanoloom.vector.math.power import BY_EXPONENT, powf
 from nanoloom.vector.math.table import EXPANSIONS
+from tests.vector.math_harness import Compiled, ulp_error
 
 Array = npt.NDArray[Any]
 
@@ -61,6 +64,24 @@ def test_error_is_below_the_stated_one(name: str, make: Any) -> None:
     assert error[worst] <= EXPANSIONS[name].ulp, (x[worst], y[worst], got[worst])
     assert ulp_error(np.zeros_like(got), true).max() > EXPANSIONS[name].ulp
     assert ulp_error(run(name, y, x), true).max() > EXPANSIONS[name].ulp
+
+
+@pytest.mark.parametrize("exponent", [*BY_EXPONENT, -2.0, 4.0])
+def test_constant_exponents(exponent: float) -> None:
+    """The short way has the error and the special cases of the long one."""
+
+    def build(x: ir.Value) -> ir.Value:
+        return powf(x, Lanes(x).splat(exponent).value)
+
+    bits = np.arange(0, 2**32, 16381, dtype=np.uint64).astype(np.uint32)
+    x = np.concatenate([bits.view(np.float32), np.array(VALUES, np.float32)])
+    x = np.where(np.isnan(x), np.float32(np.nan), x)
+    compiled = Compiled.build("16xf32", 1, build)
+    assert ("double" in compiled.llvm) == (exponent not in BY_EXPONENT)
+    got, true = compiled(x), reference("math.powf", x, np.full_like(x, exponent))
+    assert ulp_error(got, true).max() <= EXPANSIONS["math.powf"].ulp
+    number = ~np.isnan(true)
+    assert (np.signbit(got) == np.signbit(true))[number].all()
 
 
 @pytest.mark.parametrize("name", ["math.powf", "math.atan2"])

@@ -51,6 +51,18 @@ class Lanes:
             return Lanes(arith.constant(self.kind, splat))
         return Lanes(arith.constant(self.kind, scalar))
 
+    def constant(self) -> float | None:
+        """The number in every lane if that is known here, else None."""
+        op = self.value.owner
+        while not isinstance(op, ir.Block) and op.operation.name == "vector.broadcast":
+            op = op.operation.operands[0].owner
+        if isinstance(op, ir.Block) or op.operation.name != "arith.constant":
+            return None
+        value = op.operation.attributes["value"]
+        if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
+            value = value.get_splat_value()
+        return value.value if isinstance(value, ir.FloatAttr) else None
+
     def _other(self, other: Lanes | Number) -> ir.Value:
         return other.value if isinstance(other, Lanes) else self.splat(other).value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from nanoloom.mlir import ir
 from nanoloom.vector.math.exp import EXP2_ROUNDER, exp2_parts
@@ -98,9 +99,37 @@ def _power_of_size(size: Lanes, y: Lanes) -> Lanes:
     return exp2_parts(rounded, rest.narrow())
 
 
+def _root(base: Lanes) -> Lanes:
+    """base^(1/2): unlike the square root, +0 for -0 and inf for -inf."""
+    return select(base.equals(-math.inf), math.inf, base.sqrt() + 0.0)
+
+
+# Exponents that models write as constants, with the same special cases as any other.
+# Not -2, where x^2 overflows before x^-2 is 0, nor 4 with its third rounding.
+BY_EXPONENT: dict[float, Callable[[Lanes], Lanes]] = {
+    -1.0: lambda base: 1.0 / base,
+    -0.5: lambda base: 1.0 / _root(base),
+    0.0: lambda base: base.splat(1.0),
+    0.5: _root,
+    1.0: lambda base: base,
+    2.0: lambda base: base * base,
+    3.0: lambda base: base * base * base,
+}
+
+
 def powf(x: ir.Value, y: ir.Value) -> ir.Value:
-    """x^y for f32 or vectors of f32, with the special cases of IEEE 754's pow."""
+    """x^y for f32 or vectors of f32, with the special cases of IEEE 754's pow.
+
+    A constant y of `BY_EXPONENT` costs a multiplication or two.
+    """
     base, power = Lanes(x), Lanes(y)
+    exponent = power.constant()
+    if exponent in BY_EXPONENT:
+        return BY_EXPONENT[exponent](base).value
+    return _general_power(base, power).value
+
+
+def _general_power(base: Lanes, power: Lanes) -> Lanes:
     size = abs(base)
     result = _power_of_size(size, power)
     # |x| = 1 with y = inf: inf * 0 is NaN above.
@@ -112,4 +141,4 @@ def powf(x: ir.Value, y: ir.Value) -> ir.Value:
     negative = (base < 0.0) & (base > -math.inf)
     result = select(negative.and_not(integer), math.nan, result)
     result = select(base.is_nan() | power.is_nan(), math.nan, result)
-    return select(base.equals(1.0) | power.equals(0.0), 1.0, result).value
+    return select(base.equals(1.0) | power.equals(0.0), 1.0, result)

@@ -1,4 +1,4 @@
-"""What the stated errors rest on: expansions run on this machine against a reference.
+"""Expansions run on this machine, and the distance of their results from float64.
 
 `Compiled` turns a builder into machine code over numpy arrays; `ulp_error` measures
 the distance of its results from float64 in units of the last place of f32.
