@@ -14,7 +14,15 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent
-from nanoloom.graph import control, evaluate, functions, inference, splice, unroll
+from nanoloom.graph import (
+    compress,
+    control,
+    evaluate,
+    functions,
+    inference,
+    splice,
+    unroll,
+)
 from nanoloom.graph.naming import Names, nested
 from nanoloom.graph.types import integer_sources, is_static
 
@@ -48,7 +56,9 @@ class Propagation:
             unroll.step(graph, node, self.names)
             return
         if node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
-            control.Control(self.run, first_dynamic, self.names).visit(graph, node)
+            opset = self.opsets.get("", 1)
+            walk = control.Control(self.run, first_dynamic, self.names, opset)
+            walk.visit(graph, node)
             return
         if all(x is None or x.type is not None for x in node.inputs):
             inference.infer(node, self.opsets)
@@ -63,6 +73,9 @@ class Propagation:
                 return
         if is_passed_on(node):
             splice.substitute(graph, node, node.inputs)
+            return
+        if node.op_type == "Compress" and known(node.inputs[1]):
+            compress.select(graph, node)
             return
         if node.op_type not in self.direct:
             functions.expand(graph, node, self.opsets, self.names)
@@ -122,7 +135,7 @@ def first_dynamic(graph: ir.Graph) -> DataDependent | None:
 
 
 def require_static(graph: ir.Graph) -> None:
-    """Every value's shape is known, or one sentence that names the first that is not."""
+    """Every value's shape is known, or one sentence names the first that is not."""
     error = first_dynamic(graph)
     if error is not None:
         raise error

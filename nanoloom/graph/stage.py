@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
 
 
@@ -36,8 +37,7 @@ def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
 def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself."""
     opsets = dict(model.opset_imports)
-    Propagation(direct, opsets).run(model.graph)
-    passes.IdentityEliminationPass()(model)
+    Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
     return model

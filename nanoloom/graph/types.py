@@ -68,7 +68,7 @@ def set_type(value: ir.Value, proto: onnx.TypeProto) -> None:
 
 
 def integer_sources(values: Sequence[ir.Value | None]) -> tuple[str, ...]:
-    """Names of the small integer or bool model inputs that these values depend on.
+    """Names of the model's inputs that may decide about shapes and reach these values.
 
     An input of a body depends on what comes in from outside (`meta["outer"]`).
     """
@@ -86,7 +86,7 @@ def integer_sources(values: Sequence[ir.Value | None]) -> tuple[str, ...]:
         elif "outer" in value.meta:
             node, index = value.meta["outer"]
             waiting += [x for x in (node.inputs[index],) if x is not None]
-        elif value.is_graph_input() and is_small_integer(value):
+        elif value.is_graph_input() and may_decide_shapes(value):
             names[value.name or ""] = None
     return tuple(names)
 
@@ -100,12 +100,12 @@ def used_by(node: ir.Node) -> list[ir.Value | None]:
     return found
 
 
-def is_small_integer(value: ir.Value) -> bool:
-    """Whether a value may carry a shape: few elements, integer or bool."""
+def may_decide_shapes(value: ir.Value) -> bool:
+    """Whether a value may decide about shapes: few integers or bools, or one number."""
     if value.const_value is not None or not is_static(value):
         return False
-    few = int(np.prod(shape_of(value), dtype=np.int64)) <= 1024
-    return few and numpy_dtype(value).kind in "iub"
+    count = int(np.prod(shape_of(value), dtype=np.int64))
+    return count == 1 or (count <= 1024 and numpy_dtype(value).kind in "iub")
 
 
 def numpy_dtype(value: ir.Value) -> np.dtype:

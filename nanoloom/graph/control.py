@@ -1,0 +1,245 @@
+"""Shapes through If, Loop and Scan: bodies typed from outside, outputs from bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.errors import DataDependent, ModelError, Unsupported
+from nanoloom.graph import scan8, unroll
+from nanoloom.graph.naming import Names
+from nanoloom.graph.splice import local_outputs, move_in, substitute
+from nanoloom.graph.types import integer_sources, is_static, shape_of
+
+OPERATORS = ("If", "Loop", "Scan")
+SCAN_WITHOUT_BATCH = 9
+
+
+def where(node: ir.Node) -> str:
+    return f"node {node.name} ({node.op_type})"
+
+
+def scalar(value: ir.Value | None) -> int | None:
+    """The number of a one-element constant; None if it is not known now."""
+    if value is None or value.const_value is None:
+        return None
+    return int(value.const_value.numpy().reshape(-1)[0])
+
+
+def root(value: ir.Value) -> ir.Value:
+    """The value behind Identity nodes."""
+    producer = value.producer()
+    while producer is not None and producer.op_type == "Identity":
+        assert producer.inputs[0] is not None
+        value = producer.inputs[0]
+        producer = value.producer()
+    return value
+
+
+def keeps_running(body: ir.Graph) -> bool:
+    """Whether a Loop's body never turns a true condition into a false one."""
+    after = root(body.outputs[0])
+    return bool(scalar(after)) or after is body.inputs[1]
+
+
+def never_stops(node: ir.Node) -> bool:
+    """Whether a Loop runs all its trips: no condition is or becomes false.
+
+    Without a condition the body still decides, as in ONNX Runtime.
+    """
+    condition = node.inputs[1]
+    starts = condition is None or bool(scalar(condition))
+    return starts and keeps_running(node.attributes["body"].as_graph())
+
+
+@dataclass(frozen=True)
+class Control:
+    """run: completes the shapes of a body; fails: the first value without a shape.
+
+    opset: of the model's default domain.
+    """
+
+    run: Callable[[ir.Graph], None]
+    fails: Callable[[ir.Graph], DataDependent | None]
+    names: Names
+    opset: int
+
+    def visit(self, graph: ir.Graph, node: ir.Node) -> None:
+        """Type a control-flow node's outputs, or replace it by what it does."""
+        if node.op_type == "Scan" and node.attributes.get("num_scan_inputs") is None:
+            raise ModelError("num_scan_inputs is missing", where=where(node))
+        for body in (a.as_graph() for a in node.attributes.values() if is_graph(a)):
+            local_outputs(body, self.names)
+        match node.op_type:
+            case "If":
+                self.branch(graph, node)
+            case "Loop":
+                self.loop(graph, node)
+            case _ if (node.version or self.opset) < SCAN_WITHOUT_BATCH:
+                scan8.nest(graph, node, self.names)
+            case _:
+                self.scan(node)
+
+    def body(self, node: ir.Node, name: str) -> ir.Graph:
+        """A body with complete shapes, or the error that says why not."""
+        found = node.attributes[name].as_graph()
+        self.run(found)
+        error = self.fails(found)
+        if error is not None:
+            raise error
+        return found
+
+    def branch(self, graph: ir.Graph, node: ir.Node) -> None:
+        """Put the taken branch in the node's place, or type the outputs from both."""
+        taken = scalar(node.inputs[0])
+        if taken is not None:
+            name = "then_branch" if taken else "else_branch"
+            body = node.attributes[name].as_graph()
+            substitute(graph, node, move_in(body, [], graph, node))
+            return
+        one, other = (self.body(node, k) for k in ("then_branch", "else_branch"))
+        for value, x, y in zip(node.outputs, one.outputs, other.outputs, strict=True):
+            if x.dtype != y.dtype:
+                raise ModelError(
+                    f"its branches give {x.dtype} and {y.dtype}", where=where(node)
+                )
+            if shape_of(x) != shape_of(y):
+                raise DataDependent(
+                    f"its branches give the shapes {shape_of(x)} and {shape_of(y)}",
+                    integer_sources([node.inputs[0]]),
+                    where=where(node),
+                    hint="the condition must be known while compiling",
+                )
+            value.type, value.shape = x.type, x.shape
+
+    def loop(self, graph: ir.Graph, node: ir.Node) -> None:
+        """Type the outputs where no shape changes from trip to trip, else unroll."""
+        carried = node.inputs[2:]
+        body = node.attributes["body"].as_graph()
+        if len(body.inputs) != len(carried) + 2:
+            raise ModelError(
+                f"its body has {len(body.inputs)} inputs, expected {len(carried) + 2}",
+                where=where(node),
+            )
+        original = body.clone(allow_outer_scope_values=True)
+        type_loop(node, body)
+        try:
+            self.run(body)
+            reason = self.changes(node, body)
+        except DataDependent as error:
+            reason = error.reason
+        if reason is None:
+            trips = scalar(node.inputs[0])
+            if node.inputs[1] is not None and scalar(node.inputs[1]) == 0:
+                trips = 0
+            set_loop_outputs(node, body, trips)
+            return
+        if scalar(node.inputs[0]) is None and node.inputs[0] is not None:
+            raise DataDependent(
+                f"{reason}, and the number of trips is not known",
+                integer_sources(node.inputs[:2]),
+                where=where(node),
+                hint="make it a constant of the model",
+            )
+        unroll.start(graph, node, original)
+
+    def changes(self, node: ir.Node, body: ir.Graph) -> str | None:
+        """Why the loop cannot stay a loop with static shapes; None if it can."""
+        carried = len(node.inputs) - 2
+        error = self.fails(body)
+        if error is not None:
+            return error.reason
+        pairs = zip(body.inputs[2:], body.outputs[1 : 1 + carried], strict=True)
+        for before, after in pairs:
+            if before.shape is None or shape_of(before) != shape_of(after):
+                return f"the shape of {before.name} changes from trip to trip"
+        if len(body.outputs) == 1 + carried:
+            return None
+        if scalar(node.inputs[0]) is None:
+            return "the shape of its scan outputs depends on the number of trips"
+        stops = scalar(node.inputs[1]) == 0 and node.inputs[1] is not None
+        if not never_stops(node) and not stops:
+            return "the shape of its scan outputs depends on its condition"
+        return None
+
+    def scan(self, node: ir.Node) -> None:
+        """States keep their shapes; scan outputs gain the axis of the sequence."""
+        count = node.attributes["num_scan_inputs"].as_int()
+        states = len(node.inputs) - count
+        raw = node.attributes["body"].as_graph()
+        axes = ints(node, "scan_input_axes", count)
+        for i, formal in enumerate(raw.inputs):
+            like(formal, node, i, drop=axes[i - states] if i >= states else None)
+        body = self.body(node, "body")
+        for before, after in zip(body.inputs[:states], body.outputs, strict=False):
+            if shape_of(before) != shape_of(after):
+                raise ModelError(
+                    f"state {before.name} has shape {shape_of(before)} before and "
+                    f"{shape_of(after)} after a step",
+                    where=where(node),
+                )
+        trips = shape_of(node.inputs[states])[axes[0]]  # type: ignore[arg-type]
+        along = ints(node, "scan_output_axes", len(node.outputs) - states)
+        for i, (value, inner) in enumerate(
+            zip(node.outputs, body.outputs, strict=True)
+        ):
+            value.type, value.shape = inner.type, inner.shape
+            if i >= states:
+                shape = list(shape_of(inner))
+                axis = along[i - states]
+                shape.insert(axis if axis >= 0 else axis + len(shape) + 1, trips)
+                value.shape = ir.Shape(shape)
+
+
+def is_graph(attribute: ir.Attr) -> bool:
+    return attribute.type == ir.AttributeType.GRAPH
+
+
+def ints(node: ir.Node, name: str, count: int) -> list[int]:
+    found = node.attributes.get(name)
+    return list(found.as_ints()) if found is not None else [0] * count
+
+
+def like(formal: ir.Value, node: ir.Node, index: int, drop: int | None = None) -> None:
+    """Type a body's input like what comes in from outside, without axis `drop`."""
+    actual = node.inputs[index]
+    if actual is None or not is_static(actual):
+        raise DataDependent(
+            f"the shape of its input {index} is not known",
+            integer_sources([actual]),
+            where=where(node),
+        )
+    if not isinstance(actual.type, ir.TensorType):
+        raise Unsupported(f"its input {index} is no tensor", where=where(node))
+    shape = list(shape_of(actual))
+    if drop is not None:
+        del shape[drop]
+    formal.type, formal.shape = actual.type, ir.Shape(shape)
+    formal.meta["outer"] = (node, index)
+
+
+def type_loop(node: ir.Node, body: ir.Graph) -> None:
+    """Types of a Loop body's inputs: trip number, condition, what is carried."""
+    for formal, dtype in zip(body.inputs, (np.int64, np.bool_), strict=False):
+        formal.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        if formal.shape is None or not is_static(formal):
+            formal.shape = ir.Shape([])
+    for i, formal in enumerate(body.inputs[2:], start=2):
+        like(formal, node, i)
+
+
+def set_loop_outputs(node: ir.Node, body: ir.Graph, trips: int | None) -> None:
+    carried = len(node.inputs) - 2
+    for i, (value, inner) in enumerate(
+        zip(node.outputs, body.outputs[1:], strict=True)
+    ):
+        value.type, value.shape = inner.type, inner.shape
+        if i >= carried:
+            assert trips is not None
+            value.shape = ir.Shape([max(trips, 0), *shape_of(inner)])
+
+
+__all__ = ["OPERATORS", "Control", "keeps_running"]

@@ -1,0 +1,27 @@
+"""Operators whose output's shape depends on the data: they need known inputs.
+
+The graph stage computes them when their inputs are known, so these lowerings only ask
+for the inputs, which binds them where the model's inputs may be bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.node import Node
+from nanoloom.linalg.tensor import Tensor
+
+
+def needs(index: int) -> Callable[[Builder, Node], Tensor]:
+    """A lowering that needs one input to be known."""
+
+    def lower(b: Builder, node: Node) -> Tensor:
+        del b
+        node.known(index)
+        raise node.unsupported("the shape of its output depends on the data")
+
+    return lower
+
+
+OPERATORS = {"Compress": needs(1), "NonZero": needs(0), "Unique": needs(0)}
