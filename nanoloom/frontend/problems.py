@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 
 import onnx
 import onnx_ir as ir
@@ -73,7 +74,7 @@ def operator_problems(node: ir.Node, opsets: dict[str, int]) -> list[Problem]:
             "is an operator of ONNX Runtime, not of ONNX",
             "use the model as it was before ONNX Runtime's optimizer fused it",
         )
-    if version is None or not is_known_domain(node.domain):
+    if version is None or node.domain not in known_domains():
         return problem(
             f"its domain {node.domain} is unknown and the model has no function for it",
             "export it as a model-local function or with ONNX operators",
@@ -109,8 +110,9 @@ def unknown(node: ir.Node, version: int) -> tuple[str, str]:
     return f"is no operator of {domain}", hint
 
 
-def is_known_domain(domain: str) -> bool:
-    return domain in {schema.domain for schema in onnx.defs.get_all_schemas()}
+@cache
+def known_domains() -> frozenset[str]:
+    return frozenset(schema.domain for schema in onnx.defs.get_all_schemas())
 
 
 def value_problems(what: str, values: Collection[ir.Value]) -> list[Problem]:

@@ -11,6 +11,7 @@ from nanoloom.errors import ModelError, Unsupported
 from nanoloom.frontend.bodies import bodies, walk
 
 AGAIN = "export the model again"
+ELEMENT_TYPES = {member.value for member in ir.DataType} - {ir.DataType.UNDEFINED}
 MOST_DIMENSIONS = 32  # numpy has 64, no exporter comes near
 Typed = Iterator[tuple[onnx.ValueInfoProto, str]]
 
@@ -65,8 +66,7 @@ def check_type(kind: onnx.TypeProto, where: str) -> None:
 
 
 def check_tensor_type(kind: onnx.TypeProto.Tensor, where: str) -> None:
-    known = {member.value for member in ir.DataType}
-    if kind.elem_type not in known or kind.elem_type == ir.DataType.UNDEFINED:
+    if kind.elem_type not in ELEMENT_TYPES:
         raise ModelError(
             f"has no element type that ONNX knows (number {kind.elem_type})",
             where=where,

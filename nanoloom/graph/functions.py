@@ -27,6 +27,10 @@ def expand(
     proto = function_of(schema, node, version)
     if proto is None:
         return False
+    given_outputs = list(proto.output)
+    made_outputs = set(proto.input).union(*(inner.output for inner in proto.node))
+    del proto.output[:]  # a body that depends on its context may leave some out
+    proto.output.extend(name for name in given_outputs if name in made_outputs)
     function = ir.serde.deserialize_function(proto)
     attributes = dict(node.attributes)
     for attribute in schema.attributes.values():
@@ -40,7 +44,8 @@ def expand(
     body = function.graph
     rename(body, names, f"{node.name}/")
     given = [*node.inputs, *[None] * len(body.inputs)][: len(body.inputs)]
-    substitute(graph, node, move_in(body, given, graph, node))
+    found = dict(zip(proto.output, move_in(body, given, graph, node), strict=True))
+    substitute(graph, node, [found.get(name) for name in given_outputs])
     return True
 
 

@@ -119,18 +119,17 @@ def outermost(op: ir.Operation) -> ir.Operation:
 
 def write_into(value: ir.Value, result: ir.Value) -> ir.Value:
     """Let the last operation write over the result argument, or copy into it."""
-    op = value.owner
+    made, op = value, value.owner
     while not isinstance(op, ir.Block):
-        place = destination(op.opview, value)
+        place = destination(op.opview, made)
         if place is None:
             break
         target = op.operands[place]
-        owner = target.owner
-        if not isinstance(owner, ir.Block) and owner.name == "tensor.empty":
+        if not isinstance(target.owner, ir.Block) and target.owner.name == "tensor.empty":
             op.operands[place] = result
             return value
-        value, op = target, owner
-    return copy(value if isinstance(op, ir.Block) else value, result)
+        made, op = target, target.owner
+    return copy(value, result)
 
 
 def destination(op: Op, value: ir.Value) -> int | None:

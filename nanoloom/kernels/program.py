@@ -32,6 +32,7 @@ class Kernel:
     text: a module with `func.func @kernel(inputs..., result) -> result`.
     rows: leading parallel dimensions that its operations share.
     constants: which arguments are parameters, so that a schedule may pack them.
+    shapes: of the arguments.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Kernel:
     root: str
     rows: int
     constants: tuple[bool, ...]
+    shapes: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from blake3 import blake3
 
 from nanoloom.kernels.fold import fold_copies
 from nanoloom.kernels.group import Group, form_groups, is_movable, is_view
@@ -115,10 +116,14 @@ class Cutting:
         module = outline(group, constants)
         text = module.operation.get_asm(enable_debug_info=False)
         if text not in self.names:
-            name = f"{describe(group)}_{len(self.kernels)}".replace(".", "_")
+            name = f"{describe(group)}_{blake3(text.encode()).hexdigest()[:8]}"
             self.names[text] = name
+            arguments = module.body.operations[0].operation.regions[0].blocks[0]
+            shapes = [
+                tuple(ir.RankedTensorType(a.type).shape) for a in arguments.arguments
+            ]
             self.kernels[name] = Kernel(
-                name, text, group.root.value, group.rows, constants
+                name, text, group.root.value, group.rows, constants, tuple(shapes)
             )
         return self.names[text]
 

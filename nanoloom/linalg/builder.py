@@ -22,7 +22,7 @@ from nanoloom.linalg.scalar import (
     from_index,
     storage_type,
 )
-from nanoloom.linalg.tensor import Array, Tensor, constant_tensor
+from nanoloom.linalg.tensor import Array, Tensor, constant_tensor, derived
 from nanoloom.mlir import arith, ir, linalg, tensor
 
 Body = Callable[..., Scalar | Sequence[Scalar]]
@@ -308,12 +308,10 @@ class Builder:
         if order == list(range(x.rank)):
             return x
         if x.value is None:
-            load = x.load
-            assert load is not None
             turned = tuple(x.shape[p] for p in order)
-            name = f"{x.name}.transposed{order}" if x.name else ""
-            return Tensor(
-                turned, x.dtype, None, lambda: load().transpose(order), name
+            return derived(
+                x, f"transposed{order}", turned, x.dtype,
+                lambda array: array.transpose(order),
             )
         shape = [x.shape[p] for p in order]
         places = [ir.AffineDimExpr.get(order.index(d)) for d in range(x.rank)]
@@ -335,6 +333,15 @@ class Builder:
         strides = list(steps) if steps is not None else [1] * x.rank
         if 0 in shape:
             return self.full(shape, 0, x.dtype)
+        if x.value is None:
+            places = tuple(
+                s + k * np.arange(n)
+                for s, k, n in zip(starts, strides, shape, strict=True)
+            )
+            change = f"slice{list(starts)}{list(shape)}{strides}"
+            return derived(
+                x, change, tuple(shape), x.dtype, lambda array: array[np.ix_(*places)]
+            )
         if any(step < 0 for step in strides):
             source = self.value(x)
             return self.generate(

@@ -15,7 +15,7 @@ from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_
 from nanoloom.linalg.convolution import add_bias
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.scalar import Scalar
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.tensor import Tensor, derived
 from nanoloom.linalg.window import from_channels_last, spatial_size, to_channels_last
 from nanoloom.mlir import ir
 
@@ -83,17 +83,16 @@ def phases(
     pairs = [d for pair in zip(taps, strides, strict=True) for d in pair]
     split = (*w.shape[:2], *pairs)
     turned = range(2, len(split), 2)
-    if w.load is not None:
-        load = w.load
+    if w.is_constant:
         places = [slice(0, span, d) for span, d in zip(spans, dilations, strict=True)]
 
-        def arranged() -> np.ndarray:
+        def arranged(array: np.ndarray) -> np.ndarray:
             wide = np.zeros(whole, w.dtype)
-            wide[(slice(None), slice(None), *places)] = load()
+            wide[(slice(None), slice(None), *places)] = array
             return np.flip(wide.reshape(split), tuple(turned)).copy()
 
-        name = f"{w.name}.phases{list(strides)}{list(dilations)}" if w.name else ""
-        return Tensor(split, w.dtype, None, arranged, name)
+        change = f"phases{list(strides)}{list(dilations)}"
+        return derived(w, change, split, w.dtype, arranged)
     wide = spread(b, w, [1, 1, *dilations])
     high = [a - c for a, c in zip(whole, wide.shape, strict=True)]
     apart = b.reshape(b.pad(wide, [0] * w.rank, high), split)

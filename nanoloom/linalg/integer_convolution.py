@@ -12,7 +12,7 @@ from nanoloom.linalg.builder import Builder
 from nanoloom.linalg.convolution import contract, conv_window
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.scalar import Scalar, is_unsigned
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.tensor import Tensor, derived
 from nanoloom.linalg.window import Window, from_channels_last, to_channels_last
 
 INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)
@@ -104,27 +104,28 @@ def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
         return w
     shape = () if zero.size == 1 else (zero.size, *(1,) * (w.rank - 1))
     filters = b.reshape(zero, shape)
-    if w.load is None or not filters.is_constant:
+    if not w.is_constant or not filters.is_constant:
         return b.elementwise(
             lambda s, z: s.cast(INT16) - z.cast(INT16), w, filters, dtype=INT16
         )
-    load, zeros = w.load, filters.array().astype(INT16)
+    zeros = filters.array().astype(INT16)
     symmetric = is_unsigned(w.dtype) and bool((zeros == 128).all())
     dtype = INT8 if symmetric else INT16
-    name = f"{w.name}.centered" if w.name else ""
-    return Tensor(
-        w.shape, dtype, None, lambda: (load().astype(INT16) - zeros).astype(dtype), name
+    return derived(
+        w,
+        f"minus{zeros.reshape(-1).tolist()}",
+        w.shape,
+        dtype,
+        lambda array: (array.astype(INT16) - zeros).astype(dtype),
     )
 
 
 def filter_sums(b: Builder, w: Tensor) -> Tensor:
     """The sum of each filter's weights, int32 [f]; computed now for constants."""
     axes = tuple(range(1, w.rank))
-    if w.load is not None:
-        load = w.load
-        name = f"{w.name}.sums" if w.name else ""
-        return Tensor(
-            w.shape[:1], INT32, None, lambda: load().sum(axes, dtype=INT32), name
+    if w.is_constant:
+        return derived(
+            w, "sums", w.shape[:1], INT32, lambda array: array.sum(axes, dtype=INT32)
         )
     return b.reduce(lambda s, x: s + x, b.cast(w, INT32), axes, 0, keepdims=False)
 

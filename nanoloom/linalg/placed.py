@@ -26,7 +26,7 @@ class Placed:
     tensor: Tensor
     dims: tuple[int, ...]
 
-    def map(self, shape: Sequence[int]) -> Map:
+    def map(self, shape: Sequence[int]) -> ir.AffineMap:
         """From the result's index to the tensor's; extents of 1 are repeated."""
         places = [
             ir.AffineDimExpr.get(d)
@@ -44,7 +44,7 @@ class Blocked(Placed):
     axis: int
     block: int
 
-    def map(self, shape: Sequence[int]) -> Map:
+    def map(self, shape: Sequence[int]) -> ir.AffineMap:
         places = [
             ir.AffineExpr.get_floor_div(ir.AffineDimExpr.get(d), self.block)
             if d == self.axis

@@ -62,11 +62,17 @@ def normalized(b: Builder, x: Tensor, axes: list[int], dtype: np.dtype) -> Tenso
 
 
 def log_softmax(b: Builder, node: Node) -> Tensor:
-    """(x - maximum) - log(sum(exp(x - maximum)))."""
     x = node.input(0)
-    axes, wide = axes_of(node, x), computed_as(x.dtype)
+    return log_probabilities(b, x, axes_of(node, x), node.output_dtypes[0])
+
+
+def log_probabilities(
+    b: Builder, x: Tensor, axes: list[int], dtype: np.dtype
+) -> Tensor:
+    """(x - maximum) - log(sum(exp(x - maximum))), the logarithm taken once a row."""
     shifted = combine(
-        b, lambda s, top: s - top, x.shape, wide, x, row_maximum(b, x, axes)
+        b, lambda s, top: s - top, x.shape, computed_as(x.dtype),
+        x, row_maximum(b, x, axes),
     )
     total = b.reduce(
         lambda sofar, s: sofar + s, shifted, axes, 0,
@@ -74,7 +80,7 @@ def log_softmax(b: Builder, node: Node) -> Tensor:
     )
     logarithm = b.elementwise(lambda s: s.math("log"), total)
     return combine(
-        b, lambda s, log: s - log, x.shape, node.output_dtypes[0],
+        b, lambda s, log: s - log, x.shape, dtype,
         shifted, Placed(logarithm, kept(x, axes)),
     )
 

@@ -43,6 +43,7 @@ class Parameter:
     shape: tuple[int, ...]
     dtype: np.dtype
     load: Callable[[], Array]
+    release: Callable[[], None] = lambda: None  # gives a file's pages back after use
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +81,18 @@ class Lowering:
         value = self.entry.add_argument(
             tensor_type(x.shape, x.dtype), ir.Location.unknown()
         )
-        self.parameters.append(Parameter(name, x.shape, x.dtype, x.load))
+        self.parameters.append(
+            Parameter(name, x.shape, x.dtype, x.load, self.release_all)
+        )
         self.arguments[key] = value
         return value
+
+    def release_all(self) -> None:
+        """Give back the pages of every weight file that has been read so far."""
+        for value in self.graph.initializers.values():
+            region = getattr(value.const_value, "region", None)
+            if region is not None:
+                region.release()
 
     def tensor_of(self, value: onnx_ir.Value | None) -> Tensor | None:
         """What a value of the graph is here: computed before, or a constant."""

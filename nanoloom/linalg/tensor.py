@@ -47,3 +47,21 @@ class Tensor:
 def constant_tensor(array: Array, name: str = "") -> Tensor:
     """An array known while compiling."""
     return Tensor(array.shape, array.dtype, None, lambda: array, name)
+
+
+def derived(
+    x: Tensor,
+    change: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    make: Callable[[Array], Array],
+) -> Tensor:
+    """A constant computed from the constant x when it is packed: make(x's array).
+
+    change: names what was done, with all its parameters, so that the same constant
+    derived twice in the same way is one parameter of the program.
+    """
+    load = x.load
+    assert load is not None, f"{x.name} is not a constant"
+    name = f"{x.name}.{change}" if x.name else ""
+    return Tensor(shape, dtype, None, lambda: make(load()), name)

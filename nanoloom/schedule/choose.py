@@ -121,7 +121,7 @@ def contraction(
     lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
     columns = tile.vectors * lanes
     packings = weight_packing(module, root, shape, columns)
-    marks: tuple[str, ...] = () if root == last else ("all",)
+    marks = ("all",)
     if not packings and not shape.contiguous:
         return None
     outer, inner = loop_sizes(root, last, shape, tile.rows, columns)

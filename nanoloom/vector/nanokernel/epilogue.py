@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import Op, input_count, inputs, is_generic, maps
+from nanoloom.kernels.structure import Op, input_count, inputs, is_fill, is_generic, maps
 from nanoloom.mlir import ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.body import Uniform, Vector, VectorBody
@@ -31,7 +31,7 @@ def finish(tile: Tile, accumulators: list[ir.Value]) -> None:
     """Compute the epilogue on every accumulator and write the result once."""
     chain = consumers(tile.op)
     last = chain[-1] if chain else tile.op
-    target = list(last.operation.operands)[-1]
+    target = unfilled(list(last.operation.operands)[-1])
     out = maps(last)[-1]
     vectors = tile.plan.vectors
     with ir.InsertionPoint(last):
@@ -44,6 +44,14 @@ def finish(tile: Tile, accumulators: list[ir.Value]) -> None:
     last.operation.results[0].replace_all_uses_with(target)
     for op in reversed([tile.op, *chain]):
         op.operation.erase()
+
+
+def unfilled(target: ir.Value) -> ir.Value:
+    """The tensor under a fill: the accumulators start from its number already."""
+    owner = target.owner
+    if isinstance(owner, ir.Block) or not is_fill(owner.opview):
+        return target
+    return owner.operands[0]
 
 
 def tile_ivs(

@@ -1,0 +1,282 @@
+"""The way of a model, in order: read this file from the top and you know the compiler.
+
+    graph -> linalg -> kernels -> (schedule -> vector -> llvm -> object, a kernel each)
+
+A stage is named for what leaves it; so are its folder, the word after `--emit` and the
+files of a dump.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from nanoloom import mlir
+from nanoloom.binary.objects import emit, emit_assembly
+from nanoloom.binary.parameters import ParameterBlock
+from nanoloom.binary.table import Buffer, Element, ProgramTable, Step, Tensor
+from nanoloom.binary.table import Space as TableSpace
+from nanoloom.cache import Cache, key
+from nanoloom.graph.stage import optimize
+from nanoloom.kernels.program import Kernel, Place, Program, Space
+from nanoloom.kernels.stage import cut
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.linalg.stage import LinalgModule, Spec, lower
+from nanoloom.llvm.stage import to_llvm
+from nanoloom.options import CompileOptions
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.emit import script
+from nanoloom.schedule.packing import Packing
+from nanoloom.target.facts import Target
+from nanoloom.vector.stage import vectorize
+
+MODEL_STAGES = ("graph", "linalg", "kernels")  # the whole model at once
+KERNEL_STAGES = ("schedule", "vector", "llvm", "asm", "object")  # each kernel alone
+WORKERS = 2  # kernels at once: LLVM runs without Python's lock
+MLIR = threading.Lock()  # dialects written in Python keep state outside the context
+Dump = Callable[[str, str, str], None]  # stage, name, text
+
+
+@dataclass
+class Report:
+    """Seconds of each stage, added up over kernels; `--time-report` prints it."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    kernels: int = 0
+    cached: int = 0
+    progress: Callable[[str, int, int], None] | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        passed = time.perf_counter() - started
+        self.seconds[name] = self.seconds.get(name, 0.0) + passed
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel's object: its phases' numbers of tasks, and how it wants its weights."""
+
+    object: bytes
+    tasks: tuple[int, ...]
+    packings: tuple[Packing, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model as objects, the table of their calls and its parameters."""
+
+    objects: list[bytes]
+    table: ProgramTable
+    parameters: ParameterBlock
+
+
+def compile_model(
+    model: onnx_ir.Model, options: CompileOptions, cache: Cache, report: Report
+) -> Compiled:
+    """All stages, for a model with static shapes (changed in place).
+
+    Raises nanoloom.errors.Error, in one sentence, for whatever the model is to blame.
+    """
+    with report.stage("graph"):
+        graph = optimize(model, OPERATORS.keys())
+    with mlir.context():
+        with report.stage("linalg"):
+            linalg = lower(graph)
+        with report.stage("kernels"):
+            program = cut(linalg)
+    compiled = compile_kernels(program, options, cache, report)
+    return assemble(program, compiled)
+
+
+def emit_stage(
+    model: onnx_ir.Model, stage: str, options: CompileOptions, dump: Dump
+) -> None:
+    """Give `dump` the text of one stage: of the model, or of every kernel."""
+    graph = optimize(model, OPERATORS.keys())
+    if stage == "graph":
+        dump(stage, "", onnx_ir.to_onnx_text(graph, exclude_initializers=True))
+        return
+    with mlir.context():
+        linalg: LinalgModule = lower(graph)
+        if stage == "linalg":
+            dump(stage, "", str(linalg.module))
+            return
+        program = cut(linalg)
+    if stage == "kernels":
+        from nanoloom.kernels.stage import describe_program
+
+        dump(stage, "", describe_program(program))
+        return
+    for kernel in program.kernels.values():
+        dump(stage, kernel.name, kernel_text(kernel, stage, options))
+
+
+def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:
+    """One kernel at one of KERNEL_STAGES, as text."""
+    target = options.target
+    with mlir.context():
+        module = mlir.ir.Module.parse(kernel.text)
+        steps = chosen_script(kernel, module, options)
+        if stage == "schedule":
+            return steps[0] + "\n" + str(module)
+        phases = vectorize(module, steps[0], target)
+        if stage == "vector":
+            return str(module)
+        text = to_llvm(module, phases, kernel.name)
+    if stage == "llvm":
+        return text
+    return emit_assembly(text, **machine(target))
+
+
+# ---- kernels -------------------------------------------------------------------------------
+
+
+def compile_kernels(
+    program: Program, options: CompileOptions, cache: Cache, report: Report
+) -> dict[str, CompiledKernel]:
+    """Every kernel's object, from the cache where an equal one was made before."""
+    report.kernels = len(program.kernels)
+    done = 0
+
+    def one(kernel: Kernel) -> CompiledKernel:
+        nonlocal done
+        made = compile_kernel(kernel, options, cache, report)
+        done += 1
+        if report.progress is not None:
+            report.progress("kernels", done, report.kernels)
+        return made
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        objects = pool.map(one, program.kernels.values())
+        return dict(zip(program.kernels, objects, strict=True))
+
+
+def compile_kernel(
+    kernel: Kernel, options: CompileOptions, cache: Cache, report: Report
+) -> CompiledKernel:
+    """schedule -> vector -> llvm -> object for one kernel."""
+    name = key("kernel", kernel.name, kernel.text, kernel.root, kernel.rows, options)
+    found = cache.get(name)
+    if found is not None:
+        report.cached += 1
+        return unpack(found)
+    with MLIR, mlir.context():
+        module = mlir.ir.Module.parse(kernel.text)
+        with report.stage("schedule"):
+            text, packings = chosen_script(kernel, module, options)
+        with report.stage("vector"):
+            phases = vectorize(module, text, options.target)
+        with report.stage("llvm"):
+            llvm_ir = to_llvm(module, phases, kernel.name)
+    with report.stage("object"):
+        code = emit(llvm_ir, **machine(options.target))
+    made = CompiledKernel(code, tuple(n for _, n in phases), packings)
+    cache.put(name, pack(made))
+    return made
+
+
+def chosen_script(
+    kernel: Kernel, module: mlir.ir.Module, options: CompileOptions
+) -> tuple[str, tuple[Packing, ...]]:
+    """The kernel's Transform script (the user's, if one fits its name) and packings."""
+    choice = choose(kernel, module, options.target)
+    for pattern, text in options.schedules:
+        if fnmatch.fnmatchcase(kernel.name, pattern):
+            return text, choice.packings
+    return script(choice.schedule), choice.packings
+
+
+def machine(target: Target) -> dict[str, str]:
+    """What the code generator must be told of a target."""
+    return {
+        "triple": target.triple,
+        "cpu": target.cpu,
+        "features": target.features,
+        "abi": target.abi,
+        "code_model": target.code_model,
+    }
+
+
+def pack(kernel: CompiledKernel) -> bytes:
+    """A kernel as cache bytes: a line of JSON, then the object."""
+    facts = {
+        "tasks": kernel.tasks,
+        "packings": [vars(packing) for packing in kernel.packings],
+    }
+    return json.dumps(facts).encode() + b"\n" + kernel.object
+
+
+def unpack(data: bytes) -> CompiledKernel:
+    head, code = data.split(b"\n", 1)
+    facts = json.loads(head)
+    packings = tuple(
+        Packing(
+            p["argument"], tuple(p["shared"]), p["column"], tuple(p["reduced"]),
+            p["columns"],
+        )
+        for p in facts["packings"]
+    )
+    return CompiledKernel(code, tuple(facts["tasks"]), packings)
+
+
+# ---- the program -----------------------------------------------------------------------------
+
+
+def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
+    """Objects, table and parameters of a program whose kernels are compiled."""
+    block = ParameterBlock(program.parameters)
+    steps: list[Step] = []
+    for call in program.calls:
+        kernel = compiled[call.kernel]
+        shapes = program.kernels[call.kernel].shapes
+        packed = {p.argument: p for p in kernel.packings}
+        buffers = tuple(
+            buffer(program, block, place, shapes[i], packed.get(i))
+            for i, place in enumerate(call.arguments)
+        )
+        for phase, tasks in enumerate(kernel.tasks):
+            if tasks:
+                symbol = f"{call.kernel}_{phase}"
+                steps.append(Step(symbol, tasks, buffers, call.layer or symbol))
+    table = ProgramTable(
+        tuple(steps),
+        program.arena_bytes,
+        block.size,
+        tuple(tensor(x) for x in program.inputs),
+        tuple(tensor(x) for x in program.outputs),
+    )
+    return Compiled([k.object for k in compiled.values()], table, block)
+
+
+def buffer(
+    program: Program,
+    block: ParameterBlock,
+    place: Place,
+    shape: tuple[int, ...],
+    packing: Packing | None,
+) -> Buffer:
+    """Where a kernel's argument lies when the program runs."""
+    match place.space:
+        case Space.ARENA:
+            return Buffer(TableSpace.ARENA, program.offsets[place.index])
+        case Space.PARAMETER:
+            offset = block.offset(place.index, shape, packing)
+            return Buffer(TableSpace.PARAMETERS, offset)
+        case Space.INPUT:
+            return Buffer(TableSpace.INPUT, 0, place.index)
+        case Space.OUTPUT:
+            return Buffer(TableSpace.OUTPUT, 0, place.index)
+
+
+def tensor(spec: Spec) -> Tensor:
+    return Tensor(spec.name, Element.of(spec.dtype), spec.shape)
