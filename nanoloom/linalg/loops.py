@@ -21,7 +21,13 @@ WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for")
 def repeat(
     b: Builder, trips: ir.Value | int, carried: Sequence[Tensor], step: Step
 ) -> list[Tensor]:
-    """carried = step(i, carried) for i in 0 .. trips, as scf.for; shapes stay."""
+    """carried = step(i, carried) for i in 0 .. trips, as scf.for; shapes stay.
+
+    One trip is no loop: canonicalization would inline it, and two initial values that
+    are equal would then be one buffer to settle two results in.
+    """
+    if isinstance(trips, int) and trips <= 1:
+        return list(step(index(0), list(carried))) if trips == 1 else list(carried)
     last = index(trips) if isinstance(trips, int) else trips
     loop = scf.ForOp(index(0), last, index(1), [b.value(x) for x in carried])
     with ir.InsertionPoint(loop.body):

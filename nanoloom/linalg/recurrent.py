@@ -19,8 +19,8 @@ from nanoloom.linalg.cells import (
     lstm_cell,
     rnn_cell,
 )
-from nanoloom.linalg.control import repeat
 from nanoloom.linalg.indexing import INT64
+from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.places import index, read_at, write_at
 from nanoloom.linalg.scalar import BOOL, select
@@ -67,6 +67,8 @@ def recurrent(b: Builder, node: Node, kind: Kind) -> list[Tensor | None]:
         raise node.unsupported(f"direction {node.string('direction')} is not known")
     batch_first = bool(node.int("layout"))
     x = node.input(0)
+    if x.shape[0 if batch_first else 1] == 0:
+        return [b.full(shape, 0, x.dtype) for shape in node.output_shapes]
     if batch_first:
         x = b.transpose(x, (1, 0, 2))
     functions = activation_functions(node, kind.functions, len(reverse))

@@ -1,0 +1,305 @@
+"""RNN, GRU and LSTM against ONNX's equations, one time step and one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanoloom.errors import Unsupported
+from tests.linalg.single import run_node
+
+Function = Callable[[np.ndarray], np.ndarray]
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+DEFAULTS = {
+    "RNN": ["Tanh"],
+    "GRU": ["Sigmoid", "Tanh"],
+    "LSTM": ["Sigmoid", "Tanh", "Tanh"],
+}
+FORMULAS: dict[str, Callable[..., np.ndarray]] = {
+    "Relu": lambda x, a, c: np.maximum(x, 0),
+    "Tanh": lambda x, a, c: np.tanh(x),
+    "Sigmoid": lambda x, a, c: 1 / (1 + np.exp(-x)),
+    "Affine": lambda x, a, c: a * x + c,
+    "LeakyRelu": lambda x, a, c: np.where(x >= 0, x, a * x),
+    "ThresholdedRelu": lambda x, a, c: np.where(x >= a, x, 0),
+    "ScaledTanh": lambda x, a, c: a * np.tanh(c * x),
+    "HardSigmoid": lambda x, a, c: np.clip(a * x + c, 0, 1),
+    "Elu": lambda x, a, c: np.where(x >= 0, x, a * (np.exp(x) - 1)),
+    "Softsign": lambda x, a, c: x / (1 + abs(x)),
+    "Softplus": lambda x, a, c: np.log(1 + np.exp(x)),
+}
+WITH_ALPHA = {
+    "Affine",
+    "LeakyRelu",
+    "ThresholdedRelu",
+    "ScaledTanh",
+    "HardSigmoid",
+    "Elu",
+}
+WITH_BETA = {"Affine", "ScaledTanh", "HardSigmoid"}
+
+
+def step(
+    op: str,
+    f: Sequence[Function],
+    x: np.ndarray,
+    h: np.ndarray,
+    c: np.ndarray,
+    w: np.ndarray,
+    r: np.ndarray,
+    bias: np.ndarray,
+    peep: np.ndarray,
+    options: dict[str, int],
+    clip: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One row's next state; w, r, bias are of one direction."""
+    gates = GATES[op]
+    one, two = bias.reshape(2, gates, -1)
+    enter = (w @ x).reshape(gates, -1) + one
+    back = (r @ h).reshape(gates, -1) + two
+
+    def g(i: int, value: np.ndarray) -> np.ndarray:
+        return f[i](np.clip(value, -clip, clip))
+
+    if op == "RNN":
+        return g(0, enter[0] + back[0]), c
+    if op == "GRU":
+        update, reset = g(0, enter[0] + back[0]), g(0, enter[1] + back[1])
+        if options.get("linear_before_reset"):
+            new = g(1, enter[2] + reset * back[2])
+        else:
+            again = r.reshape(3, -1, h.size)[2] @ (reset * h) + two[2]
+            new = g(1, enter[2] + again)
+        return (1 - update) * new + update * h, c
+    sums, p = enter + back, peep.reshape(3, -1)
+    i, forget = g(0, sums[0] + p[0] * c), g(0, sums[2] + p[2] * c)
+    if options.get("input_forget"):
+        forget = 1 - i
+    c = forget * c + i * g(1, sums[3])
+    return g(0, sums[1] + p[1] * c) * f[2](c), c
+
+
+def reference(
+    op: str,
+    functions: Sequence[Sequence[Function]],
+    reverse: Sequence[bool],
+    arrays: dict[str, np.ndarray],
+    options: dict[str, int],
+    clip: float,
+) -> list[np.ndarray]:
+    """Y, Y_h and Y_c with layout 0 in float64."""
+    a = {k: v.astype(np.float64) for k, v in arrays.items() if k != "lengths"}
+    steps, batch, _ = a["x"].shape
+    size = a["r"].shape[-1]
+    y = np.zeros((steps, len(reverse), batch, size))
+    last = np.zeros((2, len(reverse), batch, size))
+    for d, backwards in enumerate(reverse):
+        for n in range(batch):
+            h, c = a["h"][d, n], a["c"][d, n]
+            times = range(int(arrays["lengths"][n]))
+            for t in reversed(times) if backwards else times:
+                h, c = step(
+                    op,
+                    functions[d],
+                    a["x"][t, n],
+                    h,
+                    c,
+                    a["w"][d],
+                    a["r"][d],
+                    a["b"][d],
+                    a["p"][d],
+                    options,
+                    clip,
+                )
+                y[t, d, n] = h
+            last[0, d, n], last[1, d, n] = h, c
+    return [y, *last]
+
+
+def arrays_of(
+    op: str,
+    directions: int,
+    shape: tuple[int, int, int, int],
+    kind: np.dtype,
+    lengths: bool,
+) -> dict[str, np.ndarray]:
+    """Weights small enough that a step does not enlarge errors: sum |R| < 1."""
+    steps, batch, inputs, size = shape
+    r, rows = np.random.default_rng(steps + 10 * batch), GATES[op] * size
+    uniform = lambda *s: r.uniform(-1, 1, s)  # noqa: E731 - a word for the draws
+    made = {
+        "x": uniform(steps, batch, inputs),
+        "w": uniform(directions, rows, inputs),
+        "r": uniform(directions, rows, size) / (4 * size),
+        "b": uniform(directions, 2 * rows),
+        "h": uniform(directions, batch, size),
+        "c": uniform(directions, batch, size),
+        "p": uniform(directions, 3 * size) / 4,
+    }
+    made = {k: v.astype(kind) for k, v in made.items()}
+    full = np.full(batch, steps, np.int32)
+    made["lengths"] = r.integers(0, steps, batch, np.int32, endpoint=True)
+    if not lengths:
+        made["lengths"] = full
+    return made
+
+
+def compare(
+    op: str,
+    direction: str,
+    shape: tuple[int, int, int, int],
+    kind: np.dtype,
+    *,
+    names: Sequence[str] = (),
+    given: Sequence[str] = ("b", "lengths", "h", "c", "p"),
+    layout: int = 0,
+    clip: float | None = None,
+    constants: Sequence[int] = (),
+    **options: int,
+) -> None:
+    reverse = {"forward": [False], "reverse": [True]}.get(direction, [False, True])
+    a = arrays_of(op, len(reverse), shape, kind, "lengths" in given)
+    for name in ("b", "h", "c", "p"):
+        if name not in given:
+            a[name] = np.zeros_like(a[name])
+    chosen = list(names) or DEFAULTS[op] * len(reverse)
+    alpha = [0.375 + 0.125 * i for i, n in enumerate(chosen) if n in WITH_ALPHA]
+    beta = [0.25 + 0.125 * i for i, n in enumerate(chosen) if n in WITH_BETA]
+    alphas, betas = iter(alpha), iter(beta)
+    functions = [bound(n, alphas, betas) for n in chosen]
+    count = len(DEFAULTS[op])
+    grouped = [functions[i : i + count] for i in range(0, len(functions), count)]
+    right = reference(
+        op, grouped, reverse, a, options, np.inf if clip is None else clip
+    )
+    turned = {"x": (1, 0, 2), "h": (1, 0, 2), "c": (1, 0, 2)} if layout else {}
+    order = ["x", "w", "r", "b", "lengths", "h", *(["c", "p"] if op == "LSTM" else [])]
+    inputs = [a[n].transpose(turned[n]).copy() if n in turned else a[n] for n in order]
+    inputs = [
+        v if n in given or n in "xwr" else None
+        for n, v in zip(order, inputs, strict=True)
+    ]
+    outputs = 3 if op == "LSTM" else 2
+    got = run_node(
+        op,
+        inputs,
+        outputs=outputs,
+        direction=direction,
+        hidden_size=shape[3],
+        layout=layout or None,
+        clip=clip,
+        activations=list(names) or None,
+        activation_alpha=alpha or None,
+        activation_beta=beta or None,
+        constants=constants,
+        **options,
+    )
+    check(got, right[:outputs], kind, shape, layout)
+
+
+def bound(name: str, alphas: object, betas: object) -> Function:
+    a = next(alphas) if name in WITH_ALPHA else 0.0
+    c = next(betas) if name in WITH_BETA else 0.0
+    return lambda x: FORMULAS[name](x, a, c)
+
+
+def check(
+    got: list[np.ndarray],
+    right: list[np.ndarray],
+    kind: np.dtype,
+    shape: tuple[int, int, int, int],
+    layout: int,
+) -> None:
+    """A step is a sum of inputs + size + 4 products of size 2 at most, then functions
+    of slope 1 at most; errors of earlier steps do not grow, so they add."""
+    steps, _, inputs, size = shape
+    work = np.float64 if kind == np.float64 else np.float32
+    tolerance = 2.0 * max(steps, 1) * (inputs + size + 16) * float(np.finfo(work).eps)
+    if kind.itemsize == 2:
+        tolerance += 2 * float(ml_dtypes.finfo(kind).eps)
+    axes = [(2, 0, 1, 3), (1, 0, 2), (1, 0, 2)]
+    for one, other, order in zip(got, right, axes[: len(got)], strict=True):
+        wanted = other.transpose(order) if layout else other
+        assert one.dtype == kind
+        assert one.shape == wanted.shape
+        assert (abs(one.astype(np.float64) - wanted) <= tolerance).all()
+        if abs(wanted).max(initial=0) > tolerance:
+            assert not (abs(0 * one.astype(np.float64) - wanted) <= tolerance).all()
+
+
+@given(
+    st.sampled_from(["RNN", "GRU", "LSTM"]),
+    st.sampled_from(["forward", "reverse", "bidirectional"]),
+    st.tuples(
+        st.integers(1, 5), st.sampled_from([1, 3]), st.integers(1, 4), st.integers(1, 5)
+    ),
+    st.sets(st.sampled_from(["b", "lengths", "h", "c", "p"])),
+    st.integers(0, 1),
+    st.sampled_from([None, 0.25]),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=20, deadline=None)
+def test_every_option(
+    op: str,
+    direction: str,
+    shape: tuple[int, int, int, int],
+    given_inputs: set[str],
+    layout: int,
+    clip: float | None,
+    flag: bool,
+    constant: bool,
+) -> None:
+    option = {"GRU": "linear_before_reset", "LSTM": "input_forget"}.get(op)
+    compare(
+        op,
+        direction,
+        shape,
+        np.dtype(np.float64),
+        given=sorted(given_inputs),
+        layout=layout,
+        clip=clip,
+        constants=[1, 2] if constant else [],
+        **({option: int(flag)} if option else {}),
+    )
+
+
+@pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
+def test_types(op: str, name: str) -> None:
+    kind = np.dtype(getattr(ml_dtypes, name, name))
+    compare(op, "bidirectional", (3, 2, 5, 7), kind)
+
+
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_activation_functions(name: str) -> None:
+    compare(
+        "RNN",
+        "bidirectional",
+        (3, 2, 3, 5),
+        np.dtype(np.float64),
+        names=[name, "Tanh" if name != "Tanh" else "Affine"],
+    )
+
+
+def test_activations_of_both_directions_take_their_own_parameters() -> None:
+    names = ["HardSigmoid", "Affine", "Elu", "LeakyRelu", "ScaledTanh", "Tanh"]
+    compare("LSTM", "bidirectional", (2, 2, 3, 2), np.dtype(np.float64), names=names)
+
+
+def test_no_time_steps_and_no_rows() -> None:
+    compare("LSTM", "forward", (0, 2, 3, 4), np.dtype(np.float32))
+    compare("GRU", "reverse", (2, 0, 3, 4), np.dtype(np.float32))
+
+
+def test_refusals() -> None:
+    x, w, r = (np.ones(s, np.float32) for s in ((2, 1, 3), (1, 4, 3), (1, 4, 4)))
+    with pytest.raises(Unsupported, match="activation Cosine is not known"):
+        run_node("RNN", [x, w, r], hidden_size=4, activations=["Cosine"])
+    with pytest.raises(Unsupported, match="needs 1 activations and has 2"):
+        run_node("RNN", [x, w, r], hidden_size=4, activations=["Tanh", "Tanh"])
