@@ -188,9 +188,14 @@ def lower(model: onnx_ir.Model) -> LinalgModule:
 def name_arguments(
     main: func.FuncOp, inputs: Sequence[Spec], parameters: Sequence[Parameter]
 ) -> None:
-    """Say in the IR which argument is which input or parameter."""
+    """Say in the IR which argument is which input or parameter; none is written."""
     names = [("nanoloom.input", x.name) for x in inputs]
     names += [("nanoloom.parameter", x.name) for x in parameters]
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(
-        [ir.DictAttr.get({k: ir.StringAttr.get(v)}) for k, v in names]
+        [
+            ir.DictAttr.get(
+                {k: ir.StringAttr.get(v), "bufferization.writable": ir.BoolAttr.get(False)}
+            )
+            for k, v in names
+        ]
     )
