@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 
 from nanoloom.graph.types import is_static, shape_of
 
 SMALL = 16 * 1024  # elements; larger results are computed only when asked for
-DIRECT: dict[str, Callable[[np.ndarray, ir.Node], np.ndarray]] = {
-    "Identity": lambda x, _: x,
-    "Transpose": lambda x, node: np.transpose(x, permutation(node)),
+DIRECT: dict[str, Callable[[ir.Node], Callable[[np.ndarray], np.ndarray]]] = {
+    "Identity": lambda _: lambda x: x,
+    "Transpose": lambda node: transposition(permutation(node)),
 }
+
+
+def transposition(order: list[int] | None) -> Callable[[np.ndarray], np.ndarray]:
+    """A view: weights are not copied before they are packed."""
+    return lambda x: np.transpose(x, order)
+
 
 
 def permutation(node: ir.Node) -> list[int] | None:
@@ -64,67 +72,89 @@ def fold(
 
     Small ones are computed now (shapes may depend on them), large ones on demand.
     """
+    evaluation = Evaluation.of(node, opsets)
+    if evaluation is None:
+        return None
     used = [out for out in node.outputs if out.name]
     if all(is_static(out) for out in used) and any(
         np.prod(shape_of(out), dtype=np.int64) > SMALL for out in used
     ):
-        return [lazy(node, opsets, i) for i, _ in enumerate(node.outputs)]
-    arrays = compute(node, opsets)
+        return [evaluation.lazy(out, i) for i, out in enumerate(node.outputs)]
+    arrays = evaluation.run()
     if arrays is None:
         return None
     return [None if a is None else ir.Tensor(a) for a in arrays]
 
 
-def lazy(node: ir.Node, opsets: dict[str, int], index: int) -> ir.TensorProtocol | None:
-    value = node.outputs[index]
-    if not value.name or value.dtype is None or value.shape is None:
-        return None
-    inputs = [None if x is None else x.const_value for x in node.inputs]
+@dataclass(frozen=True)
+class Evaluation:
+    """One node on constants, independent of the graph it was taken from."""
 
-    def make() -> ir.TensorProtocol:
-        direct = DIRECT.get(node.op_type)
-        if direct is not None:
-            assert inputs[0] is not None
-            return ir.Tensor(direct(inputs[0].numpy(), node))
-        arrays = compute(node, opsets, inputs)
-        assert arrays is not None and arrays[index] is not None, node.op_type
-        return ir.Tensor(np.asarray(arrays[index]))
+    inputs: list[ir.TensorProtocol | None]
+    outputs: list[bool]
+    evaluator: ReferenceEvaluator
+    direct: Callable[[np.ndarray], np.ndarray] | None
 
-    return ir.LazyTensor(make, value.dtype, value.shape, name=value.name)
+    @classmethod
+    def of(cls, node: ir.Node, opsets: dict[str, int]) -> Evaluation | None:
+        """None if ONNX's reference does not know the operator."""
+        inputs = [None if x is None else x.const_value for x in node.inputs]
+        outputs = [bool(out.name) for out in node.outputs]
+        try:
+            evaluator = ReferenceEvaluator(single(node, opsets, inputs, outputs))
+        except (RuntimeContextError, RuntimeImplementationError, NotImplementedError):
+            return None
+        make = DIRECT.get(node.op_type)
+        return cls(inputs, outputs, evaluator, make(node) if make else None)
+
+    def lazy(self, value: ir.Value, index: int) -> ir.TensorProtocol | None:
+        """A large result, computed each time that somebody asks for it."""
+        if not value.name or value.dtype is None or value.shape is None:
+            return None
+
+        def make() -> ir.TensorProtocol:
+            if self.direct is not None:
+                assert self.inputs[0] is not None
+                return ir.Tensor(self.direct(self.inputs[0].numpy()))
+            arrays = self.run()
+            assert arrays is not None
+            return ir.Tensor(np.asarray(arrays[index]))
+
+        return ir.LazyTensor(make, value.dtype, value.shape, name=value.name)
+
+    def run(self) -> list[np.ndarray | None] | None:
+        """The outputs' arrays; None if the reference fails on these inputs."""
+        feeds = {f"x{i}": t.numpy() for i, t in enumerate(self.inputs) if t is not None}
+        try:
+            with np.errstate(all="ignore"):
+                results = iter(self.evaluator.run(None, feeds))
+        except Exception:  # noqa: BLE001 - any failure means: computed later, not here
+            return None
+        made = [next(results) if wanted else None for wanted in self.outputs]
+        kinds = (np.ndarray, np.generic, type(None))
+        if not all(isinstance(a, kinds) for a in made):
+            return None
+        return [None if a is None else np.asarray(a) for a in made]
 
 
-def compute(
+def single(
     node: ir.Node,
     opsets: dict[str, int],
-    inputs: list[ir.TensorProtocol | None] | None = None,
-) -> list[np.ndarray | None] | None:
-    """Run one node in ONNX's reference evaluator; None if that has no answer."""
-    if inputs is None:
-        inputs = [None if x is None else x.const_value for x in node.inputs]
-    arrays = [None if t is None else t.numpy() for t in inputs]
+    inputs: list[ir.TensorProtocol | None],
+    outputs: list[bool],
+) -> onnx.ModelProto:
+    """A model of one node: inputs x0, x1 ..., outputs y0, y1 ..."""
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     for attribute in node.attributes.values():
         ir.serde.serialize_attribute_into(proto.attribute.add(), attribute)  # type: ignore[arg-type]
-    proto.input.extend("" if a is None else f"x{i}" for i, a in enumerate(arrays))
-    names = [f"y{i}" if out.name else "" for i, out in enumerate(node.outputs)]
-    proto.output.extend(names)
-    version = node.version or opsets.get(node.domain, 1)
+    proto.input.extend("" if t is None else f"x{i}" for i, t in enumerate(inputs))
+    proto.output.extend(f"y{i}" if wanted else "" for i, wanted in enumerate(outputs))
     graph = onnx.helper.make_graph(
         [proto],
         "fold",
-        [onnx.ValueInfoProto(name=f"x{i}") for i, a in enumerate(arrays) if a is not None],
-        [onnx.ValueInfoProto(name=name) for name in names if name],
+        [onnx.ValueInfoProto(name=name) for name in proto.input if name],
+        [onnx.ValueInfoProto(name=name) for name in proto.output if name],
     )
-    model = onnx.helper.make_model(
-        graph, opset_imports=[onnx.helper.make_opsetid(node.domain, version)]
-    )
-    feeds = {f"x{i}": a for i, a in enumerate(arrays) if a is not None}
-    try:
-        with np.errstate(all="ignore"):
-            results = iter(ReferenceEvaluator(model).run(None, feeds))
-    except Exception:  # noqa: BLE001 - any failure means: not folded, computed later
-        return None
-    made = [next(results) if name else None for name in names]
-    if any(a is not None and not isinstance(a, (np.ndarray, np.generic)) for a in made):
-        return None
-    return [None if a is None else np.asarray(a) for a in made]
+    version = node.version or opsets.get(node.domain, 1)
+    imports = [onnx.helper.make_opsetid(node.domain, version)]
+    return onnx.helper.make_model(graph, opset_imports=imports)

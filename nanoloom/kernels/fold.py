@@ -6,16 +6,20 @@
 
 from __future__ import annotations
 
+from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.structure import (
     Op,
     input_count,
     inputs,
+    is_contraction,
     is_copy,
+    is_fill,
     is_generic,
     map_dims,
     maps,
+    outputs,
 )
-from nanoloom.mlir import ir, operations
+from nanoloom.mlir import ir, linalg, named, operations, tensor
 
 
 def fold_copies(module: ir.Module) -> None:
@@ -90,34 +94,125 @@ def ranges_known(reader: Op, indexings: list[ir.AffineMap], skip: int) -> bool:
 
 
 def fold_into_writer(op: Op) -> bool:
-    """Let the only producer of a transposed value write it transposed at once."""
+    """Let the contraction that makes a transposed value write it transposed at once.
+
+    Only where the innermost dimension stays: vectors are still written whole.
+    """
     source = inputs(op)[0]
     owner = source.owner
     if isinstance(owner, ir.Block) or not is_generic(owner.opview):
         return False
     writer = owner.opview
-    if len(list(source.uses)) != 1 or len(owner.results) != 1:
+    if not is_contraction(writer) or len(list(source.uses)) != 1:
         return False
-    if "reduction" in str(owner.attributes["iterator_types"]):
+    reading, rank = map_dims(maps(op)[0]), ir.RankedTensorType(source.type).rank
+    plain = map_dims(maps(op)[1]) == list(range(rank))
+    places = [d for d in reading if d is not None]
+    if not plain or sorted(places) != list(range(rank)) or places[-1] != rank - 1:
         return False
-    reading = map_dims(maps(op)[0])
-    if None in reading or sorted(reading) != list(range(len(reading))):  # type: ignore[type-var]
+    if not is_fill_value(outputs(writer)[0]):
         return False
-    if map_dims(maps(op)[1]) != list(range(len(reading))):
-        return False
+    order = [places.index(d) for d in range(rank)]
+    with ir.InsertionPoint(writer), writer.operation.location:
+        made = transposed_contraction(writer, order)
+    op.operation.results[0].replace_all_uses_with(made)
+    op.operation.erase()
+    writer.operation.erase()
+    return True
+
+
+def is_fill_value(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and is_fill(value.owner.opview)
+
+
+def transposed_contraction(writer: Op, order: list[int]) -> ir.Value:
+    """The same contraction into a result with its dimensions in another order."""
+    fill = outputs(writer)[0].owner
+    assert not isinstance(fill, ir.Block)
+    kind = ir.RankedTensorType(outputs(writer)[0].type)
+    shape = [kind.shape[i] for i in order]
+    empty = tensor.empty(shape, kind.element_type)
+    identity = ir.AffineMap.get_identity(len(shape))
+    start = rebuilt(fill.opview, [empty], [identity])
     indexings = maps(writer)
-    before = indexings[-1]
-    order = [reading.index(d) for d in range(len(reading))]
-    indexings[-1] = ir.AffineMap.get(
-        before.n_dims, 0, [before.results[i] for i in order]
+    out = indexings[-1]
+    indexings[-1] = ir.AffineMap.get(out.n_dims, 0, [out.results[i] for i in order])
+    return rebuilt(writer, [*inputs(writer), start], indexings)
+
+
+def rebuilt(op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap]) -> ir.Value:
+    """A generic with one result again, on other operands and maps."""
+    old = op.operation
+    attributes = {name: old.attributes[name] for name in ("iterator_types",)}
+    attributes["indexing_maps"] = ir.ArrayAttr.get(
+        [ir.AffineMapAttr.get(m) for m in indexings]
     )
-    return False if not rewrite(writer, op, indexings) else True
+    attributes["operandSegmentSizes"] = old.attributes["operandSegmentSizes"]
+    made = ir.Operation.create(
+        "linalg.generic", [operands[-1].type], operands, attributes, regions=1
+    )
+    copied = old.clone()
+    copied.regions[0].blocks[0].append_to(made.regions[0])
+    copied.erase()
+    return made.results[0]
 
 
-def rewrite(writer: Op, op: Op, indexings: list[ir.AffineMap]) -> bool:
-    """Give the writer the transposed result type and erase the transpose."""
-    del writer, op, indexings
-    return False
+def pack_right_operands(module: ir.Module) -> None:
+    """Give contractions of two activations a right operand that is read in vectors.
+
+    right[n, k]  ->  copy to [k, n] first: a kernel of its own, a transpose.
+    """
+    for op in named(module, "linalg.generic"):
+        if not at_top(op) or not is_contraction(op):
+            continue
+        shape = analyse(op)
+        if shape is None or shape.contiguous or shape.other_columns:
+            continue
+        source = inputs(op)[shape.right]
+        if isinstance(base(source).owner, ir.Block):
+            continue  # a parameter is packed while compiling
+        dims = map_dims(maps(op)[shape.right])
+        if None in dims:
+            continue
+        order = [*shape.shared, *shape.reduced, shape.column]
+        with ir.InsertionPoint(op), op.operation.location:
+            packed = transposed(source, [dims.index(d) for d in order])
+        indexings = maps(op)
+        indexings[shape.right] = ir.AffineMap.get(
+            indexings[0].n_dims, 0, [ir.AffineDimExpr.get(d) for d in order]
+        )
+        op.operation.operands[shape.right] = packed
+        set_maps(op, indexings)
+
+
+def base(value: ir.Value) -> ir.Value:
+    """The value whose bytes a chain of reshapes shows."""
+    views = ("tensor.collapse_shape", "tensor.expand_shape")
+    while not isinstance(value.owner, ir.Block) and value.owner.name in views:
+        value = value.owner.operands[0]
+    return value
+
+
+def transposed(source: ir.Value, order: list[int]) -> ir.Value:
+    """A copy with dimension order[i] of the source at place i."""
+    kind = ir.RankedTensorType(source.type)
+    shape = [kind.shape[i] for i in order]
+    target = tensor.empty(shape, kind.element_type)
+    reading = ir.AffineMap.get(
+        len(order), 0,
+        [ir.AffineDimExpr.get(order.index(d)) for d in range(len(order))],
+    )
+    identity = ir.AffineMap.get_identity(len(order))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    op = linalg.GenericOp(
+        [target.type], [source], [target],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (reading, identity)]),
+        ir.ArrayAttr.get([parallel] * len(order)),
+    )
+    block = op.regions[0].blocks.append(kind.element_type, kind.element_type)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([block.arguments[0]])
+    return op.results[0]
 
 
 def compose(outer: ir.AffineMap, inner: ir.AffineMap) -> ir.AffineMap:

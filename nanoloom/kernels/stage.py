@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from blake3 import blake3
 
-from nanoloom.kernels.fold import fold_copies
-from nanoloom.kernels.group import Group, form_groups, is_movable, is_view
+from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
+from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.outline import copy, describe, external_inputs, outline
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space
@@ -33,6 +33,7 @@ def cut(lowered: LinalgModule) -> Program:
     """Cut a linalg module into kernels (the module is changed in place)."""
     run_pipeline(lowered.module, SIMPLIFY)
     fold_copies(lowered.module)
+    pack_right_operands(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
@@ -41,13 +42,6 @@ def cut(lowered: LinalgModule) -> Program:
     for group in form_groups(block):
         cutting.call(group)
     return cutting.program()
-
-
-def base(value: ir.Value) -> ir.Value:
-    """The value whose bytes a chain of reshapes shows."""
-    while not isinstance(value.owner, ir.Block) and is_view(value.owner.opview):
-        value = value.owner.operands[0]
-    return value
 
 
 def separate_outputs(block: ir.Block) -> None:

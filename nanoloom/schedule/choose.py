@@ -20,7 +20,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir, named
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.contraction import Contraction, analyse
+from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.schedule.language import Loops, Nanokernel, Parallel, Schedule, Tile
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target

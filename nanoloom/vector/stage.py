@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nanoloom.kernels.structure import Kind
 from nanoloom.mlir import ir, memref, named, run_pipeline
-from nanoloom.schedule.contraction import analyse
+from nanoloom.kernels.contraction import analyse
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops

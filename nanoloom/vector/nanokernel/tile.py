@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.structure import Op, input_count, inputs, is_fill, is_generic, maps
 from nanoloom.mlir import arith, ir, tensor, vector
-from nanoloom.schedule.contraction import Contraction
+from nanoloom.kernels.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import add, apply, index
 
