@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import onnx_ir
-from torch_mlir.dialects import torch as _torch  # registers refback-munge-memref-copy
+from torch_mlir.dialects import torch as _torch  # noqa: F401 - refback passes
 from torch_mlir.execution_engine import ExecutionEngine
 
 from nanoloom import mlir
