@@ -13,6 +13,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from nanoloom.graph.naming import unique_names
+from nanoloom.graph.layout import channels_last
 from nanoloom.graph.propagate import Propagation, require_static
 
 
@@ -40,4 +41,6 @@ def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
     Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
+    channels_last(model.graph)
+    passes.RemoveUnusedNodesPass()(model)
     return model

@@ -23,7 +23,7 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.tensor import Array, Tensor
 from nanoloom.mlir import func, ir
 
-DEFAULT_DOMAINS = ("", "ai.onnx")
+DEFAULT_DOMAINS = ("", "ai.onnx", "nanoloom")  # nanoloom: made by the layout pass
 
 
 @dataclass(frozen=True)
