@@ -1,24 +1,36 @@
-"""Functions that a model brings along: checked, then put where they are called."""
+"""Functions that a model brings along: whether their calls can all be expanded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import onnx
-import onnx_ir as ir
-import onnx_ir.passes.common as passes
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.bodies import FunctionId, callee, function_id, normal, walk
+from nanoloom.frontend.bodies import (
+    FunctionId,
+    bodies,
+    callee,
+    function_id,
+    normal,
+    walk,
+)
 from nanoloom.frontend.header import check_opsets
-from nanoloom.frontend.names import free
 from nanoloom.frontend.operators import schema_of
 
 MOST_NODES = 250_000  # after inlining; the largest language models have a tenth
 DEEPEST_CALLS = 32  # functions that call functions
-CALL = "nanoloom.call"  # metadata of a node: the call whose body it came from
-OWN_NAME = "nanoloom.name"  # and what it was called in that body
+DEEPEST_GRAPHS = 30  # graphs inside of nodes: three messages of protobuf's 100 each
 Functions = Mapping[FunctionId, onnx.FunctionProto]
+
+
+class Size(NamedTuple):
+    """A list of nodes with calls expanded: nodes, levels of calls and of graphs."""
+
+    nodes: int
+    calls: int
+    graphs: int
 
 
 def check_functions(model: onnx.ModelProto, where: str) -> None:
@@ -43,16 +55,26 @@ def check_functions(model: onnx.ModelProto, where: str) -> None:
             versions.setdefault(entry.domain, entry.version)
     for function in model.functions:
         check_versions(function, versions, where)
-    sizes: dict[FunctionId, int] = {}
+    sizes: dict[FunctionId, Size] = {}
     for name in functions:
-        expanded_size(name, functions, sizes, (), where)
-    total = sum(node_sizes(model.graph.node, sizes, where))
-    if total > MOST_NODES:
+        expanded(name, functions, sizes, (), where)
+    check_size(size_of(model.graph.node, sizes), where)
+
+
+def check_size(size: Size, where: str) -> None:
+    if size.nodes > MOST_NODES:
         raise ModelError(
-            f"its functions expand to {total} nodes, {MOST_NODES} at most can be"
-            " compiled",
+            f"has {size.nodes} nodes with its functions expanded, {MOST_NODES} at most"
+            " can be compiled",
             where=where,
             hint="export a smaller part of the model",
+        )
+    if size.graphs > DEEPEST_GRAPHS:
+        raise ModelError(
+            f"has graphs nested {size.graphs} deep with its functions expanded,"
+            f" {DEEPEST_GRAPHS} at most can be compiled",
+            where=where,
+            hint="export the model with fewer nested branches and loops",
         )
 
 
@@ -77,100 +99,46 @@ def check_versions(
             )
 
 
-def expanded_size(
+def expanded(
     name: FunctionId,
     functions: Functions,
-    sizes: dict[FunctionId, int],
+    sizes: dict[FunctionId, Size],
     callers: tuple[FunctionId, ...],
     where: str,
-) -> int:
-    """The number of nodes in a function once the calls in it are expanded, too."""
+) -> Size:
+    """The size of a function once the calls in it are expanded, too."""
     if name in sizes:
         return sizes[name]
-    if name in callers or len(callers) >= DEEPEST_CALLS:
-        circle = name in callers
-        reason = "calls itself" if circle else f"is {DEEPEST_CALLS} calls deep"
+    if name in callers:
         raise ModelError(
-            f"function {name[1]} {reason}",
+            f"function {name[1]} calls itself",
             where=where,
             hint="export the model without functions",
         )
-    inside = list(walk(functions[name].node, where))
-    for node, _ in inside:
-        if callee(node) in functions:
-            expanded_size(callee(node), functions, sizes, (*callers, name), where)
-    sizes[name] = sum(sizes.get(callee(node), 1) for node, _ in inside)
+    if len(callers) < DEEPEST_CALLS:
+        for node, _ in walk(functions[name].node, where):
+            if callee(node) in functions:
+                expanded(callee(node), functions, sizes, (*callers, name), where)
+        size = size_of(functions[name].node, sizes)
+        sizes[name] = size._replace(calls=size.calls + 1)
+    if len(callers) >= DEEPEST_CALLS or sizes[name].calls > DEEPEST_CALLS:
+        raise ModelError(
+            f"function {name[1]} is one of more than {DEEPEST_CALLS} that call each"
+            " other",
+            where=where,
+            hint="export the model without functions",
+        )
     return sizes[name]
 
 
-def node_sizes(
-    nodes: Sequence[onnx.NodeProto], sizes: dict[FunctionId, int], where: str
-) -> Iterator[int]:
-    for node, _ in walk(nodes, where):
-        yield sizes.get(callee(node), 1)
-
-
-def inline(model: ir.Model) -> None:
-    """Replace every call by the function's body, in place (after `check_functions`).
-
-    A node from a body is called after the call: `layer_3/Add_1`.
-    """
-    if not model.functions:
-        return
-    share_opsets(model)
-    for function in model.functions.values():
-        separate_outputs(function)
-    for node in all_nodes(model):
-        prepare_call(node, model)
-    for node in model.graph.all_nodes():
-        if node.op_identifier() in model.functions:
-            node.metadata_props[CALL] = node.name or node.op_type
-    for function in model.functions.values():
-        for node in function.all_nodes():
-            node.metadata_props[OWN_NAME] = node.name or node.op_type
-    passes.InlinePass()(model)
-    model.functions.clear()  # what was never called
-    taken = {node.name for node in model.graph.all_nodes() if node.name}
-    for node in model.graph.all_nodes():
-        call = node.metadata_props.pop(CALL, None)
-        own = node.metadata_props.pop(OWN_NAME, node.name)
-        if call is not None:
-            node.name = free(f"{call}/{own}", taken)
-            taken.add(node.name)
-
-
-def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
-    yield from model.graph.all_nodes()
-    for function in model.functions.values():
-        yield from function.all_nodes()
-
-
-def share_opsets(model: ir.Model) -> None:
-    """Give functions the model's versions; checked: they mean the same operators."""
-    for function in model.functions.values():
-        for domain, version in function.opset_imports.items():
-            model.opset_imports.setdefault(domain, version)
-    for function in model.functions.values():
-        known = {d: model.opset_imports[d] for d in function.opset_imports}
-        function.opset_imports.update(known)
-
-
-def separate_outputs(function: ir.Function) -> None:
-    """Copy outputs that are inputs: inlining would rename the caller's value."""
-    for i, output in enumerate(function.outputs):
-        if output in function.inputs:
-            copy = ir.node("Identity", [output], name=f"{output.name}_copy")
-            copy.outputs[0].name = f"{output.name}_copy"
-            function.append(copy)
-            function.outputs[i] = copy.outputs[0]
-
-
-def prepare_call(node: ir.Node, model: ir.Model) -> None:
-    """Make a call's outputs as many as the function's; the omitted have no name."""
-    function = model.functions.get(node.op_identifier())
-    if function is None:
-        return
-    node.resize_outputs(len(function.outputs))
-    for output in node.outputs:
-        # onnx_ir takes over a name, even an empty one, for the function's value.
-        output.name = output.name or None
+def size_of(nodes: Sequence[onnx.NodeProto], sizes: Mapping[FunctionId, Size]) -> Size:
+    """The size of a list of nodes, calls of functions of known size expanded."""
+    count = calls = graphs = 0
+    for node in nodes:
+        inner = [size_of(body.node, sizes) for body in bodies(node)]
+        deeper = [size._replace(graphs=size.graphs + 1) for size in inner]
+        own = sizes.get(callee(node), Size(1, 0, 0))
+        count += own.nodes + sum(size.nodes for size in inner)
+        calls = max(calls, own.calls, *(size.calls for size in inner), 0)
+        graphs = max(graphs, own.graphs, *(size.graphs for size in deeper), 0)
+    return Size(count, calls, graphs)

@@ -18,8 +18,9 @@ from nanoloom.frontend import skeleton
 from nanoloom.frontend.bodies import check_text, drop_devices
 from nanoloom.frontend.content import foreign_kind
 from nanoloom.frontend.files import WeightFiles, map_file
-from nanoloom.frontend.functions import check_functions, inline
+from nanoloom.frontend.functions import check_functions
 from nanoloom.frontend.header import check_header
+from nanoloom.frontend.inline import inline
 from nanoloom.frontend.names import name_nodes
 from nanoloom.frontend.operators import check_operators, check_required
 from nanoloom.frontend.sizes import check_sizes
@@ -65,7 +66,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     name_nodes(model)
     if not ordered:
         passes.TopologicalSortPass()(model)
-    inline(model)
+    inline(model, where)
     check_required(model, where)
     passes.RemoveInitializersFromInputsPass()(model)
     check_sizes(model, where, memory)
@@ -116,9 +117,12 @@ def open_buffer(
     stripped = Scanner(buffer, where, location).strip()
     try:
         proto = onnx.ModelProto.FromString(stripped)
-    except DecodeError:
+    except DecodeError as error:
+        deep = "MaxDepth" in str(error)
         raise ModelError(
-            "is damaged: a message in it cannot be parsed",
+            "has graphs nested too deep for protobuf"
+            if deep
+            else "is damaged: a message in it cannot be parsed",
             where=where,
             hint="fetch or export it again",
         ) from None

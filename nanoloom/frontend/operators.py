@@ -64,6 +64,7 @@ def check_operators(model: onnx.ModelProto, where: str) -> None:
         inside = f"{where}: function {function.name}"
         for attribute in function.attribute_proto:
             check_value(attribute, inside)
+            check_no_graph(attribute, inside)
         check_list(function.node, function.opset_import, functions, inside, parameters)
 
 
@@ -192,12 +193,17 @@ def check_call(node: onnx.NodeProto, function: onnx.FunctionProto, where: str) -
     check_count("inputs", len(node.input), 0, len(function.input), where)
     check_count("outputs", len(node.output), 0, len(function.output), where)
     for attribute in node.attribute:
-        if attribute.type in (Kind.GRAPH, Kind.GRAPHS):
-            raise Unsupported(
-                f"hands the graph {attribute.name} to a function of the model",
-                where=where,
-                hint="export the model without functions",
-            )
+        check_no_graph(attribute, where)
+
+
+def check_no_graph(attribute: onnx.AttributeProto, where: str) -> None:
+    """A graph handed to a function would need values of the caller."""
+    if attribute.type in (Kind.GRAPH, Kind.GRAPHS):
+        raise Unsupported(
+            f"hands the graph {attribute.name} to a function of the model",
+            where=where,
+            hint="export the model without functions",
+        )
 
 
 def type_name(kind: int) -> str:

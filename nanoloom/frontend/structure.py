@@ -109,7 +109,7 @@ def check_nodes(nodes: Nodes, scope: Scope, parent: str) -> None:
     needs: list[set[int]] = []
     for node, name in zip(nodes, names, strict=True):
         used = check_node(node, scope, name)
-        scope.captured |= used - scope.names.keys()
+        scope.captured.update(x for x in used if x not in scope.names)
         needs.append({maker[x] for x in used if x in maker})
     if all(max(need, default=-1) < i for i, need in enumerate(needs)):
         return

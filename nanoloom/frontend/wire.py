@@ -81,7 +81,7 @@ class Pieces:
             self.size += len(part)
 
     def add_message(self, number: int, body: Pieces) -> None:
-        self.add(varint(number << 3 | BYTES) + varint(body.size))
+        self.add(encode(number << 3 | BYTES) + encode(body.size))
         self.parts += body.parts
         self.size += body.size
 
@@ -213,14 +213,14 @@ def reference(location: str, start: int, end: int) -> bytes:
         delimited(EXTERNAL_DATA, delimited(1, k.encode()) + delimited(2, v.encode()))
         for k, v in entries.items()
     )
-    return made + varint(DATA_LOCATION << 3 | VARINT) + varint(1)
+    return made + encode(DATA_LOCATION << 3 | VARINT) + encode(1)
 
 
 def delimited(number: int, body: bytes) -> bytes:
-    return varint(number << 3 | BYTES) + varint(len(body)) + body
+    return encode(number << 3 | BYTES) + encode(len(body)) + body
 
 
-def varint(value: int) -> bytes:
+def encode(value: int) -> bytes:
     """A number in base 128, least significant seven bits first."""
     made = bytearray()
     while value > 0x7F:
