@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import onnx
 import onnx_ir as ir
-from onnx import shape_inference
+from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
 from nanoloom.graph.types import set_type, type_proto
 
+REFUSALS = (
+    shape_inference.InferenceError, checker.ValidationError, RuntimeError, KeyError,
+)  # fmt: skip
 DATA_LIMIT = 4096  # elements of a constant that inference may want to see
 
 
@@ -28,7 +31,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
         found = shape_inference.infer_node_outputs(
             schema, bare(node), types, data, opset_imports=imports
         )
-    except (shape_inference.InferenceError, RuntimeError, KeyError) as error:
+    except REFUSALS as error:
         reason = str(error).strip().splitlines()[-1]
         raise ModelError(
             f"its inputs do not fit together: {reason}",

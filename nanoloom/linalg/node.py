@@ -65,7 +65,9 @@ class Node:
         return self.attributes[name].as_int() if self.has(name) else default
 
     def float(self, name: str, default: float = 0.0) -> float:
-        return self.attributes[name].as_float() if self.has(name) else default
+        """ONNX stores float attributes, and so their defaults, as f32."""
+        given = self.attributes[name].as_float() if self.has(name) else default
+        return float(np.float32(given))
 
     def string(self, name: str, default: str = "") -> str:
         return self.attributes[name].as_string() if self.has(name) else default
