@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.schedule.packing import Packing
+
 
 @dataclass(frozen=True)
 class Parallel:
@@ -64,3 +66,11 @@ class Schedule:
 
     def __str__(self) -> str:
         return " . ".join(map(str, self.directives))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kernel's schedule, and how its weights are packed for it."""
+
+    schedule: Schedule
+    packings: tuple[Packing, ...] = ()

@@ -8,13 +8,15 @@ them along a reduced vector dimension, combined at the end in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from nanoloom.kernels.structure import body, dims_of, input_count, iterators, maps, yielded
 from nanoloom.mlir import arith, ir, memref, named, run_pipeline, scf, vector
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, add, index
+from nanoloom.vector.transposes import transpose, turning_dimension
 from nanoloom.vector.body import (
     Lanes,
     Uniform,
@@ -27,6 +29,7 @@ from nanoloom.vector.body import (
 )
 
 Emit = Callable[[list[ir.Value]], None]
+NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 ACCUMULATORS = 4  # independent chains: latency of an addition times its throughput
 
 
@@ -102,7 +105,11 @@ class Loops:
             d for d, k in enumerate(self.kinds) if k == "parallel" and d != self.dim
         ]
         ivs = [index(0) for _ in self.kinds]
-        if self.kinds[self.dim] == "parallel":
+        turning = self.turning()
+        if turning is not None:
+            outer.remove(turning)
+            self.nest(outer, ivs, lambda at: self.squares(at, turning))
+        elif self.kinds[self.dim] == "parallel":
             self.nest(outer, ivs, self.strips)
         else:
             self.nest(outer, ivs, self.reduce_along)
@@ -169,13 +176,82 @@ class Loops:
     def strided(self) -> bool:
         return any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
 
+    # ---- transposed operands -----------------------------------------------------------
+
+    def turning(self) -> int | None:
+        """The dimension to turn squares with, None where no operand is transposed."""
+        if "reduction" in self.kinds or self.lanes == 1 or gathers(self.block):
+            return None
+        return turning_dimension(self.inputs, self.dim)
+
+    def squares(self, ivs: list[ir.Value], turning: int) -> None:
+        """Squares of lanes x lanes, then what they leave of rows and columns."""
+        rows, columns = self.extent(turning), self.extent(self.dim)
+        whole = rounded_down(columns, self.lanes)
+        full = rounded_down(rows, self.lanes)
+        outer = scf.ForOp(index(0), full, index(self.lanes))
+        with ir.InsertionPoint(outer.body):
+            here = list(ivs)
+            here[turning] = outer.induction_variable
+            self.stepped(here, index(0), whole, self.lanes,
+                         lambda at: self.square(at, turning))
+            scf.yield_([])
+        self.singly(ivs, turning, (index(0), full), (whole, columns))
+        self.singly(ivs, turning, (full, rows), (index(0), columns))
+
+    def square(self, ivs: list[ir.Value], turning: int) -> None:
+        """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
+        turned: dict[int, list[ir.Value]] = {}
+        for number, x in enumerate(self.inputs):
+            if x.access(self.dim) is not Access.STRIDED:
+                continue
+            kind = ir.VectorType.get([self.lanes], x.element)
+            loaded: list[ir.Value] = []
+            for lane in range(self.lanes):
+                here = list(ivs)
+                here[self.dim] = add(ivs[self.dim], index(lane))
+                loaded.append(vector.load(kind, x.buffer, x.indices(here)))
+            turned[number] = transpose(loaded)
+        for row in range(self.lanes):
+            here = list(ivs)
+            here[turning] = add(ivs[turning], index(row))
+            known = {number: made[row] for number, made in turned.items()}
+            self.strip(here, None, known)
+
+    def singly(
+        self, ivs: list[ir.Value], turning: int,
+        rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value],
+    ) -> None:
+        """One element at a time over a rectangle that squares do not fill."""
+        ends = [constant_index(v) for v in (*rows, *columns)]
+        if None not in ends and (ends[0] == ends[1] or ends[2] == ends[3]):
+            return
+        narrow = Loops(
+            self.block, self.inputs, self.outputs, self.kinds, self.dim, 1, []
+        )
+        loop = scf.ForOp(rows[0], rows[1], index(1))
+        with ir.InsertionPoint(loop.body):
+            here = list(ivs)
+            here[turning] = loop.induction_variable
+            self.stepped(here, columns[0], columns[1], 1,
+                         lambda at: narrow.strip(at, None))
+            scf.yield_([])
+
     # ---- one vector of results -------------------------------------------------------
 
-    def strip(self, ivs: list[ir.Value], mask: ir.Value | None) -> None:
-        """Compute `lanes` elements of every output and write them."""
+    def strip(
+        self,
+        ivs: list[ir.Value],
+        mask: ir.Value | None,
+        known: Mapping[int, ir.Value] = NOTHING,
+    ) -> None:
+        """Compute `lanes` elements of every output and write them.
+
+        known: vectors of inputs, by number, that are in registers already.
+        """
         start = [self.read(x, ivs, mask) for x in self.outputs]
         reduced = [d for d, k in enumerate(self.kinds) if k == "reduction"]
-        results = self.accumulate(reduced, ivs, start, mask)
+        results = self.accumulate(reduced, ivs, start, mask, known)
         for x, value in zip(self.outputs, results, strict=True):
             at = x.indices(ivs)
             if self.lanes == 1:
@@ -191,10 +267,11 @@ class Loops:
         ivs: list[ir.Value],
         values: list[ir.Value],
         mask: ir.Value | None,
+        known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[ir.Value]:
         """Run the reduction loops with the results as loop-carried vectors."""
         if not dims:
-            made = self.compute(ivs, values, mask)
+            made = self.compute(ivs, values, mask, known)
             inner = VectorBody(self.lanes, self.dim, ivs, mask)
             return [inner.vector(v) for v in made]
         loop = scf.ForOp(index(0), self.extent(dims[0]), index(1), values)
@@ -202,17 +279,25 @@ class Loops:
             here = list(ivs)
             here[dims[0]] = loop.induction_variable
             carried = list(loop.inner_iter_args)
-            scf.yield_(self.accumulate(dims[1:], here, carried, mask))
+            scf.yield_(self.accumulate(dims[1:], here, carried, mask, known))
         return list(loop.results)
 
     def compute(
-        self, ivs: list[ir.Value], sofar: Sequence[ir.Value], mask: ir.Value | None
+        self,
+        ivs: list[ir.Value],
+        sofar: Sequence[ir.Value],
+        mask: ir.Value | None,
+        known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[Lanes]:
         """The body at one point; `sofar` stands for the outputs' old values."""
         emitter = VectorBody(self.lanes, self.dim, ivs, mask)
         arguments = list(self.block.arguments)
-        for argument, x in zip(arguments, self.inputs, strict=False):
-            if list(argument.uses):
+        for number, (argument, x) in enumerate(
+            zip(arguments, self.inputs, strict=False)
+        ):
+            if number in known:
+                emitter.values[argument] = Vector(known[number])
+            elif list(argument.uses):
                 emitter.values[argument] = self.lanes_of(x, ivs, mask)
         for argument, value in zip(arguments[len(self.inputs) :], sofar, strict=True):
             emitter.values[argument] = Vector(value)

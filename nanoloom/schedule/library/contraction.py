@@ -1,0 +1,137 @@
+"""Contractions: panels of columns and blocks of rows in parallel, register tiles inside."""
+
+from __future__ import annotations
+
+from nanoloom.kernels.contraction import Contraction, analyse
+from nanoloom.kernels.structure import Op, inputs, map_dims, maps
+from nanoloom.mlir import ir
+from nanoloom.schedule import register_tile
+from nanoloom.schedule.language import Choice, Loops, Nanokernel, Parallel, Schedule, Tile
+from nanoloom.schedule.packing import Packing
+from nanoloom.target.facts import Target
+
+
+def contraction(
+    module: ir.Module, root: Op, last: Op, target: Target
+) -> Choice | None:
+    """Panels of columns (and blocks of rows) in parallel, register tiles inside."""
+    shape = analyse(root)
+    if shape is None or not suits(root, last, shape):
+        return None
+    element = ir.RankedTensorType(root.operation.operands[0].type).element_type
+    m = shape.extents[row_of(shape)] if row_of(shape) is not None else 1  # type: ignore[index]
+    n = shape.extents[shape.column]
+    tile = register_tile.choose(m, n, element.width, target.vector)  # type: ignore[attr-defined]
+    lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
+    columns = tile.vectors * lanes
+    packings = weight_packing(module, root, shape, columns)
+    marks = ("all",)
+    if not packings and not shape.contiguous:
+        return None
+    outer, inner = loop_sizes(root, last, shape, tile.rows, columns)
+    directives = (
+        Parallel(outer, marks, slowest=None),
+        *([Tile(inner, marks)] if any(inner) else []),
+        Nanokernel(tile.rows, tile.vectors, bool(packings)),
+        Loops(),
+    )
+    reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add at best 1"
+    return Choice(Schedule(directives, reason), packings)
+
+
+def suits(root: Op, last: Op, shape: Contraction) -> bool:
+    """Whether the nanokernels take this element type and form."""
+    kinds = {
+        str(ir.RankedTensorType(v.type).element_type)
+        for v in root.operation.operands
+    }
+    if kinds not in ({"f32"}, {"f64"}) or 0 in shape.extents:
+        return False
+    if None in map_dims(maps(root)[shape.right]):
+        return False
+    return root == last or map_dims(maps(last)[-1]) == list(range(len(shape.result)))
+
+
+def row_of(shape: Contraction) -> int | None:
+    """The dimension along which a register tile has its rows."""
+    long = [d for d in shape.rows if shape.extents[d] > 1]
+    return long[-1] if long else None
+
+
+def loop_sizes(
+    root: Op, last: Op, shape: Contraction, rows: int, columns: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tile sizes of the tasks, and of the register tile inside a task."""
+    row = row_of(shape)
+    outer: dict[int, int] = {d: 1 for d in shape.result}
+    outer[shape.column] = columns
+    inner: dict[int, int] = {}
+    if row is not None:
+        block = row_block(shape.extents[row], rows)
+        outer[row] = 0 if block >= shape.extents[row] else block
+        inner[row] = rows
+    if root == last:
+        count = len(shape.extents)
+        return (
+            tuple(outer.get(d, 0) for d in range(count)),
+            tuple(inner.get(d, 0) for d in range(count)),
+        )
+    return (
+        tuple(outer[d] for d in shape.result),
+        tuple(inner.get(d, 0) for d in shape.result),
+    )
+
+
+def row_block(extent: int, rows: int) -> int:
+    """Rows of a task: about 128, whole register tiles."""
+    if extent <= 192:
+        return extent
+    return max(1, 128 // rows) * rows
+
+
+def weight_packing(
+    module: ir.Module, root: Op, shape: Contraction, columns: int
+) -> tuple[Packing, ...]:
+    """Pack the right operand if it is a parameter, and mark it in the IR."""
+    value = inputs(root)[shape.right]
+    if not isinstance(value.owner, ir.Block) or len(list(value.uses)) != 1:
+        return ()
+    kernel = module.body.operations[0]
+    block = kernel.operation.regions[0].blocks[0]
+    number = list(block.arguments).index(value)
+    attributes = kernel.operation.attributes["arg_attrs"][number]  # type: ignore[index]
+    if "nanoloom.constant" not in attributes or shape.other_columns:
+        return ()
+    dims = [d for d in map_dims(maps(root)[shape.right]) if d is not None]
+    packing = Packing(
+        number,
+        tuple(dims.index(d) for d in shape.shared),
+        dims.index(shape.column),
+        tuple(dims.index(d) for d in shape.reduced),
+        columns,
+    )
+    use_packed(kernel, block, number, packing)
+    return (packing,)
+
+
+def use_packed(
+    kernel: Op, block: ir.Block, number: int, packing: Packing
+) -> None:
+    """The argument takes the packed type; a cast stands for the logical weight."""
+    argument = block.arguments[number]
+    logical = ir.RankedTensorType(argument.type)
+    made = ir.RankedTensorType.get(
+        packing.shape(tuple(logical.shape)), logical.element_type
+    )
+    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
+        cast = ir.Operation.create(
+            "builtin.unrealized_conversion_cast", [logical], [argument]
+        )
+    argument.replace_all_uses_with(cast.results[0])
+    cast.operands[0] = argument
+    argument.set_type(made)
+    kinds = [a.type for a in block.arguments]
+    results = list(kernel.operation.attributes["function_type"].value.results)  # type: ignore[attr-defined]
+    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(kinds, results)
+    )
