@@ -12,6 +12,9 @@ from nanoloom.graph.types import set_type, type_proto
 REFUSALS = (
     shape_inference.InferenceError, checker.ValidationError, RuntimeError, KeyError,
 )  # fmt: skip
+# Operators for which ONNX infers nothing: the first version that does, or none at all
+FIRST_INFERRED = {"GreaterOrEqual": 16, "LessOrEqual": 16}
+LIKE_INPUT = ("GroupNormalization", "MeanVarianceNormalization")
 DATA_LIMIT = 4096  # elements of a constant that inference may want to see
 
 
@@ -20,6 +23,11 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     version = node.version or opsets.get(node.domain, 1)
     if not onnx.defs.has(node.op_type, version, node.domain):
         return
+    first = node.inputs[0] if node.inputs else None
+    if node.op_type in LIKE_INPUT and first is not None:
+        node.outputs[0].type, node.outputs[0].shape = first.type, first.shape
+        return
+    version = max(version, FIRST_INFERRED.get(node.op_type, 1))
     schema = onnx.defs.get_schema(node.op_type, version, node.domain)
     values = {x.name: x for x in node.inputs if x is not None and x.name}
     types = {
