@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent
+from nanoloom.errors import DataDependent, ModelError
 from nanoloom.graph import (
     compress,
     control,
@@ -24,7 +24,7 @@ from nanoloom.graph import (
     unroll,
 )
 from nanoloom.graph.naming import Names, nested
-from nanoloom.graph.types import integer_sources, is_static
+from nanoloom.graph.types import deciding_sources, integer_sources, is_static
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 NEVER_FOLDED = {
@@ -49,36 +49,39 @@ class Propagation:
             self.visit(graph, node)
 
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
-        if node.op_type == "Constant" and node.domain == "":
-            make_constant(graph, node, [evaluate.constant_of(node)])
-            return
+        """Complete a node's outputs, or put something simpler in its place."""
         if unroll.is_rest(node):
             unroll.step(graph, node, self.names)
-            return
-        if node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
+        elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
             opset = self.opsets.get("", 1)
             walk = control.Control(self.run, first_dynamic, self.names, opset)
             walk.visit(graph, node)
-            return
-        if all(x is None or x.type is not None for x in node.inputs):
-            inference.infer(node, self.opsets)
+        elif (tensors := self.constants(node)) is not None:
+            make_constant(graph, node, tensors)
+        elif is_passed_on(node):
+            splice.substitute(graph, node, node.inputs)
+        elif node.op_type == "Compress" and known(node.inputs[1]):
+            compress.select(graph, node)
+        elif node.op_type not in self.direct:
+            functions.expand(graph, node, self.opsets, self.names)
+
+    def constants(self, node: ir.Node) -> list[ir.TensorProtocol | None] | None:
+        """The outputs if they are known now; otherwise only their shapes are set."""
+        if node.op_type == "Constant" and node.domain == "":
+            return [evaluate.constant_of(node)]
+        foldable = self.is_foldable(node)
+        try:
+            if all(x is None or x.type is not None for x in node.inputs):
+                inference.infer(node, self.opsets)
+        except ModelError:  # inference is stricter than evaluation (Range of [1])
+            tensors = evaluate.fold(node, self.opsets) if foldable else None
+            if tensors is None:
+                raise
+            return tensors
         shape = evaluate.shape_constant(node)
         if shape is not None:
-            make_constant(graph, node, [shape])
-            return
-        if self.is_foldable(node):
-            tensors = evaluate.fold(node, self.opsets)
-            if tensors is not None:
-                make_constant(graph, node, tensors)
-                return
-        if is_passed_on(node):
-            splice.substitute(graph, node, node.inputs)
-            return
-        if node.op_type == "Compress" and known(node.inputs[1]):
-            compress.select(graph, node)
-            return
-        if node.op_type not in self.direct:
-            functions.expand(graph, node, self.opsets, self.names)
+            return [shape]
+        return evaluate.fold(node, self.opsets) if foldable else None
 
     def is_foldable(self, node: ir.Node) -> bool:
         if node.op_type in NEVER_FOLDED or node.domain not in DEFAULT_DOMAINS:
@@ -127,11 +130,19 @@ def first_dynamic(graph: ir.Graph) -> DataDependent | None:
             if value.name and used and not is_static(value):
                 return DataDependent(
                     f"the shape of its output {value.name} depends on the data",
-                    integer_sources(node.inputs),
+                    sources(node),
                     where=f"node {node.name} ({node.op_type})",
                     hint="nanoloom compiles static shapes only",
                 )
     return None
+
+
+def sources(node: ir.Node) -> tuple[str, ...]:
+    """The model's inputs that decide about the shapes of a node's outputs."""
+    if node.op_type in ("Resize", "Upsample"):
+        found = [name for x in node.inputs[1:] for name in deciding_sources(x)]
+        return tuple(dict.fromkeys(found))
+    return integer_sources(node.inputs)
 
 
 def require_static(graph: ir.Graph) -> None:

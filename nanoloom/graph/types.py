@@ -19,6 +19,8 @@ COMPUTED_TYPES = frozenset(
     )
 )  # fmt: skip
 
+FEW = 1024  # elements of an input that may decide about shapes
+
 
 def is_static(value: ir.Value) -> bool:
     """Whether element type and every dimension are known."""
@@ -91,6 +93,15 @@ def integer_sources(values: Sequence[ir.Value | None]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def deciding_sources(value: ir.Value | None) -> tuple[str, ...]:
+    """The same for a value that must be known: a model's input itself may be floats."""
+    if value is not None and value.producer() is None and "outer" not in value.meta:
+        few = is_static(value) and np.prod(shape_of(value), dtype=np.int64) <= FEW
+        if few and value.is_graph_input():
+            return (value.name or "",)
+    return integer_sources([value])
+
+
 def used_by(node: ir.Node) -> list[ir.Value | None]:
     """The inputs of a node and of the nodes of its bodies."""
     found = list(node.inputs)
@@ -105,7 +116,7 @@ def may_decide_shapes(value: ir.Value) -> bool:
     if value.const_value is not None or not is_static(value):
         return False
     count = int(np.prod(shape_of(value), dtype=np.int64))
-    return count == 1 or (count <= 1024 and numpy_dtype(value).kind in "iub")
+    return count == 1 or (count <= FEW and numpy_dtype(value).kind in "iub")
 
 
 def numpy_dtype(value: ir.Value) -> np.dtype:

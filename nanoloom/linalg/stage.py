@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import Unsupported
-from nanoloom.graph.types import integer_sources, numpy_dtype, shape_of
+from nanoloom.graph.types import deciding_sources, numpy_dtype, shape_of
 from nanoloom.linalg.builder import Builder, tensor_type
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.operators import OPERATORS
@@ -141,7 +141,7 @@ class Lowering:
             tuple(bool(x.name) for x in outputs),
             dict(node.attributes),  # type: ignore[arg-type]
             self.body,
-            lambda index: integer_sources([node.inputs[index]]),
+            lambda index: deciding_sources(node.inputs[index]),
         )
         with ir.Location.name(view.name):
             made = lower(Builder(self.add_parameter), view)
