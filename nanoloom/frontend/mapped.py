@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.frontend.wire import Buffer
-
-PAGE = mmap.PAGESIZE
+from nanoloom.frontend.wire import Buffer, drop_pages
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +27,7 @@ class Region:
 
     def release(self) -> None:
         """Give the pages back to the system; the next access reads the file again."""
-        if isinstance(self.buffer, bytes) or self.length == 0:
-            return
-        start = self.offset // PAGE * PAGE
-        stop = self.offset + self.length
-        self.buffer.madvise(mmap.MADV_DONTNEED, start, stop - start)
+        drop_pages(self.buffer, self.offset, self.offset + self.length)
 
     def __array__(
         self, dtype: Any = None, copy: bool | None = None

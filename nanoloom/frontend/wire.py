@@ -19,6 +19,7 @@ from nanoloom.errors import ModelError
 THRESHOLD = 4096  # bytes; a page, below which a mapping saves nothing
 DEEPEST = 100  # nested messages; where protobuf's own parser stops
 MOST_TENSOR_FIELDS = 1000  # a tensor with more holds its data in them, not raw
+COPIED = 64 * 1024  # bytes; larger spans are copied once, into the result
 MOST_FIELDS = 4_000_000  # walked one by one; beyond it messages are copied unseen
 
 Buffer = bytes | mmap.mmap
@@ -76,8 +77,9 @@ class Pieces:
     size: int = 0
 
     def add(self, part: bytes | memoryview) -> None:
+        """Append a span; a small one is copied now, before its page is given back."""
         if len(part):
-            self.parts.append(part)
+            self.parts.append(part if len(part) > COPIED else bytes(part))
             self.size += len(part)
 
     def add_message(self, number: int, body: Pieces) -> None:
@@ -102,7 +104,9 @@ class Scanner:
         """A ModelProto with large weights replaced by references, serialized."""
         with memoryview(self.buffer) as view:
             pieces = self.message(view, Message.MODEL, 0, len(view), 0)
-            return b"".join(pieces.parts)
+            stripped = b"".join(pieces.parts)
+        drop_pages(self.buffer, 0, len(self.buffer))
+        return stripped
 
     def message(
         self, view: memoryview, kind: Message, start: int, end: int, depth: int
@@ -147,6 +151,8 @@ class Scanner:
             copied = item.end
         pieces.add(view[copied:end])
         pieces.add(reference(self.location, raw[-1].start, raw[-1].end))
+        # One touched byte may map megabytes of the file around it (large folios).
+        drop_pages(self.buffer, start, end)
         return pieces
 
     def fields(self, start: int, end: int) -> Iterator[Field]:
@@ -204,6 +210,13 @@ class Scanner:
             where=self.where,
             hint="fetch or export it again",
         )
+
+
+def drop_pages(buffer: Buffer, start: int, end: int) -> None:
+    """Unmap what was read of a file; the next access reads it again."""
+    if isinstance(buffer, mmap.mmap) and end > start:
+        first = start // mmap.PAGESIZE * mmap.PAGESIZE
+        buffer.madvise(mmap.MADV_DONTNEED, first, end - first)
 
 
 def reference(location: str, start: int, end: int) -> bytes:
