@@ -1,0 +1,59 @@
+"""CumSum and CumProd along any axis, forwards and backwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.linalg.bounds import FLOATS, sample, wide, within
+from tests.linalg.single import run_node
+
+OPS = {"CumSum": (np.cumsum, 14, 0), "CumProd": (np.cumprod, 26, 1)}
+SHAPES = [(7,), (1, 5), (3, 1, 7), (2, 3, 5, 3), (0, 3)]
+
+
+def accumulated(
+    op: str, x: np.ndarray, axis: int, exclusive: bool, reverse: bool
+) -> np.ndarray:
+    run, _, start = OPS[op]
+    y = np.flip(x, axis) if reverse else x
+    if exclusive:
+        first = np.full_like(y.take([0], axis), start) if y.size else y
+        y = np.concatenate([first, y], axis).take(range(y.shape[axis]), axis)
+    y = run(y, axis=axis, dtype=x.dtype)
+    return np.flip(y, axis) if reverse else y
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(list(OPS)), st.sampled_from(SHAPES), st.integers(-4, 3),
+    st.sampled_from([*FLOATS, "int32", "int64"]), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_every_direction(
+    op: str, shape: tuple[int, ...], place: int, name: str, exclusive: bool,
+    reverse: bool,
+) -> None:  # fmt: skip
+    axis = max(-len(shape), min(place, len(shape) - 1))
+    x = sample(1, shape, name, 1, 3)
+    (got,) = run_node(
+        op, [x, np.array(axis, np.int64)], constants=[1], version=OPS[op][1],
+        exclusive=int(exclusive), reverse=int(reverse),
+    )  # fmt: skip
+    assert got.dtype == x.dtype
+    if name.startswith("int"):
+        exact = accumulated(op, x, axis, exclusive, reverse)
+        np.testing.assert_array_equal(got, exact)
+        return
+    exact = accumulated(op, wide(x), axis, exclusive, reverse)
+    assert within(got, exact, shape[axis] + 1)
+    if x.size:
+        assert not within(got + 1, exact, shape[axis] + 1)
+
+
+@pytest.mark.parametrize("name", ["int32", "int64"])
+def test_an_axis_given_with_the_call(name: str) -> None:
+    x = sample(2, (3, 5), "float32")
+    (got,) = run_node("CumSum", [x, np.array(1, name)])
+    assert within(got, np.cumsum(wide(x), 1), 6, 20)
