@@ -7,6 +7,7 @@ import onnx_ir as ir
 from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
+from nanoloom.graph.completion import complete
 from nanoloom.graph.types import set_type, type_proto
 
 REFUSALS = (
@@ -48,6 +49,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     for value in node.outputs:
         if value.name in found:
             set_type(value, found[value.name])
+    complete(node)
 
 
 def bare(node: ir.Node) -> onnx.NodeProto:
