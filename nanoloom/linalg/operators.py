@@ -15,6 +15,7 @@ from nanoloom.linalg import (
     convolution,
     cumulative,
     deformable,
+    determinant,
     einstein,
     elementwise,
     filling,
@@ -24,6 +25,7 @@ from nanoloom.linalg import (
     integer_matmul,
     losses,
     matmul,
+    mel,
     normalization,
     padding,
     patches,
@@ -40,6 +42,7 @@ from nanoloom.linalg import (
     shaping,
     softmax,
     sorting,
+    spectral,
     unpooling,
 )
 from nanoloom.linalg.builder import Builder
@@ -59,6 +62,7 @@ OPERATORS: dict[str, Lower] = {
     **convolution.OPERATORS,
     **cumulative.OPERATORS,
     **deformable.OPERATORS,
+    **determinant.OPERATORS,
     **einstein.OPERATORS,
     **elementwise.OPERATORS,
     **filling.OPERATORS,
@@ -68,6 +72,7 @@ OPERATORS: dict[str, Lower] = {
     **integer_matmul.OPERATORS,
     **losses.OPERATORS,
     **matmul.OPERATORS,
+    **mel.OPERATORS,
     **normalization.OPERATORS,
     **padding.OPERATORS,
     **patches.OPERATORS,
@@ -84,5 +89,6 @@ OPERATORS: dict[str, Lower] = {
     **shaping.OPERATORS,
     **softmax.OPERATORS,
     **sorting.OPERATORS,
+    **spectral.OPERATORS,
     **unpooling.OPERATORS,
 }
