@@ -121,7 +121,8 @@ def unknown(name: str, wanted: tuple[str, ...]) -> Error:
 
 def resolve(text: str, given: Mapping[str, int]) -> int:
     """The number for a name or expression; both ways to it must agree."""
-    computed = None if is_plain(text) else evaluate(text, given)
+    others = {name: value for name, value in given.items() if name != text}
+    computed = evaluate(text, others)
     number = given.get(text, computed)
     assert number is not None  # `missing` has seen to it
     if computed is not None and computed != number:

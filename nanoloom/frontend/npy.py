@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,16 @@ READERS = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
 }
-# What literal_eval and np.dtype raise on a header that is not numpy's.
-BAD_HEADER = (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError)
+# What tokenize, literal_eval and np.dtype raise on a header that is not numpy's.
+BAD_HEADER = (
+    ValueError,
+    TypeError,
+    KeyError,
+    SyntaxError,
+    TokenError,
+    MemoryError,
+    RecursionError,
+)
 
 
 def load_npy(path: Path | str) -> np.ndarray[Any, np.dtype[Any]]:

@@ -156,5 +156,6 @@ def quiet(name: str) -> Generator[None]:
 def external_files(path: Path) -> list[str]:
     """Names of the files beside a model, relative to it, that hold its weights."""
     opened = open_source(path)
+    check_text(opened.proto, opened.where)
     check_tensors(opened.proto, opened.weights, opened.where)
     return sorted(name for name in opened.weights.files.opened if name != path.name)

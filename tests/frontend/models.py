@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+from nanoloom.errors import Error, ModelError
+from nanoloom.frontend.onnx import load
 
 FLOAT = TensorProto.FLOAT
 OPSET = 18
@@ -122,3 +126,14 @@ def calls(*, opset: int = OPSET) -> onnx.ModelProto:
         functions=[inner, outer],
         domains=["local"],
     )
+
+
+def refusal(source: object, kind: type[Error] = ModelError, **options: int) -> str:
+    """The one sentence with which a model is refused."""
+    with pytest.raises(kind) as caught:
+        load(source, **options)  # type: ignore[arg-type]
+    text = str(caught.value)
+    assert "\n" not in text
+    assert caught.value.where
+    assert caught.value.hint
+    return text

@@ -143,7 +143,7 @@ def change(model: Message, draw: Callable) -> None:
 
 
 @given(st.sampled_from(BASES[1:]), st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_senseless_messages(content: bytes, data: st.DataObject) -> None:
     model = onnx.ModelProto.FromString(content)
     for _ in range(data.draw(st.integers(1, 3))):

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from nanoloom.errors import ModelError
 from nanoloom.frontend.mapped import MappedTensor
-from nanoloom.frontend.onnx import load
+from nanoloom.frontend.onnx import external_files, load
 from tests.frontend import models
 
 SIZE = 37 * 53 * 4
@@ -176,3 +176,18 @@ def test_data_in_two_places(tmp_path: Path) -> None:
     proto.graph.initializer[0].float_data.append(1.0)
     with pytest.raises(ModelError, match="in another file and in float_data"):
         load(proto)
+
+
+def test_names_of_the_weight_files(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    assert external_files(path) == ["weights.bin"]
+    path.write_bytes(models.linear().SerializeToString())
+    assert external_files(path) == []
+
+
+def test_the_name_of_a_weight_file_is_text(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"weights.bin", b"weight\xff.bin"))
+    for use in (load, external_files):
+        with pytest.raises(ModelError, match="a value in it is not UTF-8"):
+            use(path)
