@@ -8,8 +8,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nanoloom.errors import Error, InputError, ModelError, Unsupported
-from nanoloom.program import Program, compile, load
+
+if TYPE_CHECKING:
+    from nanoloom.program import Program, compile, load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,3 +25,16 @@ __all__ = [
     "compile",
     "load",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`compile`, `load` and `Program` bring numpy with them: imported when used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
+    from nanoloom import program
+
+    return getattr(program, name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

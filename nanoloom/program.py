@@ -336,12 +336,12 @@ def compile(
     cache: where compiled code is kept (default: the user's cache folder).
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
-    from nanoloom.target.host import host
+    from nanoloom.target.remembered import host
 
     store = cache or Cache(default_root())
     program = Program(
         Source(model, store),
-        options or CompileOptions(host()),
+        options or CompileOptions(host(store)),
         threads=threads or default_threads(),
         dims=dims or {},
         cache=store,

@@ -8,10 +8,13 @@ import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error, ModelError
-from nanoloom.frontend.mapped import Region
 from nanoloom.frontend.wire import Buffer
+
+if TYPE_CHECKING:  # .npy files are mapped without it
+    from nanoloom.frontend.mapped import Region
 
 
 def map_file(
@@ -93,6 +96,8 @@ class WeightFiles:
 
         Raises ModelError if the location leaves the folder or the file is too short.
         """
+        from nanoloom.frontend.mapped import Region
+
         buffer = self.opened.get(location)
         if buffer is None:
             buffer = map_file(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import ml_dtypes
 import numpy as np
-import onnx_ir as ir
 
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.frontend.dims import input_dims
 from nanoloom.frontend.sizes import available_memory, in_words
+
+if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
+    import onnx_ir as ir
 
 Array = np.ndarray[Any, np.dtype[Any]]
 EXTRA_TYPES = {np.dtype(ml_dtypes.bfloat16): "V2"}  # what .npy makes of a type
@@ -44,11 +45,13 @@ def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
 
     Raises Unsupported for an input that is no tensor of numbers or bool.
     """
+    from nanoloom.frontend.dims import input_dims
+
     dims = input_dims(model)
     found: list[InputSpec] = []
     for value in model.graph.inputs:
         dtype = value.dtype
-        if value.name not in dims or dtype is None or dtype == ir.DataType.STRING:
+        if value.name not in dims or dtype is None or dtype.name == "STRING":
             raise Unsupported(
                 "is no tensor of numbers",
                 where=f"input {value.name}",
