@@ -9,14 +9,13 @@ them along a reduced vector dimension, combined at the end in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from nanoloom.kernels.structure import body, dims_of, input_count, iterators, maps, yielded
+from nanoloom.kernels.structure import body, dims_of, input_count, iterators, maps
 from nanoloom.mlir import arith, ir, memref, named, run_pipeline, scf, vector
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, add, index
-from nanoloom.vector.transposes import transpose, turning_dimension
 from nanoloom.vector.body import (
     Lanes,
     Uniform,
@@ -27,10 +26,12 @@ from nanoloom.vector.body import (
     read,
     read_lanes,
 )
+from nanoloom.vector.extents import is_same, rounded_down, size
+from nanoloom.vector.reductions import reduce_along
+from nanoloom.vector.transposes import squares, turning_dimension
 
 Emit = Callable[[list[ir.Value]], None]
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
-ACCUMULATORS = 4  # independent chains: latency of an addition times its throughput
 
 
 def vectorize_loops(module: ir.Module, vector_bits: int) -> None:
@@ -105,14 +106,16 @@ class Loops:
             d for d, k in enumerate(self.kinds) if k == "parallel" and d != self.dim
         ]
         ivs = [index(0) for _ in self.kinds]
-        turning = self.turning()
+        turning = None
+        if "reduction" not in self.kinds and self.lanes > 1 and not gathers(self.block):
+            turning = turning_dimension(self.inputs, self.dim)
         if turning is not None:
             outer.remove(turning)
-            self.nest(outer, ivs, lambda at: self.squares(at, turning))
+            self.nest(outer, ivs, lambda at: squares(self, at, turning))
         elif self.kinds[self.dim] == "parallel":
             self.nest(outer, ivs, self.strips)
         else:
-            self.nest(outer, ivs, self.reduce_along)
+            self.nest(outer, ivs, lambda at: reduce_along(self, at))
 
     def nest(self, dims: list[int], ivs: list[ir.Value], inner: Emit) -> None:
         if not dims:
@@ -154,14 +157,10 @@ class Loops:
         step: Callable[[list[ir.Value], ir.Value | None], None],
     ) -> None:
         """What is left after full vectors: one masked step, or single elements."""
-        known = [constant_index(whole), constant_index(extent)]
-        if None not in known and known[0] == known[1]:
+        if is_same(whole, extent):
             return
-        if gathers(self.block) or self.strided():
-            narrow = Loops(
-                self.block, self.inputs, self.outputs, self.kinds, self.dim, 1,
-                self.combiners,
-            )
+        if not self.is_maskable():
+            narrow = self.single()
             self.stepped(ivs, whole, extent, 1, lambda at: narrow.strip(at, None))
             return
         left = arith.cmpi(arith.CmpIPredicate.slt, whole, extent)
@@ -173,69 +172,14 @@ class Loops:
             step(here, vector.create_mask(kind, [arith.subi(extent, whole)]))
             scf.yield_([])
 
-    def strided(self) -> bool:
-        return any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
+    def is_maskable(self) -> bool:
+        """Whether a partial vector may be loaded through a mask."""
+        strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
+        return not strided and not gathers(self.block)
 
-    # ---- transposed operands -----------------------------------------------------------
-
-    def turning(self) -> int | None:
-        """The dimension to turn squares with, None where no operand is transposed."""
-        if "reduction" in self.kinds or self.lanes == 1 or gathers(self.block):
-            return None
-        return turning_dimension(self.inputs, self.dim)
-
-    def squares(self, ivs: list[ir.Value], turning: int) -> None:
-        """Squares of lanes x lanes, then what they leave of rows and columns."""
-        rows, columns = self.extent(turning), self.extent(self.dim)
-        whole = rounded_down(columns, self.lanes)
-        full = rounded_down(rows, self.lanes)
-        outer = scf.ForOp(index(0), full, index(self.lanes))
-        with ir.InsertionPoint(outer.body):
-            here = list(ivs)
-            here[turning] = outer.induction_variable
-            self.stepped(here, index(0), whole, self.lanes,
-                         lambda at: self.square(at, turning))
-            scf.yield_([])
-        self.singly(ivs, turning, (index(0), full), (whole, columns))
-        self.singly(ivs, turning, (full, rows), (index(0), columns))
-
-    def square(self, ivs: list[ir.Value], turning: int) -> None:
-        """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
-        turned: dict[int, list[ir.Value]] = {}
-        for number, x in enumerate(self.inputs):
-            if x.access(self.dim) is not Access.STRIDED:
-                continue
-            kind = ir.VectorType.get([self.lanes], x.element)
-            loaded: list[ir.Value] = []
-            for lane in range(self.lanes):
-                here = list(ivs)
-                here[self.dim] = add(ivs[self.dim], index(lane))
-                loaded.append(vector.load(kind, x.buffer, x.indices(here)))
-            turned[number] = transpose(loaded)
-        for row in range(self.lanes):
-            here = list(ivs)
-            here[turning] = add(ivs[turning], index(row))
-            known = {number: made[row] for number, made in turned.items()}
-            self.strip(here, None, known)
-
-    def singly(
-        self, ivs: list[ir.Value], turning: int,
-        rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value],
-    ) -> None:
-        """One element at a time over a rectangle that squares do not fill."""
-        ends = [constant_index(v) for v in (*rows, *columns)]
-        if None not in ends and (ends[0] == ends[1] or ends[2] == ends[3]):
-            return
-        narrow = Loops(
-            self.block, self.inputs, self.outputs, self.kinds, self.dim, 1, []
-        )
-        loop = scf.ForOp(rows[0], rows[1], index(1))
-        with ir.InsertionPoint(loop.body):
-            here = list(ivs)
-            here[turning] = loop.induction_variable
-            self.stepped(here, columns[0], columns[1], 1,
-                         lambda at: narrow.strip(at, None))
-            scf.yield_([])
+    def single(self) -> Loops:
+        """The same generic one element at a time."""
+        return replace(self, lanes=1)
 
     # ---- one vector of results -------------------------------------------------------
 
@@ -333,142 +277,6 @@ class Loops:
             places.append(x.indices(here))
         return Vector(read_lanes(kind, self.lanes, places, x.buffer))
 
-    # ---- reductions along the vector dimension -----------------------------------------
-
-    def reduce_along(self, ivs: list[ir.Value]) -> None:
-        """Outputs are single elements; lanes and accumulators are folded at the end."""
-        others = [
-            d for d, k in enumerate(self.kinds) if k == "reduction" and d != self.dim
-        ]
-        count = len(self.outputs)
-        start = [
-            vector.broadcast(ir.VectorType.get([self.lanes], x.element), c.neutral())
-            for c, x in zip(self.combiners, self.outputs, strict=True)
-        ] * ACCUMULATORS
-        totals = self.reduce_nest(others, ivs, start)
-        for i, (c, x) in enumerate(zip(self.combiners, self.outputs, strict=True)):
-            chains = [totals[a * count + i] for a in range(ACCUMULATORS)]
-            while len(chains) > 1:
-                chains = [
-                    c.apply(chains[j], chains[j + 1]) for j in range(0, len(chains), 2)
-                ]
-            at = x.indices(ivs)
-            lone = vector.reduction(x.element, c.reduction(), chains[0])
-            memref.store(c.apply(memref.load(x.buffer, at), lone), x.buffer, at)
-
-    def reduce_nest(
-        self, dims: list[int], ivs: list[ir.Value], values: list[ir.Value]
-    ) -> list[ir.Value]:
-        if not dims:
-            return self.reduce_strip(ivs, values)
-        loop = scf.ForOp(index(0), self.extent(dims[0]), index(1), values)
-        with ir.InsertionPoint(loop.body):
-            here = list(ivs)
-            here[dims[0]] = loop.induction_variable
-            scf.yield_(self.reduce_nest(dims[1:], here, list(loop.inner_iter_args)))
-        return list(loop.results)
-
-    def reduce_strip(
-        self, ivs: list[ir.Value], values: list[ir.Value]
-    ) -> list[ir.Value]:
-        """All of the vector dimension: unrolled vectors, single vectors, the rest."""
-        extent = self.extent(self.dim)
-        block = self.lanes * ACCUMULATORS
-        many = rounded_down(extent, block)
-        whole = rounded_down(extent, self.lanes)
-        values = self.folding(ivs, index(0), many, block, values)
-        values = self.folding(ivs, many, whole, self.lanes, values)
-        if constant_index(whole) is not None and constant_index(
-            whole
-        ) == constant_index(extent):
-            return values
-        if gathers(self.block) or self.strided():
-            return self.single_elements(ivs, whole, extent, values)
-        return self.masked_fold(ivs, whole, extent, values)
-
-    def folding(
-        self, ivs: list[ir.Value], start: ir.Value, end: ir.Value, by: int,
-        values: list[ir.Value],
-    ) -> list[ir.Value]:
-        """Steps of `by` elements, each vector of them into an accumulator of its own."""
-        if constant_index(start) is not None and constant_index(
-            start
-        ) == constant_index(end):
-            return values
-        loop = scf.ForOp(start, end, index(by), values)
-        with ir.InsertionPoint(loop.body):
-            carried = list(loop.inner_iter_args)
-            for chain in range(by // self.lanes):
-                here = list(ivs)
-                here[self.dim] = add(
-                    loop.induction_variable, index(chain * self.lanes)
-                )
-                self.fold_into(carried, chain, here, None)
-            scf.yield_(carried)
-        return list(loop.results)
-
-    def fold_into(
-        self, carried: list[ir.Value], chain: int, ivs: list[ir.Value],
-        mask: ir.Value | None,
-    ) -> None:
-        count = len(self.outputs)
-        mine = slice(chain * count, (chain + 1) * count)
-        neutral = [
-            vector.broadcast(ir.VectorType.get([self.lanes], x.element), c.neutral())
-            for c, x in zip(self.combiners, self.outputs, strict=True)
-        ]
-        made = self.compute(ivs, carried[mine] if mask is None else neutral, mask)
-        emitter = VectorBody(self.lanes, self.dim, ivs, mask)
-        results = [emitter.vector(v) for v in made]
-        if mask is not None:
-            results = [
-                c.apply(old, arith.select(mask, new, rest))
-                for c, old, new, rest in zip(
-                    self.combiners, carried[mine], results, neutral, strict=True
-                )
-            ]
-        carried[mine] = results
-
-    def masked_fold(
-        self, ivs: list[ir.Value], whole: ir.Value, extent: ir.Value,
-        values: list[ir.Value],
-    ) -> list[ir.Value]:
-        here = list(ivs)
-        here[self.dim] = whole
-        kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
-        mask = vector.create_mask(kind, [arith.subi(extent, whole)])
-        carried = list(values)
-        self.fold_into(carried, 0, here, mask)
-        return carried
-
-    def single_elements(
-        self, ivs: list[ir.Value], whole: ir.Value, extent: ir.Value,
-        values: list[ir.Value],
-    ) -> list[ir.Value]:
-        """The rest one element at a time, folded into lane 0 of the first chain."""
-        narrow = Loops(
-            self.block, self.inputs, self.outputs, self.kinds, self.dim, 1,
-            self.combiners,
-        )
-        count = len(self.outputs)
-        first = [
-            vector.broadcast(ir.VectorType.get([1], v.type.element_type),  # type: ignore[attr-defined]
-                             vector.extract(v, [], [0]))
-            for v in values[:count]
-        ]
-        loop = scf.ForOp(whole, extent, index(1), first)
-        with ir.InsertionPoint(loop.body):
-            here = list(ivs)
-            here[self.dim] = loop.induction_variable
-            made = narrow.compute(here, list(loop.inner_iter_args), None)
-            emitter = VectorBody(1, self.dim, here)
-            scf.yield_([emitter.vector(v) for v in made])
-        lone = [
-            vector.insert(vector.extract(r, [], [0]), v, [], [0])
-            for r, v in zip(loop.results, values, strict=False)
-        ]
-        return lone + list(values[count:])
-
 
 def vector_dimension(
     inputs: list[Operand], outputs: list[Operand], kinds: list[str]
@@ -495,27 +303,3 @@ def innermost(inputs: list[Operand]) -> int | None:
         if results and isinstance(results[-1], ir.AffineDimExpr):
             return results[-1].position
     return None
-
-
-def size(buffer: ir.Value, place: int) -> ir.Value:
-    kind = ir.MemRefType(buffer.type)
-    if kind.is_dynamic_dim(place):
-        return memref.dim(buffer, index(place))
-    return index(kind.shape[place])
-
-
-def constant_index(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
-
-
-def rounded_down(extent: ir.Value, multiple: int) -> ir.Value:
-    known = constant_index(extent)
-    if known is not None:
-        return index(known // multiple * multiple)
-    return arith.subi(extent, arith.remui(extent, index(multiple)))
-
-
-__all__ = ["vectorize_loops", "yielded"]

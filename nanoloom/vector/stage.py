@@ -6,14 +6,15 @@ Out: phases on buffers, only loops, vectors and scalars in them.
 
 from __future__ import annotations
 
+from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.structure import Kind
 from nanoloom.mlir import ir, memref, named, run_pipeline
-from nanoloom.kernels.contraction import analyse
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import epilogue, fma
 from nanoloom.vector.nanokernel.tile import tile_of
+from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.transform_ops import apply_script
 
@@ -45,6 +46,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     run_pipeline(module, TO_BUFFERS)
     return_nothing(module)
     copies_to_generics(module)
+    insert_prefetches(module)
     vectorize_loops(module, target.vector.bits)
     phases = split_into_phases(module)
     module.operation.verify()

@@ -7,9 +7,15 @@ shuffles, instead of one element a lane.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nanoloom.kernels.structure import dims_of
-from nanoloom.mlir import ir, vector
-from nanoloom.vector.access import Access, Operand, coefficient
+from nanoloom.mlir import ir, scf, vector
+from nanoloom.vector.access import Access, Operand, add, coefficient, index
+from nanoloom.vector.extents import is_same, rounded_down
+
+if TYPE_CHECKING:
+    from nanoloom.vector.loops import Loops
 
 
 def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
@@ -61,3 +67,56 @@ def high(count: int, distance: int) -> list[int]:
         lane + distance if not lane & distance else count + lane
         for lane in range(count)
     ]
+
+
+def squares(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
+    """Squares of lanes x lanes, then what they leave of rows and columns."""
+    rows, columns = loops.extent(turning), loops.extent(loops.dim)
+    whole = rounded_down(columns, loops.lanes)
+    full = rounded_down(rows, loops.lanes)
+    outer = scf.ForOp(index(0), full, index(loops.lanes))
+    with ir.InsertionPoint(outer.body):
+        here = list(ivs)
+        here[turning] = outer.induction_variable
+        loops.stepped(here, index(0), whole, loops.lanes,
+                     lambda at: square(loops, at, turning))
+        scf.yield_([])
+    singly(loops, ivs, turning, (index(0), full), (whole, columns))
+    singly(loops, ivs, turning, (full, rows), (index(0), columns))
+
+
+def square(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
+    """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
+    turned: dict[int, list[ir.Value]] = {}
+    for number, x in enumerate(loops.inputs):
+        if x.access(loops.dim) is not Access.STRIDED:
+            continue
+        kind = ir.VectorType.get([loops.lanes], x.element)
+        loaded: list[ir.Value] = []
+        for lane in range(loops.lanes):
+            here = list(ivs)
+            here[loops.dim] = add(ivs[loops.dim], index(lane))
+            loaded.append(vector.load(kind, x.buffer, x.indices(here)))
+        turned[number] = transpose(loaded)
+    for row in range(loops.lanes):
+        here = list(ivs)
+        here[turning] = add(ivs[turning], index(row))
+        known = {number: made[row] for number, made in turned.items()}
+        loops.strip(here, None, known)
+
+
+def singly(
+    loops: Loops, ivs: list[ir.Value], turning: int,
+    rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value],
+) -> None:
+    """One element at a time over a rectangle that squares do not fill."""
+    if is_same(*rows) or is_same(*columns):
+        return
+    narrow = loops.single()
+    loop = scf.ForOp(rows[0], rows[1], index(1))
+    with ir.InsertionPoint(loop.body):
+        here = list(ivs)
+        here[turning] = loop.induction_variable
+        loops.stepped(here, columns[0], columns[1], 1,
+                     lambda at: narrow.strip(at, None))
+        scf.yield_([])

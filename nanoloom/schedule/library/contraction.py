@@ -6,7 +6,14 @@ from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.language import Choice, Loops, Nanokernel, Parallel, Schedule, Tile
+from nanoloom.schedule.language import (
+    Choice,
+    Loops,
+    Nanokernel,
+    Parallel,
+    Schedule,
+    Tile,
+)
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
@@ -63,7 +70,7 @@ def loop_sizes(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tile sizes of the tasks, and of the register tile inside a task."""
     row = row_of(shape)
-    outer: dict[int, int] = {d: 1 for d in shape.result}
+    outer: dict[int, int] = dict.fromkeys(shape.result, 1)
     outer[shape.column] = columns
     inner: dict[int, int] = {}
     if row is not None:

@@ -1,0 +1,33 @@
+"""Extents of loops: numbers where they are static, values where they are not."""
+
+from __future__ import annotations
+
+from nanoloom.mlir import arith, ir, memref
+from nanoloom.vector.access import index
+
+
+def size(buffer: ir.Value, place: int) -> ir.Value:
+    kind = ir.MemRefType(buffer.type)
+    if kind.is_dynamic_dim(place):
+        return memref.dim(buffer, index(place))
+    return index(kind.shape[place])
+
+
+def constant_index(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
+
+
+def rounded_down(extent: ir.Value, multiple: int) -> ir.Value:
+    known = constant_index(extent)
+    if known is not None:
+        return index(known // multiple * multiple)
+    return arith.subi(extent, arith.remui(extent, index(multiple)))
+
+
+def is_same(one: ir.Value, other: ir.Value) -> bool:
+    """Whether two extents are the same known number."""
+    known = constant_index(one)
+    return known is not None and known == constant_index(other)
