@@ -10,7 +10,7 @@ from nanoloom.errors import ModelError
 from nanoloom.frontend.bodies import normal
 
 OLDEST_IR = 3  # the first IR version with operator set imports
-OLDEST_OPSET, NEWEST_OPSET = 7, 27  # of the default domain
+OLDEST_OPSET, NEWEST_OPSET = 7, 28  # of the default domain
 
 
 def check_header(model: onnx.ModelProto, where: str) -> None:
