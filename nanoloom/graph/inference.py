@@ -1,7 +1,8 @@
-"""Shapes of one node's outputs, through ONNX's own inference, with known inputs' data."""
+"""Shapes of one node's outputs, through ONNX's own inference and known data."""
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import checker, shape_inference
@@ -32,10 +33,17 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     schema = onnx.defs.get_schema(node.op_type, version, node.domain)
     values = {x.name: x for x in node.inputs if x is not None and x.name}
     types = {
-        name: proto for name, x in values.items() if (proto := type_proto(x)) is not None
+        name: proto
+        for name, x in values.items()
+        if (proto := type_proto(x)) is not None
     }
     data = {name: small for name, x in values.items() if (small := data_of(x))}
-    imports = [onnx.helper.make_opsetid(d, v) for d, v in {**opsets, node.domain: version}.items()]
+    axes = node.inputs[3] if node.op_type == "Pad" and len(node.inputs) > 3 else None
+    if axes is not None and axes.name in data:  # inference reads int64 only
+        wide = onnx.numpy_helper.to_array(data[axes.name]).astype(np.int64)
+        data[axes.name] = onnx.numpy_helper.from_array(wide, axes.name)
+    versions = {**opsets, node.domain: version}
+    imports = [onnx.helper.make_opsetid(d, v) for d, v in versions.items()]
     try:
         found = shape_inference.infer_node_outputs(
             schema, bare(node), types, data, opset_imports=imports

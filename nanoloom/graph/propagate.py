@@ -28,8 +28,15 @@ from nanoloom.graph.types import deciding_sources, integer_sources, is_static
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 NEVER_FOLDED = {
-    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-    "Bernoulli", "Multinomial", "If", "Loop", "Scan",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    "Bernoulli",
+    "Multinomial",
+    "If",
+    "Loop",
+    "Scan",
 }
 
 
@@ -103,7 +110,7 @@ def make_constant(
             continue
         made = ir.Value(
             name=old.name,
-            shape=ir.Shape(tensor.shape),
+            shape=ir.Shape(tensor.shape.numpy()),
             type=ir.TensorType(tensor.dtype),
             const_value=tensor,
         )

@@ -27,20 +27,32 @@ def nest(graph: ir.Graph, node: ir.Node, names: Names) -> None:
         directions = node.attributes["directions"].as_ints()
         attributes.append(ir.AttrInt64s("scan_input_directions", directions))
     inner = ir.Node(
-        "", "Scan", rows, attributes, num_outputs=len(node.outputs), version=VERSION,
+        "",
+        "Scan",
+        rows,
+        attributes,
+        num_outputs=len(node.outputs),
+        version=VERSION,
         name=names.node(f"{node.name}/row"),
     )
     for value, old in zip(inner.outputs, node.outputs, strict=True):
         value.name = names.value(f"{node.name}/{old.name}")
     body = ir.Graph(
-        rows, list(inner.outputs), nodes=[inner], name=f"{node.name}/rows",
+        rows,
+        list(inner.outputs),
+        nodes=[inner],
+        name=f"{node.name}/rows",
         opset_imports=dict(graph.opset_imports),
     )
     del node.attributes["body"]  # it belongs to the inner node now
     outer = ir.Node(
-        "", "Scan", given,
+        "",
+        "Scan",
+        given,
         [ir.AttrInt64("num_scan_inputs", len(given)), ir.AttrGraph("body", body)],
-        num_outputs=len(node.outputs), version=VERSION, name=node.name,
+        num_outputs=len(node.outputs),
+        version=VERSION,
+        name=node.name,
     )
     for value, old in zip(outer.outputs, node.outputs, strict=True):
         typed_like(value, old).name = old.name

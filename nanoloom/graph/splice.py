@@ -52,7 +52,9 @@ def discard(graph: ir.Graph, node: ir.Node) -> None:
 
 
 def move_in(
-    body: ir.Graph, arguments: Sequence[ir.Value | None], graph: ir.Graph,
+    body: ir.Graph,
+    arguments: Sequence[ir.Value | None],
+    graph: ir.Graph,
     after: ir.Node,
 ) -> list[ir.Value]:
     """Put a body's nodes behind a node of `graph`; gives the body's outputs there.

@@ -51,7 +51,10 @@ class Trip:
 
 
 def follow(
-    graph: ir.Graph, node: ir.Node, inputs: Sequence[ir.Value | None], trip: Trip,
+    graph: ir.Graph,
+    node: ir.Node,
+    inputs: Sequence[ir.Value | None],
+    trip: Trip,
     after: ir.Node | None = None,
 ) -> None:
     """Replace a node by the `Rest` that begins with `trip`."""
@@ -142,8 +145,11 @@ def finish(graph: ir.Graph, node: ir.Node, trip: Trip) -> None:
             ir.Node("", "Unsqueeze", [x, axes], version=OPSET) for x in pieces[i::scans]
         ]
         whole = ir.Node(
-            "", "Concat", [x.outputs[0] for x in parts],
-            [ir.AttrInt64("axis", 0)], version=OPSET,
+            "",
+            "Concat",
+            [x.outputs[0] for x in parts],
+            [ir.AttrInt64("axis", 0)],
+            version=OPSET,
         )
         for k, part in enumerate([*parts, whole]):
             part.name = f"{node.name}/join.{i}.{k}"

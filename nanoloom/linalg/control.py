@@ -83,7 +83,9 @@ def empty_like(b: Builder, value: onnx_ir.Value, axis: int, trips: int) -> Tenso
 
 
 def until(
-    b: Builder, node: Node, carried: list[Tensor],
+    b: Builder,
+    node: Node,
+    carried: list[Tensor],
     step: Callable[[ir.Value, Tensor, list[Tensor]], list[Tensor]],
 ) -> list[Tensor]:
     """A Loop that its condition may stop, as scf.while.
@@ -137,9 +139,7 @@ def scan(b: Builder, node: Node) -> Sequence[Tensor | None]:
     outputs = body.outputs[len(states) :]
     axes = [
         a % x.rank
-        for a, x in zip(
-            node.ints("scan_input_axes", [0] * count), inputs, strict=True
-        )
+        for a, x in zip(node.ints("scan_input_axes", [0] * count), inputs, strict=True)
     ]
     into = [
         a % (len(shape_of(x)) + 1)
@@ -164,7 +164,10 @@ def scan(b: Builder, node: Node) -> Sequence[Tensor | None]:
         grown = [
             write_at(b, x, y, axis, back if turn else i)
             for x, y, axis, turn in zip(
-                made[len(states) :], inside[len(states) :], into, turned_out,
+                made[len(states) :],
+                inside[len(states) :],
+                into,
+                turned_out,
                 strict=True,
             )
         ]

@@ -87,7 +87,8 @@ def without_broadcast(b: Builder, terms: list[Term]) -> list[Term]:
     made: list[Term] = []
     for term in terms:
         kept = [
-            (c, size) for c, size in zip(term.letters, term.tensor.shape, strict=True)
+            (c, size)
+            for c, size in zip(term.letters, term.tensor.shape, strict=True)
             if size != 1
         ]
         thin = b.reshape(term.tensor, [size for _, size in kept])
@@ -99,9 +100,7 @@ def contract(b: Builder, one: Term, other: Term, needed: set[str]) -> Term:
     """The product of two operands, summed over the letters nobody needs any more."""
     one = sum_out(b, one, needed | set(other.letters))
     other = sum_out(b, other, needed | set(one.letters))
-    kept = [
-        c for c in dict.fromkeys(one.letters + other.letters) if c in needed
-    ]
+    kept = [c for c in dict.fromkeys(one.letters + other.letters) if c in needed]
     result = "".join(kept)
     wide = computed_as(one.tensor.dtype)
     equation = f"{one.letters},{other.letters}->{result}"
@@ -115,7 +114,11 @@ def sum_out(b: Builder, term: Term, needed: set[str]) -> Term:
         return term
     summed = b.reduce(
         lambda sofar, element: sofar + element,
-        term.tensor, axes, 0, keepdims=False, dtype=computed_as(term.tensor.dtype),
+        term.tensor,
+        axes,
+        0,
+        keepdims=False,
+        dtype=computed_as(term.tensor.dtype),
     )
     return Term(summed, "".join(c for c in term.letters if c in needed))
 

@@ -35,7 +35,10 @@ def range_(b: Builder, node: Node) -> Tensor:
     scalar = Map.get(1, 0, [])
     first, step = b.reshape(start, ()), b.reshape(delta, ())
     return map_generic(
-        b, node.output_shapes[0], dtype, [(first, scalar), (step, scalar)],
+        b,
+        node.output_shapes[0],
+        dtype,
+        [(first, scalar), (step, scalar)],
         lambda s, d: s + position(0).cast(computed_as(dtype)) * d,
     )
 
@@ -45,9 +48,7 @@ def eye_like(b: Builder, node: Node) -> Tensor:
     inner = computed_as(dtype)
 
     def body(row: Scalar, column: Scalar) -> Scalar:
-        return select(
-            column.equal(row + k), constant(1, inner), constant(0, inner)
-        )
+        return select(column.equal(row + k), constant(1, inner), constant(0, inner))
 
     return b.generate(node.output_shapes[0], dtype, body)
 

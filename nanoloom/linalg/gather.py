@@ -67,9 +67,7 @@ def gather_nd(b: Builder, node: Node) -> Tensor:
     source = b.value(x)
 
     def body(*index: Scalar) -> Scalar:
-        inner = [
-            wrapped(i, x.shape[batch + d]) for d, i in enumerate(index)
-        ]
+        inner = [wrapped(i, x.shape[batch + d]) for d, i in enumerate(index)]
         front = [position(d) for d in range(batch)]
         return b.load(
             source, x.dtype, [*front, *inner, *map(position, range(outer, rank))]
@@ -99,9 +97,7 @@ def reverse_sequence(b: Builder, node: Node) -> Tensor:
         return b.load(source, x.dtype, at)
 
     along = dims(x.rank, [batch])
-    return map_generic(
-        b, x.shape, x.dtype, [(b.cast(lengths, INT64), along)], body
-    )
+    return map_generic(b, x.shape, x.dtype, [(b.cast(lengths, INT64), along)], body)
 
 
 def one_hot(b: Builder, node: Node) -> Tensor:
@@ -112,9 +108,11 @@ def one_hot(b: Builder, node: Node) -> Tensor:
     axis = node.int("axis", -1) % rank
     around = dims(rank, [d for d in range(rank) if d != axis])
     scalar = Map.get(rank, 0, [])
-    choices = [
-        (b.reshape(b.slice(values, [i], [1]), ()), scalar) for i in range(2)
-    ] if not values.is_constant else []
+    choices = (
+        [(b.reshape(b.slice(values, [i], [1]), ()), scalar) for i in range(2)]
+        if not values.is_constant
+        else []
+    )
 
     def body(index: Scalar, *given: Scalar) -> Scalar:
         off, on = given or [

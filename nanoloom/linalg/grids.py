@@ -113,9 +113,7 @@ def cubic(side: Side, x: Scalar) -> list[Tap]:
         return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
 
     weights = [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
-    return [
-        side.tap(first + float(i - 1), weight) for i, weight in enumerate(weights)
-    ]
+    return [side.tap(first + float(i - 1), weight) for i, weight in enumerate(weights)]
 
 
 MODES: dict[str, Callable[[Side, Scalar], list[Tap]]] = {
@@ -159,8 +157,12 @@ def grid_sample(b: Builder, node: Node) -> Tensor:
 
 
 def gathered(
-    b: Builder, x: Tensor, origin: ir.Value, taps: Sequence[list[Tap]],
-    places: list[Scalar], inside: list[Scalar],
+    b: Builder,
+    x: Tensor,
+    origin: ir.Value,
+    taps: Sequence[list[Tap]],
+    places: list[Scalar],
+    inside: list[Scalar],
 ) -> Scalar:
     """The weighted sum over the neighbours, one axis inside the other."""
     if not taps:

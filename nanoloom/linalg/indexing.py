@@ -36,7 +36,7 @@ def known_indices(array: Array, extent: int) -> Array:
     return np.clip(np.where(wide < 0, wide + extent, wide), 0, max(extent - 1, 0))
 
 
-def dims(count: int, places: Sequence[int]) -> Map:
+def dims(count: int, places: Sequence[int]) -> ir.AffineMap:
     """The map of `count` loops to the loops at `places`."""
     return Map.get(count, 0, [ir.AffineDimExpr.get(p) for p in places])
 
@@ -45,7 +45,7 @@ def map_generic(
     b: Builder,
     shape: Sequence[int],
     dtype: np.dtype,
-    inputs: Sequence[tuple[Tensor, Map]],
+    inputs: Sequence[tuple[Tensor, ir.AffineMap]],
     body: Body,
 ) -> Tensor:
     """A tensor of `shape`, each element from the inputs' elements that the maps name.

@@ -77,19 +77,17 @@ def mirror(
     size = x.shape[axis]
     places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
     parts = [
-        take(b, x, places[:before], axis), x, take(b, x, places[before + size :], axis)
+        take(b, x, places[:before], axis),
+        x,
+        take(b, x, places[before + size :], axis),
     ]
     return b.concat([part for part in parts if part.shape[axis]], axis)
 
 
-def crop(
-    b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int]
-) -> Tensor:
+def crop(b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int]) -> Tensor:
     if not any((*low, *high)):
         return x
-    shape = [
-        max(s - a - c, 0) for s, a, c in zip(x.shape, low, high, strict=True)
-    ]
+    shape = [max(s - a - c, 0) for s, a, c in zip(x.shape, low, high, strict=True)]
     return b.slice(x, low, shape)
 
 

@@ -24,7 +24,8 @@ def col2im(b: Builder, node: Node) -> Tensor:
     pads = node.ints("pads", [0] * 2 * rank)
     blocks = [
         (image[d] + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1)
-        // strides[d] + 1
+        // strides[d]
+        + 1
         for d in range(rank)
     ]
     apart = b.reshape(x, (shape[0], shape[1], prod(block), prod(blocks)))

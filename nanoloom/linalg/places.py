@@ -27,27 +27,45 @@ def without(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
 
 
 def read(
-    b: Builder, x: Tensor, places: Sequence[Place], sizes: Sequence[int],
+    b: Builder,
+    x: Tensor,
+    places: Sequence[Place],
+    sizes: Sequence[int],
     drop: Sequence[int] = (),
 ) -> Tensor:
     """The block of x at `places`; the dimensions in `drop`, of extent 1, go away."""
     dynamic, static = split_places(places)
     made = tensor.ExtractSliceOp(
-        tensor_type(without(sizes, drop), x.dtype), b.value(x), dynamic, [], [],
-        static, list(sizes), [1] * x.rank,
+        tensor_type(without(sizes, drop), x.dtype),
+        b.value(x),
+        dynamic,
+        [],
+        [],
+        static,
+        list(sizes),
+        [1] * x.rank,
     )
     return b.tensor(made.result, x.dtype)
 
 
 def write(
-    b: Builder, x: Tensor, into: Tensor, places: Sequence[Place],
+    b: Builder,
+    x: Tensor,
+    into: Tensor,
+    places: Sequence[Place],
     sizes: Sequence[int],
 ) -> Tensor:
     """`into` with its block at `places` replaced by x, which may lack dimensions."""
     dynamic, static = split_places(places)
     made = tensor.InsertSliceOp(
-        b.value(x), b.value(into), dynamic, [], [],
-        static, list(sizes), [1] * into.rank,
+        b.value(x),
+        b.value(into),
+        dynamic,
+        [],
+        [],
+        static,
+        list(sizes),
+        [1] * into.rank,
     )
     return b.tensor(made.result, into.dtype)
 

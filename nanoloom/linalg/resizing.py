@@ -37,8 +37,8 @@ def resize(b: Builder, node: Node) -> Tensor:
         "coordinate_transformation_mode", "asymmetric" if legacy else "half_pixel"
     )
     if mode == "nearest":
-        rounding = "floor" if legacy else node.string(
-            "nearest_mode", "round_prefer_floor"
+        rounding = (
+            "floor" if legacy else node.string("nearest_mode", "round_prefer_floor")
         )
         return nearest(b, node, axes, transform, rounding)
     if mode not in ("linear", "cubic"):
@@ -62,9 +62,7 @@ def resized_axes(node: Node, x: Tensor) -> dict[int, Axis]:
     else:
         roi, scales, sizes = node.known(1), node.known(2), node.known(3)
     chosen = [a % x.rank for a in node.ints("axes", range(x.rank))]
-    whole = {
-        d: Axis(x.shape[d], node.output_shapes[0][d], 1.0) for d in chosen
-    }
+    whole = {d: Axis(x.shape[d], node.output_shapes[0][d], 1.0) for d in chosen}
     if scales is not None and scales.size:
         for d, scale in zip(chosen, scales, strict=True):
             whole[d] = replace(whole[d], scale=float(scale))
@@ -140,9 +138,7 @@ def repeated(b: Builder, x: Tensor, axis: int, table: Array) -> Tensor:
     return take(b, x, table, axis)
 
 
-def interpolate(
-    b: Builder, node: Node, tables: dict[int, Taps], crops: bool
-) -> Tensor:
+def interpolate(b: Builder, node: Node, tables: dict[int, Taps], crops: bool) -> Tensor:
     """Weighted sums along each axis, in f32 (f64 for f64 and wide integers)."""
     x = node.input(0)
     dtype = x.dtype
@@ -177,9 +173,7 @@ def weighted(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
     shape = [count if d == axis else s for d, s in enumerate(x.shape)]
     along = dims(x.rank, [axis])
     columns = [b.constant(table.indices[:, t].copy()) for t in range(width)]
-    columns += [
-        b.constant(table.weights[:, t].astype(x.dtype)) for t in range(width)
-    ]
+    columns += [b.constant(table.weights[:, t].astype(x.dtype)) for t in range(width)]
     origin = b.value(x)
 
     def body(*given: Scalar) -> Scalar:

@@ -106,7 +106,7 @@ def taps(
         weights = np.where((raw < 0) | (raw >= axis.size), 0, weights)
         total = weights.sum(axis=1, keepdims=True)
         weights = weights / np.where(total == 0, 1, total)
-    used = weights.any(axis=0)
+    used = np.asarray(weights.any(axis=0))
     used[0] |= not used.any()
     inside = np.clip(raw, 0, axis.size - 1)
     return Taps(inside[:, used], weights[:, used], beyond(axis, x))

@@ -30,14 +30,19 @@ REDUCTIONS: dict[str, Combine] = {
 
 
 def nest(
-    b: Builder, extents: Sequence[int], whole: Tensor, update: Update,
+    b: Builder,
+    extents: Sequence[int],
+    whole: Tensor,
+    update: Update,
     outer: Sequence[ir.Value] = (),
 ) -> Tensor:
     """whole = update(whole, indices) for all indices below the extents, in order."""
     if not extents:
         return update(whole, list(outer))
     return repeat(
-        b, extents[0], [whole],
+        b,
+        extents[0],
+        [whole],
         lambda i, now: [nest(b, extents[1:], now[0], update, [*outer, i])],
     )[0]
 
@@ -88,17 +93,13 @@ def scatter_nd(b: Builder, node: Node) -> Tensor:
     ones, gone = [1] * depth, list(range(depth))
 
     def update(whole: Tensor, i: list[ir.Value]) -> Tensor:
-        at = [
-            place(b, indices, [*i, index(d)], x.shape[d]) for d in range(depth)
-        ]
+        at = [place(b, indices, [*i, index(d)], x.shape[d]) for d in range(depth)]
         if depth == x.rank:
             new = to_body(tensor.extract(b.value(updates), i), x.dtype)
             return put(b, whole, at, new, combine)
         rest = [0] * len(slice_shape)
         lead = list(range(len(outer)))
-        new = read(
-            b, updates, [*i, *rest], [*[1] * len(outer), *slice_shape], lead
-        )
+        new = read(b, updates, [*i, *rest], [*[1] * len(outer), *slice_shape], lead)
         places, sizes = [*at, *rest], [*ones, *slice_shape]
         if node.string("reduction", "none") != "none":
             new = b.elementwise(combine, read(b, whole, places, sizes, gone), new)

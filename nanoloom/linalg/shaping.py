@@ -124,8 +124,10 @@ def space_to_depth(b: Builder, node: Node) -> Tensor:
     x, k = node.input(0), node.int("blocksize")
     n, c, h, w = x.shape
     apart = b.reshape(x, (n, c, h // k, k, w // k, k))
-    order = (0, 3, 5, 1, 2, 4) if node.string("mode", "DCR") == "DCR" else (
-        0, 1, 3, 5, 2, 4
+    order = (
+        (0, 3, 5, 1, 2, 4)
+        if node.string("mode", "DCR") == "DCR"
+        else (0, 1, 3, 5, 2, 4)
     )
     return b.reshape(b.transpose(apart, order), node.output_shapes[0])
 

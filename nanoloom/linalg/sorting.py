@@ -98,7 +98,10 @@ def pick(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """The elements at these indices along an axis."""
     source = b.value(x)
     return map_generic(
-        b, indices.shape, x.dtype, [(indices, Map.get_identity(x.rank))],
+        b,
+        indices.shape,
+        x.dtype,
+        [(indices, Map.get_identity(x.rank))],
         lambda i: b.load(
             source, x.dtype, [i if d == axis else position(d) for d in range(x.rank)]
         ),
