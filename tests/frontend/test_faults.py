@@ -75,7 +75,7 @@ FAULTS: list[tuple[Callable[[Proto], object], str]] = [
     (lambda p: p.ClearField("opset_import"), "imports no operator set"),
     (lambda p: setattr(p, "ir_version", 99), "IR version 99 is too new, 3 to 14"),
     (lambda p: setattr(p, "ir_version", 2), "IR version 2 is too old"),
-    (opset(6), "opset 6 is not supported, 7 to 27 are"),
+    (opset(6), "opset 6 is not supported, 7 to 28 are"),
     (opset(99), "opset 99 is not supported"),
     (opset(-1), "impossible version -1"),
     (lambda p: p.opset_import.add(domain="", version=17), "versions 18 and 17 of"),
