@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from nanoloom.linalg.builder import Builder
-from nanoloom.linalg.elementwise import Formula, Lower, simple
+from nanoloom.linalg.elementwise import FLOAT64, Formula, Lower, simple
 from nanoloom.linalg.node import Node
-from nanoloom.linalg.scalar import Scalar, select
+from nanoloom.linalg.scalar import Scalar, is_float, select
 from nanoloom.linalg.tensor import Tensor
 
 
@@ -89,8 +89,12 @@ def leaky_relu(x: Scalar, alpha: float) -> Scalar:
     return select(x < 0, x * alpha, x)
 
 
-def p_relu(x: Scalar, slope: Scalar) -> Scalar:
-    return select(x < 0, x * slope, x)
+def p_relu(b: Builder, node: Node) -> Tensor:
+    """x * slope below zero; before opset 7 a vector of slopes is one a channel."""
+    x, slope = node.input(0), node.input(1)
+    if node.version < 7 and slope.rank == 1 and slope.size > 1:
+        slope = b.reshape(slope, (slope.size, *(1,) * (x.rank - 2)))
+    return b.elementwise(lambda s, factor: select(s < 0, s * factor, s), x, slope)
 
 
 def thresholded_relu(x: Scalar, alpha: float) -> Scalar:
@@ -98,12 +102,16 @@ def thresholded_relu(x: Scalar, alpha: float) -> Scalar:
 
 
 def shrink(b: Builder, node: Node) -> Tensor:
-    """x + bias below -lambd, x - bias above lambd, 0 between; integers wrap."""
+    """x + bias below -lambd, x - bias above lambd, 0 between.
+
+    Limits need not be whole numbers: integers are compared and moved in f64.
+    """
     bias, lambd = node.float("bias", 0.0), node.float("lambd", 0.5)
 
     def body(x: Scalar) -> Scalar:
-        high = select(x > lambd, x - bias, 0)
-        return select(x < -lambd, x + bias, high)
+        wide = x if is_float(x.dtype) else x.cast(FLOAT64)
+        high = select(wide > lambd, wide - bias, 0)
+        return select(wide < -lambd, wide + bias, high).cast(x.dtype)
 
     return b.elementwise(body, node.input(0))
 
@@ -116,7 +124,7 @@ OPERATORS: dict[str, Lower] = {
     "HardSwish": simple(hard_swish),
     "LeakyRelu": with_attributes(leaky_relu, alpha=0.01),
     "Mish": simple(mish),
-    "PRelu": simple(p_relu),
+    "PRelu": p_relu,
     "Relu": simple(lambda x: x.maximum(0)),
     "Selu": with_attributes(
         selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875

@@ -120,6 +120,22 @@ def test_prelu_slope_broadcasts(shape: tuple[int, ...], integers: bool) -> None:
     np.testing.assert_array_equal(got, np.where(x < 0, x * slope, x))
 
 
+def test_prelu_of_old_opsets_has_a_slope_a_channel() -> None:
+    x, slope = sample(7, (2, 3, 5), "float32"), sample(8, (3,), "float32")
+    (got,) = run_node("PRelu", [x, slope], version=6)
+    exact = np.where(x < 0, x * slope.reshape(3, 1), x)
+    np.testing.assert_array_equal(got, exact)
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int64"])
+def test_shrink_of_integers(name: str) -> None:
+    x = sample(9, (40,), name, -9, 9)
+    (got,) = run_node("Shrink", [x], lambd=2.5, bias=1.0)
+    low = np.where(wide(x) < -2.5, wide(x) + 1, 0)
+    exact = np.where(wide(x) > 2.5, wide(x) - 1, low)
+    np.testing.assert_array_equal(got, exact.astype(name))
+
+
 def test_relu_of_integers_and_nan() -> None:
     x = sample(5, (3, 5), "int8", -128, 127)
     np.testing.assert_array_equal(run_node("Relu", [x])[0], np.maximum(x, 0))

@@ -217,3 +217,11 @@ def test_every_rank_and_empty(shape: tuple[int, ...]) -> None:
     x = sample(10, shape, "float32")
     (got,) = run_node("Add", [x, x])
     np.testing.assert_array_equal(got, x + x)
+
+
+def test_old_opsets_broadcast_from_an_axis() -> None:
+    x, y = sample(11, (2, 3, 5), "float32"), sample(12, (3,), "float32")
+    (got,) = run_node("Mul", [x, y], version=6, broadcast=1, axis=1)
+    np.testing.assert_array_equal(got, x * y.reshape(3, 1))
+    (got,) = run_node("Mul", [x, x[0, 0]], version=6, broadcast=1)
+    np.testing.assert_array_equal(got, x * x[0, 0])
