@@ -28,7 +28,9 @@ from nanoloom.cache import Cache, key
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Place, Program, Space
 from nanoloom.kernels.stage import cut
+from nanoloom.kernels.structure import is_contraction
 from nanoloom.linalg.operators import OPERATORS
+from nanoloom.linalg.precision import to_bf16
 from nanoloom.linalg.stage import LinalgModule, Spec, lower
 from nanoloom.llvm.stage import to_llvm
 from nanoloom.options import CompileOptions
@@ -69,6 +71,7 @@ class CompiledKernel:
     object: bytes
     tasks: tuple[int, ...]
     packings: tuple[Packing, ...]
+    needs_tiles: bool
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def compile_model(
         graph = optimize(model, OPERATORS.keys())
     with mlir.context():
         with report.stage("linalg"):
-            linalg = lower(graph)
+            linalg = with_precision(lower(graph), options)
         with report.stage("kernels"):
             program = cut(linalg)
     compiled = compile_kernels(program, options, cache, report)
@@ -107,7 +110,7 @@ def emit_stage(
         dump(stage, "", onnx_ir.to_onnx_text(graph, exclude_initializers=True))
         return
     with mlir.context():
-        linalg: LinalgModule = lower(graph)
+        linalg = with_precision(lower(graph), options)
         if stage == "linalg":
             dump(stage, "", str(linalg.module))
             return
@@ -119,6 +122,11 @@ def emit_stage(
         return
     for kernel in program.kernels.values():
         dump(stage, kernel.name, kernel_text(kernel, stage, options))
+
+
+def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModule:
+    """The module with its contractions in the precision that was asked for."""
+    return to_bf16(lowered, is_contraction) if options.precision == "bf16" else lowered
 
 
 def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:
@@ -180,7 +188,8 @@ def compile_kernel(
             llvm_ir = to_llvm(module, phases, kernel.name)
     with report.stage("object"):
         code = emit(llvm_ir, **machine(options.target))
-    made = CompiledKernel(code, tuple(n for _, n in phases), packings)
+    tiles = "x86_amx" in llvm_ir
+    made = CompiledKernel(code, tuple(n for _, n in phases), packings, tiles)
     cache.put(name, pack(made))
     return made
 
@@ -212,6 +221,7 @@ def pack(kernel: CompiledKernel) -> bytes:
     facts = {
         "tasks": kernel.tasks,
         "packings": [vars(packing) for packing in kernel.packings],
+        "needs_tiles": kernel.needs_tiles,
     }
     return json.dumps(facts).encode() + b"\n" + kernel.object
 
@@ -222,11 +232,13 @@ def unpack(data: bytes) -> CompiledKernel:
     packings = tuple(
         Packing(
             p["argument"], tuple(p["shared"]), p["column"], tuple(p["reduced"]),
-            p["columns"],
+            p["columns"], p["group"],
         )
         for p in facts["packings"]
     )
-    return CompiledKernel(code, tuple(facts["tasks"]), packings)
+    return CompiledKernel(
+        code, tuple(facts["tasks"]), packings, facts["needs_tiles"]
+    )
 
 
 # ---- the program -----------------------------------------------------------------------------
@@ -254,6 +266,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         block.size,
         tuple(tensor(x) for x in program.inputs),
         tuple(tensor(x) for x in program.outputs),
+        any(kernel.needs_tiles for kernel in compiled.values()),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
 

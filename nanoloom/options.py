@@ -7,14 +7,15 @@ from typing import Literal
 
 from nanoloom.target.facts import Target
 
-Precision = Literal["f32"]
+Precision = Literal["f32", "bf16"]
 
 
 @dataclass(frozen=True)
 class CompileOptions:
     """Options of one compilation.
 
-    target: the CPU to compile for.  precision: of the arithmetic on f32 tensors.
+    target: the CPU to compile for.  precision: of the products of f32
+    contractions (sums stay f32).
     schedules: (kernel name or pattern, Transform script) pairs that replace the chosen
     ones.
     """

@@ -57,6 +57,6 @@ class ParameterBlock:
                 if entry.packing is not None:
                     array = entry.packing.pack(array.reshape(entry.shape))
                 file.seek(offset)
-                file.write(np.ascontiguousarray(array).data.cast("B"))
+                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
                 parameter.release()
             file.truncate(self.size)

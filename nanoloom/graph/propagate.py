@@ -24,7 +24,12 @@ from nanoloom.graph import (
     unroll,
 )
 from nanoloom.graph.naming import Names, nested
-from nanoloom.graph.types import deciding_sources, integer_sources, is_static
+from nanoloom.graph.types import (
+    deciding_sources,
+    integer_sources,
+    is_static,
+    operator_name,
+)
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 NEVER_FOLDED = {
@@ -69,7 +74,7 @@ class Propagation:
             splice.substitute(graph, node, node.inputs)
         elif node.op_type == "Compress" and known(node.inputs[1]):
             compress.select(graph, node)
-        elif node.op_type not in self.direct:
+        elif operator_name(node) not in self.direct:
             functions.expand(graph, node, self.opsets, self.names)
 
     def constants(self, node: ir.Node) -> list[ir.TensorProtocol | None] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from enum import Enum
 
 from nanoloom.mlir import ir
@@ -103,7 +102,10 @@ def is_copy(op: Op) -> bool:
 
 
 def is_contraction(op: Op) -> bool:
-    """acc + a * b with at least one reduction dimension, floats or integers."""
+    """acc + a * b with at least one reduction dimension, floats or integers.
+
+    a and b are the two inputs themselves, or the inputs widened (bf16 to f32, i8 to i32).
+    """
     if input_count(op) != 2 or len(op.operation.results) != 1:
         return False
     if "reduction" not in iterators(op):
@@ -116,7 +118,20 @@ def is_contraction(op: Op) -> bool:
     factors = [v for v in total.operands if v != accumulator]
     if len(factors) != 1 or isinstance(factors[0].owner, ir.Block):
         return False
-    return factors[0].owner.name in ("arith.mulf", "arith.muli")
+    if factors[0].owner.name not in ("arith.mulf", "arith.muli"):
+        return False
+    sources = [widened(v) for v in factors[0].owner.operands]
+    return set(sources) == {block.arguments[0], block.arguments[1]}
+
+
+def widened(value: ir.Value) -> ir.Value:
+    """The value before an extension to a wider type."""
+    op = value.owner
+    if not isinstance(op, ir.Block) and op.name in (
+        "arith.extf", "arith.extsi", "arith.extui",
+    ):
+        return op.operands[0]
+    return value
 
 
 def kind(op: Op) -> Kind:

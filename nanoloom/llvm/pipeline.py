@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-STACK_BYTES = 256 * 1024  # a temporary up to this size lives on the thread's stack
-
-PLACE_BUFFERS = (
-    "func.func(buffer-hoisting)",
-    "func.func(buffer-loop-hoisting)",  # a temporary is made once, not once a tile
-    "func.func(promote-buffers-to-stack"
-    f"{{max-alloc-size-in-bytes={STACK_BYTES} max-rank-of-allocated-memref=9}})",
-    "buffer-deallocation-pipeline",  # the large ones that are left are freed
-)
-
 TO_LLVM = (
     "canonicalize",
     "cse",

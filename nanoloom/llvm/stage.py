@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.llvm.pipeline import PLACE_BUFFERS, TO_LLVM
+from nanoloom.llvm.pipeline import TO_LLVM
 from nanoloom.mlir import ir, llvm, run_pipeline
 from nanoloom.vector.math import expand_math
 
@@ -21,7 +21,6 @@ Phase = tuple[str, int]
 def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     """LLVM IR text of a kernel's phases, exported as NAME_0, NAME_1, ..."""
     counts = [arguments_of(module, phase) for phase, _ in phases]
-    run_pipeline(module, PLACE_BUFFERS)
     expand_math(module)
     run_pipeline(module, TO_LLVM)
     text = llvm.translate_module_to_llvmir(module.operation)

@@ -62,11 +62,12 @@ class Writer:
                 self.tile("tile_using_forall", sizes, fuse, slowest)
             case Tile(sizes, fuse):
                 self.tile("tile_using_for", sizes, fuse, None)
-            case Nanokernel(rows, vectors, packed):
+            case Nanokernel(rows, vectors, packed, family):
                 root = self.match("root")
                 self.lines.append(
                     f'"nanoloom.nanokernel"({root}) {{rows = {rows} : i64, '
-                    f"vectors = {vectors} : i64, packed = {int(packed)} : i64}} "
+                    f"vectors = {vectors} : i64, packed = {int(packed)} : i64, "
+                    f'family = "{family}"}} '
                     f": ({ANY}) -> ()"
                 )
             case Loops():

@@ -40,6 +40,7 @@ class Tile:
 class Nanokernel:
     """The innermost tile as one nanokernel: accumulators stay in registers.
 
+    family: of the instructions (see vector/nanokernel/).
     rows x vectors: the register tile.  packed: the right operand comes as panels
     [n/columns][k...][columns], made while compiling.
     """
@@ -47,6 +48,7 @@ class Nanokernel:
     rows: int
     vectors: int
     packed: bool
+    family: str = "fma"
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,21 @@ from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops
-from nanoloom.vector.nanokernel import epilogue, fma
+from nanoloom.vector.nanokernel import amx, epilogue, fma
 from nanoloom.vector.nanokernel.tile import tile_of
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.transform_ops import apply_script
+
+STACK_BYTES = 256 * 1024  # a temporary up to this size lives on the thread's stack
+
+PLACE_BUFFERS = (
+    "func.func(buffer-hoisting)",
+    "func.func(buffer-loop-hoisting)",  # a temporary is made once, not once a tile
+    "func.func(promote-buffers-to-stack"
+    f"{{max-alloc-size-in-bytes={STACK_BYTES} max-rank-of-allocated-memref=9}})",
+    "buffer-deallocation-pipeline",  # the large ones that are left are freed
+)
 
 TO_BUFFERS = (
     "canonicalize",
@@ -33,12 +43,15 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     """Apply a schedule; gives the phases' names and numbers of tasks."""
 
     def lower(op: ir.OpView, plan: Nanokernel) -> None:
-        element = ir.RankedTensorType(op.operation.operands[0].type).element_type
+        element = ir.RankedTensorType(op.operation.operands[2].type).element_type
         lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
         shape = analyse(op)
         assert shape is not None
         with ir.InsertionPoint(op), op.operation.location:
             tile = tile_of(op, shape, plan, lanes)
+            if plan.family == "amx":
+                amx.use_panels(op, shape, plan, tile.row)
+                return
             sums = fma.accumulate(tile)
             epilogue.finish(tile, sums)
 
@@ -47,10 +60,20 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     return_nothing(module)
     copies_to_generics(module)
     insert_prefetches(module)
-    vectorize_loops(module, target.vector.bits)
     phases = split_into_phases(module)
+    run_pipeline(module, PLACE_BUFFERS)
+    lower_matrix_tiles(module)
+    vectorize_loops(module, target.vector.bits)
     module.operation.verify()
     return phases
+
+
+def lower_matrix_tiles(module: ir.Module) -> None:
+    """Marked contractions become tile instructions, behind all work on buffers."""
+    for op in named(module, "linalg.generic"):
+        if amx.MARK in op.operation.attributes:
+            with ir.InsertionPoint(op), op.operation.location:
+                amx.lower(op)
 
 
 def return_nothing(module: ir.Module) -> None:

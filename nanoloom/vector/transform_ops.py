@@ -1,6 +1,6 @@
 """nanoloom's own transform operations, so that a script says everything.
 
-"nanoloom.nanokernel"(%root) {rows, vectors, packed}: the tiled contraction becomes the
+"nanoloom.nanokernel"(%root) {rows, vectors, packed, family}: the tiled contraction becomes the
 target's instructions, with its epilogue, accumulators in registers throughout.
 """
 
@@ -25,6 +25,7 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     rows: ir.IntegerAttr
     vectors: ir.IntegerAttr
     packed: ir.IntegerAttr
+    family: ir.StringAttr
 
 
 def apply_script(module: ir.Module, script: str, lower: Lower) -> None:
@@ -46,7 +47,9 @@ def attach(lower: Lower) -> None:
     class Interface(transform_dialect.TransformOpInterface):
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            plan = Nanokernel(op.rows.value, op.vectors.value, bool(op.packed.value))
+            plan = Nanokernel(
+                op.rows.value, op.vectors.value, bool(op.packed.value), op.family.value
+            )
             for payload in list(state.get_payload_ops(op.target)):
                 lower(payload.opview, plan)
             del rewriter, results

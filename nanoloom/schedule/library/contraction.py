@@ -17,6 +17,14 @@ from nanoloom.schedule.language import (
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
+ELEMENTS = (  # of the operands and the result
+    ("f32", "f32", "f32"),
+    ("f64", "f64", "f64"),
+    ("bf16", "bf16", "f32"),
+    ("f16", "f16", "f32"),
+)
+AMX_ROWS = AMX_COLUMNS = 32
+
 
 def contraction(
     module: ir.Module, root: Op, last: Op, target: Target
@@ -25,34 +33,76 @@ def contraction(
     shape = analyse(root)
     if shape is None or not suits(root, last, shape):
         return None
-    element = ir.RankedTensorType(root.operation.operands[0].type).element_type
-    m = shape.extents[row_of(shape)] if row_of(shape) is not None else 1  # type: ignore[index]
+    family = family_of(root, target)
+    row = row_of(shape)
+    m = 1 if row is None else shape.extents[row]
+    if family == "amx" and is_parameter(module, root, shape):
+        return matrix_tiles(module, root, last, shape, m)
+    element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
     tile = register_tile.choose(m, n, element.width, target.vector)  # type: ignore[attr-defined]
     lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
     columns = tile.vectors * lanes
-    packings = weight_packing(module, root, shape, columns)
-    marks = ("all",)
+    packings = weight_packing(module, root, shape, columns, 1)
     if not packings and not shape.contiguous:
         return None
-    outer, inner = loop_sizes(root, last, shape, tile.rows, columns)
+    reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
+    nanokernel = Nanokernel(tile.rows, tile.vectors, bool(packings))
+    return tiled(root, last, shape, nanokernel, columns, packings, reason)
+
+
+def tiled(
+    root: Op, last: Op, shape: Contraction, nanokernel: Nanokernel, columns: int,
+    packings: tuple[Packing, ...], reason: str,
+) -> Choice:
+    """Tasks of panels, register tiles inside them, then what is left as loops."""
+    outer, inner = loop_sizes(root, last, shape, nanokernel.rows, columns)
     directives = (
-        Parallel(outer, marks, slowest=None),
-        *([Tile(inner, marks)] if any(inner) else []),
-        Nanokernel(tile.rows, tile.vectors, bool(packings)),
+        Parallel(outer, ("all",)),
+        *([Tile(inner, ("all",))] if any(inner) else []),
+        nanokernel,
         Loops(),
     )
-    reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add at best 1"
     return Choice(Schedule(directives, reason), packings)
 
 
+def matrix_tiles(
+    module: ir.Module, root: Op, last: Op, shape: Contraction, m: int
+) -> Choice | None:
+    """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
+    packings = weight_packing(module, root, shape, AMX_COLUMNS, 2)
+    if not packings:
+        return None
+    nanokernel = Nanokernel(min(m, AMX_ROWS), 2, True, "amx")
+    reason = "four tile registers of 16 x 16 sums share two of each operand"
+    return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason)
+
+
+def family_of(root: Op, target: Target) -> str:
+    """The instructions that fit the operands' element types."""
+    element = ir.RankedTensorType(root.operation.operands[0].type).element_type
+    if isinstance(element, ir.BF16Type) and target.has("amx-bf16") and target.matrix:
+        return "amx"
+    return "fma"
+
+
+def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
+    value = inputs(root)[shape.right]
+    if not isinstance(value.owner, ir.Block) or shape.other_columns:
+        return False
+    kernel = module.body.operations[0]
+    number = list(kernel.operation.regions[0].blocks[0].arguments).index(value)
+    attributes = kernel.operation.attributes["arg_attrs"][number]  # type: ignore[index]
+    return "nanoloom.constant" in attributes and len(list(value.uses)) == 1
+
+
 def suits(root: Op, last: Op, shape: Contraction) -> bool:
-    """Whether the nanokernels take this element type and form."""
-    kinds = {
+    """Whether the nanokernels take these element types and this form."""
+    kinds = tuple(
         str(ir.RankedTensorType(v.type).element_type)
         for v in root.operation.operands
-    }
-    if kinds not in ({"f32"}, {"f64"}) or 0 in shape.extents:
+    )
+    if kinds not in ELEMENTS or 0 in shape.extents:
         return False
     if None in map_dims(maps(root)[shape.right]):
         return False
@@ -97,18 +147,14 @@ def row_block(extent: int, rows: int) -> int:
 
 
 def weight_packing(
-    module: ir.Module, root: Op, shape: Contraction, columns: int
+    module: ir.Module, root: Op, shape: Contraction, columns: int, group: int
 ) -> tuple[Packing, ...]:
     """Pack the right operand if it is a parameter, and mark it in the IR."""
-    value = inputs(root)[shape.right]
-    if not isinstance(value.owner, ir.Block) or len(list(value.uses)) != 1:
+    if not is_parameter(module, root, shape):
         return ()
     kernel = module.body.operations[0]
     block = kernel.operation.regions[0].blocks[0]
-    number = list(block.arguments).index(value)
-    attributes = kernel.operation.attributes["arg_attrs"][number]  # type: ignore[index]
-    if "nanoloom.constant" not in attributes or shape.other_columns:
-        return ()
+    number = list(block.arguments).index(inputs(root)[shape.right])
     dims = [d for d in map_dims(maps(root)[shape.right]) if d is not None]
     packing = Packing(
         number,
@@ -116,6 +162,7 @@ def weight_packing(
         dims.index(shape.column),
         tuple(dims.index(d) for d in shape.reduced),
         columns,
+        group,
     )
     use_packed(kernel, block, number, packing)
     return (packing,)

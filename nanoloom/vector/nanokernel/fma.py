@@ -1,4 +1,4 @@
-"""f32 and f64 (any vector unit): broadcast a row, multiply-add it to a row of vectors.
+"""f32 and f64, bf16 and f16 widened (any vector unit): broadcast a row, multiply-add it to a row of vectors.
 
 Reference loop:
 
@@ -15,6 +15,7 @@ from nanoloom.vector.nanokernel.tile import (
     initial_number,
     maps,
     origin,
+    packed_argument,
     place_of,
     read_vector,
 )
@@ -23,7 +24,7 @@ from nanoloom.vector.nanokernel.tile import (
 def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     rows, vectors = tile.plan.rows, tile.plan.vectors
-    element = ir.RankedTensorType(tile.op.operation.operands[0].type).element_type
+    element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     kind = ir.VectorType.get([tile.lanes], element)
     start = start_values(tile, kind)
     left = tile.op.operation.operands[tile.shape.left]
@@ -32,14 +33,14 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     right = right_reader(tile)
 
     def step(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        columns = [right(ivs, v) for v in range(vectors)]
+        columns = [widened(right(ivs, v), kind) for v in range(vectors)]
         made: list[ir.Value] = []
         for r in range(rows):
             here = list(ivs)
             if tile.row is not None:
                 here[tile.row] = row_indices[r]
             scalar = tensor.extract(left, place_of(indexing, here))
-            wide = vector.broadcast(kind, scalar)
+            wide = vector.broadcast(kind, widened(scalar, element))
             made += [
                 vector.fma(wide, columns[v], sums[r * vectors + v])
                 for v in range(vectors)
@@ -48,6 +49,11 @@ def accumulate(tile: Tile) -> list[ir.Value]:
 
     ivs = tile.ivs(index(0), index(0))
     return nest(tile, list(tile.shape.reduced), ivs, start, step)
+
+
+def widened(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """bf16 and f16 operands as f32: exact."""
+    return value if value.type == kind else arith.extf(kind, value)
 
 
 def nest(tile, dims, ivs, sums, step):  # type: ignore[no-untyped-def]
@@ -120,11 +126,3 @@ def packed_reader(tile: Tile, operand: ir.Value, indexing: ir.AffineMap):  # typ
         return read_vector(packed, at, tile.lanes, None)
 
     return read
-
-
-def packed_argument(logical: ir.Value) -> ir.Value:
-    """The packed tensor that stands for a logical weight: behind a marker cast."""
-    owner = logical.owner
-    assert not isinstance(owner, ir.Block), "the weight has no packed form"
-    assert owner.name == "builtin.unrealized_conversion_cast", owner.name
-    return owner.operands[0]

@@ -169,4 +169,12 @@ def place_of(indexing: ir.AffineMap, ivs: list[ir.Value]) -> list[ir.Value]:
     return [apply(e, ivs) for e in indexing.results]
 
 
+def packed_argument(logical: ir.Value) -> ir.Value:
+    """The packed tensor that stands for a logical weight: behind a marker cast."""
+    owner = logical.owner
+    assert not isinstance(owner, ir.Block), "the weight has no packed form"
+    assert owner.name == "builtin.unrealized_conversion_cast", owner.name
+    return owner.operands[0]
+
+
 __all__ = ["Tile", "input_count", "is_generic", "tile_of"]
