@@ -35,32 +35,27 @@ def accumulate(
     out = b.tensor(b.empty(x.shape, x.dtype), x.dtype)
 
     def trip(i: ir.Value, carried: list[Tensor]) -> list[Tensor]:
+        made, before = carried
         place = arith.subi(index(extent - 1), i) if reverse else i
-        element = read_at(b, source, axis, place)
-        after, stored = advance(b, element, carried[0], step, exclusive=exclusive)
-        return [after, write_at(b, stored, carried[1], axis, place)]
+        if exclusive:
+            made = write_at(b, b.cast(before, x.dtype), made, axis, place)
+        after = advance(b, read_at(b, source, axis, place), before, step)
+        if not exclusive:
+            made = write_at(b, b.cast(after, x.dtype), made, axis, place)
+        return [made, after]
 
-    return repeat(b, extent, [total, out], trip)[1]
+    return repeat(b, extent, [out, total], trip)[0]
 
 
-def advance(
-    b: Builder, element: Tensor, total: Tensor, step: Step, *, exclusive: bool
-) -> tuple[Tensor, Tensor]:
-    """The next total, in the total's own place, and what is stored at this step."""
+def advance(b: Builder, element: Tensor, total: Tensor, step: Step) -> Tensor:
+    """The next total, in the total's own place."""
     identity = Map.get_identity(element.rank)
-    room = Tensor(element.shape, element.dtype, b.empty(element.shape, element.dtype))
-
-    def body(s: Scalar, before: Scalar, _: Scalar) -> list[Scalar]:
-        after = step(before, s)
-        return [after, before if exclusive else after]
-
-    after, stored = b.generic(
+    return b.generic(
         [(element, identity)],
-        [(total, identity), (room, identity)],
+        [(total, identity)],
         [PARALLEL] * element.rank,
-        body,
-    )
-    return after, stored
+        lambda s, before: step(before, s),
+    )[0]
 
 
 def scanning(step: Step, start: Number) -> Callable[[Builder, Node], Tensor]:
