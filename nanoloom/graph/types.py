@@ -119,6 +119,15 @@ def may_decide_shapes(value: ir.Value) -> bool:
     return count == 1 or (count <= FEW and numpy_dtype(value).kind in "iub")
 
 
+def operator_name(node: ir.Node) -> str:
+    """A node's operator as tables name it: `Conv`, or `ai.onnx.ml.Scaler`.
+
+    The domains of ONNX and of nanoloom's own passes are not named.
+    """
+    own = node.domain in ("", "ai.onnx", "nanoloom")
+    return node.op_type if own else f"{node.domain}.{node.op_type}"
+
+
 def numpy_dtype(value: ir.Value) -> np.dtype:
     """The element type as numpy's, or a sentence saying that it is not computed on."""
     require_tensor(value)

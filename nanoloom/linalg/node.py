@@ -84,6 +84,10 @@ class Node:
         found = self.attributes[name].as_strings() if self.has(name) else default
         return list(found)
 
+    def array(self, name: str) -> Array | None:
+        """A tensor attribute."""
+        return self.attributes[name].as_tensor().numpy() if self.has(name) else None
+
     def graph(self, name: str) -> ir.Graph:
         return self.attributes[name].as_graph()
 

@@ -16,14 +16,17 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import Unsupported
-from nanoloom.graph.types import deciding_sources, numpy_dtype, shape_of
+from nanoloom.graph.types import (
+    deciding_sources,
+    numpy_dtype,
+    operator_name,
+    shape_of,
+)
 from nanoloom.linalg.builder import Builder, tensor_type
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.tensor import Array, Tensor
 from nanoloom.mlir import func, ir
-
-DEFAULT_DOMAINS = ("", "ai.onnx", "nanoloom")  # nanoloom: made by the layout pass
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,7 @@ class Lowering:
             self.tensors[value] = made
         return self.tensors[value]
 
-    def body(
-        self, graph: onnx_ir.Graph, arguments: Sequence[Tensor]
-    ) -> list[Tensor]:
+    def body(self, graph: onnx_ir.Graph, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Lower a body's nodes at the insertion point; gives its outputs."""
         for formal, actual in zip(graph.inputs, arguments, strict=False):
             self.tensors[formal] = actual
@@ -123,9 +124,9 @@ class Lowering:
         return [x for x in found if x is not None]
 
     def node(self, node: onnx_ir.Node) -> None:
-        lower = OPERATORS.get(node.op_type)
+        lower = OPERATORS.get(operator_name(node))
         where = f"node {node.name} ({node.op_type})"
-        if lower is None or node.domain not in DEFAULT_DOMAINS:
+        if lower is None:
             raise Unsupported("nanoloom does not know this operator", where=where)
         outputs = [value for value in node.outputs]
         view = Node(
@@ -133,7 +134,9 @@ class Lowering:
             node.name or node.op_type,
             node.version or self.opsets.get(node.domain, 1),
             tuple(self.tensor_of(x) for x in node.inputs),
-            tuple(shape_of(x) if x.shape is not None and x.name else () for x in outputs),
+            tuple(
+                shape_of(x) if x.shape is not None and x.name else () for x in outputs
+            ),
             tuple(
                 numpy_dtype(x) if x.dtype is not None else np.dtype(np.float32)
                 for x in outputs
@@ -194,7 +197,10 @@ def name_arguments(
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(
         [
             ir.DictAttr.get(
-                {k: ir.StringAttr.get(v), "bufferization.writable": ir.BoolAttr.get(False)}
+                {
+                    k: ir.StringAttr.get(v),
+                    "bufferization.writable": ir.BoolAttr.get(False),
+                }
             )
             for k, v in names
         ]
