@@ -47,32 +47,39 @@ def defined_below(value: ir.Value, inside: set[ir.Operation]) -> bool:
     return False
 
 
+def group_results(group: Group) -> list[ir.Value]:
+    """What a group computes for others: results of its last operation, one or more."""
+    return [r for r in group.ops[-1].operation.results if list(r.uses)]
+
+
 def outline(group: Group, constants: tuple[bool, ...]) -> ir.Module:
-    """A module with @kernel(inputs..., result) -> result for a group."""
-    values = external_inputs(group)
-    result = group.ops[-1].operation.results[0]
-    kinds = [v.type for v in values] + [result.type]
+    """A module with @kernel(inputs..., results...) -> results for a group."""
+    values, results = external_inputs(group), group_results(group)
+    made_kinds = [r.type for r in results]
+    kinds = [*[v.type for v in values], *made_kinds]
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body):
-        kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, [result.type]))
+        kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, made_kinds))
         entry = kernel.add_entry_block()
-    kernel.attributes["arg_attrs"] = argument_attributes(constants)
+    kernel.attributes["arg_attrs"] = argument_attributes(constants, len(results))
     mapping = dict(zip(values, entry.arguments, strict=False))
     with ir.InsertionPoint(entry), ir.Location.unknown():
         for op in group.ops:
             clone(op.operation, mapping)
-        made = write_into(mapping[result], entry.arguments[len(values)])
-        func.ReturnOp([made])
+        targets = list(entry.arguments)[len(values) :]
+        func.ReturnOp(
+            [write_into(mapping[r], t) for r, t in zip(results, targets, strict=True)]
+        )
     return module
 
 
-def argument_attributes(constants: tuple[bool, ...]) -> ir.ArrayAttr:
+def argument_attributes(constants: tuple[bool, ...], results: int) -> ir.ArrayAttr:
     unit = {"bufferization.writable": ir.BoolAttr.get(False)}
     known = {**unit, "nanoloom.constant": ir.UnitAttr.get()}
-    last = {"bufferization.writable": ir.BoolAttr.get(True)}
+    written = {"bufferization.writable": ir.BoolAttr.get(True)}
     return ir.ArrayAttr.get(
         [ir.DictAttr.get(known if c else unit) for c in constants]
-        + [ir.DictAttr.get(last)]
+        + [ir.DictAttr.get(written)] * results
     )
 
 
@@ -125,7 +132,10 @@ def write_into(value: ir.Value, result: ir.Value) -> ir.Value:
         if place is None:
             break
         target = op.operands[place]
-        if not isinstance(target.owner, ir.Block) and target.owner.name == "tensor.empty":
+        if (
+            not isinstance(target.owner, ir.Block)
+            and target.owner.name == "tensor.empty"
+        ):
             op.operands[place] = result
             return value
         made, op = target, target.owner
@@ -148,8 +158,11 @@ def copy(value: ir.Value, result: ir.Value) -> ir.Value:
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
     op = linalg.GenericOp(
-        [result.type], [value], [result],
-        ir.ArrayAttr.get([identity, identity]), ir.ArrayAttr.get([parallel] * rank),
+        [result.type],
+        [value],
+        [result],
+        ir.ArrayAttr.get([identity, identity]),
+        ir.ArrayAttr.get([parallel] * rank),
     )
     element = ir.RankedTensorType(value.type).element_type
     block = op.regions[0].blocks.append(element, element)

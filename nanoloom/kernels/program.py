@@ -29,7 +29,7 @@ class Place:
 class Kernel:
     """One function on tensors, as text.
 
-    text: a module with `func.func @kernel(inputs..., result) -> result`.
+    text: a module with `func.func @kernel(inputs..., results...) -> results`.
     rows: leading parallel dimensions that its operations share.
     constants: which arguments are parameters, so that a schedule may pack them.
     shapes: of the arguments.
@@ -45,7 +45,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Call:
-    """One kernel at work: arguments in order, the result last."""
+    """One kernel at work: arguments in order, the results last."""
 
     kernel: str
     arguments: tuple[Place, ...]

@@ -14,7 +14,13 @@ from blake3 import blake3
 
 from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
-from nanoloom.kernels.outline import copy, describe, external_inputs, outline
+from nanoloom.kernels.outline import (
+    copy,
+    describe,
+    external_inputs,
+    group_results,
+    outline,
+)
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space
 from nanoloom.linalg.stage import LinalgModule
@@ -93,14 +99,16 @@ class Cutting:
         values = external_inputs(group)
         places = [self.place(value) for value in values]
         constants = tuple(p.space is Space.PARAMETER for p in places)
+        results = group_results(group)
+        for result in results:
+            if result not in self.places:
+                self.places[result] = Place(Space.ARENA, len(self.sizes))
+                self.sizes.append(bytes_of(result.type))
+        if all(bytes_of(result.type) == 0 for result in results):
+            return  # nothing to compute
         kernel = self.kernel(group, constants)
-        result = group.ops[-1].operation.results[0]
-        if result not in self.places:
-            self.places[result] = Place(Space.ARENA, len(self.sizes))
-            self.sizes.append(bytes_of(result.type))
-        self.calls.append(
-            Call(kernel, (*places, self.places[result]), layer_of(group))
-        )
+        written = [self.places[result] for result in results]
+        self.calls.append(Call(kernel, (*places, *written), layer_of(group)))
 
     def place(self, value: ir.Value) -> Place:
         return self.places[base(value)]
@@ -143,9 +151,7 @@ class Cutting:
                 if place.space is Space.ARENA:
                     first.setdefault(place.index, step)
                     last[place.index] = step
-        return [
-            Lifetime(size, first[i], last[i]) for i, size in enumerate(self.sizes)
-        ]
+        return [Lifetime(size, first[i], last[i]) for i, size in enumerate(self.sizes)]
 
 
 def layer_of(group: Group) -> str:
@@ -160,9 +166,7 @@ def layer_of(group: Group) -> str:
 def describe_program(program: Program, names: Sequence[str] = ()) -> str:
     """The kernels' text one after another, then the calls: what --emit kernels writes."""
     wanted = [k for k in program.kernels.values() if not names or k.name in names]
-    parts = [
-        k.text.replace("@kernel(", f"@{k.name}(") for k in wanted
-    ]
+    parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in wanted]
     lines = [
         f"// {call.layer or '-'}: {call.kernel}("
         + ", ".join(f"{p.space.value}{p.index}" for p in call.arguments)

@@ -17,7 +17,9 @@ def choose(kernel: Kernel, module: ir.Module, target: Target) -> Choice:
     if last is None:
         return Choice(Schedule((Loops(),), "no generic at its end"))
     mark(last, "last")
-    root = next((op for op in named(module, "linalg.generic") if is_contraction(op)), None)
+    root = next(
+        (op for op in named(module, "linalg.generic") if is_contraction(op)), None
+    )
     if kernel.root == Kind.CONTRACTION.value and root is not None:
         mark(root, "root")
         choice = contraction(module, root, last, target)
@@ -31,10 +33,12 @@ def mark(op: Op, name: str) -> None:
 
 
 def last_operation(module: ir.Module) -> Op | None:
-    """The generic whose result the kernel returns."""
+    """The generic whose results the kernel returns, all of them."""
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    returned = list(block.operations)[-1].operation.operands[0]
-    owner = returned.owner
+    returned = list(list(block.operations)[-1].operation.operands)
+    owner = returned[0].owner
+    if any(value.owner != owner for value in returned):
+        return None
     if isinstance(owner, ir.Block) or not is_generic(owner.opview):
         return None
     return owner.opview

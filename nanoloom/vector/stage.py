@@ -77,15 +77,16 @@ def lower_matrix_tiles(module: ir.Module) -> None:
 
 
 def return_nothing(module: ir.Module) -> None:
-    """The result is in the last argument: drop the return value, copy if it is not."""
+    """The results are in the last arguments: drop return values, copy if they are not."""
     kernel = module.body.operations[0]
     block = kernel.operation.regions[0].blocks[0]
     returned = list(block.operations)[-1]
-    result = block.arguments[len(list(block.arguments)) - 1]
-    value = returned.operation.operands[0]
+    values = list(returned.operation.operands)
+    results = list(block.arguments)[-len(values) :]
     with ir.InsertionPoint(returned), ir.Location.unknown():
-        if value != result:
-            memref.copy(value, result)
+        for value, result in zip(values, results, strict=True):
+            if value != result:
+                memref.copy(value, result)
         ir.Operation.create("func.return", [], [])
     returned.operation.erase()
     kinds = [a.type for a in block.arguments]
@@ -107,7 +108,10 @@ def copies_to_generics(module: ir.Module) -> None:
         parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         with ir.InsertionPoint(op), op.operation.location:
             made = linalg.GenericOp(
-                [], [source], [target], ir.ArrayAttr.get([identity, identity]),
+                [],
+                [source],
+                [target],
+                ir.ArrayAttr.get([identity, identity]),
                 ir.ArrayAttr.get([parallel] * kind.rank),
             )
             block = made.regions[0].blocks.append(kind.element_type, kind.element_type)
