@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -16,27 +15,13 @@ from nanoloom.errors import DataDependent, Error, InputError
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.threads import default_threads
+from nanoloom.source import Interface, Source
 
 if TYPE_CHECKING:
-    import onnx_ir
-
-    from nanoloom.compiler import Report
+    from nanoloom.compiler import Compiled, Report
 
 Array = np.ndarray
 PARAMETERS, LIBRARY = "parameters.bin", "program.so"
-
-
-@dataclass(frozen=True)
-class Interface:
-    """An input or output as the model declares it; a dimension may be a name."""
-
-    name: str
-    shape: tuple[int | str, ...]
-    dtype: np.dtype
-
-    @property
-    def is_static(self) -> bool:
-        return all(isinstance(d, int) for d in self.shape)
 
 
 class Variant:
@@ -47,7 +32,9 @@ class Variant:
         file = folder / PARAMETERS
         block = None
         if self.library.parameter_bytes:
-            block = np.memmap(file, np.uint8, "r", shape=(self.library.parameter_bytes,))
+            block = np.memmap(
+                file, np.uint8, "r", shape=(self.library.parameter_bytes,)
+            )
         self.instance: Instance = self.library.create(threads, block)
 
     def __call__(
@@ -120,7 +107,10 @@ class Program:
     ) -> Variant:
         parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(values.items())}
         name = key(
-            "model", self.source.digest, dict(sorted(shapes.items())), parts,
+            "model",
+            self.source.digest,
+            dict(sorted(shapes.items())),
+            parts,
             self.options,
         )
         if name not in self._variants:
@@ -150,7 +140,7 @@ class Program:
 
     def _compiled(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ):  # type: ignore[no-untyped-def]
+    ) -> Compiled:
         from nanoloom.compiler import Report, compile_model
 
         model = self.source.bound(shapes, values)
@@ -188,8 +178,8 @@ class Program:
 
         output = Path(path)
         compiled = self._compiled(self.static_shapes(), {})
-        with self.cache_scratch() as scratch:
-            file = scratch / PARAMETERS
+        with tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
+            file = Path(scratch) / PARAMETERS
             compiled.parameters.write(file)
             write_shared_library(
                 compiled.objects,
@@ -202,123 +192,6 @@ class Program:
             )
         return output
 
-    def cache_scratch(self):  # type: ignore[no-untyped-def]
-        """A temporary folder for large files on their way."""
-        import tempfile
-        from contextlib import contextmanager
-
-        @contextmanager
-        def folder():  # type: ignore[no-untyped-def]
-            with tempfile.TemporaryDirectory(prefix="nanoloom-") as made:
-                yield Path(made)
-
-        return folder()
-
-
-class Source:
-    """A model before it is bound: a file, bytes or an ONNX object."""
-
-    def __init__(self, given: object, cache: Cache) -> None:
-        self.given = given
-        self._model: onnx_ir.Model | None = None
-        self._manifest: dict[str, object] | None = None
-        self.digest = self._digest(cache)
-
-    def _digest(self, cache: Cache) -> str:
-        from nanoloom.cache.digest import of
-
-        if isinstance(self.given, (str, Path)):
-            path = Path(self.given)
-            if not path.is_file():
-                self.model()  # says what is wrong with it
-            digest = cache.file_digest(path)
-            known = cache.get(key("external files", digest))
-            names = json.loads(known) if known is not None else self._external(cache, digest)
-            others = [cache.file_digest(path.parent / name) for name in names]
-            return of("model", digest, *others) if others else digest
-        if isinstance(self.given, bytes):
-            return of("bytes", self.given)
-        from nanoloom.frontend.onnx import open_source
-
-        return of("proto", open_source(self.given).proto.SerializeToString(), id(self))  # type: ignore[arg-type]
-
-    def _external(self, cache: Cache, digest: str) -> list[str]:
-        """Names of the files that hold the model's weights beside it."""
-        from nanoloom.frontend.onnx import external_files
-
-        names = external_files(Path(str(self.given)))
-        cache.put(key("external files", digest), json.dumps(names).encode())
-        return names
-
-    def model(self) -> onnx_ir.Model:
-        if self._model is None:
-            from nanoloom.frontend.onnx import load
-
-            self._model = load(self.given)  # type: ignore[arg-type]
-        return self._model
-
-    def interface(
-        self, cache: Cache
-    ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
-        """Inputs and outputs as declared, without reading a model seen before."""
-        name = key("interface", self.digest)
-        known = cache.get(name)
-        if known is None:
-            known = json.dumps(describe(self.model())).encode()
-            cache.put(name, known)
-        sides = json.loads(known)
-        made = [
-            tuple(
-                Interface(n, tuple(shape), np.dtype(dtype)) for n, shape, dtype in side
-            )
-            for side in sides
-        ]
-        return made[0], made[1]
-
-    def bound(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> onnx_ir.Model:
-        """A copy of the model for these input shapes."""
-        from nanoloom.frontend.dims import bind, dims_from_inputs
-        from nanoloom.graph.stage import bind_values
-
-        model = self.model()
-        stand_ins = {n: np.broadcast_to(np.int8(0), s) for n, s in shapes.items()}
-        bound = bind(model, dims_from_inputs(model, stand_ins))
-        bind_values(bound, values)
-        return bound
-
-    def _values_key(self, shapes: Mapping[str, tuple[int, ...]]) -> str:
-        return key("value inputs", self.digest, dict(sorted(shapes.items())))
-
-    def value_inputs(
-        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]]
-    ) -> list[str]:
-        """Inputs whose values were found to decide about shapes."""
-        known = cache.get(self._values_key(shapes))
-        return [] if known is None else json.loads(known)
-
-    def remember_value_inputs(
-        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]], names: list[str]
-    ) -> None:
-        cache.put(self._values_key(shapes), json.dumps(names).encode())
-
-
-def describe(model: onnx_ir.Model) -> list[list[tuple[str, list[int | str], str]]]:
-    """Inputs and outputs as JSON takes them."""
-    from nanoloom.frontend.inputs import input_specs
-
-    inputs = [(x.name, list(x.shape), x.dtype.name) for x in input_specs(model)]
-    outputs = [
-        (
-            value.name or "",
-            [d if isinstance(d, int) else str(d) for d in value.shape or ()],
-            np.dtype(value.dtype.numpy()).name if value.dtype else "float32",
-        )
-        for value in model.graph.outputs
-    ]
-    return [inputs, outputs]
-
 
 def compile(
     model: object,
@@ -329,7 +202,7 @@ def compile(
     cache: Cache | None = None,
     report: Report | None = None,
 ) -> Program:
-    """Compile an ONNX model (path, bytes, ModelProto or onnx_ir.Model) for this machine.
+    """Compile a model (path, bytes, ModelProto or onnx_ir.Model) for this machine.
 
     threads: default follows affinity, cgroup quota and OMP_NUM_THREADS.
     dims: numbers for named dimensions; those left open are bound by the first call.
@@ -347,7 +220,9 @@ def compile(
         cache=store,
         report=report,
     )
-    bound = all(isinstance(d, int) or d in program.dims for x in program.inputs for d in x.shape)
+    bound = all(
+        isinstance(d, int) or d in program.dims for x in program.inputs for d in x.shape
+    )
     if bound:
         prepare(program)
     return program
@@ -356,7 +231,7 @@ def compile(
 def prepare(program: Program) -> None:
     """Compile the only variant now, unless its shapes depend on values."""
     try:
-        program._variant(program.static_shapes(), {})  # noqa: SLF001
+        program._variant(program.static_shapes(), {})
     except DataDependent:
         if not program.inputs:
             raise
@@ -403,5 +278,3 @@ class Loaded:
     ) -> None:
         self.instance.close()
 
-
-Make = Callable[..., Program]

@@ -1,0 +1,151 @@
+"""A model before it is bound to shapes: where it comes from and what it declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nanoloom.cache import Cache, key
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An input or output as the model declares it; a dimension may be a name."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: np.dtype
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(d, int) for d in self.shape)
+
+
+class Source:
+    """A model before it is bound: a file, bytes or an ONNX object."""
+
+    def __init__(self, given: object, cache: Cache) -> None:
+        self.given = given
+        self._model: onnx_ir.Model | None = None
+        self.digest = self._digest(cache)
+
+    def _digest(self, cache: Cache) -> str:
+        from nanoloom.cache.digest import of
+
+        if isinstance(self.given, (str, Path)):
+            path = Path(self.given)
+            if not path.is_file():
+                self.model()  # says what is wrong with it
+            digest = cache.file_digest(path)
+            known = cache.get(key("external files", digest))
+            names = (
+                json.loads(known)
+                if known is not None
+                else self._external(cache, digest)
+            )
+            others = [cache.file_digest(path.parent / name) for name in names]
+            return of("model", digest, *others) if others else digest
+        if isinstance(self.given, bytes):
+            return of("bytes", self.given)
+        from nanoloom.frontend.onnx import open_source
+
+        # What cannot be hashed as a file is hashed whole, its weights included.
+        opened = open_source(self.given)  # type: ignore[arg-type]
+        weights = [*opened.weights.found, *(opened.weights.given or ())]
+        content = [tensor.tobytes() for tensor in weights]
+        whole = serialized(self.given) or opened.proto.SerializeToString()
+        return of("proto", whole, *content)
+
+    def _external(self, cache: Cache, digest: str) -> list[str]:
+        """Names of the files that hold the model's weights beside it."""
+        from nanoloom.frontend.onnx import external_files
+
+        names = external_files(Path(str(self.given)))
+        cache.put(key("external files", digest), json.dumps(names).encode())
+        return names
+
+    def model(self) -> onnx_ir.Model:
+        if self._model is None:
+            from nanoloom.frontend.onnx import load
+
+            self._model = load(self.given)  # type: ignore[arg-type]
+        return self._model
+
+    def interface(
+        self, cache: Cache
+    ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
+        """Inputs and outputs as declared, without reading a model seen before."""
+        name = key("interface", self.digest)
+        known = cache.get(name)
+        if known is None:
+            known = json.dumps(describe(self.model())).encode()
+            cache.put(name, known)
+        sides = json.loads(known)
+        made = [
+            tuple(
+                Interface(n, tuple(shape), np.dtype(dtype)) for n, shape, dtype in side
+            )
+            for side in sides
+        ]
+        return made[0], made[1]
+
+    def bound(
+        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
+    ) -> onnx_ir.Model:
+        """A copy of the model for these input shapes."""
+        from nanoloom.frontend.dims import bind, dims_from_inputs
+        from nanoloom.graph.stage import bind_values
+
+        model = self.model()
+        stand_ins = {n: np.broadcast_to(np.int8(0), s) for n, s in shapes.items()}
+        bound = bind(model, dims_from_inputs(model, stand_ins))
+        bind_values(bound, values)
+        return bound
+
+    def _values_key(self, shapes: Mapping[str, tuple[int, ...]]) -> str:
+        return key("value inputs", self.digest, dict(sorted(shapes.items())))
+
+    def value_inputs(
+        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]]
+    ) -> list[str]:
+        """Inputs whose values were found to decide about shapes."""
+        known = cache.get(self._values_key(shapes))
+        return [] if known is None else json.loads(known)
+
+    def remember_value_inputs(
+        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]], names: list[str]
+    ) -> None:
+        cache.put(self._values_key(shapes), json.dumps(names).encode())
+
+
+def serialized(given: object) -> bytes:
+    """The bytes of a ModelProto; nothing for other objects."""
+    import onnx
+
+    return given.SerializeToString() if isinstance(given, onnx.ModelProto) else b""
+
+
+def describe(model: onnx_ir.Model) -> list[list[tuple[str, list[int | str], str]]]:
+    """Inputs and outputs as JSON takes them."""
+    from nanoloom.frontend.inputs import input_specs
+
+    inputs = [(x.name, list(x.shape), x.dtype.name) for x in input_specs(model)]
+    outputs = [
+        (
+            value.name or "",
+            [d if isinstance(d, int) else str(d) for d in value.shape or ()],
+            np.dtype(value.dtype.numpy()).name if value.dtype else "float32",
+        )
+        for value in model.graph.outputs
+    ]
+    return [inputs, outputs]
