@@ -1,0 +1,162 @@
+"""Arrays of a run: where they come from, where they go, what is said of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import typer
+
+from nanoloom.cli import places
+from nanoloom.errors import InputError
+
+if TYPE_CHECKING:
+    from nanoloom.frontend.inputs import Spec
+
+Array = np.ndarray[Any, np.dtype[Any]]
+FIRST = 8  # values of an array that are shown
+
+
+def load_inputs(files: Mapping[str, str], specs: Sequence[Spec]) -> dict[str, Array]:
+    """Arrays by input name; raises InputError for a name or file that is none."""
+    from nanoloom.frontend.inputs import listing
+    from nanoloom.frontend.npy import load_npy
+
+    names = {spec.name for spec in specs}
+    for name in files:
+        if name not in names:
+            raise InputError(
+                f"the model has no input {name}",
+                hint=f"it takes {listing(specs)}" if names else "it takes none",
+            )
+    return {name: load_npy(file) for name, file in files.items()}
+
+
+@dataclass(frozen=True)
+class Destinations:
+    """Where outputs are written: a file by output name, or a folder for all."""
+
+    files: Mapping[str, Path]
+    folder: Path | None
+
+    @classmethod
+    def of(cls, words: Sequence[str] | None, names: Sequence[str]) -> Destinations:
+        """From `--output` words; names: of the outputs.
+
+        Raises InputError for an unknown output, BadParameter for two folders.
+        """
+        files: dict[str, Path] = {}
+        folder: Path | None = None
+        for word in words or ():
+            name, equals, file = word.partition("=")
+            if equals and name not in names:
+                hint = f"it has {', '.join(names)}"
+                raise InputError(f"the model has no output {name}", hint=hint)
+            if name in files or (not equals and folder):
+                reason = "an output or folder is given twice"
+                raise typer.BadParameter(reason, param_hint="--output")
+            if equals:
+                files[name] = Path(file)
+            else:
+                folder = Path(word)
+        made = cls(files, folder)
+        made.check(names)
+        return made
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse now what could not be written after the work."""
+        for name in names:
+            if name in self.files:
+                with places.refusing(self.files[name]):
+                    places.check_file(self.files[name], ".npy")
+        if self.folder is not None:
+            places.folder(self.folder)
+
+    def path(self, name: str) -> Path | None:
+        """The file for an output, if it is to be written."""
+        if name in self.files:
+            return self.files[name]
+        return self.folder / f"{places.file_name(name)}.npy" if self.folder else None
+
+    def write(self, arrays: Mapping[str, Array]) -> None:
+        """Write what is to be written; raises Error if the disk refuses."""
+        for name, array in arrays.items():
+            path = self.path(name)
+            if path is not None:
+                with places.written(path) as file:
+                    np.save(file, array, allow_pickle=False)
+
+
+def described(name: str, array: Array) -> dict[str, Any]:
+    """Name, type, shape and a summary of the values, as JSON takes them."""
+    return {
+        "name": name,
+        "dtype": array.dtype.name,
+        "shape": list(array.shape),
+        **summary(array),
+    }
+
+
+def summary(array: Array) -> dict[str, Any]:
+    """Extremes and mean of the finite values, how many are not, the first few."""
+    first = [number(v) for v in array.reshape(-1)[:FIRST]]
+    if array.size == 0 or array.dtype.kind == "c":
+        return {"min": None, "max": None, "mean": None, "first": first}
+    if array.dtype.kind in "iub":
+        mean = number(array.mean(dtype=np.float64))
+        low, high = (number(x) for x in (array.min(), array.max()))
+        return {"min": low, "max": high, "mean": mean, "first": first}
+    wide = array.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    found = {"min": None, "max": None, "mean": None, "first": first}
+    if finite.size:
+        values = (finite.min(), finite.max(), finite.mean())
+        found |= dict(zip(("min", "max", "mean"), map(number, values), strict=True))
+    nan = int(np.isnan(wide).sum())
+    return found | {"nan": nan, "inf": int(array.size - finite.size - nan)}
+
+
+def number(value: Any) -> Any:
+    """A numpy scalar as JSON takes it; NaN and infinities, which it lacks, as text."""
+    plain = value.item() if value.dtype.kind in "iubfc" else float(value)
+    if isinstance(plain, complex):
+        return str(plain)
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return str(plain)
+    return plain
+
+
+def as_json(value: object, indent: str = "") -> str:
+    """JSON for readers, too: indented, but a list of numbers or words is one line."""
+    inner = indent + "  "
+    match value:
+        case dict() if value:
+            items = cast("dict[str, object]", value).items()
+            lines = [f"{json.dumps(k)}: {as_json(v, inner)}" for k, v in items]
+            opening, closing = "{}"
+        case list() | tuple() if any(isinstance(v, dict | list) for v in value):
+            lines = [as_json(v, inner) for v in cast("list[object]", value)]
+            opening, closing = "[]"
+        case _:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    body = ",\n".join(inner + line for line in lines)
+    return f"{opening}\n{body}\n{indent}{closing}"
+
+
+def short(value: object) -> str:
+    """A number for a table's cell: three digits, integers whole."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return str(value)
+
+
+def dims_text(shape: Sequence[int | str]) -> str:
+    """2x384, or `scalar`."""
+    return "x".join(str(d) for d in shape) or "scalar"

@@ -1,0 +1,5 @@
+EXAMPLE = "x"
+
+
+def bench() -> int:
+    return 0

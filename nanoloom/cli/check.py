@@ -1,0 +1,5 @@
+EXAMPLE = "x"
+
+
+def check() -> int:
+    return 0

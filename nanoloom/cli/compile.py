@@ -1,0 +1,249 @@
+"""nanoloom compile: a model as a library, or what a stage on the way makes of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from nanoloom.cli import emits
+from nanoloom.cli import options as words
+from nanoloom.cli.emits import STDOUT, WORDS, Emit
+from nanoloom.cli.failures import DONE, say
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from nanoloom.cache import Cache
+    from nanoloom.cli.progress import Watch
+    from nanoloom.compiler import Report
+    from nanoloom.options import CompileOptions
+    from nanoloom.program import Program
+
+LARGEST_MESSAGE = (2 << 30) - (1 << 20)  # of protobuf, and room for the graph
+EXAMPLE = "Example: nanoloom compile bert.onnx -o bert.so --dim batch=1"
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", metavar="OUT", help="A file or a folder; - prints a text."
+    ),
+]
+EmitWord = Annotated[
+    str | None,
+    typer.Option(
+        "--emit",
+        "-e",
+        metavar="STAGE",
+        help=f"{WORDS}. Default: what the ending of OUT says, else shared.",
+    ),
+]
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="A CPU of `nanoloom targets`; default: this one.",
+    ),
+]
+Schedule = Annotated[
+    Path | None,
+    typer.Option(
+        "--schedule",
+        metavar="FILE",
+        help="Transform scripts, as --emit schedule writes.",
+    ),
+]
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--threads",
+        "-t",
+        min=1,
+        max=1024,
+        metavar="N",
+        help="Kernels compiled at once.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of the verb: what goes where."""
+
+    model: Path
+    emit: Emit
+    out: Path  # the file; for objects maybe a folder
+    schedule: Path | None
+
+
+def compile(
+    model: words.Model,
+    out: Out,
+    emit: EmitWord = None,
+    dims: words.Dims = None,
+    target: TargetName = None,
+    schedule: Schedule = None,
+    threads: Workers = 2,
+    cache: words.CacheFolder = None,
+    no_cache: words.NoCache = False,
+    time_report: words.TimeReport = False,
+    debug: words.Debug = False,
+) -> int:
+    """Compile a model to a shared library with a C header, or show a stage of it."""
+    del debug
+    from nanoloom.cli import session
+    from nanoloom.cli.progress import Watch
+    from nanoloom.cli.run import show_times
+    from nanoloom.cli.schedules import blaming, load_schedules, shielded
+
+    chosen = emits.chosen(emit, out)
+    bound = words.dimensions(dims)
+    job = Job(model, chosen, emits.place(chosen, out, model), schedule)
+    check_place(job)
+    store = session.open_cache(cache, no_cache)
+
+    def work() -> int:
+        with Watch(workers=threads) as watch, blaming(schedule):
+            options = session.compile_options(
+                session.target_named(target, store), schedules=load_schedules(schedule)
+            )
+            program = session.open_program(
+                model, options, store, watch, threads=threads, dims=bound
+            )
+            shapes = session.bound_shapes(program.inputs, {}, bound)
+            started = time.perf_counter()
+            write(job, program, shapes, watch)
+            taken = {"compile and write": time.perf_counter() - started}
+        tell(job)
+        if time_report:
+            show_times(watch, taken)
+        return DONE
+
+    return shielded(work, schedule) if schedule else work()
+
+
+def tell(job: Job) -> None:
+    """Say what there is now."""
+    if job.out != STDOUT:
+        header = job.out.with_suffix(".h")
+        beside = f" and {header}" if job.emit.word == "shared" else ""
+        say(f"nanoloom: wrote {job.out}{beside}")
+
+
+def check_place(job: Job) -> None:
+    """Refuse now what could not be written after minutes of work."""
+    from nanoloom.cli import places
+
+    if job.out == STDOUT or (job.emit.word == "object" and job.out.is_dir()):
+        return
+    if job.emit.word in ("shared", "object", "graph"):
+        places.check_replaceable(job.out, job.emit.ending)
+    else:
+        with places.refusing(job.out):
+            places.check_file(job.out, job.emit.ending)
+
+
+def write(
+    job: Job, program: Program, shapes: Mapping[str, tuple[int, ...]], watch: Watch
+) -> None:
+    """Compile as far as is asked for, and write it."""
+    if job.emit.word == "shared":
+        program.save(job.out, name=job.model.stem)
+        return
+    model = program.source.bound(shapes, {})
+    if job.emit.word == "object":
+        write_objects(job, model, program.options, program.cache, watch)
+    elif job.emit.word == "graph" and job.out != STDOUT:
+        write_graph(job, model)
+    else:
+        write_stage(job, model, program.options, watch)
+
+
+def write_stage(
+    job: Job, model: onnx_ir.Model, options: CompileOptions, watch: Watch
+) -> None:
+    """The text of a stage, a part with a heading for each kernel."""
+    from nanoloom.cli import places
+    from nanoloom.cli.schedules import heading
+    from nanoloom.compiler import emit_stage
+
+    parts: list[str] = []
+    comment = job.emit.comment
+
+    def dump(stage: str, kernel: str, text: str) -> None:
+        watch.say(f"writing {stage} {kernel}".strip())
+        parts.append(
+            (heading(comment, kernel) if kernel else "") + text.rstrip() + "\n"
+        )
+
+    emit_stage(model, job.emit.word, options, dump)
+    text = "\n".join(parts)
+    if job.out == STDOUT:
+        watch.stop()
+        sys.stdout.write(text)
+    else:
+        places.write_text(job.out, text)
+
+
+def write_graph(job: Job, model: onnx_ir.Model) -> None:
+    """The simplified graph as an ONNX file; weights beyond 2 GB go beside it."""
+    import onnx_ir
+
+    from nanoloom.binary.link import scratch_beside
+    from nanoloom.graph.stage import optimize
+    from nanoloom.linalg.operators import OPERATORS
+
+    graph = optimize(model, OPERATORS.keys())
+    tensors = [value.const_value for value in graph.graph.initializers.values()]
+    size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+    beside = f"{job.out.name}.data" if size > LARGEST_MESSAGE else None
+    with scratch_beside(job.out) as scratch:
+        onnx_ir.save(graph, scratch / job.out.name, external_data=beside)
+        for made in sorted(scratch.iterdir(), reverse=True):  # the weights first
+            os.replace(made, job.out.with_name(made.name))
+
+
+def write_objects(
+    job: Job, model: onnx_ir.Model, options: CompileOptions, cache: Cache, watch: Watch
+) -> None:
+    """The object of every kernel: a file each in a folder, or one with all of them."""
+    from nanoloom import mlir
+    from nanoloom.cli import places
+    from nanoloom.compiler import compile_kernels
+    from nanoloom.graph.stage import optimize
+    from nanoloom.kernels.stage import cut
+    from nanoloom.linalg.operators import OPERATORS
+    from nanoloom.linalg.stage import lower
+
+    with mlir.context():
+        program = cut(lower(optimize(model, OPERATORS.keys())))
+    made = compile_kernels(program, options, cache, cast("Report", watch))
+    objects = {name: kernel.object for name, kernel in made.items()}
+    if job.out.is_dir():
+        for name, code in objects.items():
+            with places.written(job.out / f"{name}{job.emit.ending}") as file:
+                file.write(code)
+        return
+    merge(objects, job.out, cache)
+
+
+def merge(objects: Mapping[str, bytes], out: Path, cache: Cache) -> None:
+    """One relocatable object of many."""
+    from nanoloom.binary.link import scratch_beside
+    from nanoloom.binary.toolchain import Run
+    from nanoloom.errors import Error
+
+    if not objects:
+        raise Error("the model needs no kernel: its outputs are constants or inputs")
+    with scratch_beside(out) as scratch:
+        for name, code in objects.items():
+            (scratch / name).write_bytes(code)
+        arguments = ["ld.lld", "-r", "-o", "merged.o", *objects]
+        Run(arguments, f"linking {out.name}", cache.root / "zig", scratch).wait()
+        os.replace(scratch / "merged.o", out)

@@ -1,0 +1,5 @@
+EXAMPLE = "x"
+
+
+def demo() -> int:
+    return 0

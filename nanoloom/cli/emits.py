@@ -1,0 +1,70 @@
+"""What `nanoloom compile` can write: the stages, and how their files are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+
+@dataclass(frozen=True)
+class Emit:
+    """A stage's word and the ending of its file; comment: how a text begins one.
+
+    Without `comment` it is no text.  by_kernel: one piece a kernel, not one a model.
+    """
+
+    word: str
+    ending: str
+    comment: str = ""
+    by_kernel: bool = False
+
+
+EMITS = (
+    Emit("graph", ".graph.onnx", "#"),
+    Emit("linalg", ".linalg.mlir", "//"),
+    Emit("kernels", ".kernels.mlir", "//"),
+    Emit("schedule", ".schedule.mlir", "//", by_kernel=True),
+    Emit("vector", ".vector.mlir", "//", by_kernel=True),
+    Emit("llvm", ".llvm.ll", ";", by_kernel=True),
+    Emit("asm", ".s", "#", by_kernel=True),
+    Emit("object", ".o", by_kernel=True),
+    Emit("shared", ".so"),
+)
+WORDS = ", ".join(emit.word for emit in EMITS)
+OTHER_ENDINGS = {".onnx": "graph", ".ll": "llvm", ".asm": "asm", ".dylib": "shared"}
+BY_WORD = {emit.word: emit for emit in EMITS}
+STDOUT = Path("-")
+
+
+def chosen(word: str | None, out: Path) -> Emit:
+    """What to write: the word after `--emit`, or what the file's ending says.
+
+    Raises typer.BadParameter for an unknown word, or none and nothing to go by.
+    """
+    if word is not None:
+        if word not in BY_WORD:
+            raise typer.BadParameter(f"{word} is none of {WORDS}", param_hint="--emit")
+        emit = BY_WORD[word]
+        if out == STDOUT and not emit.comment:
+            reason = f"{word} is no text, name a file"
+            raise typer.BadParameter(reason, param_hint="--out")
+        return emit
+    if out == STDOUT:
+        reason = f"say what to print with --emit: {WORDS}"
+        raise typer.BadParameter(reason, param_hint="--out")
+    for emit in EMITS:
+        if out.name.endswith(emit.ending):
+            return emit
+    return BY_WORD[OTHER_ENDINGS.get(out.suffix, "shared")]
+
+
+def place(emit: Emit, out: Path, model: Path) -> Path:
+    """The file to write: `out`, or one with the model's name in the folder `out`.
+
+    Objects are the exception: a folder receives one of each kernel.
+    """
+    if emit.word == "object":
+        return out
+    return out / f"{model.stem}{emit.ending}" if out.is_dir() else out

@@ -1,0 +1,99 @@
+"""The command `nanoloom`: a table of verbs, and the way from words to exit status."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from nanoloom.cli import bench, check, compile, demo, run, targets, verify
+from nanoloom.cli.failures import DONE, guarded, is_debugging
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command: its function's docstring is its help, the example ends it."""
+
+    name: str
+    function: Callable[..., int]
+    example: str
+
+
+VERBS = (
+    Verb("run", run.run, run.EXAMPLE),
+    Verb("compile", compile.compile, compile.EXAMPLE),
+    Verb("check", check.check, check.EXAMPLE),
+    Verb("verify", verify.verify, verify.EXAMPLE),
+    Verb("bench", bench.bench, bench.EXAMPLE),
+    Verb("targets", targets.targets, targets.EXAMPLE),
+    Verb("demo", demo.demo, demo.EXAMPLE),
+)
+
+
+def build() -> typer.Typer:
+    """The application with every verb of the table."""
+    app = typer.Typer(
+        name="nanoloom",
+        help="Turn a neural network into vector code.",
+        epilog="Example: nanoloom run model.onnx",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(version)
+    for verb in VERBS:
+        app.command(verb.name, epilog=verb.example)(exiting(verb.function))
+    return app
+
+
+def exiting(verb: Callable[..., int]) -> Callable[..., None]:
+    """The verb as typer wants it: its status raised, its signature kept."""
+
+    @functools.wraps(verb)
+    def command(*args: object, **kwargs: object) -> None:
+        raise typer.Exit(verb(*args, **kwargs))
+
+    return command
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from nanoloom import __version__
+
+        print(f"nanoloom {__version__}")
+        raise typer.Exit(DONE)
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", is_eager=True, callback=print_version, help="Print the version."
+    ),
+]
+
+
+def version(show: Version = False) -> None:
+    """Turn a neural network into vector code."""
+    del show
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The console entry; arguments: those of the process by default."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not is_debugging(given):
+        warnings.simplefilter("ignore")  # of libraries: not for users
+
+    def work() -> int:
+        try:
+            build()(given, prog_name="nanoloom")
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else DONE
+        return DONE
+
+    return guarded(work, given)

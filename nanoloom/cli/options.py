@@ -1,0 +1,93 @@
+"""The words that several verbs share, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nanoloom.cli.failures import CACHE_OPTION, CACHE_VARIABLE, DEBUG_OPTION
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        "-d",
+        metavar="NAME=VALUE",
+        help="A number for a named dimension; may be repeated.",
+    ),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="NAME=FILE.npy",
+        help="An input array; may be repeated. Those not given are random.",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Of the random inputs.")
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        "-t",
+        min=1,
+        max=1024,
+        metavar="N",
+        help="Threads to run with (default: the CPUs granted to this process).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        CACHE_OPTION,
+        envvar=CACHE_VARIABLE,
+        metavar="DIR",
+        help="Where compiled code is kept.",
+    ),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Neither use compiled code nor keep it.")
+]
+TimeReport = Annotated[
+    bool, typer.Option("--time-report", help="Print where the time went.")
+]
+Debug = Annotated[
+    bool, typer.Option(DEBUG_OPTION, help="Show the traceback of an error.")
+]
+
+
+def pairs(words: Sequence[str] | None, option: str, like: str) -> dict[str, str]:
+    """NAME=VALUE words as a dict; the first = separates.
+
+    Raises typer.BadParameter for a word without = or a name given twice.
+    """
+    found: dict[str, str] = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise typer.BadParameter(f"{word!r} is not like {like}", param_hint=option)
+        if name in found:
+            raise typer.BadParameter(f"{name} is given twice", param_hint=option)
+        found[name] = value
+    return found
+
+
+def dimensions(words: Sequence[str] | None) -> dict[str, int]:
+    """`--dim` words as numbers; raises typer.BadParameter for anything else."""
+    found: dict[str, int] = {}
+    for name, value in pairs(words, "--dim", "batch=2").items():
+        if not (value.isascii() and value.isdigit() and len(value) <= 18):
+            raise typer.BadParameter(
+                f"{name}={value}: a whole number from 0 on is wanted",
+                param_hint="--dim",
+            )
+        found[name] = int(value)
+    return found

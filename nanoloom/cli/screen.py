@@ -1,0 +1,62 @@
+"""Tables and lines on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from nanoloom.cli.failures import printable
+
+
+def out() -> Console:
+    """Standard output; made when needed, so that it follows a redirection."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def err() -> Console:
+    """Standard error, the same."""
+    return Console(highlight=False, stderr=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A light table.
+
+    A column that begins with `>` stands to the right; with `~` it is folded where the
+    terminal is too narrow, with `-` cut.  Others keep their width.
+    """
+    made = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for column in columns:
+        made.add_column(
+            column.lstrip(">~-"),
+            justify="right" if column.startswith(">") else "left",
+            overflow="fold" if column.startswith("~") else "ellipsis",
+            no_wrap=not column.startswith("~"),
+        )
+    for row in rows:
+        made.add_row(*(Text(printable(cell)) for cell in row))
+    return made
+
+
+def seconds(value: float) -> str:
+    """A time for a reader: 1.25 s, 3.10 ms, 12.0 us."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    if value >= 1e-3:
+        return f"{value * 1e3:.2f} ms"
+    return f"{value * 1e6:.1f} us"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

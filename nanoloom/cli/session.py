@@ -1,0 +1,184 @@
+"""What a verb works with: the cache, the machine, the model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from nanoloom.cli.failures import say
+
+if TYPE_CHECKING:
+    from nanoloom.cache import Cache
+    from nanoloom.cli.progress import Watch
+    from nanoloom.compiler import Report
+    from nanoloom.options import CompileOptions, Precision
+    from nanoloom.program import Loaded, Program
+    from nanoloom.source import Interface
+    from nanoloom.target.facts import Target
+
+ELF = b"\x7fELF"
+MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
+
+
+def open_cache(folder: Path | None, unused: bool) -> Cache:
+    """The cache for `--cache DIR`, the user's without it; a private one if unused."""
+    from nanoloom.cache import Cache, default_root
+
+    if unused:
+        return Cache.temporary()
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise typer.BadParameter(f"{folder} is a file", param_hint="--cache")
+    return Cache(folder or default_root(), warn=lambda told: say(f"nanoloom: {told}"))
+
+
+def target_named(name: str | None, cache: Cache) -> Target:
+    """The known target of this name; this machine without one."""
+    if name in (None, "host"):
+        from nanoloom.target.remembered import host
+
+        return host(cache)
+    from nanoloom.target import by_name
+
+    return by_name(name)
+
+
+def compile_options(
+    target: Target,
+    precision: Precision = "f32",
+    schedules: tuple[tuple[str, str], ...] = (),
+) -> CompileOptions:
+    from nanoloom.options import CompileOptions
+
+    return CompileOptions(target, precision, schedules)
+
+
+def open_program(
+    model: Path,
+    options: CompileOptions,
+    cache: Cache,
+    watch: Watch,
+    *,
+    threads: int | None,
+    dims: Mapping[str, int],
+) -> Program:
+    """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
+    from nanoloom.program import Program
+    from nanoloom.source import Source
+    from nanoloom.runtime.threads import default_threads
+
+    return Program(
+        Source(model, cache),
+        options,
+        threads=threads or default_threads(),
+        dims=dims,
+        cache=cache,
+        report=cast("Report", watch),
+    )
+
+
+def is_library(model: Path) -> bool:
+    """Whether a file is compiled code; False where there is no such file."""
+    return elf_machine(model) is not None
+
+
+def elf_machine(model: Path) -> int | None:
+    """The number of the CPU that compiled code is for; None for any other file."""
+    if not model.is_file():  # a pipe would be waited for
+        return None
+    with model.open("rb") as file:
+        head = file.read(20)
+    return int.from_bytes(head[18:20], "little") if head.startswith(ELF) else None
+
+
+def open_library(model: Path, threads: int | None) -> Loaded:
+    """A library that `nanoloom compile` made; raises Error for any other."""
+    from nanoloom.errors import Error
+    from nanoloom.program import load
+
+    here, there = elf_machine(Path(sys.executable)), elf_machine(model)
+    if None not in (here, there) and here != there:
+        names = [MACHINES.get(number or 0, "another CPU") for number in (there, here)]
+        raise Error(
+            "is compiled for {}, this machine is {}".format(*names),
+            where=str(model),
+            hint="compile the model for this one",
+        )
+    return load(model, threads)
+
+
+def bound_shapes(
+    specs: Sequence[Interface],
+    given: Mapping[str, tuple[int, ...]],
+    dims: Mapping[str, int],
+) -> dict[str, tuple[int, ...]]:
+    """The shape of every input: from its array, from `--dim`, from expressions of them.
+
+    given: shapes of the arrays that there are, by input.
+    Raises InputError for dimensions that are unknown, missing or contradictory.
+    """
+    from nanoloom.errors import InputError
+    from nanoloom.frontend.expressions import evaluate
+
+    numbers = dict(dims)
+    check_known(specs, numbers)
+    for x in specs:
+        for d, size in zip(x.shape, given.get(x.name, ()), strict=False):
+            if isinstance(d, str) and numbers.setdefault(d, size) != size:
+                raise InputError(
+                    f"dimension {d} is {size} here and {numbers[d]} elsewhere",
+                    where=f"input {x.name}",
+                    hint="give inputs and --dim that agree",
+                )
+    texts = [d for x in specs for d in x.shape if isinstance(d, str)]
+    values = {text: evaluate(text, numbers) for text in texts}
+    check_bound(values, numbers)
+    return {
+        x.name: given[x.name]
+        if x.name in given
+        else tuple(d if isinstance(d, int) else values[d] or 0 for d in x.shape)
+        for x in specs
+    }
+
+
+def check_known(specs: Sequence[Interface], dims: Mapping[str, int]) -> None:
+    """Raise InputError for a number that belongs to no dimension."""
+    from nanoloom.errors import InputError
+    from nanoloom.frontend.expressions import names
+
+    texts = dict.fromkeys(d for x in specs for d in x.shape if isinstance(d, str))
+    known = {*texts, *(name for text in texts for name in names(text) or ())}
+    for name in dims:
+        if name not in known:
+            has = f"it has {', '.join(texts)}" if texts else "all are numbers already"
+            raise InputError(f"the model has no dimension {name}", hint=has)
+
+
+def check_bound(values: Mapping[str, int | None], dims: Mapping[str, int]) -> None:
+    """Raise InputError for dimensions (names or expressions) without a good number."""
+    from nanoloom.errors import InputError
+    from nanoloom.frontend.expressions import names
+
+    missing = dict.fromkeys(
+        name
+        for text, value in values.items()
+        if value is None
+        for name in sorted((names(text) or {text}) - dims.keys())
+    )
+    if missing:
+        how = " ".join(f"--dim {quoted(name)}=N" for name in missing)
+        reason = f"no number is given for dimension {', '.join(missing)}"
+        raise InputError(reason, hint=f"add {how}")
+    for text, value in values.items():
+        if value is None or value < 0:
+            raise InputError(f"dimension {text} would be {value}", hint="change --dim")
+
+
+def quoted(name: str) -> str:
+    """A name as a shell takes it."""
+    import shlex
+
+    return shlex.quote(name)

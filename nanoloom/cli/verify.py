@@ -1,0 +1,5 @@
+EXAMPLE = "x"
+
+
+def verify() -> int:
+    return 0
