@@ -21,6 +21,7 @@ Phase = tuple[str, int]
 def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     """LLVM IR text of a kernel's phases, exported as NAME_0, NAME_1, ..."""
     counts = [arguments_of(module, phase) for phase, _ in phases]
+    flatten_empty(module, phases)
     expand_math(module)
     run_pipeline(module, TO_LLVM)
     text = llvm.translate_module_to_llvmir(module.operation)
@@ -32,13 +33,31 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     return text + "\n".join(entries)
 
 
+def flatten_empty(module: ir.Module, phases: Sequence[Phase]) -> None:
+    """Buffers without elements as memref<0x...>: one of [3, 0] has no bare pointer."""
+    for phase, _ in phases:
+        function = function_named(module, phase)
+        arguments = list(function.operation.regions[0].blocks[0].arguments)
+        for argument in arguments:
+            kind = argument.type
+            empty = isinstance(kind, ir.MemRefType) and 0 in kind.shape
+            if empty and not list(argument.uses):
+                argument.set_type(ir.MemRefType.get([0], kind.element_type))
+        signature = ir.FunctionType.get([a.type for a in arguments], [])
+        function.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+
+
 def arguments_of(module: ir.Module, phase: str) -> int:
     """How many buffers a phase takes; its last two arguments are begin and end."""
+    block = function_named(module, phase).operation.regions[0].blocks[0]
+    return len(list(block.arguments)) - 2
+
+
+def function_named(module: ir.Module, name: str) -> ir.OpView:
     for op in module.body.operations:
-        if op.operation.attributes["sym_name"].value == phase:  # type: ignore[attr-defined]
-            block = op.operation.regions[0].blocks[0]
-            return len(list(block.arguments)) - 2
-    raise AssertionError(f"no function {phase}")
+        if op.operation.attributes["sym_name"].value == name:  # type: ignore[attr-defined]
+            return op
+    raise AssertionError(f"no function {name}")
 
 
 def entry(symbol: str, phase: str, buffers: int) -> str:
