@@ -24,4 +24,9 @@ def needs(index: int) -> Callable[[Builder, Node], Tensor]:
     return lower
 
 
-OPERATORS = {"Compress": needs(1), "NonZero": needs(0), "Unique": needs(0)}
+OPERATORS = {
+    "Compress": needs(1),
+    "NonMaxSuppression": needs(0),
+    "NonZero": needs(0),
+    "Unique": needs(0),
+}
