@@ -136,4 +136,3 @@ OPERATORS: dict[str, Lower] = {
     "Swish": with_attributes(swish, alpha=1.0),
     "ThresholdedRelu": with_attributes(thresholded_relu, alpha=1.0),
 }
-

@@ -10,13 +10,12 @@ from nanoloom.linalg.scalar import Scalar, is_float, select
 from nanoloom.linalg.tensor import Tensor
 
 
-def positions(
-    b: Builder, x: Tensor, axis: int, *, largest: bool, last: bool
-) -> Tensor:
+def positions(b: Builder, x: Tensor, axis: int, *, largest: bool, last: bool) -> Tensor:
     """int64 place of the extreme along an axis, that dimension dropped.
 
     Equal values: the first (or last) place; NaN counts as the extreme, as in numpy.
     """
+
     def better(sofar: Scalar, s: Scalar) -> Scalar:
         return sofar.maximum(s) if largest else sofar.minimum(s)
 
@@ -61,4 +60,3 @@ def arg_min(b: Builder, node: Node) -> Tensor:
 
 
 OPERATORS = {"ArgMax": arg_max, "ArgMin": arg_min}
-

@@ -88,9 +88,7 @@ class Builder:
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> ir.Value:
         return tensor.empty(list(shape), storage_type(dtype))
 
-    def full(
-        self, shape: Sequence[int], number: Number, dtype: np.dtype
-    ) -> Tensor:
+    def full(self, shape: Sequence[int], number: Number, dtype: np.dtype) -> Tensor:
         """A tensor with one value everywhere."""
         return self.elementwise(
             lambda: constant(number, computed_as(dtype)), shape=shape, dtype=dtype
@@ -109,15 +107,15 @@ class Builder:
 
         outputs: the initial tensors (their values are what the body sees first).
         """
+        if any(x.size == 0 for x, _ in (*inputs, *outputs)):  # not one iteration
+            return [x for x, _ in outputs]
         ins = [self.value(x) for x, _ in inputs]
         outs = [self.value(x) for x, _ in outputs]
         op = linalg.GenericOp(
             [out.type for out in outs],
             ins,
             outs,
-            ir.ArrayAttr.get(
-                [ir.AffineMapAttr.get(m) for _, m in (*inputs, *outputs)]
-            ),
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for _, m in (*inputs, *outputs)]),
             ir.ArrayAttr.get(
                 [ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]
             ),
@@ -166,7 +164,8 @@ class Builder:
             given = iter(scalars)
             return body(
                 *[
-                    constant(inside[i], computed_as(x.dtype)) if i in inside
+                    constant(inside[i], computed_as(x.dtype))
+                    if i in inside
                     else next(given)
                     for i, x in enumerate(inputs)
                 ]
@@ -190,12 +189,17 @@ class Builder:
 
         Read other tensors inside with `load`.
         """
+
         def with_indices(_: Scalar) -> Scalar:
-            return body(*[from_index(linalg.IndexOp(d).result) for d in range(len(shape))])
+            return body(
+                *[from_index(linalg.IndexOp(d).result) for d in range(len(shape))]
+            )
 
         out = Tensor(tuple(shape), dtype, self.empty(shape, dtype))
         return self.generic(
-            [], [(out, Map.get_identity(len(shape)))], [PARALLEL] * len(shape),
+            [],
+            [(out, Map.get_identity(len(shape)))],
+            [PARALLEL] * len(shape),
             with_indices,
         )[0]
 
@@ -310,7 +314,10 @@ class Builder:
         if x.value is None:
             turned = tuple(x.shape[p] for p in order)
             return derived(
-                x, f"transposed{order}", turned, x.dtype,
+                x,
+                f"transposed{order}",
+                turned,
+                x.dtype,
                 lambda array: array.transpose(order),
             )
         shape = [x.shape[p] for p in order]
@@ -323,7 +330,10 @@ class Builder:
         return self._copy(x, broadcast_map(x.shape, tuple(shape)), shape)
 
     def slice(
-        self, x: Tensor, starts: Sequence[int], shape: Sequence[int],
+        self,
+        x: Tensor,
+        starts: Sequence[int],
+        shape: Sequence[int],
         steps: Sequence[int] | None = None,
     ) -> Tensor:
         """out[i, ...] = x[starts[0] + i * steps[0], ...], steps may be negative.
@@ -345,15 +355,23 @@ class Builder:
         if any(step < 0 for step in strides):
             source = self.value(x)
             return self.generate(
-                shape, x.dtype,
+                shape,
+                x.dtype,
                 lambda *at: self.load(
-                    source, x.dtype,
+                    source,
+                    x.dtype,
                     [i * k + s for i, k, s in zip(at, strides, starts, strict=True)],
                 ),
             )
         made = tensor.ExtractSliceOp(
-            tensor_type(shape, x.dtype), self.value(x), [], [], [],
-            list(starts), list(shape), strides,
+            tensor_type(shape, x.dtype),
+            self.value(x),
+            [],
+            [],
+            [],
+            list(starts),
+            list(shape),
+            strides,
         )
         return self.tensor(made.result, x.dtype)
 
@@ -362,8 +380,14 @@ class Builder:
         if x.size == 0:
             return into
         made = tensor.InsertSliceOp(
-            self.value(x), self.value(into), [], [], [],
-            list(starts), list(x.shape), [1] * x.rank,
+            self.value(x),
+            self.value(into),
+            [],
+            [],
+            [],
+            list(starts),
+            list(x.shape),
+            [1] * x.rank,
         )
         return self.tensor(made.result, x.dtype)
 
@@ -383,9 +407,7 @@ class Builder:
             return parts[0]
         shape = list(parts[0].shape)
         shape[axis] = sum(part.shape[axis] for part in parts)
-        whole = Tensor(
-            tuple(shape), parts[0].dtype, self.empty(shape, parts[0].dtype)
-        )
+        whole = Tensor(tuple(shape), parts[0].dtype, self.empty(shape, parts[0].dtype))
         place = 0
         for part in parts:
             starts = [place if d == axis else 0 for d in range(rank)]
@@ -398,8 +420,10 @@ class Builder:
         if x.size == 1 and x.is_constant:
             return self.full(shape, x.array().reshape(-1)[0].item(), x.dtype)
         return self.generic(
-            [(x, source)], [(out, Map.get_identity(len(shape)))],
-            [PARALLEL] * len(shape), lambda s, _: s,
+            [(x, source)],
+            [(out, Map.get_identity(len(shape)))],
+            [PARALLEL] * len(shape),
+            lambda s, _: s,
         )[0]
 
 

@@ -66,9 +66,7 @@ def batch_norm_training(b: Builder, node: Node) -> Sequence[Tensor | None]:
     axes = [d for d in range(x.rank) if d != 1]
     m = moments(b, x, axes)
     share, momentum = 1 / max(m.count, 1), node.float("momentum", 0.9)
-    batch = [
-        b.elementwise(lambda s: s * share, t) for t in (m.total, m.squares.tensor)
-    ]
+    batch = [b.elementwise(lambda s: s * share, t) for t in (m.total, m.squares.tensor)]
     results: list[Tensor | None] = [normalized(b, node, batch[0], batch[1])]
     for i, (running, now) in enumerate(zip((mean, variance), batch, strict=True), 1):
         if i >= len(node.wanted) or not node.wanted[i]:

@@ -18,8 +18,14 @@ Step = Callable[[Scalar, Scalar], Scalar]
 
 
 def accumulate(
-    b: Builder, x: Tensor, axis: int, step: Step, start: Number,
-    *, exclusive: bool = False, reverse: bool = False,
+    b: Builder,
+    x: Tensor,
+    axis: int,
+    step: Step,
+    start: Number,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
 ) -> Tensor:
     """out[i] = step(... step(start, x[0]) ..., x[i]) along an axis.
 
@@ -63,8 +69,13 @@ def scanning(step: Step, start: Number) -> Callable[[Builder, Node], Tensor]:
         x, axis = node.input(0), node.known(1)
         assert axis is not None
         return accumulate(
-            b, x, int(np.reshape(axis, -1)[0]) % x.rank, step, start,
-            exclusive=bool(node.int("exclusive")), reverse=bool(node.int("reverse")),
+            b,
+            x,
+            int(np.reshape(axis, -1)[0]) % x.rank,
+            step,
+            start,
+            exclusive=bool(node.int("exclusive")),
+            reverse=bool(node.int("reverse")),
         )
 
     return lower

@@ -58,9 +58,7 @@ def integer_power(x: Scalar, exponent: Scalar) -> Scalar:
 
 def exponent_half(rest: Scalar) -> Scalar:
     """rest >> 1, without copies of the sign."""
-    return Scalar(
-        arith.shrui(rest.value, constant(1, rest.dtype).value), rest.dtype
-    )
+    return Scalar(arith.shrui(rest.value, constant(1, rest.dtype).value), rest.dtype)
 
 
 def reciprocal_power(x: Scalar, exponent: Scalar) -> Scalar:

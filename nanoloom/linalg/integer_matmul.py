@@ -25,9 +25,7 @@ SMALL = 4096  # elements of a zero point that are looked at while compiling
 
 def matmul_integer(b: Builder, node: Node) -> Tensor:
     """(A - a_zero_point) @ (B - b_zero_point) in int32, which wraps."""
-    return sums(
-        b, node.input(0), node.input(1), node.optional(2), node.optional(3)
-    )
+    return sums(b, node.input(0), node.input(1), node.optional(2), node.optional(3))
 
 
 def sums(
@@ -105,7 +103,12 @@ def by_column(b: Builder, parameter: Tensor | None, y: Tensor, rank: int) -> Pla
 def row_sums(b: Builder, x: Tensor) -> Tensor:
     """The sum of each row of a left operand, int32."""
     return b.reduce(
-        add, x, [x.rank - 1], 0, keepdims=False, dtype=INT32,
+        add,
+        x,
+        [x.rank - 1],
+        0,
+        keepdims=False,
+        dtype=INT32,
         prepare=lambda s: s.cast(INT32),
     )
 
@@ -117,11 +120,14 @@ def column_sums(b: Builder, y: Tensor) -> Tensor:
         load = y.load
         shape = (*y.shape[:axis], *y.shape[axis + 1 :])
         name = f"{y.name}.column_sums" if y.name else ""
-        return Tensor(
-            shape, INT32, None, lambda: load().sum(axis, dtype=INT32), name
-        )
+        return Tensor(shape, INT32, None, lambda: load().sum(axis, dtype=INT32), name)
     return b.reduce(
-        add, y, [axis], 0, keepdims=False, dtype=INT32,
+        add,
+        y,
+        [axis],
+        0,
+        keepdims=False,
+        dtype=INT32,
         prepare=lambda s: s.cast(INT32),
     )
 
@@ -146,9 +152,15 @@ def qlinear_matmul(b: Builder, node: Node) -> Tensor:
         return saturated(whole + zero.cast(FLOAT64), dtype)
 
     return combine(
-        b, body, total.shape, dtype, total,
-        by_row(b, x_scale, x, rank, y), by_column(b, y_scale, y, rank),
-        by_row(b, out_scale, x, rank, y), by_row(b, out_zero, x, rank, y),
+        b,
+        body,
+        total.shape,
+        dtype,
+        total,
+        by_row(b, x_scale, x, rank, y),
+        by_column(b, y_scale, y, rank),
+        by_row(b, out_scale, x, rank, y),
+        by_row(b, out_zero, x, rank, y),
     )
 
 

@@ -41,7 +41,12 @@ def sum_over(
 ) -> Placed:
     """The sum of the elements or of their squares, in f32 for f16 and bf16."""
     found = b.reduce(
-        add, x, axes, 0, keepdims=False, dtype=computed_as(x.dtype),
+        add,
+        x,
+        axes,
+        0,
+        keepdims=False,
+        dtype=computed_as(x.dtype),
         prepare=(lambda s: s * s) if squared else lambda s: s,
     )
     return Placed(found, tuple(d for d in range(x.rank) if d not in axes))
@@ -59,8 +64,12 @@ def moments(b: Builder, x: Tensor, axes: Sequence[int]) -> Moments:
 
 
 def scaled(
-    b: Builder, m: Moments, dtype: np.dtype, epsilon: float,
-    scale: Placed | None, bias: Placed | None,
+    b: Builder,
+    m: Moments,
+    dtype: np.dtype,
+    epsilon: float,
+    scale: Placed | None,
+    bias: Placed | None,
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, in one generic."""
     wide = m.deviation.dtype
@@ -82,8 +91,12 @@ def layer_norm(b: Builder, node: Node) -> Sequence[Tensor | None]:
     epsilon = node.float("epsilon", 1e-5)
     m = moments(b, x, range(axis, x.rank))
     y = scaled(
-        b, m, node.output_dtypes[0], epsilon,
-        trailing(scale, x.rank), None if bias is None else trailing(bias, x.rank),
+        b,
+        m,
+        node.output_dtypes[0],
+        epsilon,
+        trailing(scale, x.rank),
+        None if bias is None else trailing(bias, x.rank),
     )
     results: list[Tensor | None] = [y, None, None]
     share = 1 / max(m.count, 1)
@@ -115,8 +128,13 @@ def rms_norm(b: Builder, node: Node) -> Tensor:
         return s * inverse * factor.cast(s.dtype)
 
     return combine(
-        b, body, x.shape, node.output_dtypes[0],
-        x, sum_over(b, x, axes, squared=True), trailing(scale, x.rank),
+        b,
+        body,
+        x.shape,
+        node.output_dtypes[0],
+        x,
+        sum_over(b, x, axes, squared=True),
+        trailing(scale, x.rank),
     )
 
 
@@ -125,8 +143,12 @@ def instance_norm(b: Builder, node: Node) -> Tensor:
     x, scale, bias = node.input(0), node.input(1), node.input(2)
     m = moments(b, x, range(2, x.rank))
     return scaled(
-        b, m, node.output_dtypes[0], node.float("epsilon", 1e-5),
-        along(scale, 1), along(bias, 1),
+        b,
+        m,
+        node.output_dtypes[0],
+        node.float("epsilon", 1e-5),
+        along(scale, 1),
+        along(bias, 1),
     )
 
 
@@ -143,8 +165,12 @@ def group_norm(b: Builder, node: Node) -> Tensor:
     if scale.shape == (channels,):
         scale, bias = (b.reshape(t, split.shape[1:3]) for t in (scale, bias))
     y = scaled(
-        b, m, node.output_dtypes[0], node.float("epsilon", 1e-5),
-        along(scale, 1), along(bias, 1),
+        b,
+        m,
+        node.output_dtypes[0],
+        node.float("epsilon", 1e-5),
+        along(scale, 1),
+        along(bias, 1),
     )
     return b.reshape(y, x.shape)
 
@@ -159,9 +185,7 @@ def mean_variance(b: Builder, node: Node) -> Tensor:
     def body(deviation: Scalar, squares: Scalar) -> Scalar:
         return deviation / ((squares * share).math("sqrt") + 1e-9)
 
-    return combine(
-        b, body, x.shape, node.output_dtypes[0], m.deviation, m.squares
-    )
+    return combine(b, body, x.shape, node.output_dtypes[0], m.deviation, m.squares)
 
 
 def lp_norm(b: Builder, node: Node) -> Tensor:
@@ -173,7 +197,12 @@ def lp_norm(b: Builder, node: Node) -> Tensor:
     norm = sum_over(b, x, axes, squared=True)
     if p == 1:
         found = b.reduce(
-            add, x, axes, 0, keepdims=False, dtype=computed_as(x.dtype),
+            add,
+            x,
+            axes,
+            0,
+            keepdims=False,
+            dtype=computed_as(x.dtype),
             prepare=lambda s: s.absolute(),
         )
         norm = Placed(found, norm.dims)

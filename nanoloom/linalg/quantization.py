@@ -46,9 +46,7 @@ class Grid:
         if parameter.size == 1:
             return Placed(b.reshape(parameter, ()), ())
         if self.place is None:
-            return Blocked(
-                parameter, tuple(range(self.x.rank)), self.axis, self.block
-            )
+            return Blocked(parameter, tuple(range(self.x.rank)), self.axis, self.block)
         return Placed(parameter, self.place)
 
 
@@ -84,7 +82,10 @@ def quantize(b: Builder, node: Node) -> Tensor:
     made = combine(
         b,
         lambda s, by, *zeros: quantized(s, by, inner, dtype, *zeros),
-        grid.x.shape, dtype, grid.x, *given,
+        grid.x.shape,
+        dtype,
+        grid.x,
+        *given,
     )
     return b.reshape(made, x.shape)
 
@@ -131,6 +132,7 @@ def dequantize(b: Builder, node: Node) -> Tensor:
 
 def extreme(b: Builder, x: Tensor, *, largest: bool) -> Tensor:
     """The largest (smallest) of zero and all elements."""
+
     def body(sofar: Scalar, s: Scalar) -> Scalar:
         return sofar.maximum(s) if largest else sofar.minimum(s)
 
@@ -150,11 +152,18 @@ def dynamic_quantize(b: Builder, node: Node) -> Sequence[Tensor]:
     scale = b.elementwise(step, high, low)
     zero = b.elementwise(
         lambda bottom, by: saturated((0 - bottom / by).math("roundeven"), dtype),
-        low, scale, dtype=dtype,
+        low,
+        scale,
+        dtype=dtype,
     )
     y = combine(
-        b, lambda s, by, z: quantized(s, by, FLOAT32, dtype, z), x.shape, dtype,
-        x, Placed(scale, ()), Placed(zero, ()),
+        b,
+        lambda s, by, z: quantized(s, by, FLOAT32, dtype, z),
+        x.shape,
+        dtype,
+        x,
+        Placed(scale, ()),
+        Placed(zero, ()),
     )
     return [y, scale, zero]
 

@@ -73,8 +73,10 @@ def uniform(b: Builder, node: Node) -> Tensor:
     low, high = node.float("low", 0.0), node.float("high", 1.0)
     seed, wide = seed_of(node), computed_as(dtype)
     return combine(
-        b, lambda: unit(seed, counter_of(shape), wide) * (high - low) + low,
-        shape, dtype,
+        b,
+        lambda: unit(seed, counter_of(shape), wide) * (high - low) + low,
+        shape,
+        dtype,
     )
 
 
@@ -111,15 +113,22 @@ def multinomial(b: Builder, node: Node) -> Tensor:
     batch, classes = x.shape
     draws = node.int("sample_size", 1)
     grown = combine(
-        b, lambda s, top: (s - top).cast(FLOAT64).math("exp"), x.shape, FLOAT64,
-        x, row_maximum(b, x, [1]),
+        b,
+        lambda s, top: (s - top).cast(FLOAT64).math("exp"),
+        x.shape,
+        FLOAT64,
+        x,
+        row_maximum(b, x, [1]),
     )
     running = accumulate(b, grown, 1, lambda total, s: total + s, 0)
     last = b.reshape(b.slice(running, [0, classes - 1], [batch, 1]), (batch,))
     seed, shape = seed_of(node), (batch, draws)
     target = combine(
-        b, lambda total: unit(seed, counter_of(shape), FLOAT64) * total,
-        shape, FLOAT64, Placed(last, (0,)),
+        b,
+        lambda total: unit(seed, counter_of(shape), FLOAT64) * total,
+        shape,
+        FLOAT64,
+        Placed(last, (0,)),
     )
 
     def count(share: Scalar, reached: Scalar, sofar: Scalar) -> Scalar:

@@ -99,7 +99,12 @@ def reducing(fold: Fold) -> Callable[[Builder, Node], Tensor]:
         if fold.floating and not is_float(dtype):
             wide = FLOAT64
         total = b.reduce(
-            fold.body, x, axes, fold.start(wide), keepdims=False, dtype=wide,
+            fold.body,
+            x,
+            axes,
+            fold.start(wide),
+            keepdims=False,
+            dtype=wide,
             prepare=lambda s: fold.prepare(s.cast(wide)),
         )
         finish = fold.finish
@@ -120,19 +125,28 @@ def log_sum_exp(b: Builder, node: Node) -> Tensor:
     wide = computed_as(dtype) if is_float(dtype) else FLOAT64
     keep = tuple(d for d in range(x.rank) if d not in axes)
     top = b.reduce(
-        lambda sofar, s: sofar.maximum(s), x, axes, -np.inf, keepdims=False,
-        dtype=wide, prepare=lambda s: s.cast(wide),
+        lambda sofar, s: sofar.maximum(s),
+        x,
+        axes,
+        -np.inf,
+        keepdims=False,
+        dtype=wide,
+        prepare=lambda s: s.cast(wide),
     )
-    finite = b.elementwise(
-        lambda s: select((s - s).equal(0), s, 0), top
-    )
+    finite = b.elementwise(lambda s: select((s - s).equal(0), s, 0), top)
     grown = combine(
-        b, lambda s, t: (s.cast(wide) - t).math("exp"), x.shape, wide,
-        x, Placed(finite, keep),
+        b,
+        lambda s, t: (s.cast(wide) - t).math("exp"),
+        x.shape,
+        wide,
+        x,
+        Placed(finite, keep),
     )
     total = b.reduce(add, grown, axes, 0, keepdims=False)
     result = b.elementwise(
-        lambda s, t: (s.math("log") + t).cast(computed_as(dtype)), total, finite,
+        lambda s, t: (s.math("log") + t).cast(computed_as(dtype)),
+        total,
+        finite,
         dtype=dtype,
     )
     return b.reshape(result, node.output_shapes[0])

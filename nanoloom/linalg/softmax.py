@@ -32,8 +32,12 @@ def kept(x: Tensor, axes: list[int]) -> tuple[int, ...]:
 
 def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
     found = b.reduce(
-        lambda sofar, s: sofar.maximum(s), x, axes, -np.inf,
-        keepdims=False, dtype=computed_as(x.dtype),
+        lambda sofar, s: sofar.maximum(s),
+        x,
+        axes,
+        -np.inf,
+        keepdims=False,
+        dtype=computed_as(x.dtype),
     )
     return Placed(found, kept(x, axes))
 
@@ -52,12 +56,20 @@ def normalized(b: Builder, x: Tensor, axes: list[int], dtype: np.dtype) -> Tenso
     """exp(x) / sum(exp(x)) over the axes, the sum's reciprocal taken once a row."""
     wide = computed_as(x.dtype)
     grown = combine(
-        b, lambda s, top: (s - top).math("exp"), x.shape, wide,
-        x, row_maximum(b, x, axes),
+        b,
+        lambda s, top: (s - top).math("exp"),
+        x.shape,
+        wide,
+        x,
+        row_maximum(b, x, axes),
     )
     return combine(
-        b, lambda s, total: s * (1 / total), x.shape, dtype,
-        grown, row_sum(b, grown, axes),
+        b,
+        lambda s, total: s * (1 / total),
+        x.shape,
+        dtype,
+        grown,
+        row_sum(b, grown, axes),
     )
 
 
@@ -71,17 +83,29 @@ def log_probabilities(
 ) -> Tensor:
     """(x - maximum) - log(sum(exp(x - maximum))), the logarithm taken once a row."""
     shifted = combine(
-        b, lambda s, top: s - top, x.shape, computed_as(x.dtype),
-        x, row_maximum(b, x, axes),
+        b,
+        lambda s, top: s - top,
+        x.shape,
+        computed_as(x.dtype),
+        x,
+        row_maximum(b, x, axes),
     )
     total = b.reduce(
-        lambda sofar, s: sofar + s, shifted, axes, 0,
-        keepdims=False, prepare=lambda s: s.math("exp"),
+        lambda sofar, s: sofar + s,
+        shifted,
+        axes,
+        0,
+        keepdims=False,
+        prepare=lambda s: s.math("exp"),
     )
     logarithm = b.elementwise(lambda s: s.math("log"), total)
     return combine(
-        b, lambda s, log: s - log, x.shape, dtype,
-        shifted, Placed(logarithm, kept(x, axes)),
+        b,
+        lambda s, log: s - log,
+        x.shape,
+        dtype,
+        shifted,
+        Placed(logarithm, kept(x, axes)),
     )
 
 

@@ -101,9 +101,7 @@ def test_instance(shape: tuple[int, ...], name: str) -> None:
 def test_group(groups: int, old: bool, name: str) -> None:
     """Scale and bias: one a channel, one a group before opset 21."""
     x = sample(12, (2, 6, 3, 5), name)
-    scale, bias = (
-        sample(i, (groups if old else 6,), name, 0.5, 2) for i in (13, 14)
-    )
+    scale, bias = (sample(i, (groups if old else 6,), name, 0.5, 2) for i in (13, 14))
     (got,) = run_node(
         "GroupNormalization", [x, scale, bias], num_groups=groups,
         version=18 if old else 21,
