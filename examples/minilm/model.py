@@ -93,7 +93,7 @@ def build(path: Path, files: Path) -> Path:
     partial = path.with_suffix(".partial")  # a reader never sees half a file
     graph.save(
         partial,
-        {name: ("batch", "sequence") for name in INPUTS},
+        dict.fromkeys(INPUTS, ("batch", "sequence")),
         {OUTPUT: ("batch", config.hidden_size)},
     )
     os.replace(partial, path)
