@@ -1,0 +1,111 @@
+"""What the pages tell a reader to type is typed here, in an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
+RUNNABLE = ("getting-started.md",)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language and its text."""
+
+    language: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(*found) for found in FENCE.findall(page.read_text("utf-8"))]
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The words of every line behind a prompt."""
+    lines = block.text.splitlines()
+    return [shlex.split(line[2:]) for line in lines if line.startswith("$ ")]
+
+
+def nanoloom(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder, with a cache of the folder's own."""
+    return subprocess.run(
+        [sys.executable, "-m", "nanoloom", *words],
+        cwd=folder,
+        env=os.environ | {"NANOLOOM_CACHE": str(folder / "cache")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_what_a_page_says_works(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs" / name):
+        if block.language == "python":
+            exec(compile(block.text, name, "exec"), names)
+        for program, *words in commands(block):
+            assert program == "nanoloom"
+            done = nanoloom(words, tmp_path)
+            assert done.returncode == 0, f"{words}: {done.stderr}"
+
+
+def test_a_command_that_fails_is_seen(tmp_path: Path) -> None:
+    assert nanoloom(["run", "nothing.onnx"], tmp_path).returncode == 1
+
+
+def test_the_readme_lists_the_verbs_that_exist() -> None:
+    from nanoloom.cli.main import VERBS
+
+    text = "".join(b.text for b in blocks(ROOT / "README.md"))
+    listed = set(re.findall(r"^nanoloom (\w+)", text, re.MULTILINE))
+    assert listed | {"demo"} == {verb.name for verb in VERBS}
+
+
+def test_the_python_of_the_readme_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+    import onnx
+
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> '
+        "g (int64[n] ids, float[n] mask) => (float[n] y) "
+        "{ f = Cast<to=1>(ids)  y = Mul(f, mask) }"
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    names: dict[str, object] = {
+        "ids": np.array([1, 2, 3]),
+        "mask": np.array([1, 0, 2], np.float32),
+    }
+    python = [b for b in blocks(ROOT / "README.md") if b.language == "python"]
+    assert python
+    for block in python:
+        exec(compile(block.text, "README.md", "exec"), names)
+    outputs = names["outputs"]
+    assert isinstance(outputs, dict)
+    assert outputs["y"].tolist() == [1, 0, 6]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [t for t in LINK.findall(page.read_text("utf-8")) if "://" not in t]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
