@@ -239,12 +239,12 @@ def test_llvm_refuses_what_a_cpu_lacks() -> None:
     assert done.returncode != 0 and "LLVM ERROR" in done.stderr
 
 
-def test_the_targets_import_nothing_of_nanoloom_but_errors() -> None:
+def test_the_targets_need_errors_and_the_cache_alone() -> None:
     folder = Path(nanoloom.target.__file__).parent
     for file in folder.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
-                allowed = ("nanoloom.errors", "nanoloom.target")
+                allowed = ("nanoloom.errors", "nanoloom.target", "nanoloom.cache")
                 assert not node.module.startswith("nanoloom") or (
                     node.module.startswith(allowed)
                 ), f"{file.name} imports {node.module}"
