@@ -64,11 +64,20 @@ class Worker:
     @classmethod
     def start(cls, root: Path) -> Worker:
         """A process that keeps compiled code under `root`, with the others."""
-        command = [sys.executable, "-m", "tests.conformance.survey", "--worker", str(root)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.conformance.survey",
+            "--worker",
+            str(root),
+        ]
         return cls(
             subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, text=True,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
             )
         )
 
