@@ -56,6 +56,11 @@ def result_extents(
     ]
     wanted = node.ints("output_shape")[-rank:]
     if not wanted and mode in ("SAME_UPPER", "SAME_LOWER"):
+        if any(extra):
+            raise node.unsupported(
+                f"ONNX gives two sizes for auto_pad {mode} with output_padding",
+                "write pads instead of auto_pad",
+            )
         wanted = [s * stride for s, stride in zip(size, strides, strict=True)]
     if not wanted:
         pads = node.ints("pads") or [0] * (2 * rank)

@@ -13,6 +13,7 @@ import numpy as np
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.indexing import INT64, position
 from nanoloom.linalg.node import Node
+from nanoloom.linalg.reductions import lowest
 from nanoloom.linalg.scalar import Number, Scalar, is_float, select
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.linalg.window import (
@@ -24,11 +25,6 @@ from nanoloom.linalg.window import (
     window_of,
 )
 from nanoloom.mlir import ir
-
-
-def lowest(dtype: np.dtype) -> Number:
-    """The value that loses against every other: -inf or the smallest integer."""
-    return -np.inf if is_float(dtype) else int(np.iinfo(dtype).min)
 
 
 def pool_window(node: Node) -> Window:
@@ -169,22 +165,27 @@ def element_counts(window: Window, with_padding: bool) -> np.ndarray:
 
 def lp_pool(b: Builder, node: Node) -> Tensor:
     """LpPool: the p-norm of each window."""
-    x, window, p = node.input(0), pool_window(node), node.int("p", 2)
+    x, window, p = node.input(0), pool_window(node), norm_of(node)
     padded = window.pad(b, to_channels_last(b, node, x))
     total = pool(b, padded, window, 0, lambda s, x: s + power(x, p))
     made = b.elementwise(lambda s: root(s, p), total, dtype=x.dtype)
     return from_channels_last(b, node, made)
 
 
-def power(x: Scalar, p: int) -> Scalar:
+def norm_of(node: Node) -> float:
+    """Which norm: an integer since version 2, any number before."""
+    return node.int("p", 2) if node.version >= 2 else node.float("p", 2.0)
+
+
+def power(x: Scalar, p: float) -> Scalar:
     """abs(x) to the power p."""
     if p == 2:
         return x * x
     size = x.absolute()
-    return size if p == 1 else size.math("powf", float(p))
+    return size if p == 1 else size.math("powf", p)
 
 
-def root(x: Scalar, p: int) -> Scalar:
+def root(x: Scalar, p: float) -> Scalar:
     """The p-th root of x >= 0."""
     if p == 2:
         return x.math("sqrt")
@@ -211,7 +212,7 @@ def global_max_pool(b: Builder, node: Node) -> Tensor:
 
 
 def global_lp_pool(b: Builder, node: Node) -> Tensor:
-    x, p = node.input(0), node.int("p", 2)
+    x, p = node.input(0), norm_of(node)
     wide, axes = computed_as(x.dtype), spatial_axes(node, x)
     total = b.reduce(
         lambda s, x: s + x, x, axes, 0, dtype=wide, prepare=lambda x: power(x, p)

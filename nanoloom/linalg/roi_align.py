@@ -11,7 +11,7 @@ from nanoloom.linalg.control import element
 from nanoloom.linalg.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node
-from nanoloom.linalg.pooling import lowest
+from nanoloom.linalg.reductions import lowest
 from nanoloom.linalg.scalar import Scalar, from_index, select
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import arith, ir

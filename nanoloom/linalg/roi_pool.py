@@ -10,7 +10,7 @@ import numpy as np
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.node import Node
-from nanoloom.linalg.pooling import lowest
+from nanoloom.linalg.reductions import lowest
 from nanoloom.linalg.roi_align import clamped, column
 from nanoloom.linalg.scalar import Scalar, select
 from nanoloom.linalg.tensor import Tensor

@@ -123,6 +123,11 @@ class Lowering:
         found = [self.tensor_of(value) for value in graph.outputs]
         return [x for x in found if x is not None]
 
+    def version_of(self, domain: str) -> int:
+        """The version of a domain's operators; nanoloom's are those of ONNX."""
+        default = self.opsets.get("", 1)
+        return default if domain == "nanoloom" else self.opsets.get(domain, 1)
+
     def node(self, node: onnx_ir.Node) -> None:
         lower = OPERATORS.get(operator_name(node))
         where = f"node {node.name} ({node.op_type})"
@@ -132,7 +137,7 @@ class Lowering:
         view = Node(
             node.op_type,
             node.name or node.op_type,
-            node.version or self.opsets.get(node.domain, 1),
+            node.version or self.version_of(node.domain),
             tuple(self.tensor_of(x) for x in node.inputs),
             tuple(
                 shape_of(x) if x.shape is not None and x.name else () for x in outputs

@@ -310,3 +310,11 @@ def test_refusals() -> None:
         run_node("Conv", [x, w])
     with pytest.raises(Error):
         run_node("Conv", [x, w[:, :, :2, :2]], strides=[1])
+
+
+def test_transposed_size_that_onnx_leaves_open_is_refused() -> None:
+    x, w = np.ones((1, 2, 3), np.float32), np.ones((2, 2, 3), np.float32)
+    given = {"strides": [2], "output_padding": [1]}
+    with pytest.raises(Error, match="two sizes for auto_pad SAME_UPPER"):
+        run_node("ConvTranspose", [x, w], auto_pad="SAME_UPPER", **given)
+    assert run_node("ConvTranspose", [x, w], **given)[0].shape == (1, 2, 8)
