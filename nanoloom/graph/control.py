@@ -124,6 +124,11 @@ class Control:
                 f"its body has {len(body.inputs)} inputs, expected {len(carried) + 2}",
                 where=where(node),
             )
+        if node.inputs[0] is None and never_stops(node):
+            raise ModelError(
+                "it never ends: no number of trips, and a condition that stays true",
+                where=where(node),
+            )
         original = body.clone(allow_outer_scope_values=True)
         type_loop(node, body)
         try:

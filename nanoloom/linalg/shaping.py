@@ -57,10 +57,13 @@ def split_sizes(node: Node, extent: int) -> list[int]:
 def slice_(b: Builder, node: Node) -> Tensor:
     x = node.input(0)
     starts, steps = [0] * x.rank, [1] * x.rank
-    for axis, start, end, step in cuts(node, x.rank):
+    for axis, start, _, step in cuts(node, x.rank):
         place = axis % x.rank
-        begin, _, stride = slice(start, end, step).indices(x.shape[place])
-        starts[place], steps[place] = begin, stride
+        size = x.shape[place]
+        begin = start + size if start < 0 else start
+        # A start before the first element counts as the first, also when stepping back
+        starts[place] = min(max(begin, 0), size if step > 0 else size - 1)
+        steps[place] = step
     return b.slice(x, starts, node.output_shapes[0], steps)
 
 
