@@ -2,8 +2,8 @@
 
 A complex signal is [..., 2], a real one [..., 1].  Multiplying by a root is a matrix on
 (real, imaginary), so a transform is one contraction over places and parts.  A length
-with factors is split: transforms of both factors' lengths with a multiplication by roots
-("twiddles") between, recursively (Cooley and Tukey).
+with factors is split: transforms of both factors' lengths, and between them products
+with roots ("twiddles"), recursively (Cooley and Tukey).
 """
 
 from __future__ import annotations
