@@ -25,7 +25,6 @@ def transposition(order: list[int] | None) -> Callable[[np.ndarray], np.ndarray]
     return lambda x: np.transpose(x, order)
 
 
-
 def permutation(node: ir.Node) -> list[int] | None:
     attribute = node.attributes.get("perm")
     return list(attribute.as_ints()) if isinstance(attribute, ir.Attr) else None

@@ -17,24 +17,81 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.types import is_static, shape_of
 
 DOMAIN = "nanoloom"
 SPATIAL = {
-    "Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool",
-    "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool",
+    "Conv",
+    "ConvTranspose",
+    "MaxPool",
+    "AveragePool",
+    "LpPool",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "GlobalLpPool",
 }
 ELEMENTWISE = {
-    "Abs", "Add", "And", "Cast", "Ceil", "Celu", "Clip", "Div", "Elu", "Equal", "Erf",
-    "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
-    "Identity", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Min", "Mish", "Mul",
-    "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign",
-    "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu",
-    "Where", "PRelu", "Dropout",
+    "Abs",
+    "Add",
+    "And",
+    "Cast",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Div",
+    "Elu",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "Max",
+    "Min",
+    "Mish",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Sigmoid",
+    "Sign",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Sum",
+    "Swish",
+    "Tanh",
+    "ThresholdedRelu",
+    "Where",
+    "PRelu",
+    "Dropout",
 }
 REDUCTIONS = {
-    "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
-    "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp",
+    "ReduceMean",
+    "ReduceSum",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceSumSquare",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
 }
 
 
@@ -59,18 +116,6 @@ def to_first(rank: int) -> list[int]:
     return [0, rank - 1, *range(1, rank - 1)]
 
 
-def transpose_order(value: ir.Value | None) -> list[int] | None:
-    """The permutation of the Transpose that makes a value, None if none does."""
-    node = None if value is None else value.producer()
-    if node is None or node.op_type != "Transpose" or node.domain not in ("", "ai.onnx"):
-        return None
-    assert value is not None
-    order = node.attributes.get("perm")
-    if order is not None:
-        return list(order.as_ints())
-    return list(reversed(range(len(shape_of(value)))))
-
-
 def is_computed(value: ir.Value | None) -> bool:
     """Whether a value is neither constant nor a single element."""
     if value is None or value.const_value is not None:
@@ -78,15 +123,9 @@ def is_computed(value: ir.Value | None) -> bool:
     return int(np.prod(shape_of(value), dtype=np.int64)) != 1
 
 
-def inverse(order: Sequence[int]) -> list[int]:
-    return [list(order).index(d) for d in range(len(order))]
-
-
 @dataclass
-class Layout:
+class Layout(GraphEditor):
     """The graph being rewritten."""
-
-    graph: ir.Graph
 
     def visit(self, node: ir.Node) -> None:
         if not all(is_static(v) for v in node.outputs if v.name):
@@ -103,73 +142,6 @@ class Layout:
             self.sink_reduction(node)
         elif is_tensor_op(node, {"Pad", "Resize"}):
             self.sink_with_vectors(node)
-
-    # ---- building --------------------------------------------------------------------
-
-    def add(
-        self,
-        before: ir.Node,
-        op: str,
-        inputs: Sequence[ir.Value | None],
-        attributes: Sequence[ir.Attr],
-        shape: Sequence[int],
-        like: ir.Value,
-        name: str,
-        domain: str = "",
-    ) -> ir.Value:
-        made = ir.Node(
-            domain, op, list(inputs), list(attributes), num_outputs=1,
-            version=before.version, name=name,
-        )
-        value = made.outputs[0]
-        value.name = f"{name}_{id(made):x}"
-        value.shape, value.type = ir.Shape(shape), like.type
-        self.graph.insert_before(before, made)
-        return value
-
-    def transpose(
-        self, value: ir.Value, order: Sequence[int], before: ir.Node
-    ) -> ir.Value:
-        """The value with its dimensions in another order, without a useless node."""
-        if list(order) == list(range(len(order))):
-            return value
-        known = transpose_order(value)
-        if known is not None:
-            source = value.producer().inputs[0]  # type: ignore[union-attr]
-            assert source is not None
-            return self.transpose(source, [known[d] for d in order], before)
-        shape = [shape_of(value)[d] for d in order]
-        if value.const_value is not None:
-            return self.turned_constant(value, order, shape)
-        perm = ir.AttrInt64s("perm", list(order))
-        name = f"{before.name}/layout"
-        return self.add(before, "Transpose", [value], [perm], shape, value, name)
-
-    def turned_constant(
-        self, value: ir.Value, order: Sequence[int], shape: Sequence[int]
-    ) -> ir.Value:
-        tensor = value.const_value
-        assert tensor is not None
-        made = ir.Value(
-            name=f"{value.name}_{'_'.join(map(str, order))}",
-            shape=ir.Shape(shape),
-            type=value.type,
-            const_value=ir.LazyTensor(
-                lambda: ir.Tensor(np.transpose(tensor.numpy(), list(order))),
-                tensor.dtype,
-                ir.Shape(shape),
-            ),
-        )
-        if made.name in self.graph.initializers:
-            return self.graph.initializers[made.name]
-        self.graph.register_initializer(made)
-        return made
-
-    def replace(self, node: ir.Node, value: ir.Value) -> None:
-        old = node.outputs[0]
-        ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
-        value.name, old.name = old.name, None
-        self.graph.remove(node, safe=True)
 
     # ---- rules -----------------------------------------------------------------------
 
@@ -198,8 +170,14 @@ class Layout:
         shape = [shape_of(out)[d] for d in to_last(rank)]
         attributes = [*node.attributes.values(), ir.AttrInt64("channels_last", 1)]
         made = self.add(
-            node, node.op_type, [turned, *node.inputs[1:]], attributes, shape, out,
-            node.name or node.op_type, DOMAIN,
+            node,
+            node.op_type,
+            [turned, *node.inputs[1:]],
+            attributes,
+            shape,
+            out,
+            node.name or node.op_type,
+            DOMAIN,
         )
         self.replace(node, self.transpose(made, to_first(rank), node))
 
@@ -239,27 +217,6 @@ class Layout:
             inputs.append(self.transpose(value, back, node))
         self.rebuild(node, inputs, order, changed(back))
 
-    def raised(self, value: ir.Value, rank: int) -> ir.Value | None:
-        """A constant of lower rank with leading dimensions of 1; None otherwise."""
-        tensor = value.const_value
-        if tensor is None:
-            return None
-        shape = [1] * (rank - len(shape_of(value))) + list(shape_of(value))
-        made = ir.Value(
-            name=f"{value.name}_rank{rank}",
-            shape=ir.Shape(shape),
-            type=value.type,
-            const_value=ir.LazyTensor(
-                lambda: ir.Tensor(tensor.numpy().reshape(shape)),
-                tensor.dtype,
-                ir.Shape(shape),
-            ),
-        )
-        if made.name in self.graph.initializers:
-            return self.graph.initializers[made.name]
-        self.graph.register_initializer(made)
-        return made
-
     def rebuild(
         self,
         node: ir.Node,
@@ -273,8 +230,14 @@ class Layout:
         attributes = [a for a in node.attributes.values() if a.name not in changed]
         attributes += [ir.AttrInt64(name, number) for name, number in changed.items()]
         made = self.add(
-            node, node.op_type, inputs, attributes, shape, out,
-            node.name or node.op_type, node.domain,
+            node,
+            node.op_type,
+            inputs,
+            attributes,
+            shape,
+            out,
+            node.name or node.op_type,
+            node.domain,
         )
         self.replace(node, self.transpose(made, order, node))
 
@@ -305,23 +268,16 @@ class Layout:
         node.attributes["axes"] = ir.AttrInt64s("axes", axes)
         self.rebuild(node, inputs, order, {})
 
-    def vector(self, numbers: Sequence[float], node: ir.Node, like: str = "int64") -> ir.Value:
-        array = np.array(numbers, dtype=like)
-        made = ir.Value(
-            name=f"{node.name}/layout_{len(self.graph.initializers)}",
-            shape=ir.Shape(array.shape),
-            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
-            const_value=ir.Tensor(array),
-        )
-        self.graph.register_initializer(made)
-        return made
-
     def sink_with_vectors(self, node: ir.Node) -> None:
         """Pad and Resize: one number a dimension in their other inputs."""
         order = transpose_order(node.inputs[0])
         if order is None or "axes" in node.attributes:
             return
-        if node.op_type == "Pad" and len(node.inputs) > 3 and node.inputs[3] is not None:
+        if (
+            node.op_type == "Pad"
+            and len(node.inputs) > 3
+            and node.inputs[3] is not None
+        ):
             return
         rank, back = len(order), inverse(order)
         inputs: list[ir.Value | None] = [
@@ -335,5 +291,7 @@ class Layout:
             if tensor is None or tensor.size not in (rank, 2 * rank):
                 return
             numbers = tensor.numpy().reshape(-1, rank)[:, back].reshape(-1)
-            inputs.append(self.vector(numbers.tolist(), node, str(tensor.numpy().dtype)))
+            inputs.append(
+                self.vector(numbers.tolist(), node, str(tensor.numpy().dtype))
+            )
         self.rebuild(node, inputs, order, {})

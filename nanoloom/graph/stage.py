@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
-from nanoloom.graph.naming import unique_names
 from nanoloom.graph.layout import channels_last
+from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
 
 

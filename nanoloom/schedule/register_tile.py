@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from nanoloom.target.facts import VectorUnit
 
 
+EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
+
+
 @dataclass(frozen=True)
 class RegisterTile:
     """rows x vectors accumulators.  cost: cycles a multiply-add vector, 1 is ideal."""
@@ -55,5 +58,6 @@ def choose(m: int, n: int, bits: int, unit: VectorUnit) -> RegisterTile:
     ranked = [
         RegisterTile(r, v, cost(r, v, m, n, lanes, unit))
         for r, v in candidates(unit.registers)
+        if r <= EDGE_ROWS or m % r == 0
     ]
     return min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))

@@ -61,8 +61,15 @@ def is_vectorizable(block: ir.Block, dim: int) -> bool:
 
 
 SIMPLE_MATH = (
-    "math.absf", "math.absi", "math.sqrt", "math.fma", "math.floor", "math.ceil",
-    "math.trunc", "math.roundeven", "math.copysign",
+    "math.absf",
+    "math.absi",
+    "math.sqrt",
+    "math.fma",
+    "math.floor",
+    "math.ceil",
+    "math.trunc",
+    "math.roundeven",
+    "math.copysign",
 )
 
 
@@ -165,7 +172,8 @@ class VectorBody:
         loaded: list[ir.Value] = []
         for lane in range(self.lanes):
             at = [
-                x.value if isinstance(x, Uniform)
+                x.value
+                if isinstance(x, Uniform)
                 else vector.extract(x.value, [], [lane])
                 for x in wide
             ]
@@ -199,7 +207,9 @@ def read(
 
 
 def read_lanes(
-    kind: ir.VectorType, lanes: int, at_lane: Sequence[Sequence[ir.Value]],
+    kind: ir.VectorType,
+    lanes: int,
+    at_lane: Sequence[Sequence[ir.Value]],
     buffer: ir.Value,
 ) -> ir.Value:
     """One load a lane."""

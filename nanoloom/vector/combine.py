@@ -8,13 +8,21 @@ from nanoloom.mlir import arith, ir
 
 # operation: (name in vector.reduction, neutral element of floats or of the integer width)
 COMBINERS: dict[str, str] = {
-    "arith.addf": "add", "arith.addi": "add",
-    "arith.mulf": "mul", "arith.muli": "mul",
-    "arith.maximumf": "maximumf", "arith.minimumf": "minimumf",
-    "arith.maxnumf": "maxnumf", "arith.minnumf": "minnumf",
-    "arith.maxsi": "maxsi", "arith.minsi": "minsi",
-    "arith.maxui": "maxui", "arith.minui": "minui",
-    "arith.andi": "and", "arith.ori": "or", "arith.xori": "xor",
+    "arith.addf": "add",
+    "arith.addi": "add",
+    "arith.mulf": "mul",
+    "arith.muli": "mul",
+    "arith.maximumf": "maximumf",
+    "arith.minimumf": "minimumf",
+    "arith.maxnumf": "maxnumf",
+    "arith.minnumf": "minnumf",
+    "arith.maxsi": "maxsi",
+    "arith.minsi": "minsi",
+    "arith.maxui": "maxui",
+    "arith.minui": "minui",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
 }
 
 
@@ -38,8 +46,12 @@ class Combiner:
         if isinstance(self.element, ir.FloatType):
             infinity = float("inf")
             number = {
-                "add": -0.0, "mul": 1.0, "maximumf": -infinity, "minimumf": infinity,
-                "maxnumf": -infinity, "minnumf": infinity,
+                "add": -0.0,
+                "mul": 1.0,
+                "maximumf": -infinity,
+                "minimumf": infinity,
+                "maxnumf": -infinity,
+                "minnumf": infinity,
             }[name]
             return arith.constant(self.element, number)
         width = ir.IntegerType(self.element).width
@@ -47,8 +59,15 @@ class Combiner:
         if width == 1:
             least, most = 0, 1
         number = {
-            "add": 0, "mul": 1, "or": 0, "xor": 0, "and": -1, "maxsi": least,
-            "minsi": most, "maxui": 0, "minui": -1,
+            "add": 0,
+            "mul": 1,
+            "or": 0,
+            "xor": 0,
+            "and": -1,
+            "maxsi": least,
+            "minsi": most,
+            "maxui": 0,
+            "minui": -1,
         }[name]
         return arith.constant(self.element, number)
 

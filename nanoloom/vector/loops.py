@@ -69,8 +69,7 @@ class Loops:
         """The plan for a generic, None if it stays scalar."""
         count = input_count(op)
         operands = [
-            Operand(v, m)
-            for v, m in zip(op.operation.operands, maps(op), strict=True)
+            Operand(v, m) for v, m in zip(op.operation.operands, maps(op), strict=True)
         ]
         inputs, outputs = operands[:count], operands[count:]
         kinds = iterators(op)
@@ -247,9 +246,7 @@ class Loops:
             emitter.values[argument] = Vector(value)
         return emitter.emit(self.block)
 
-    def read(
-        self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None
-    ) -> ir.Value:
+    def read(self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None) -> ir.Value:
         argument = self.block.arguments[len(self.inputs) + self.outputs.index(x)]
         kind = ir.VectorType.get([self.lanes], x.element)
         if not list(argument.uses):  # overwritten: nothing to read
@@ -259,9 +256,7 @@ class Loops:
             return vector.broadcast(kind, memref.load(x.buffer, x.indices(ivs)))
         return read(kind, x.buffer, x.indices(ivs), mask)
 
-    def lanes_of(
-        self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None
-    ) -> Lanes:
+    def lanes_of(self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None) -> Lanes:
         if x.is_scalar:
             return Uniform(x.buffer)
         access = x.access(self.dim)

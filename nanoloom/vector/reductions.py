@@ -73,7 +73,11 @@ def reduce_strip(
 
 
 def folding(
-    loops: Loops, ivs: list[ir.Value], start: ir.Value, end: ir.Value, by: int,
+    loops: Loops,
+    ivs: list[ir.Value],
+    start: ir.Value,
+    end: ir.Value,
+    by: int,
     values: list[ir.Value],
 ) -> list[ir.Value]:
     """Steps of `by` elements, each vector of them into an accumulator of its own."""
@@ -84,16 +88,17 @@ def folding(
         carried = list(loop.inner_iter_args)
         for chain in range(by // loops.lanes):
             here = list(ivs)
-            here[loops.dim] = add(
-                loop.induction_variable, index(chain * loops.lanes)
-            )
+            here[loops.dim] = add(loop.induction_variable, index(chain * loops.lanes))
             fold_into(loops, carried, chain, here, None)
         scf.yield_(carried)
     return list(loop.results)
 
 
 def fold_into(
-    loops: Loops, carried: list[ir.Value], chain: int, ivs: list[ir.Value],
+    loops: Loops,
+    carried: list[ir.Value],
+    chain: int,
+    ivs: list[ir.Value],
     mask: ir.Value | None,
 ) -> None:
     count = len(loops.outputs)
@@ -116,7 +121,10 @@ def fold_into(
 
 
 def masked_fold(
-    loops: Loops, ivs: list[ir.Value], whole: ir.Value, extent: ir.Value,
+    loops: Loops,
+    ivs: list[ir.Value],
+    whole: ir.Value,
+    extent: ir.Value,
     values: list[ir.Value],
 ) -> list[ir.Value]:
     here = list(ivs)
@@ -129,15 +137,20 @@ def masked_fold(
 
 
 def single_elements(
-    loops: Loops, ivs: list[ir.Value], whole: ir.Value, extent: ir.Value,
+    loops: Loops,
+    ivs: list[ir.Value],
+    whole: ir.Value,
+    extent: ir.Value,
     values: list[ir.Value],
 ) -> list[ir.Value]:
     """The rest one element at a time, folded into lane 0 of the first chain."""
     narrow = loops.single()
     count = len(loops.outputs)
     first = [
-        vector.broadcast(ir.VectorType.get([1], v.type.element_type),  # type: ignore[attr-defined]
-                         vector.extract(v, [], [0]))
+        vector.broadcast(
+            ir.VectorType.get([1], v.type.element_type),  # type: ignore[attr-defined]
+            vector.extract(v, [], [0]),
+        )
         for v in values[:count]
     ]
     loop = scf.ForOp(whole, extent, index(1), first)

@@ -12,7 +12,7 @@ from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops
-from nanoloom.vector.nanokernel import amx, epilogue, fma
+from nanoloom.vector.nanokernel import amx, epilogue, fma, vnni_panels
 from nanoloom.vector.nanokernel.tile import tile_of
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.tasks import split_into_phases
@@ -50,7 +50,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
         with ir.InsertionPoint(op), op.operation.location:
             tile = tile_of(op, shape, plan, lanes)
             if plan.family == "amx":
-                amx.use_panels(op, shape, plan, tile.row)
+                vnni_panels.use_panels(op, shape, plan, tile.row)
                 return
             sums = fma.accumulate(tile)
             epilogue.finish(tile, sums)
@@ -71,13 +71,13 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
 def lower_matrix_tiles(module: ir.Module) -> None:
     """Marked contractions become tile instructions, behind all work on buffers."""
     for op in named(module, "linalg.generic"):
-        if amx.MARK in op.operation.attributes:
+        if vnni_panels.MARK in op.operation.attributes:
             with ir.InsertionPoint(op), op.operation.location:
                 amx.lower(op)
 
 
 def return_nothing(module: ir.Module) -> None:
-    """The results are in the last arguments: drop return values, copy if they are not."""
+    """The results are in the last arguments: return nothing, copy if they are not."""
     kernel = module.body.operations[0]
     block = kernel.operation.regions[0].blocks[0]
     returned = list(block.operations)[-1]

@@ -16,9 +16,17 @@ from nanoloom.mlir import arith, ir, named, scf
 from nanoloom.vector.access import add, index, multiply
 
 PURE = (
-    "arith.", "memref.subview", "memref.cast", "memref.expand_shape",
-    "memref.collapse_shape", "memref.reinterpret_cast", "affine.apply", "func.return",
-    "memref.dim", "vector.broadcast", "ub.poison",
+    "arith.",
+    "memref.subview",
+    "memref.cast",
+    "memref.expand_shape",
+    "memref.collapse_shape",
+    "memref.reinterpret_cast",
+    "affine.apply",
+    "func.return",
+    "memref.dim",
+    "vector.broadcast",
+    "ub.poison",
 )
 
 
@@ -28,7 +36,8 @@ def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
     loops = top_loops(kernel)
     block = kernel.operation.regions[0].blocks[0]
     others = [
-        op for op in block.operations
+        op
+        for op in block.operations
         if op.operation not in [loop.operation for loop in loops]
         and not op.operation.name.startswith(PURE)
     ]
@@ -51,9 +60,7 @@ def top_loops(kernel: ir.OpView) -> list[ir.OpView]:
     return [op for op in block.operations if op.operation.name == "scf.forall"]
 
 
-def only_phase(
-    module: ir.Module, kernel: ir.OpView, number: int, name: str
-) -> int:
+def only_phase(module: ir.Module, kernel: ir.OpView, number: int, name: str) -> int:
     """A copy of the kernel with one of its loops, over tasks."""
     with ir.InsertionPoint(module.body):
         phase = kernel.operation.clone().opview
@@ -104,9 +111,7 @@ def trip_counts(loop: ir.OpView) -> list[int]:
     ]
 
 
-def delinearized(
-    loop: ir.OpView, task: ir.Value, counts: list[int]
-) -> list[ir.Value]:
+def delinearized(loop: ir.OpView, task: ir.Value, counts: list[int]) -> list[ir.Value]:
     """The loop variables of a task's number, the last loop fastest."""
     lower, _, step = bounds_of(loop)
     places: list[ir.Value] = []

@@ -78,8 +78,9 @@ def squares(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
     with ir.InsertionPoint(outer.body):
         here = list(ivs)
         here[turning] = outer.induction_variable
-        loops.stepped(here, index(0), whole, loops.lanes,
-                     lambda at: square(loops, at, turning))
+        loops.stepped(
+            here, index(0), whole, loops.lanes, lambda at: square(loops, at, turning)
+        )
         scf.yield_([])
     singly(loops, ivs, turning, (index(0), full), (whole, columns))
     singly(loops, ivs, turning, (full, rows), (index(0), columns))
@@ -106,8 +107,11 @@ def square(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
 
 
 def singly(
-    loops: Loops, ivs: list[ir.Value], turning: int,
-    rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value],
+    loops: Loops,
+    ivs: list[ir.Value],
+    turning: int,
+    rows: tuple[ir.Value, ir.Value],
+    columns: tuple[ir.Value, ir.Value],
 ) -> None:
     """One element at a time over a rectangle that squares do not fill."""
     if is_same(*rows) or is_same(*columns):
@@ -117,6 +121,7 @@ def singly(
     with ir.InsertionPoint(loop.body):
         here = list(ivs)
         here[turning] = loop.induction_variable
-        loops.stepped(here, columns[0], columns[1], 1,
-                     lambda at: narrow.strip(at, None))
+        loops.stepped(
+            here, columns[0], columns[1], 1, lambda at: narrow.strip(at, None)
+        )
         scf.yield_([])

@@ -1,112 +1,18 @@
 """bf16 on AMX: 32 x 32 results in four tile registers (paper, Fig. 2c and Listing 3).
 
-Reference loop, which the same operation lowers to where AMX is not asked for:
-
-    for k in 0..K: acc[r][c] += f32(left[r][k]) * f32(panel[k / 2][2 * c + k % 2])
-
-The right operand is VNNI-packed: pairs of k lie together.  The left one is read as it
-is, 16 rows of 32 numbers at any distance.
+Takes the generics on buffers that vnni_panels.py has marked.  The left operand is read
+as it is, 16 rows of 32 numbers at any distance; the panel likewise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nanoloom.kernels.structure import Op, inputs, is_generic, iterators, maps
+from nanoloom.mlir import arith, ir, linalg, memref, scf
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel import amx_instructions as tiles
+from nanoloom.vector.nanokernel.vnni_panels import MARK, PAIR
 
-from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import (
-    Op,
-    extents,
-    inputs,
-    is_generic,
-    iterators,
-    maps,
-)
-from nanoloom.mlir import arith, ir, linalg, llvm, memref, scf, tensor
-from nanoloom.schedule.language import Nanokernel
-from nanoloom.vector.access import coefficient, index
-from nanoloom.vector.nanokernel.tile import as_index, origin, packed_argument
-
-MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
 STEP = 32  # bf16 numbers in a row of a tile register
-ROWS = COLUMNS = 16  # of an f32 tile register
-PAIR = 2
-
-
-def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) -> None:
-    """Let a tiled contraction read its panel of the packed weight (on tensors).
-
-    It stays a generic, now with indices (k floordiv 2, 2 n + k mod 2), so that it still
-    says what it computes.
-    """
-    columns = plan.vectors * COLUMNS
-    operands = list(op.operation.operands)
-    indexing = maps(op)[shape.right]
-    logical, offsets = origin(operands[shape.right])
-    by_dim = {
-        e.position: o  # type: ignore[attr-defined]
-        for e, o in zip(indexing.results, offsets, strict=True)
-    }
-    packed = packed_argument(logical)
-    kind = ir.RankedTensorType(packed.type)
-    panel = arith.divui(as_index(by_dim[shape.column]), index(columns))
-    lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
-    sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
-    part = slice_of(packed, lead, sizes)
-    right = panel_map(indexing.n_dims, shape)
-    indexings = [maps(op)[shape.left], right, maps(op)[2]]
-    made = linalg.GenericOp(
-        [operands[2].type], [operands[shape.left], part], [operands[2]],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
-        op.operation.attributes["iterator_types"],
-    )
-    number = -1 if row is None else row
-    made.operation.attributes[MARK] = ir.IntegerAttr.get(
-        ir.IntegerType.get_signless(64), number
-    )
-    fill_body(made)
-    op.operation.results[0].replace_all_uses_with(made.results[0])
-    op.operation.erase()
-
-
-def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Value:
-    """source[lead..., :, :] with leading dimensions of extent 1."""
-    kind = ir.RankedTensorType(source.type)
-    dynamic = -(1 << 63)
-    offsets = [dynamic] * len(lead) + [0] * (kind.rank - len(lead))
-    made = ir.RankedTensorType.get(sizes, kind.element_type)
-    return tensor.ExtractSliceOp(
-        made, source, lead, [], [], offsets, sizes, [1] * kind.rank
-    ).result
-
-
-def panel_map(count: int, shape: Contraction) -> ir.AffineMap:
-    """Indices of the panel for the contraction's loop variables."""
-    n = ir.AffineDimExpr.get(shape.column)
-    k = ir.AffineDimExpr.get(shape.reduced[-1])
-    zero = [ir.AffineConstantExpr.get(0)] * (len(shape.shared) + 1)
-    outer = [ir.AffineDimExpr.get(d) for d in shape.reduced[:-1]]
-    pair = ir.AffineExpr.get_floor_div(k, PAIR)
-    place = n * PAIR + ir.AffineExpr.get_mod(k, PAIR)
-    return ir.AffineMap.get(count, 0, [*zero, *outer, pair, place])
-
-
-def fill_body(made: linalg.GenericOp) -> None:
-    bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
-    block = made.regions[0].blocks.append(bf16, bf16, f32)
-    with ir.InsertionPoint(block):
-        wide = [arith.extf(f32, x) for x in list(block.arguments)[:2]]
-        linalg.YieldOp([arith.addf(block.arguments[2], arith.mulf(*wide))])
-
-
-# ---- on buffers ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Distances in a buffer, in bytes: where it begins, and from row to row."""
-
-    start: ir.Value
-    stride: int
 
 
 def lower(op: Op) -> None:
@@ -131,7 +37,7 @@ def whole_block(op: Op, height: int) -> ir.Value:
         parent = function.parent
         assert parent is not None
         function = parent.operation
-    kind = ir.MemRefType.get([height, 2 * COLUMNS], ir.F32Type.get())
+    kind = ir.MemRefType.get([height, 2 * tiles.COLUMNS], ir.F32Type.get())
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         return memref.alloca(kind, [], [])
 
@@ -142,8 +48,8 @@ def result_form(op: Op, out: ir.Value, row: int) -> tuple[int, bool]:
     place = place_of_dim(maps(op)[2], row)
     rows_known = row < 0 or not kind.is_dynamic_dim(place)
     last = kind.rank - 1
-    whole = not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * COLUMNS
-    height = 1 if row < 0 else (kind.shape[place] if rows_known else 2 * ROWS)
+    whole = not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * tiles.COLUMNS
+    height = 1 if row < 0 else (kind.shape[place] if rows_known else 2 * tiles.ROWS)
     return height, rows_known and whole
 
 
@@ -162,11 +68,15 @@ def row_count(op: Op, out: ir.Value, row: int) -> ir.Value | None:
 
 def heights(height: int) -> list[int]:
     """Rows of each tile register that a tile of this height takes."""
-    return [min(ROWS, height - start) for start in range(0, height, ROWS)]
+    return [min(tiles.ROWS, height - start) for start in range(0, height, tiles.ROWS)]
 
 
 def accumulate(
-    op: Op, left: ir.Value, right: ir.Value, row: int, height: int,
+    op: Op,
+    left: ir.Value,
+    right: ir.Value,
+    row: int,
+    height: int,
     count: ir.Value | None,
 ) -> list[ir.Value]:
     """The reduction loops; gives a tile register of sums for each part of the tile.
@@ -180,7 +90,7 @@ def accumulate(
     if count is not None:
         ivs[row] = arith.subi(count, index(height))
     parts = heights(height)
-    start = [zero(rows) for rows in parts for _ in range(2)]
+    start = [tiles.zero(rows) for rows in parts for _ in range(2)]
 
     def nest(level: int, here: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         if level == len(reduced) - 1:
@@ -196,7 +106,7 @@ def accumulate(
 
 
 def reduced_extents(op: Op, right: ir.Value, reduced: list[int]) -> list[int]:
-    """Extents of the reduced dimensions: outer ones as in the panel, the last in left."""
+    """Extents of the reduced dimensions: outer ones of the panel, the last of left."""
     kind = ir.MemRefType(right.type)
     outer = list(kind.shape)[-1 - len(reduced) : -2]
     left = op.operation.operands[0]
@@ -206,8 +116,14 @@ def reduced_extents(op: Op, right: ir.Value, reduced: list[int]) -> list[int]:
 
 
 def along(
-    op: Op, left: ir.Value, right: ir.Value, row: int, parts: list[int],
-    ivs: list[ir.Value], sums: list[ir.Value], extent: int,
+    op: Op,
+    left: ir.Value,
+    right: ir.Value,
+    row: int,
+    parts: list[int],
+    ivs: list[ir.Value],
+    sums: list[ir.Value],
+    extent: int,
 ) -> list[ir.Value]:
     """The last reduced dimension: whole tile rows in a loop, then what is left."""
     dim = [d for d, k in enumerate(iterators(op)) if k == "reduction"][-1]
@@ -228,96 +144,35 @@ def along(
 
 
 def step(
-    op: Op, left: ir.Value, right: ir.Value, row: int, parts: list[int],
-    ivs: list[ir.Value], sums: list[ir.Value], depth: int,
+    op: Op,
+    left: ir.Value,
+    right: ir.Value,
+    row: int,
+    parts: list[int],
+    ivs: list[ir.Value],
+    sums: list[ir.Value],
+    depth: int,
 ) -> list[ir.Value]:
     """Load the tiles of one step and multiply each pair of them."""
-    distance = row_distance(left, maps(op)[0], row)
+    distance = tiles.row_distance(left, maps(op)[0], row)
     panels = [
-        load(
-            address(right, maps(op)[1], ivs, v * COLUMNS * PAIR * 2),
-            depth // PAIR, COLUMNS * PAIR * 2, row_distance_of(right),
+        tiles.load(
+            tiles.address(right, maps(op)[1], ivs, v * tiles.COLUMNS * PAIR * 2),
+            depth // PAIR,
+            tiles.COLUMNS * PAIR * 2,
+            tiles.row_distance_of(right),
         )
         for v in range(2)
     ]
     made: list[ir.Value] = []
     for part, rows in enumerate(parts):
-        start = address(left, maps(op)[0], ivs, part * ROWS * distance)
-        tile = load(start, rows, depth * 2, distance)
+        start = tiles.address(left, maps(op)[0], ivs, part * tiles.ROWS * distance)
+        tile = tiles.load(start, rows, depth * 2, distance)
         made += [
-            multiply(rows, depth * 2, sums[2 * part + v], tile, panels[v])
+            tiles.multiply(rows, depth * 2, sums[2 * part + v], tile, panels[v])
             for v in range(2)
         ]
     return made
-
-
-def row_distance(buffer: ir.Value, indexing: ir.AffineMap, row: int) -> int:
-    """Bytes from one row of the tile to the next."""
-    if row < 0:
-        return 64
-    strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
-    steps = [
-        (coefficient(e, row) or 0) * s
-        for e, s in zip(indexing.results, strides, strict=True)
-    ]
-    return sum(steps) * 2
-
-
-def row_distance_of(right: ir.Value) -> int:
-    strides, _ = ir.MemRefType(right.type).get_strides_and_offset()
-    return strides[-2] * 2
-
-
-def address(
-    buffer: ir.Value, indexing: ir.AffineMap, ivs: list[ir.Value], ahead: int
-) -> ir.Value:
-    """The address of an element, `ahead` bytes behind it, as a pointer."""
-    from nanoloom.vector.access import add, apply, multiply
-
-    kind = ir.MemRefType(buffer.type)
-    strides, _ = kind.get_strides_and_offset()
-    meta = memref.extract_strided_metadata(buffer)
-    place = list(meta)[1]
-    for expr, stride in zip(indexing.results, strides, strict=True):
-        place = add(place, multiply(apply(expr, ivs), index(stride)))
-    width = kind.element_type.width // 8  # type: ignore[attr-defined]
-    base = memref.extract_aligned_pointer_as_index(buffer)
-    total = add(add(base, multiply(place, index(width))), index(ahead))
-    number = arith.index_cast(ir.IntegerType.get_signless(64), total)
-    return llvm.inttoptr(ir.Type.parse("!llvm.ptr"), number)
-
-
-def i16(value: int) -> ir.Value:
-    return arith.constant(ir.IntegerType.get_signless(16), value)
-
-
-def i64(value: int) -> ir.Value:
-    return arith.constant(ir.IntegerType.get_signless(64), value)
-
-
-def tile_type() -> ir.Type:
-    return ir.Type.parse("!llvm.x86_amx")
-
-
-def intrinsic(result: ir.Type | None, name: str, operands: list[ir.Value]) -> ir.Value:
-    return llvm.call_intrinsic(result, f"llvm.x86.{name}.internal", operands, [], [])  # type: ignore[arg-type]
-
-
-def zero(rows: int) -> ir.Value:
-    return intrinsic(tile_type(), "tilezero", [i16(rows), i16(4 * COLUMNS)])
-
-
-def load(start: ir.Value, rows: int, width: int, distance: int) -> ir.Value:
-    """rows x width bytes, `distance` bytes apart."""
-    operands = [i16(rows), i16(width), start, i64(distance)]
-    return intrinsic(tile_type(), "tileloadd64", operands)
-
-
-def multiply(
-    rows: int, depth: int, sums: ir.Value, left: ir.Value, right: ir.Value
-) -> ir.Value:
-    operands = [i16(rows), i16(4 * COLUMNS), i16(depth), sums, left, right]
-    return intrinsic(tile_type(), "tdpbf16ps", operands)
 
 
 def store(
@@ -329,23 +184,13 @@ def store(
         indexing, count, at = ir.AffineMap.get_identity(rank), rank, 0
     else:
         indexing, count, at = maps(op)[2], maps(op)[2].n_dims, row
-    distance = row_distance(target, indexing, at) * 2 if height > 1 else 128
+    distance = tiles.row_distance(target, indexing, at) * 2 if height > 1 else 128
     ivs = [index(0)] * count
     for part, rows in enumerate(heights(height)):
         for v in range(2):
-            ahead = part * ROWS * distance + v * COLUMNS * 4
-            start = address(target, indexing, ivs, ahead)
-            operands = [
-                i16(rows), i16(4 * COLUMNS), start, i64(distance), sums[2 * part + v],
-            ]
-            ir.Operation.create(
-                "llvm.call_intrinsic", [], operands,
-                {
-                    "intrin": ir.StringAttr.get("llvm.x86.tilestored64.internal"),
-                    "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([5, 0]),
-                },
-            )
+            ahead = part * tiles.ROWS * distance + v * tiles.COLUMNS * 4
+            start = tiles.address(target, indexing, ivs, ahead)
+            tiles.store(sums[2 * part + v], rows, start, distance)
 
 
 def copy_out(
@@ -360,13 +205,22 @@ def copy_out(
     dims = [ir.AffineDimExpr.get(d) for d in range(kind.rank)]
     rows = dims[place] if row >= 0 else ir.AffineConstantExpr.get(0)
     reading = ir.AffineMap.get(kind.rank, 0, [rows, dims[-1]])
+    width = 2 * tiles.COLUMNS
+    many = index(height) if count is None else count
+    layout = f"strided<[{width}, 1], offset: ?>"
     moved = memref.subview(
-        block, [shift, 0], [height if count is None else count, 2 * COLUMNS], [1, 1]
+        block,
+        [shift, 0],
+        [many, width],
+        [1, 1],
+        result_type=ir.Type.parse(f"memref<?x{width}xf32, {layout}>"),
     )
     identity = ir.AffineMap.get_identity(kind.rank)
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
     made = linalg.GenericOp(
-        [], [moved], [out],
+        [],
+        [moved],
+        [out],
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (reading, identity)]),
         ir.ArrayAttr.get([parallel] * kind.rank),
     )
@@ -383,6 +237,3 @@ def forget_fill(op: Op, out: ir.Value) -> None:
         operands = list(other.operation.operands)
         if is_generic(other) and not inputs(other) and operands == [out]:
             other.operation.erase()
-
-
-__all__ = ["MARK", "extents", "lower", "use_panels"]

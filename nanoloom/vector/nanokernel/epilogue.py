@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import Op, input_count, inputs, is_fill, is_generic, maps
+from nanoloom.kernels.structure import (
+    Op,
+    input_count,
+    inputs,
+    is_fill,
+    is_generic,
+    maps,
+)
 from nanoloom.mlir import ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.body import Uniform, Vector, VectorBody
@@ -54,9 +61,7 @@ def unfilled(target: ir.Value) -> ir.Value:
     return owner.operands[0]
 
 
-def tile_ivs(
-    tile: Tile, op: Op, row: ir.Value, column: ir.Value
-) -> list[ir.Value]:
+def tile_ivs(tile: Tile, op: Op, row: ir.Value, column: ir.Value) -> list[ir.Value]:
     """Loop variables of an operation of the epilogue, or of the contraction itself."""
     if op is tile.op:
         return tile.ivs(row, column)

@@ -1,4 +1,4 @@
-"""f32 and f64, bf16 and f16 widened (any vector unit): broadcast a row, multiply-add it to a row of vectors.
+"""f32, f64 and widened bf16, f16 (any vector unit): broadcast a row, multiply-add it.
 
 Reference loop:
 
@@ -109,7 +109,6 @@ def right_reader(tile: Tile):  # type: ignore[no-untyped-def]
 def packed_reader(tile: Tile, operand: ir.Value, indexing: ir.AffineMap):  # type: ignore[no-untyped-def]
     """Reads panels [shared..., panel, reduced..., columns] of the packed argument."""
 
-
     shape = tile.shape
     logical, offsets = origin(operand)
     packed = packed_argument(logical)
@@ -119,9 +118,7 @@ def packed_reader(tile: Tile, operand: ir.Value, indexing: ir.AffineMap):  # typ
     lead = [as_index(by_dim[d]) for d in shape.shared if d in by_dim]
 
     def read(ivs: list[ir.Value], v: int) -> ir.Value:
-        inner = [
-            add(ivs[d], as_index(by_dim[d])) for d in shape.reduced if d in by_dim
-        ]
+        inner = [add(ivs[d], as_index(by_dim[d])) for d in shape.reduced if d in by_dim]
         at = [*lead, panel, *inner, index(v * tile.lanes)]
         return read_vector(packed, at, tile.lanes, None)
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.structure import Op, input_count, inputs, is_fill, is_generic, maps
-from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.kernels.contraction import Contraction
+from nanoloom.kernels.structure import (
+    Op,
+    input_count,
+    inputs,
+    is_fill,
+    is_generic,
+    maps,
+)
+from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import add, apply, index
 
@@ -52,13 +59,13 @@ class Tile:
         if self.row_count is None and self.column_count is None:
             return None
         count = self.column_count
-        left = index(self.lanes) if count is None else arith.subi(
-            count, index(place * self.lanes)
+        left = (
+            index(self.lanes)
+            if count is None
+            else arith.subi(count, index(place * self.lanes))
         )
         if self.row_count is not None:
-            inside = arith.cmpi(
-                arith.CmpIPredicate.ult, index(row), self.row_count
-            )
+            inside = arith.cmpi(arith.CmpIPredicate.ult, index(row), self.row_count)
             left = arith.select(inside, left, index(0))
         kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
         return vector.create_mask(kind, [left])
@@ -100,9 +107,7 @@ def origin(value: ir.Value) -> tuple[ir.Value, list[ir.Value | int]]:
         op = value.owner
         if op.name != "tensor.extract_slice":
             break
-        offsets = [
-            plus(a, b) for a, b in zip(offsets, slice_offsets(op), strict=True)
-        ]
+        offsets = [plus(a, b) for a, b in zip(offsets, slice_offsets(op), strict=True)]
         value = op.operands[0]
     return value, offsets
 
@@ -147,8 +152,13 @@ def read_vector(
     zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
     last = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(kind.rank - 1)])
     return vector.transfer_read(
-        made, source, at, ir.AffineMapAttr.get(last), zero,
-        ir.ArrayAttr.get([ir.BoolAttr.get(True)]), mask=mask,
+        made,
+        source,
+        at,
+        ir.AffineMapAttr.get(last),
+        zero,
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+        mask=mask,
     )
 
 
@@ -159,8 +169,13 @@ def write_vector(
     rank = ir.RankedTensorType(target.type).rank
     last = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(rank - 1)])
     op = vector.TransferWriteOp(
-        target.type, value, target, at, ir.AffineMapAttr.get(last),
-        ir.ArrayAttr.get([ir.BoolAttr.get(True)]), mask=mask,
+        target.type,
+        value,
+        target,
+        at,
+        ir.AffineMapAttr.get(last),
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+        mask=mask,
     )
     return op.results[0]
 

@@ -1,0 +1,142 @@
+"""Building blocks of the layout pass: nodes, transposes and turned constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.graph.types import shape_of
+
+
+def transpose_order(value: ir.Value | None) -> list[int] | None:
+    """The permutation of the Transpose that makes a value, None if none does."""
+    node = None if value is None else value.producer()
+    if (
+        node is None
+        or node.op_type != "Transpose"
+        or node.domain not in ("", "ai.onnx")
+    ):
+        return None
+    assert value is not None
+    order = node.attributes.get("perm")
+    if order is not None:
+        return list(order.as_ints())
+    return list(reversed(range(len(shape_of(value)))))
+
+
+def inverse(order: Sequence[int]) -> list[int]:
+    return [list(order).index(d) for d in range(len(order))]
+
+
+@dataclass
+class GraphEditor:
+    """A graph that gets new nodes in front of old ones."""
+
+    graph: ir.Graph
+
+    def add(
+        self,
+        before: ir.Node,
+        op: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Sequence[ir.Attr],
+        shape: Sequence[int],
+        like: ir.Value,
+        name: str,
+        domain: str = "",
+    ) -> ir.Value:
+        made = ir.Node(
+            domain,
+            op,
+            list(inputs),
+            list(attributes),
+            num_outputs=1,
+            version=before.version,
+            name=name,
+        )
+        value = made.outputs[0]
+        value.name = f"{name}_{id(made):x}"
+        value.shape, value.type = ir.Shape(shape), like.type
+        self.graph.insert_before(before, made)
+        return value
+
+    def transpose(
+        self, value: ir.Value, order: Sequence[int], before: ir.Node
+    ) -> ir.Value:
+        """The value with its dimensions in another order, without a useless node."""
+        if list(order) == list(range(len(order))):
+            return value
+        known = transpose_order(value)
+        if known is not None:
+            source = value.producer().inputs[0]  # type: ignore[union-attr]
+            assert source is not None
+            return self.transpose(source, [known[d] for d in order], before)
+        shape = [shape_of(value)[d] for d in order]
+        if value.const_value is not None:
+            return self.turned_constant(value, order, shape)
+        perm = ir.AttrInt64s("perm", list(order))
+        name = f"{before.name}/layout"
+        return self.add(before, "Transpose", [value], [perm], shape, value, name)
+
+    def turned_constant(
+        self, value: ir.Value, order: Sequence[int], shape: Sequence[int]
+    ) -> ir.Value:
+        tensor = value.const_value
+        assert tensor is not None
+        made = ir.Value(
+            name=f"{value.name}_{'_'.join(map(str, order))}",
+            shape=ir.Shape(shape),
+            type=value.type,
+            const_value=ir.LazyTensor(
+                lambda: ir.Tensor(np.transpose(tensor.numpy(), list(order))),
+                tensor.dtype,
+                ir.Shape(shape),
+            ),
+        )
+        if made.name in self.graph.initializers:
+            return self.graph.initializers[made.name]
+        self.graph.register_initializer(made)
+        return made
+
+    def replace(self, node: ir.Node, value: ir.Value) -> None:
+        old = node.outputs[0]
+        ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
+        value.name, old.name = old.name, None
+        self.graph.remove(node, safe=True)
+
+    def raised(self, value: ir.Value, rank: int) -> ir.Value | None:
+        """A constant of lower rank with leading dimensions of 1; None otherwise."""
+        tensor = value.const_value
+        if tensor is None:
+            return None
+        shape = [1] * (rank - len(shape_of(value))) + list(shape_of(value))
+        made = ir.Value(
+            name=f"{value.name}_rank{rank}",
+            shape=ir.Shape(shape),
+            type=value.type,
+            const_value=ir.LazyTensor(
+                lambda: ir.Tensor(tensor.numpy().reshape(shape)),
+                tensor.dtype,
+                ir.Shape(shape),
+            ),
+        )
+        if made.name in self.graph.initializers:
+            return self.graph.initializers[made.name]
+        self.graph.register_initializer(made)
+        return made
+
+    def vector(
+        self, numbers: Sequence[float], node: ir.Node, like: str = "int64"
+    ) -> ir.Value:
+        array = np.array(numbers, dtype=like)
+        made = ir.Value(
+            name=f"{node.name}/layout_{len(self.graph.initializers)}",
+            shape=ir.Shape(array.shape),
+            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+            const_value=ir.Tensor(array),
+        )
+        self.graph.register_initializer(made)
+        return made

@@ -1,0 +1,92 @@
+"""AMX instructions as LLVM intrinsics, and the addresses they take."""
+
+from __future__ import annotations
+
+from nanoloom.mlir import arith, ir, llvm, memref
+from nanoloom.vector.access import add, apply, coefficient, index
+from nanoloom.vector.access import multiply as times
+
+ROWS = COLUMNS = 16  # of an f32 tile register
+
+
+def row_distance(buffer: ir.Value, indexing: ir.AffineMap, row: int) -> int:
+    """Bytes from one row of the tile to the next."""
+    if row < 0:
+        return 64
+    strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
+    steps = [
+        (coefficient(e, row) or 0) * s
+        for e, s in zip(indexing.results, strides, strict=True)
+    ]
+    return sum(steps) * 2
+
+
+def row_distance_of(right: ir.Value) -> int:
+    strides, _ = ir.MemRefType(right.type).get_strides_and_offset()
+    return strides[-2] * 2
+
+
+def address(
+    buffer: ir.Value, indexing: ir.AffineMap, ivs: list[ir.Value], ahead: int
+) -> ir.Value:
+    """The address of an element, `ahead` bytes behind it, as a pointer."""
+    kind = ir.MemRefType(buffer.type)
+    strides, _ = kind.get_strides_and_offset()
+    meta = memref.extract_strided_metadata(buffer)
+    place = list(meta)[1]
+    for expr, stride in zip(indexing.results, strides, strict=True):
+        place = add(place, times(apply(expr, ivs), index(stride)))
+    width = kind.element_type.width // 8  # type: ignore[attr-defined]
+    base = memref.extract_aligned_pointer_as_index(buffer)
+    total = add(add(base, times(place, index(width))), index(ahead))
+    number = arith.index_cast(ir.IntegerType.get_signless(64), total)
+    return llvm.inttoptr(ir.Type.parse("!llvm.ptr"), number)
+
+
+def i16(value: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(16), value)
+
+
+def i64(value: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(64), value)
+
+
+def tile_type() -> ir.Type:
+    return ir.Type.parse("!llvm.x86_amx")
+
+
+def intrinsic(result: ir.Type | None, name: str, operands: list[ir.Value]) -> ir.Value:
+    return llvm.call_intrinsic(result, f"llvm.x86.{name}.internal", operands, [], [])  # type: ignore[arg-type]
+
+
+def zero(rows: int) -> ir.Value:
+    return intrinsic(tile_type(), "tilezero", [i16(rows), i16(4 * COLUMNS)])
+
+
+def load(start: ir.Value, rows: int, width: int, distance: int) -> ir.Value:
+    """rows x width bytes, `distance` bytes apart."""
+    operands = [i16(rows), i16(width), start, i64(distance)]
+    return intrinsic(tile_type(), "tileloadd64", operands)
+
+
+def multiply(
+    rows: int, depth: int, sums: ir.Value, left: ir.Value, right: ir.Value
+) -> ir.Value:
+    operands = [i16(rows), i16(4 * COLUMNS), i16(depth), sums, left, right]
+    return intrinsic(tile_type(), "tdpbf16ps", operands)
+
+
+def store(
+    value: ir.Value, rows: int, start: ir.Value, distance: int
+) -> None:
+    """Write a tile register: rows of 16 f32 numbers, `distance` bytes apart."""
+    ir.Operation.create(
+        "llvm.call_intrinsic",
+        [],
+        [i16(rows), i16(4 * COLUMNS), start, i64(distance), value],
+        {
+            "intrin": ir.StringAttr.get("llvm.x86.tilestored64.internal"),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([5, 0]),
+        },
+    )
