@@ -1,9 +1,9 @@
 """nanoloom turns a neural network into vector code.
 
-    program = nanoloom.compile("model.onnx", threads=2)
-    outputs = program({"ids": ids, "mask": mask})
-    program.save("model.so")
-    nanoloom.load("model.so")
+program = nanoloom.compile("model.onnx", threads=2)
+outputs = program({"ids": ids, "mask": mask})
+program.save("model.so")
+nanoloom.load("model.so")
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:
     return emit_assembly(text, **machine(target))
 
 
-# ---- kernels -------------------------------------------------------------------------------
+# ---- kernels
 
 
 def compile_kernels(
@@ -231,17 +231,19 @@ def unpack(data: bytes) -> CompiledKernel:
     facts = json.loads(head)
     packings = tuple(
         Packing(
-            p["argument"], tuple(p["shared"]), p["column"], tuple(p["reduced"]),
-            p["columns"], p["group"],
+            p["argument"],
+            tuple(p["shared"]),
+            p["column"],
+            tuple(p["reduced"]),
+            p["columns"],
+            p["group"],
         )
         for p in facts["packings"]
     )
-    return CompiledKernel(
-        code, tuple(facts["tasks"]), packings, facts["needs_tiles"]
-    )
+    return CompiledKernel(code, tuple(facts["tasks"]), packings, facts["needs_tiles"])
 
 
-# ---- the program -----------------------------------------------------------------------------
+# ---- the program
 
 
 def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:

@@ -83,8 +83,6 @@ def operations(
     return found
 
 
-def named(
-    root: ir.Operation | ir.OpView | ir.Module, *names: str
-) -> list[ir.OpView]:
+def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.OpView]:
     """Every operation below `root` with one of these names."""
     return operations(root, lambda op: op.operation.name in names)

@@ -1,4 +1,4 @@
-"""What decides about the compiled code: one frozen value, all of it in the cache key."""
+"""What decides about the compiled code: one frozen value, all in the cache key."""
 
 from __future__ import annotations
 

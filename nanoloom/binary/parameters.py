@@ -17,7 +17,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Entry:
-    """One array of the block: a parameter, the shape its kernel gives it, its packing."""
+    """One array of the block: a parameter, the shape in its kernel, its packing."""
 
     parameter: int
     shape: tuple[int, ...]
@@ -43,7 +43,9 @@ class ParameterBlock:
         entry = Entry(parameter, given, packing)
         if entry not in self.entries:
             self.entries[entry] = self.size
-            stored = packing.shape(shape) if packing else self.parameters[parameter].shape
+            stored = (
+                packing.shape(shape) if packing else self.parameters[parameter].shape
+            )
             size = math.prod(stored) * self.parameters[parameter].dtype.itemsize
             self.size += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
         return self.entries[entry]

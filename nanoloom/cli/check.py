@@ -1,5 +1,162 @@
-EXAMPLE = "x"
+"""nanoloom check: every reason why a model does not compile, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nanoloom.cli import options as words
+from nanoloom.cli.failures import AT_FAULT, DONE
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from nanoloom.cli.progress import Watch
+    from nanoloom.frontend.problems import Problem
+
+EXAMPLE = "Example: nanoloom check model.onnx --dim batch=1"
+# Sizes to try for dimensions without a number, until one fits: images want powers of
+# two, some graphs a single sequence.
+TRIED = (8, 1, 64, 224)
+NAMED = 4  # nodes of one problem that are listed
 
 
-def check() -> int:
-    return 0
+@dataclass(frozen=True)
+class Findings:
+    """What is wrong with a model, and with which dimensions it was looked at.
+
+    deciding: inputs whose values decide about shapes.
+    """
+
+    problems: list[Problem]
+    dims: Mapping[str, int]
+    assumed: list[str]
+    deciding: tuple[str, ...] = ()
+    nodes: int = 0
+    parameters: int = 0
+
+
+def check(
+    model: words.Model,
+    dims: words.Dims = None,
+    json: words.Json = False,
+    debug: words.Debug = False,
+) -> int:
+    """List all that keeps a model from compiling: which node, why, what to do."""
+    del debug
+    from nanoloom.cli.arrays import as_json
+    from nanoloom.cli.progress import Watch
+
+    bound = words.dimensions(dims)
+    with Watch() as watch:
+        findings = examine(model, bound, watch)
+    if json:
+        print(as_json(answer(model, findings)))
+    else:
+        show(model, findings)
+    return AT_FAULT if findings.problems else DONE
+
+
+def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
+    """Load a model and look for all its problems; one that does not load has one."""
+    from nanoloom.errors import ModelError, Unsupported
+    from nanoloom.frontend.onnx import load
+    from nanoloom.frontend.problems import Problem
+
+    def alone(error: ModelError | Unsupported) -> Findings:
+        place = error.where.removeprefix(f"{path}").removeprefix(": ") or "the file"
+        return Findings([Problem(place, error.reason, error.hint)], dims, [])
+
+    try:
+        model = load(path)
+        watch.say("looking at every node")
+        return best(model, dims)
+    except (ModelError, Unsupported) as error:
+        return alone(error)
+
+
+def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
+    """The findings for the dimensions given; for open ones, for the size that fits."""
+    from nanoloom.errors import ModelError
+    from nanoloom.frontend.dims import symbols
+    from nanoloom.inspect.refusals import refusals
+
+    assumed = [name for name in symbols(model) if name not in dims]
+    facts = {
+        "nodes": sum(1 for _ in model.graph.all_nodes()),
+        "parameters": weights(model),
+    }
+    first: Findings | ModelError | None = None
+    for size in TRIED if assumed else TRIED[:1]:
+        sizes = {**dims, **dict.fromkeys(assumed, size)}
+        try:
+            found, deciding = refusals(model, sizes)
+        except ModelError as error:
+            first = first or error
+            continue
+        findings = Findings(found, sizes, assumed, deciding, **facts)
+        if not found:
+            return findings
+        if not isinstance(first, Findings):
+            first = findings
+    if isinstance(first, Findings):
+        return first
+    assert first is not None
+    raise first
+
+
+def weights(model: onnx_ir.Model) -> int:
+    """The number of elements in all initializers."""
+    found = (value.const_value for value in model.graph.initializers.values())
+    return sum(tensor.size for tensor in found if tensor is not None)
+
+
+def answer(model: Path, findings: Findings) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "model": str(model),
+        "compiles": not findings.problems,
+        "dims": dict(findings.dims),
+        "assumed_dims": findings.assumed,
+        "value_inputs": list(findings.deciding),
+        "problems": [asdict(problem) for problem in findings.problems],
+    }
+
+
+def show(model: Path, findings: Findings) -> None:
+    """The same for readers, problems of one kind together."""
+    from nanoloom.cli.screen import indented, out, plural
+    from nanoloom.inspect.refusals import told
+
+    screen = out()
+    verdict = plural(len(findings.problems), "problem")
+    if not findings.problems:
+        size = f"{findings.parameters:,} parameters"
+        verdict = f"compiles ({plural(findings.nodes, 'node')}, {size})"
+    screen.print(f"{model}: {verdict}", markup=False, style="bold", soft_wrap=True)
+    for kind, names in told(findings.problems):
+        operator = f" ({kind.operator})" if kind.operator else ""
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        screen.print()
+        screen.print(indented(f"{', '.join(names[:NAMED])}{more}{operator}", 2))
+        screen.print(indented(kind.reason, 4))
+        if kind.hint:
+            screen.print(indented(f"-> {kind.hint}", 4))
+    for note in notes(findings):
+        screen.print(indented(f"note: {note}", 0, "dim"))
+
+
+def notes(findings: Findings) -> list[str]:
+    """What a reader should know of how the model was looked at."""
+    found: list[str] = []
+    if findings.assumed:
+        sizes = ", ".join(f"{name}={findings.dims[name]}" for name in findings.assumed)
+        found.append(f"looked at with {sizes}; --dim gives other sizes")
+    if findings.deciding:
+        names = ", ".join(findings.deciding)
+        found.append(
+            f"the values of {names} decide about shapes: each new value is compiled"
+        )
+    return found

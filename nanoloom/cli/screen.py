@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -47,6 +48,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     for row in rows:
         made.add_row(*(Text(printable(cell)) for cell in row))
     return made
+
+
+def indented(text: str, by: int, style: str = "") -> Padding:
+    """A paragraph with a margin on its left."""
+    return Padding(Text(printable(text), style), (0, 0, 0, by), expand=False)
 
 
 def seconds(value: float) -> str:

@@ -67,8 +67,8 @@ def open_program(
 ) -> Program:
     """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
     from nanoloom.program import Program
-    from nanoloom.source import Source
     from nanoloom.runtime.threads import default_threads
+    from nanoloom.source import Source
 
     return Program(
         Source(model, cache),

@@ -1,7 +1,7 @@
 """The graph stage: an ONNX model whose every shape is static and known.
 
 In:  an `onnx_ir.Model` with all dimensions bound, functions of the model inlined.
-Out: the same, simplified: constants folded, ONNX function bodies expanded, rules applied.
+Out: the same, simplified: constants folded, ONNX functions expanded, layouts chosen.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class Contraction:
     """out[batch, m, n] += left[batch, m, k] * right[batch, k, n], any number of each.
 
     left, right: operand numbers; the right one has the result's innermost dimension n.
-    column: that dimension.  rows: the left operand's parallel dimensions.  shared: those
-    of both.  reduced: in loop order.  contiguous: n is innermost in the right operand.
+    column: that dimension.  rows: the left operand's parallel dimensions.  shared:
+    those of both.  reduced: in loop order.  contiguous: n is innermost in the right operand.
     """
 
     left: int

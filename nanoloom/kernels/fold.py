@@ -1,7 +1,7 @@
 """Transposes, broadcasts and slices become the way their reader indexes.
 
-    y = copy(x, m1);  z = generic(y, m2)   ->   z = generic(x, m1 after m2)
-    x = generic(...); y = transpose(x)     ->   y = generic(...), written transposed
+y = copy(x, m1);  z = generic(y, m2)   ->   z = generic(x, m1 after m2)
+x = generic(...); y = transpose(x)     ->   y = generic(...), written transposed
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def fold_into_readers(op: Op) -> bool:
         if not worth_reading(reader, use.operand_number, reading):
             continue
         indexings = maps(reader)
-        indexings[use.operand_number] = compose(
-            reading, indexings[use.operand_number]
-        )
+        indexings[use.operand_number] = compose(reading, indexings[use.operand_number])
         if not ranges_known(reader, indexings, use.operand_number):
             continue
         reader.operation.operands[use.operand_number] = source
@@ -81,9 +79,7 @@ def worth_reading(reader: Op, operand: int, reading: ir.AffineMap) -> bool:
 
 
 def is_returned(op: Op) -> bool:
-    return any(
-        use.owner.name == "func.return" for use in op.operation.results[0].uses
-    )
+    return any(use.owner.name == "func.return" for use in op.operation.results[0].uses)
 
 
 def ranges_known(reader: Op, indexings: list[ir.AffineMap], skip: int) -> bool:
@@ -140,7 +136,9 @@ def transposed_contraction(writer: Op, order: list[int]) -> ir.Value:
     return rebuilt(writer, [*inputs(writer), start], indexings)
 
 
-def rebuilt(op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap]) -> ir.Value:
+def rebuilt(
+    op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap]
+) -> ir.Value:
     """A generic with one result again, on other operands and maps."""
     old = op.operation
     attributes = {name: old.attributes[name] for name in ("iterator_types",)}
@@ -199,13 +197,16 @@ def transposed(source: ir.Value, order: list[int]) -> ir.Value:
     shape = [kind.shape[i] for i in order]
     target = tensor.empty(shape, kind.element_type)
     reading = ir.AffineMap.get(
-        len(order), 0,
+        len(order),
+        0,
         [ir.AffineDimExpr.get(order.index(d)) for d in range(len(order))],
     )
     identity = ir.AffineMap.get_identity(len(order))
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
     op = linalg.GenericOp(
-        [target.type], [source], [target],
+        [target.type],
+        [source],
+        [target],
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (reading, identity)]),
         ir.ArrayAttr.get([parallel] * len(order)),
     )
@@ -217,9 +218,7 @@ def transposed(source: ir.Value, order: list[int]) -> ir.Value:
 
 def compose(outer: ir.AffineMap, inner: ir.AffineMap) -> ir.AffineMap:
     """outer after inner: the source's index for the reader's loop index."""
-    return ir.AffineMap.get(
-        inner.n_dims, 0, [e.compose(inner) for e in outer.results]
-    )
+    return ir.AffineMap.get(inner.n_dims, 0, [e.compose(inner) for e in outer.results])
 
 
 def set_maps(op: Op, indexings: list[ir.AffineMap]) -> None:

@@ -175,9 +175,7 @@ def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> b
         )
     if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
         return False
-    reading = [
-        m for v, m in zip(inputs(op), maps(op), strict=False) if v == value
-    ]
+    reading = [m for v, m in zip(inputs(op), maps(op), strict=False) if v == value]
     return all(is_prefix(m) for m in reading)
 
 

@@ -1,4 +1,4 @@
-"""What the kernels stage gives: kernels, each made once, and the list of their calls."""
+"""What the kernels stage gives: kernels, each made once, and their calls in order."""
 
 from __future__ import annotations
 

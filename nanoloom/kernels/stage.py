@@ -51,7 +51,7 @@ def cut(lowered: LinalgModule) -> Program:
 
 
 def separate_outputs(block: ir.Block) -> None:
-    """Every returned value gets bytes of its own: copy arguments and repeated values."""
+    """Returned values get bytes of their own: copy arguments and repeated values."""
     returned = list(block.operations)[-1]
     seen: set[ir.Value] = set()
     for i, value in enumerate(returned.operation.operands):
@@ -164,7 +164,7 @@ def layer_of(group: Group) -> str:
 
 
 def describe_program(program: Program, names: Sequence[str] = ()) -> str:
-    """The kernels' text one after another, then the calls: what --emit kernels writes."""
+    """The kernels' text one after another, then the calls: for --emit kernels."""
     wanted = [k for k in program.kernels.values() if not names or k.name in names]
     parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in wanted]
     lines = [

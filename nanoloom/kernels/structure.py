@@ -77,7 +77,7 @@ def all_dims(indexing: ir.AffineMap) -> set[int]:
 
 
 def is_prefix(indexing: ir.AffineMap) -> bool:
-    """(d0, d1, ..., dn) -> (d0, ..., dk): the same element of every leading dimension."""
+    """(d0, d1, ..., dn) -> (d0, ..., dk): reads at the leading indices."""
     return map_dims(indexing) == list(range(len(indexing.results)))
 
 
@@ -104,7 +104,7 @@ def is_copy(op: Op) -> bool:
 def is_contraction(op: Op) -> bool:
     """acc + a * b with at least one reduction dimension, floats or integers.
 
-    a and b are the two inputs themselves, or the inputs widened (bf16 to f32, i8 to i32).
+    a and b are the two inputs themselves, or the inputs widened (bf16 to f32 ...).
     """
     if input_count(op) != 2 or len(op.operation.results) != 1:
         return False
@@ -128,7 +128,9 @@ def widened(value: ir.Value) -> ir.Value:
     """The value before an extension to a wider type."""
     op = value.owner
     if not isinstance(op, ir.Block) and op.name in (
-        "arith.extf", "arith.extsi", "arith.extui",
+        "arith.extf",
+        "arith.extsi",
+        "arith.extui",
     ):
         return op.operands[0]
     return value
@@ -140,8 +142,6 @@ def kind(op: Op) -> Kind:
     if is_contraction(op):
         return Kind.CONTRACTION
     return Kind.REDUCTION if "reduction" in iterators(op) else Kind.ELEMENTWISE
-
-
 
 
 def extents(op: Op) -> list[int]:

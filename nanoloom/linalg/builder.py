@@ -141,7 +141,7 @@ class Builder:
             for result, (x, _) in zip(op.results, outputs, strict=True)
         ]
 
-    # ---- elementwise ------------------------------------------------------------------
+    # ---- elementwise -----------------------------------------------------------
 
     def elementwise(
         self,
@@ -216,7 +216,7 @@ class Builder:
         exact = dtype if x.dtype == np.float64 else computed_as(dtype)
         return self.elementwise(lambda s: s.cast(exact), x, dtype=dtype)
 
-    # ---- reductions ---------------------------------------------------------------------
+    # ---- reductions ------------------------------------------------------------
 
     def reduce(
         self,
@@ -253,7 +253,7 @@ class Builder:
         ones = [1 if d in gone else x.shape[d] for d in range(x.rank)]
         return self.reshape(result, ones)
 
-    # ---- contractions -------------------------------------------------------------------
+    # ---- contractions ----------------------------------------------------------
 
     def einsum(
         self, equation: str, *inputs: Tensor, dtype: np.dtype | None = None
@@ -293,7 +293,7 @@ class Builder:
         )[0]
         return self.cast(summed, made)
 
-    # ---- movement of data -----------------------------------------------------------------
+    # ---- movement of data ------------------------------------------------------
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The same elements in row-major order under another shape: no data moves."""
@@ -427,7 +427,7 @@ class Builder:
         )[0]
 
 
-# ---- shapes -----------------------------------------------------------------------------
+# ---- shapes ----------------------------------------------------------------------
 
 
 def broadcast(inputs: Sequence[Tensor]) -> tuple[int, ...]:

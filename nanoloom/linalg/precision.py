@@ -62,9 +62,13 @@ class Conversion:
         narrow = [self.narrow(v) for v in operands[:2]]
         indexings = op.operation.attributes["indexing_maps"]
         made = linalg.GenericOp(
-            [operands[2].type], narrow, [operands[2]], indexings,
+            [operands[2].type],
+            narrow,
+            [operands[2]],
+            indexings,
             op.operation.attributes["iterator_types"],
-            ip=ir.InsertionPoint(op), loc=op.operation.location,
+            ip=ir.InsertionPoint(op),
+            loc=op.operation.location,
         )
         bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
         block = made.regions[0].blocks.append(bf16, bf16, f32)
@@ -115,11 +119,15 @@ class Conversion:
         )
         identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
         parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        location = ir.Location.unknown() if isinstance(owner, ir.Block) else owner.location
+        location = (
+            ir.Location.unknown() if isinstance(owner, ir.Block) else owner.location
+        )
         with place, location:
             target = tensor.empty(kind.shape, bf16)
             made = linalg.GenericOp(
-                [target.type], [value], [target],
+                [target.type],
+                [value],
+                [target],
                 ir.ArrayAttr.get([identity, identity]),
                 ir.ArrayAttr.get([parallel] * kind.rank),
             )
@@ -134,7 +142,9 @@ def pairs(op: ir.OpView, kinds: list[ir.RankedTensorType]) -> bool:
     iterators = [str(a) for a in op.operation.attributes["iterator_types"]]  # type: ignore[union-attr]
     reduced = [d for d, text in enumerate(iterators) if "reduction" in text]
     for kind, attribute in zip(
-        kinds, op.operation.attributes["indexing_maps"], strict=True  # type: ignore[arg-type]
+        kinds,
+        op.operation.attributes["indexing_maps"],
+        strict=True,  # type: ignore[arg-type]
     ):
         for size, expr in zip(kind.shape, attribute.value.results, strict=True):
             if isinstance(expr, ir.AffineDimExpr) and expr.position == reduced[-1]:

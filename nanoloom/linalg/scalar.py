@@ -63,9 +63,7 @@ def constant(value: Number, dtype: np.dtype) -> Scalar:
     return Scalar(arith.constant(kind, number), dtype)
 
 
-def _pick(
-    dtype: np.dtype, floats: object, signed: object, unsigned: object
-) -> object:
+def _pick(dtype: np.dtype, floats: object, signed: object, unsigned: object) -> object:
     if is_float(dtype):
         return floats
     return unsigned if is_unsigned(dtype) else signed
@@ -262,12 +260,11 @@ def _integer_to_integer(x: Scalar, dtype: np.dtype) -> Scalar:
 
 def select(condition: Scalar, yes: Scalar, no: Scalar | Number) -> Scalar:
     """yes where condition holds, else no."""
-    other = yes._other(no)  # noqa: SLF001 - same file
-    return Scalar(
-        arith.select(condition.value, yes.value, other.value), yes.dtype
-    )
+    other = yes._other(no)
+    return Scalar(arith.select(condition.value, yes.value, other.value), yes.dtype)
 
 
-def from_index(value: ir.Value, dtype: np.dtype = np.dtype(np.int64)) -> Scalar:
-    """An MLIR index as an integer of this dtype."""
+def from_index(value: ir.Value) -> Scalar:
+    """An MLIR index as an int64."""
+    dtype = np.dtype(np.int64)
     return Scalar(arith.index_cast(compute_type(dtype), value), dtype)

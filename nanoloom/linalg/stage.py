@@ -133,7 +133,7 @@ class Lowering:
         where = f"node {node.name} ({node.op_type})"
         if lower is None:
             raise Unsupported("nanoloom does not know this operator", where=where)
-        outputs = [value for value in node.outputs]
+        outputs = list(node.outputs)
         view = Node(
             node.op_type,
             node.name or node.op_type,

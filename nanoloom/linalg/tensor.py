@@ -1,4 +1,4 @@
-"""A tensor while a graph is lowered: a shape, an element type, and where it comes from."""
+"""A tensor while a graph is lowered: shape, element type, and where it comes from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray
 class Tensor:
     """An MLIR tensor value, a compile-time constant, or both.
 
-    shape: static.  dtype: numpy's (bfloat16 from ml_dtypes), which also says signedness.
+    shape: static.  dtype: numpy's (bfloat16 of ml_dtypes), which says signedness too.
     load: gives a constant's array (lazily: weights stay mapped in their file).
     """
 

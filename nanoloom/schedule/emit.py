@@ -74,7 +74,10 @@ class Writer:
                 self.clean()
 
     def tile(
-        self, name: str, sizes: tuple[int, ...], fuse: tuple[str, ...],
+        self,
+        name: str,
+        sizes: tuple[int, ...],
+        fuse: tuple[str, ...],
         slowest: int | None,
     ) -> None:
         last = self.match("last")

@@ -1,6 +1,6 @@
 """The words of a schedule: each is a value, and a schedule is a tuple of them.
 
-A schedule prints, hashes and compares; `emit.py` alone turns it into a Transform script.
+A schedule prints, hashes and compares; `emit.py` alone makes a Transform script of it.
 Sizes are per dimension of the kernel's last operation, 0 for a dimension left whole.
 """
 

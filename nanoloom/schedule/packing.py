@@ -41,8 +41,12 @@ class Packing:
         if any(after for _, after in extra):
             moved = np.pad(moved, extra)
         split = moved.reshape(
-            *moved.shape[:at], shape[at], self.columns, *moved.shape[at + 1 : -1],
-            shape[-2], self.group,
+            *moved.shape[:at],
+            shape[at],
+            self.columns,
+            *moved.shape[at + 1 : -1],
+            shape[-2],
+            self.group,
         )
         lanes = np.moveaxis(split, at + 1, -2)  # [..., reduced, columns, group]
         return np.ascontiguousarray(lanes).reshape(shape)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from nanoloom.target.facts import VectorUnit
 
-
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
 
 
@@ -38,8 +37,8 @@ def cost(
     """Cycles per useful multiply-add vector, relative to the multiply-add limit.
 
     Three limits of the inner loop: multiply-add throughput, loads (each step loads
-    `vectors` of the right operand and broadcasts `rows` scalars), and the latency of the
-    chain through one accumulator.  Work on rows and columns beyond the edge is wasted.
+    `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
+    the chain through one accumulator.  Work on rows and columns beyond the edge is wasted.
     """
     work = rows * vectors / unit.fma_per_cycle
     loads = (rows + vectors) / unit.load_per_cycle

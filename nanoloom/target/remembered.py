@@ -1,4 +1,4 @@
-"""This machine as a target, from the cache: LLVM is loaded once a machine, not a run."""
+"""This machine as a target, from the cache: LLVM is asked once a machine."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nanoloom.mlir import arith, ir
 
-# operation: (name in vector.reduction, neutral element of floats or of the integer width)
+# operation: its name in vector.reduction
 COMBINERS: dict[str, str] = {
     "arith.addf": "add",
     "arith.addi": "add",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from nanoloom.mlir import ir, memref, named
 from nanoloom.vector.access import add, index
 
-
 STEPS = 8  # steps of the innermost reduction loop: 96 cycles of a 6x4 register tile
 
 

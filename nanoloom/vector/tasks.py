@@ -2,8 +2,8 @@
 
     func @kernel(buffers...)  ->  func @kernel_0(buffers..., begin, end), kernel_1, ...
 
-Each top-level forall is a phase: a function that runs the iterations begin..end-1 of the
-loop's linearized space.  A kernel without one, or with work between its loops, is a
+Each top-level forall is a phase: a function that runs the iterations begin..end-1 of
+the loop's linearized space.  A kernel without one, or with work between its loops, is a
 single phase of one task.  The split depends on shapes only, so that results are the
 same at any thread count.
 """

@@ -1,4 +1,4 @@
-"""Contractions: panels of columns and blocks of rows in parallel, register tiles inside."""
+"""Contractions: panels of columns and blocks of rows in parallel, register tiles."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ ELEMENTS = (  # of the operands and the result
 AMX_ROWS = AMX_COLUMNS = 32
 
 
-def contraction(
-    module: ir.Module, root: Op, last: Op, target: Target
-) -> Choice | None:
+def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
     """Panels of columns (and blocks of rows) in parallel, register tiles inside."""
     shape = analyse(root)
     if shape is None or not suits(root, last, shape):
@@ -52,8 +50,13 @@ def contraction(
 
 
 def tiled(
-    root: Op, last: Op, shape: Contraction, nanokernel: Nanokernel, columns: int,
-    packings: tuple[Packing, ...], reason: str,
+    root: Op,
+    last: Op,
+    shape: Contraction,
+    nanokernel: Nanokernel,
+    columns: int,
+    packings: tuple[Packing, ...],
+    reason: str,
 ) -> Choice:
     """Tasks of panels, register tiles inside them, then what is left as loops."""
     outer, inner = loop_sizes(root, last, shape, nanokernel.rows, columns)
@@ -99,8 +102,7 @@ def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
 def suits(root: Op, last: Op, shape: Contraction) -> bool:
     """Whether the nanokernels take these element types and this form."""
     kinds = tuple(
-        str(ir.RankedTensorType(v.type).element_type)
-        for v in root.operation.operands
+        str(ir.RankedTensorType(v.type).element_type) for v in root.operation.operands
     )
     if kinds not in ELEMENTS or 0 in shape.extents:
         return False
@@ -168,9 +170,7 @@ def weight_packing(
     return (packing,)
 
 
-def use_packed(
-    kernel: Op, block: ir.Block, number: int, packing: Packing
-) -> None:
+def use_packed(kernel: Op, block: ir.Block, number: int, packing: Packing) -> None:
     """The argument takes the packed type; a cast stands for the logical weight."""
     argument = block.arguments[number]
     logical = ir.RankedTensorType(argument.type)
