@@ -1,0 +1,200 @@
+"""Kernels from a few lines: built, cut, scheduled, compiled and run in this process.
+
+    y = run(lambda b, x: b.elementwise(lambda s: s + s, x), array)
+
+The way is the compiler's own, without files and without the thread pool: every phase
+runs here, its tasks in any order and grouping, on arrays with nothing behind them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from nanoloom import compiler, mlir
+from nanoloom.binary.table import Buffer, Space
+from nanoloom.cache import Cache
+from nanoloom.kernels.program import Program
+from nanoloom.kernels.stage import cut
+from nanoloom.linalg.builder import Builder, tensor_type
+from nanoloom.linalg.stage import LinalgModule, Parameter, Spec
+from nanoloom.linalg.tensor import Tensor
+from nanoloom.mlir import func, ir
+from nanoloom.options import CompileOptions
+from nanoloom.target import Target, by_name
+from nanoloom.target.host import host
+from tests.vector.memory import Guarded
+
+Array = np.ndarray
+Make = Callable[..., Any]  # (builder, tensors...) -> a tensor or several
+Order = Callable[[int], list[tuple[int, int]]]  # tasks -> ranges in order
+Shaped = Array | tuple[tuple[int, ...], str]
+
+
+@cache
+def targets() -> tuple[Target, ...]:
+    """This CPU, and where it has AVX2 the same with narrower and fewer registers."""
+    here = host()
+    return (here, by_name("x86-64-v3")) if here.has("avx2", "fma") else (here,)
+
+
+@cache
+def shared_cache() -> Cache:
+    """One of this process: equal kernels of different tests are compiled once."""
+    return Cache.temporary()
+
+
+# ---- building ------------------------------------------------------------------------
+
+
+def build(make: Make, *inputs: Shaped) -> LinalgModule:
+    """@main of what `make` builds; inputs are arrays or (shape, type) pairs.
+
+    An MLIR context must be current.  Constants that `make` uses become parameters.
+    """
+    kinds = [
+        (x.shape, x.dtype) if isinstance(x, np.ndarray) else (x[0], np.dtype(x[1]))
+        for x in inputs
+    ]
+    specs = [Spec(f"x{i}", shape, dtype) for i, (shape, dtype) in enumerate(kinds)]
+    parameters: list[Parameter] = []
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        types = [tensor_type(x.shape, x.dtype) for x in specs]
+        main = func.FuncOp("main", ir.FunctionType.get(types, []))
+        entry = main.add_entry_block()
+
+    def add_parameter(x: Tensor) -> ir.Value:
+        assert x.load is not None
+        parameters.append(Parameter(f"p{len(parameters)}", x.shape, x.dtype, x.load))
+        kind = tensor_type(x.shape, x.dtype)
+        return entry.add_argument(kind, ir.Location.unknown())
+
+    with ir.InsertionPoint(entry):
+        b = Builder(add_parameter)
+        given = [
+            b.tensor(a, s.dtype)
+            for a, s in zip(list(entry.arguments), specs, strict=True)
+        ]
+        made = make(b, *given)
+        results = [made] if isinstance(made, Tensor) else list(made)
+        values = [b.value(x) for x in results]
+        func.ReturnOp(values)
+    signature = ir.FunctionType.get(
+        [a.type for a in entry.arguments], [v.type for v in values]
+    )
+    main.attributes["function_type"] = ir.TypeAttr.get(signature)
+    outputs = [Spec(f"y{i}", x.shape, x.dtype) for i, x in enumerate(results)]
+    module.operation.verify()
+    return LinalgModule(module, tuple(specs), tuple(outputs), tuple(parameters))
+
+
+def program_of(make: Make, *inputs: Shaped) -> Program:
+    """The kernels and calls of what `make` builds."""
+    with mlir.context():
+        return cut(build(make, *inputs))
+
+
+def stage_text(program: Program, stage: str, target: Target, number: int = 0) -> str:
+    """One kernel of a program at one of the compiler's stages."""
+    kernel = list(program.kernels.values())[number]
+    return compiler.kernel_text(kernel, stage, CompileOptions(target))
+
+
+# ---- running -------------------------------------------------------------------------
+
+
+def at_once(tasks: int) -> list[tuple[int, int]]:
+    return [(0, tasks)]
+
+
+def backwards(tasks: int) -> list[tuple[int, int]]:
+    """One task at a time, the last one first."""
+    return [(i, i + 1) for i in reversed(range(tasks))]
+
+
+@dataclass
+class Executable:
+    """A program's kernels, loaded; call it with the inputs' arrays."""
+
+    program: Program
+    made: compiler.Compiled
+    engine: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine = _load(self.made.objects)
+
+    def __call__(self, *inputs: Array, order: Order = at_once) -> list[Array]:
+        """The outputs; fails if a kernel writes what it must not."""
+        table = self.made.table
+        memory = {
+            Space.ARENA: [Guarded((table.arena_bytes,), np.dtype(np.uint8))],
+            Space.PARAMETERS: [Guarded.of(self._parameters())],
+            Space.INPUT: [Guarded.of(np.asarray(x)) for x in inputs],
+            Space.OUTPUT: [Guarded(x.shape, x.element.dtype) for x in table.outputs],
+        }
+        before = [g.array.copy() for g in memory[Space.INPUT]]
+        for step in table.steps:
+            address = self.engine.get_function_address(step.kernel)
+            entry = ctypes.CFUNCTYPE(
+                None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+            )(address)
+            pointers = (ctypes.c_void_p * len(step.buffers))(
+                *(_address(memory, buffer) for buffer in step.buffers)
+            )
+            for begin, end in order(step.tasks):
+                entry(ctypes.addressof(pointers), begin, end)
+        for guarded in itertools.chain(*memory.values()):
+            assert guarded.is_front_intact(), "a kernel wrote in front of its array"
+        for guarded, array in zip(memory[Space.INPUT], before, strict=True):
+            assert guarded.array.tobytes() == array.tobytes(), "an input was written"
+        return [guarded.array.copy() for guarded in memory[Space.OUTPUT]]
+
+    def _parameters(self) -> Array:
+        folder = shared_cache().root
+        folder.mkdir(parents=True, exist_ok=True)
+        file = Path(folder) / f"parameters-{id(self)}"
+        self.made.parameters.write(file)
+        data = np.fromfile(file, np.uint8)
+        file.unlink()
+        return data
+
+
+def executable(program: Program, target: Target) -> Executable:
+    """Compile a program's kernels for a target that runs here."""
+    options, report = CompileOptions(target), compiler.Report()
+    compiled = compiler.compile_kernels(program, options, shared_cache(), report)
+    return Executable(program, compiler.assemble(program, compiled))
+
+
+def run(
+    make: Make, *inputs: Array, target: Target | None = None, order: Order = at_once
+) -> Any:
+    """What the compiled kernels give: one array, or a list of several."""
+    program = program_of(make, *inputs)
+    made = executable(program, target or host())(*inputs, order=order)
+    return made[0] if len(made) == 1 else made
+
+
+def _address(memory: dict[Space, list[Guarded]], buffer: Buffer) -> int:
+    return memory[buffer.space][buffer.index].address + buffer.offset
+
+
+def _load(objects: Sequence[bytes]) -> Any:
+    """Objects in this process, without a linker."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic")
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    for code in objects:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine

@@ -1,0 +1,138 @@
+"""Transposes: every permutation, odd sizes, squares turned in registers."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.target import by_name
+from nanoloom.vector.transposes import high, low
+from tests.filecheck import check_text
+from tests.linalg.bounds import sample, wide
+from tests.vector.assembly import inner_loops, touches_stack
+from tests.vector.checks import check
+from tests.vector.kernel_harness import (
+    backwards,
+    program_of,
+    run,
+    stage_text,
+    targets,
+)
+
+TARGETS = pytest.mark.parametrize("target", targets(), ids=str)
+
+
+def turned(order: tuple[int, ...]) -> Any:
+    return lambda b, x: b.transpose(x, list(order))
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+def test_rank_3(order: tuple[int, ...]) -> None:
+    x = sample(1, (17, 33, 19), "float32")
+    got = run(turned(order), x, order=backwards)
+    assert (got == x.transpose(order)).all()
+    assert not (got == np.roll(x.transpose(order), 1)).all()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
+def test_rank_4(order: tuple[int, ...]) -> None:
+    x = sample(2, (3, 18, 7, 21), "float32")
+    got = run(turned(order), x, order=backwards)
+    assert (got == x.transpose(order)).all()
+    assert not (got == np.roll(x.transpose(order), 1)).all()
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["float64", "float16", "int8", "int64", "bool"])
+def test_types(target: Any, name: str) -> None:
+    x = sample(3, (67, 35), name, -99, 99)
+    assert (run(turned((1, 0)), x, target=target) == x.T).all()
+
+
+@TARGETS
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 31), (31, 1), (16, 16), (15, 17), (97, 16), (33, 64)], ids=str
+)
+def test_sizes(target: Any, shape: tuple[int, ...]) -> None:
+    x = sample(4, shape, "float32")
+    assert (run(turned((1, 0)), x, target=target, order=backwards) == x.T).all()
+
+
+def test_arithmetic_on_a_turned_operand() -> None:
+    """x transposed is folded into its reader, which turns squares as it computes."""
+    x, y = sample(5, (37, 19), "float32"), sample(6, (19, 37), "float32")
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        return b.elementwise(lambda s, t: s * t + s, b.transpose(x, [1, 0]), y)
+
+    assert len(program_of(make, x, y).kernels) == 1
+    exact = wide(x.T) * wide(y) + wide(x.T)
+    check(run(make, x, y), exact, 2, abs(exact) + 2 * abs(x.T))
+
+
+def test_two_turned_operands() -> None:
+    x, y = sample(7, (37, 19), "float32"), sample(8, (37, 19), "float32")
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        one, other = b.transpose(x, [1, 0]), b.transpose(y, [1, 0])
+        return b.elementwise(lambda s, t: s + t, one, other)
+
+    check(run(make, x, y), wide(x.T) + wide(y.T), 1)
+
+
+def test_heads_of_attention() -> None:
+    """[words, heads, width] to [heads, words, width]: rows stay whole, no shuffles."""
+    x = sample(9, (31, 3, 32), "float32")
+    program = program_of(turned((1, 0, 2)), x)
+    text = stage_text(program, "vector", by_name("sapphirerapids"))
+    check_text(text, """
+    CHECK-NOT: vector.shuffle
+    CHECK: vector.load
+    CHECK: vector.store
+    CHECK-NOT: vector.shuffle
+    """)
+    assert (run(turned((1, 0, 2)), x) == x.transpose(1, 0, 2)).all()
+
+
+# ---- the network of shuffles ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+def test_shuffles_turn_a_square(count: int) -> None:
+    """The lane numbers of low and high, done to numpy's rows as the network does."""
+    rows = [np.arange(count) + count * i for i in range(count)]
+    distance = count // 2
+    while distance:
+        for i in range(count):
+            if not i & distance:
+                both = np.concatenate([rows[i], rows[i + distance]])
+                rows[i] = both[low(count, distance)]
+                rows[i + distance] = both[high(count, distance)]
+        distance //= 2
+    assert (np.array(rows) == np.arange(count**2).reshape(count, count).T).all()
+
+
+def test_a_transpose_uses_shuffles_and_whole_vectors() -> None:
+    program = program_of(turned((1, 0)), ((64, 64), "float32"))
+    target = by_name("sapphirerapids")
+    check_text(stage_text(program, "vector", target), """
+    CHECK-COUNT-16: vector.load {{.*}} vector<16xf32>
+    CHECK-COUNT-64: vector.shuffle {{.*}} vector<16xf32>
+    CHECK-NOT: vector.shuffle
+    CHECK-COUNT-16: vector.store {{.*}} vector<16xf32>
+    CHECK-NOT: memref.load
+    """)
+
+
+@pytest.mark.parametrize(
+    ("target", "register"), [("sapphirerapids", "zmm"), ("x86-64-v3", "ymm")]
+)
+def test_squares_stay_in_registers(target: str, register: str) -> None:
+    program = program_of(turned((1, 0)), ((64, 64), "float32"))
+    (loop,) = inner_loops(stage_text(program, "asm", by_name(target)))
+    assert sum(register in line for line in loop) >= (64 if register == "zmm" else 24)
+    assert [line for line in loop if line.startswith(("vmovss", "vinsertps"))] == []
+    assert touches_stack(loop) == []
