@@ -21,7 +21,7 @@ class Contraction:
 
     left, right: operand numbers; the right one has the result's innermost dimension n.
     column: that dimension.  rows: the left operand's parallel dimensions.  shared:
-    those of both.  reduced: in loop order.  contiguous: n is innermost in the right operand.
+    those of both.  reduced: in loop order.  contiguous: n is innermost in right.
     """
 
     left: int

@@ -38,7 +38,7 @@ def cost(
 
     Three limits of the inner loop: multiply-add throughput, loads (each step loads
     `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
-    the chain through one accumulator.  Work on rows and columns beyond the edge is wasted.
+    the chain through one accumulator.  Work beyond the edge is wasted.
     """
     work = rows * vectors / unit.fma_per_cycle
     loads = (rows + vectors) / unit.load_per_cycle

@@ -1,7 +1,7 @@
 """nanoloom's own transform operations, so that a script says everything.
 
 "nanoloom.nanokernel"(%root) {rows, vectors, packed, family}: the tiled contraction
-becomes the target's instructions, with its epilogue, accumulators in registers throughout.
+becomes the target's instructions, with its epilogue, sums in registers throughout.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
