@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeAlias
 
 from nanoloom.mlir import ir
 
-Op = ir.OpView
+Op: TypeAlias = ir.OpView
 
 
 class Kind(Enum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from nanoloom.linalg.tensor import Array, Tensor, constant_tensor, derived
 from nanoloom.mlir import arith, ir, linalg, tensor
 
 Body = Callable[..., Scalar | Sequence[Scalar]]
-Map = ir.AffineMap
+Map: TypeAlias = ir.AffineMap
 FLOAT32 = np.dtype(np.float32)
 INT64 = np.dtype(np.int64)
 PARALLEL, REDUCTION = "parallel", "reduction"
