@@ -41,7 +41,14 @@ class Group:
 
 def is_movable(op: Op) -> bool:
     """Costs nothing and is made again in every kernel that needs it."""
-    return op.operation.name in MOVABLE or is_fill(op)
+    return op.operation.name in MOVABLE or is_fill(op) or is_scalar(op)
+
+
+def is_scalar(op: Op) -> bool:
+    """Makes no tensor: a condition, a bound or an index, which no buffer can hold."""
+    results = list(op.operation.results)
+    tensors = [r for r in results if isinstance(r.type, ir.RankedTensorType)]
+    return bool(results) and not tensors
 
 
 def is_view(op: Op) -> bool:

@@ -20,6 +20,7 @@ def external_inputs(group: Group) -> list[ir.Value]:
                 continue
             owner = value.owner
             if not isinstance(owner, ir.Block) and is_movable(owner.opview):
+                visit(owner)
                 continue
             found.append(value)
         for region in op.regions:
