@@ -20,12 +20,35 @@ from nanoloom.linalg.scalar import Scalar
 from nanoloom.linalg.tensor import Tensor
 
 INT32, FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
+ROWS, COLUMNS = -2, -1
 SMALL = 4096  # elements of a zero point that are looked at while compiling
 
 
 def matmul_integer(b: Builder, node: Node) -> Tensor:
     """(A - a_zero_point) @ (B - b_zero_point) in int32, which wraps."""
-    return sums(b, node.input(0), node.input(1), node.optional(2), node.optional(3))
+    x, y = node.input(0), node.input(1)
+    return sums(b, x, y, parameter(node, 2, x, ROWS), parameter(node, 3, y, COLUMNS))
+
+
+def parameter(node: Node, index: int, operand: Tensor, axis: int) -> Tensor | None:
+    """A scale or zero point: one for all, or one for each row (column)."""
+    found = node.optional(index)
+    if found is None or found.size == 1:
+        return found
+    extents = list(operand.shape)
+    if operand.rank > 1:
+        extents[ROWS + COLUMNS - axis] = 1
+        vector = found.shape == (operand.shape[axis],)
+        pairs = zip(found.shape, extents, strict=False)
+        if vector or (
+            found.rank == operand.rank and all(a in (1, e) for a, e in pairs)
+        ):
+            return found
+    raise node.unsupported(
+        f"input {index} of shape {list(found.shape)} does not fit an operand of shape "
+        f"{list(operand.shape)}",
+        "give one value for the tensor, or one for each row of A and column of B",
+    )
 
 
 def sums(
@@ -34,7 +57,7 @@ def sums(
     stored = product(b, x, y, INT32)
     depth = x.shape[-1]
     row = None if is_zero(x_zero) else by_row(b, x_zero, x, stored.rank, y)
-    column = None if is_zero(y_zero) else by_column(b, y_zero, y, stored.rank)
+    column = None if is_zero(y_zero) else by_column(b, y_zero, x, stored.rank)
     terms: list[Placed] = []
     if row is not None:
         terms += [row, Placed(column_sums(b, y), column_places(x, y, stored.rank))]
@@ -89,7 +112,7 @@ def by_row(
     return Placed(vector, tuple(range(end - len(shape) + 1, end + 1)))
 
 
-def by_column(b: Builder, parameter: Tensor | None, y: Tensor, rank: int) -> Placed:
+def by_column(b: Builder, parameter: Tensor | None, x: Tensor, rank: int) -> Placed:
     """A scalar, a vector over columns, or [..., 1, columns]."""
     assert parameter is not None
     if parameter.size == 1:
@@ -97,7 +120,7 @@ def by_column(b: Builder, parameter: Tensor | None, y: Tensor, rank: int) -> Pla
     if parameter.rank == 1:
         return Placed(parameter, (rank - 1,))
     vector = b.reshape(parameter, (*parameter.shape[:-2], parameter.shape[-1]))
-    return Placed(vector, (*range(rank - parameter.rank, rank - 2), rank - 1))
+    return Placed(vector, column_places(x, parameter, rank))
 
 
 def row_sums(b: Builder, x: Tensor) -> Tensor:
@@ -138,11 +161,12 @@ def qlinear_matmul(b: Builder, node: Node) -> Tensor:
     The factor is rounded to the scales' type after each step, the product with the sum
     is one of f64: as in ONNX's reference, every rounding is the same.
     """
-    x, x_scale, x_zero = (node.input(i) for i in range(3))
-    y, y_scale, y_zero = (node.input(i) for i in range(3, 6))
-    out_scale, out_zero = node.input(6), node.input(7)
+    x, y, kind = node.input(0), node.input(3), node.input(1).dtype
+    x_scale, x_zero = (parameter(node, i, x, ROWS) for i in (1, 2))
+    y_scale, y_zero = (parameter(node, i, y, COLUMNS) for i in (4, 5))
+    out_scale, out_zero = (parameter(node, i, x, ROWS) for i in (6, 7))
     total = sums(b, x, y, x_zero, y_zero)
-    rank, kind, dtype = total.rank, x_scale.dtype, node.output_dtypes[0]
+    rank, dtype = total.rank, node.output_dtypes[0]
 
     def body(s: Scalar, one: Scalar, other: Scalar, by: Scalar, zero: Scalar) -> Scalar:
         wide = one.dtype
@@ -158,7 +182,7 @@ def qlinear_matmul(b: Builder, node: Node) -> Tensor:
         dtype,
         total,
         by_row(b, x_scale, x, rank, y),
-        by_column(b, y_scale, y, rank),
+        by_column(b, y_scale, x, rank),
         by_row(b, out_scale, x, rank, y),
         by_row(b, out_zero, x, rank, y),
     )

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanoloom.errors import Unsupported
 from tests.linalg.bounds import sample
 from tests.linalg.single import run_node
 
@@ -100,3 +101,11 @@ def test_sums_of_extremes_are_exact_or_wrap(depth: int) -> None:
     (got,) = run_node("MatMulInteger", [x, y], version=10)
     exact = (255 * 255 * depth + 2**31) % 2**32 - 2**31
     assert got.tolist() == [[exact]]
+
+
+def test_a_zero_point_that_fits_nothing_is_refused() -> None:
+    x, y = np.ones((3, 7), np.uint8), np.ones((7, 5), np.uint8)
+    with pytest.raises(Unsupported, match=r"input 2 of shape \[7\] does not fit"):
+        run_node("MatMulInteger", [x, y, np.ones(7, np.uint8)], version=10)
+    with pytest.raises(Unsupported, match=r"input 3 of shape \[3\] does not fit"):
+        run_node("MatMulInteger", [x, y, None, np.ones(3, np.uint8)], version=10)
