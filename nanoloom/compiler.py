@@ -41,7 +41,7 @@ from nanoloom.target.facts import Target
 from nanoloom.vector.stage import vectorize
 
 MODEL_STAGES = ("graph", "linalg", "kernels")  # the whole model at once
-KERNEL_STAGES = ("schedule", "vector", "llvm", "asm", "object")  # each kernel alone
+KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
 WORKERS = 2  # kernels at once: LLVM runs without Python's lock
 MLIR = threading.Lock()  # dialects written in Python keep state outside the context
 Dump = Callable[[str, str, str], None]  # stage, name, text

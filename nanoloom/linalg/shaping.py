@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from math import ceil
 
+from nanoloom.errors import ModelError
 from nanoloom.linalg.builder import Builder
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.tensor import Tensor
@@ -11,7 +13,14 @@ from nanoloom.linalg.tensor import Tensor
 
 def reshape(b: Builder, node: Node) -> Tensor:
     """Reshape, Flatten, Squeeze, Unsqueeze: inference already said the new shape."""
-    return b.reshape(node.input(0), node.output_shapes[0])
+    x, shape = node.input(0), node.output_shapes[0]
+    if math.prod(shape) != x.size:
+        raise ModelError(
+            f"{x.size} elements cannot take the shape {list(shape)}",
+            where=f"node {node.name} ({node.op})",
+            hint="give it a shape of as many elements",
+        )
+    return b.reshape(x, shape)
 
 
 def identity(b: Builder, node: Node) -> Tensor:
