@@ -176,22 +176,38 @@ def gru_cell(
     b: Builder, part: Direction, x: Tensor, states: Sequence[Tensor]
 ) -> list[Tensor]:
     """Gates z, r, h.  The reset gate acts before or after the product with R."""
-    (h,) = states
-    hidden, f, g = h.shape[1], part.gate(0), part.gate(1)
-    identity = (h, Map.get_identity(2))
-    biases = [] if part.bias is None else gate_rows(part.bias, 3)
     if part.node.int("linear_before_reset"):
-        product = state_product(b, part, h, part.weights)
-        inputs = [*gate_rows(x, 3), *gate_rows(product, 3), identity, *biases]
+        return reset_after_product(b, part, x, states[0])
+    return reset_before_product(b, part, x, states[0])
 
-        def whole(*scalars: Scalar) -> list[Scalar]:
-            enter, old = scalars[:3], scalars[6]
-            back = with_bias(scalars[3:6], scalars[7:])
-            update, reset = f(enter[0] + back[0]), f(enter[1] + back[1])
-            new = g(enter[2] + reset * back[2])
-            return [(1 - update) * new + update * old]
 
-        return fused(b, part, inputs, h.shape, 1, whole)
+def reset_after_product(
+    b: Builder, part: Direction, x: Tensor, h: Tensor
+) -> list[Tensor]:
+    """One product with R for all gates."""
+    f, g = part.gate(0), part.gate(1)
+    product = state_product(b, part, h, part.weights)
+    biases = [] if part.bias is None else gate_rows(part.bias, 3)
+    identity = (h, Map.get_identity(2))
+    inputs = [*gate_rows(x, 3), *gate_rows(product, 3), identity, *biases]
+
+    def body(*scalars: Scalar) -> list[Scalar]:
+        enter, old = scalars[:3], scalars[6]
+        back = with_bias(scalars[3:6], scalars[7:])
+        update, reset = f(enter[0] + back[0]), f(enter[1] + back[1])
+        new = g(enter[2] + reset * back[2])
+        return [(1 - update) * new + update * old]
+
+    return fused(b, part, inputs, h.shape, 1, body)
+
+
+def reset_before_product(
+    b: Builder, part: Direction, x: Tensor, h: Tensor
+) -> list[Tensor]:
+    """A product with R for two gates, and one of the state that they let through."""
+    hidden, f, g = h.shape[1], part.gate(0), part.gate(1)
+    biases = [] if part.bias is None else gate_rows(part.bias, 3)
+    identity = (h, Map.get_identity(2))
     first = b.slice(part.weights, (0, 0), (2 * hidden, hidden))
     second = b.slice(part.weights, (2 * hidden, 0), (hidden, hidden))
     product = state_product(b, part, h, first)

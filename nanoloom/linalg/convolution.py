@@ -55,13 +55,8 @@ def contract(
     made in it, so int8 with dtype int32 is exact).
     """
     wide = dtype or computed_as(x.dtype)
-    rank, (n, *size, channels) = window.rank, x.shape
-    features = w.shape[0]
-    parts, made = channels // groups, features // groups
-    has_group, has_made = groups > 1, groups == 1 or made > 1
-    has_parts = groups == 1 or parts > 1
-    split = groups * has_group, made * has_made, parts * has_parts
-    group, feature, part = [[d] if d else [] for d in split]
+    rank, (n, *size, channels), features = window.rank, x.shape, w.shape[0]
+    group, feature, part = channel_dims(groups, features // groups, channels // groups)
     x = b.reshape(x, (n, *size, *group, *part))
     w = b.reshape(w, (*group, *feature, *part, *window.kernel))
     out = b.full((n, *window.result, *group, *feature), 0, wide)
@@ -70,8 +65,7 @@ def contract(
     count = last + len(part)
     at = [ir.AffineDimExpr.get(d) for d in range(count)]
     outer, inner = at[1 + rank : free], at[last:]
-    taps = window.taps(1, window_at)
-    x_map = [at[0], *taps, *outer[: len(group)], *inner]
+    x_map = [at[0], *window.taps(1, window_at), *outer[: len(group)], *inner]
     w_map = [*outer, *inner, *at[window_at:last]]
 
     def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
@@ -84,6 +78,18 @@ def contract(
         body,
     )[0]
     return b.reshape(result, (n, *window.result, features))
+
+
+def channel_dims(
+    groups: int, made: int, parts: int
+) -> tuple[list[int], list[int], list[int]]:
+    """The dimensions group, result and input channel of a group, as far as they are.
+
+    One group is no dimension; in several groups, channels that are single are none.
+    """
+    if groups == 1:
+        return [], [made], [parts]
+    return [groups], [made] * (made > 1), [parts] * (parts > 1)
 
 
 def add_bias(b: Builder, x: Tensor, bias: Tensor | None, dtype: np.dtype) -> Tensor:

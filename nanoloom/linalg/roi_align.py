@@ -124,35 +124,40 @@ def sample(
     inputs += [(grid, one) for grid in grids]
 
     def body(sofar: Scalar, image: Scalar, *rest: Scalar) -> Scalar:
-        corners, valid = list[list[tuple[Scalar, Scalar]]](), None
-        for d in range(2):
-            start, extent, count = rest[2 * d], rest[2 * d + 1], rest[4 + d]
-            width, cell = extent / bins[d], at[d].cast(extent.dtype) + 0.5
-            place = start + position(2 + d).cast(extent.dtype) * width
-            place = place + cell * width / count.maximum(1).cast(extent.dtype)
-            inside = (place >= -1) & (place <= size[d])
-            here = inside & (at[d] < count)
-            counted = at[d] < count
-            valid = (
-                (here, counted)
-                if valid is None
-                else (valid[0] & here, valid[1] & counted)
-            )
-            corners.append(neighbours(select(inside, place, 0), size[d]))
-        assert valid is not None
+        sides = [
+            sampled_place(rest[2 * d : 2 * d + 2], rest[4 + d], at[d], bins[d], d)
+            for d in range(2)
+        ]
+        inside = [(p >= -1) & (p <= s) for (p, _), s in zip(sides, size, strict=True)]
+        corners = [
+            neighbours(select(here, place, 0), extent)
+            for here, (place, _), extent in zip(inside, sides, size, strict=True)
+        ]
+        image = clamped(image, x.shape[0])
         terms = [
-            b.load(source, x.dtype, [clamped(image, x.shape[0]), position(1), i, j])
-            * (u * v)
+            b.load(source, x.dtype, [image, position(1), i, j]) * (u * v)
             for i, u in corners[0]
             for j, v in corners[1]
         ]
+        counted, here = sides[0][1] & sides[1][1], inside[0] & inside[1]
         if average:
             value = (terms[0] + terms[1]) + (terms[2] + terms[3])
-            return sofar + select(valid[0], value, 0)
+            return sofar + select(counted & here, value, 0)
         value = terms[0].maximum(terms[1]).maximum(terms[2].maximum(terms[3]))
-        return select(valid[1], sofar.maximum(select(valid[0], value, 0)), sofar)
+        return select(counted, sofar.maximum(select(here, value, 0)), sofar)
 
     return map_generic(b, total.shape, total.dtype, inputs, body)
+
+
+def sampled_place(
+    span: Sequence[Scalar], count: Scalar, number: Scalar, bins: int, axis: int
+) -> tuple[Scalar, Scalar]:
+    """Where sample `number` of the current bin lies along an axis, and if it counts."""
+    start, extent = span
+    dtype, width = extent.dtype, extent / bins
+    first = start + position(2 + axis).cast(dtype) * width
+    step = (number.cast(dtype) + 0.5) * width / count.maximum(1).cast(dtype)
+    return first + step, number < count
 
 
 def neighbours(place: Scalar, extent: int) -> list[tuple[Scalar, Scalar]]:
