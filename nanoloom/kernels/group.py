@@ -13,6 +13,7 @@ from nanoloom.kernels.structure import (
     Kind,
     Op,
     body,
+    dims_of,
     inputs,
     is_fill,
     is_generic,
@@ -20,6 +21,7 @@ from nanoloom.kernels.structure import (
     is_prefix,
     iterators,
     kind,
+    map_dims,
     maps,
     outputs,
 )
@@ -178,12 +180,23 @@ def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> b
             kind(op) is Kind.ELEMENTWISE
             and is_identity(indexing)
             and all(is_identity(m) for m in maps(op)[len(inputs(op)) :])
+            and all(lies_along(m) for m in maps(op))
             and is_lanewise(op)
         )
     if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
         return False
     reading = [m for v, m in zip(inputs(op), maps(op), strict=False) if v == value]
     return all(is_prefix(m) for m in reading)
+
+
+def lies_along(indexing: ir.AffineMap) -> bool:
+    """Whether the innermost loop runs along the operand's innermost dimension, if any.
+
+    An epilogue reads vectors: nothing transposed, no steps.
+    """
+    innermost = indexing.n_dims - 1
+    using = [e for e in indexing.results if innermost in dims_of(e)]
+    return not using or (len(using) == 1 and map_dims(indexing)[-1] == innermost)
 
 
 def row_shaped(op: Op) -> bool:
@@ -218,14 +231,12 @@ def split_open(group: Group) -> list[Group]:
 
     The longest beginning that has only one is kept; the rest forms groups again.
     """
-    for size in range(len(group.ops), 0, -1):
-        head = group.ops[:size]
-        if size == 1 or is_closed(head):
-            break
+    sizes = range(len(group.ops), 1, -1)
+    size = next((n for n in sizes if is_closed(group.ops[:n])), 1)
     if size == len(group.ops):
         return [group]
-    first = single(head[0])
-    for op in head[1:]:
+    first = single(group.ops[0])
+    for op in group.ops[1:size]:
         extend(first, op)
     return [first, *regroup(group.ops[size:])]
 
