@@ -12,10 +12,11 @@ import fnmatch
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import onnx_ir
 
@@ -57,7 +58,7 @@ class Report:
     progress: Callable[[str, int, int], None] | None = None
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Generator[None]:
         started = time.perf_counter()
         yield
         passed = time.perf_counter() - started
@@ -205,8 +206,17 @@ def chosen_script(
     return script(choice.schedule), choice.packings
 
 
-def machine(target: Target) -> dict[str, str]:
+class Machine(TypedDict):
     """What the code generator must be told of a target."""
+
+    triple: str
+    cpu: str
+    features: str
+    abi: str
+    code_model: str
+
+
+def machine(target: Target) -> Machine:
     return {
         "triple": target.triple,
         "cpu": target.cpu,

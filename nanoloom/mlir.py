@@ -7,7 +7,7 @@ operations erased while they still have uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from torch_mlir import ir, passmanager, rewrite
@@ -49,7 +49,7 @@ __all__ = [
 
 
 @contextmanager
-def context() -> Iterator[ir.Context]:
+def context() -> Generator[ir.Context]:
     """A fresh MLIR context, current inside the `with`, single threaded."""
     made = ir.Context()
     made.enable_multithreading(False)

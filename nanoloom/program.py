@@ -94,7 +94,7 @@ class Program:
             values[name] = arrays[name]
         while True:
             try:
-                return self._variant(shapes, values)
+                return self.variant_of(shapes, values)
             except DataDependent as error:
                 more = {n: arrays[n] for n in error.inputs if n not in values}
                 if not more:
@@ -102,9 +102,10 @@ class Program:
                 values |= more
                 self.source.remember_value_inputs(self.cache, shapes, list(values))
 
-    def _variant(
+    def variant_of(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> Variant:
+        """The program for these shapes, and for values of inputs that decide shapes."""
         parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(values.items())}
         name = key(
             "model",
@@ -231,7 +232,7 @@ def compile(
 def prepare(program: Program) -> None:
     """Compile the only variant now, unless its shapes depend on values."""
     try:
-        program._variant(program.static_shapes(), {})
+        program.variant_of(program.static_shapes(), {})
     except DataDependent:
         if not program.inputs:
             raise

@@ -96,7 +96,11 @@ class GraphEditor:
                 ir.Shape(shape),
             ),
         )
-        if made.name in self.graph.initializers:
+        return self.registered(made)
+
+    def registered(self, made: ir.Value) -> ir.Value:
+        """The initializer of this name: `made`, or an equal one from earlier."""
+        if made.name is not None and made.name in self.graph.initializers:
             return self.graph.initializers[made.name]
         self.graph.register_initializer(made)
         return made
@@ -123,10 +127,7 @@ class GraphEditor:
                 ir.Shape(shape),
             ),
         )
-        if made.name in self.graph.initializers:
-            return self.graph.initializers[made.name]
-        self.graph.register_initializer(made)
-        return made
+        return self.registered(made)
 
     def vector(
         self, numbers: Sequence[float], node: ir.Node, like: str = "int64"

@@ -20,7 +20,7 @@ from nanoloom.graph.propagate import Propagation, require_static
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
     """Turn graph inputs whose values decide about shapes into constants, in place."""
     for value in list(model.graph.inputs):
-        if value.name in values:
+        if value.name is not None and value.name in values:
             array = values[value.name]
             made = ir.Value(
                 name=value.name,

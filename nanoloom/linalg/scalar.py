@@ -76,7 +76,7 @@ class Scalar:
     value: ir.Value
     dtype: np.dtype
 
-    def _other(self, other: Scalar | Number) -> Scalar:
+    def matching(self, other: Scalar | Number) -> Scalar:
         if not isinstance(other, Scalar):
             return constant(other, self.dtype)
         assert other.dtype == self.dtype, (self.dtype, other.dtype)
@@ -85,7 +85,7 @@ class Scalar:
     def _arith(
         self, other: Scalar | Number, floats: str, signed: str, unsigned: str
     ) -> Scalar:
-        right = self._other(other)
+        right = self.matching(other)
         name = _pick(self.dtype, floats, signed, unsigned)
         return Scalar(getattr(arith, str(name))(self.value, right.value), self.dtype)
 
@@ -147,7 +147,7 @@ class Scalar:
     def _compare(
         self, other: Scalar | Number, floats: str, signed: str, unsigned: str
     ) -> Scalar:
-        right = self._other(other)
+        right = self.matching(other)
         if is_float(self.dtype):
             predicate = getattr(arith.CmpFPredicate, floats)
             return Scalar(arith.cmpf(predicate, self.value, right.value), BOOL)
@@ -193,7 +193,7 @@ class Scalar:
 
     def math(self, name: str, *others: Scalar | Number) -> Scalar:
         """A float function of the MLIR math dialect: exp, tanh, erf, floor, fma ..."""
-        rest = [self._other(other).value for other in others]
+        rest = [self.matching(other).value for other in others]
         return Scalar(getattr(math, name)(self.value, *rest), self.dtype)
 
     def bitcast(self, dtype: np.dtype) -> Scalar:
@@ -260,7 +260,7 @@ def _integer_to_integer(x: Scalar, dtype: np.dtype) -> Scalar:
 
 def select(condition: Scalar, yes: Scalar, no: Scalar | Number) -> Scalar:
     """yes where condition holds, else no."""
-    other = yes._other(no)
+    other = yes.matching(no)
     return Scalar(arith.select(condition.value, yes.value, other.value), yes.dtype)
 
 

@@ -21,7 +21,7 @@ class Dialect(ext.Dialect, name="nanoloom"):
 class NanokernelOp(Dialect.Operation, name="nanokernel"):
     """Replace a tiled contraction by a nanokernel."""
 
-    target: ext.Operand[transform_dialect.AnyOpType]
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     rows: ir.IntegerAttr
     vectors: ir.IntegerAttr
     packed: ir.IntegerAttr
