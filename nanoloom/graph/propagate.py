@@ -43,6 +43,8 @@ NEVER_FOLDED = {
     "Loop",
     "Scan",
 }
+# Operators whose inputs from here on decide about shapes, floats too
+DECIDING = {"Compress": 1, "NonZero": 0, "Resize": 1, "Unique": 0, "Upsample": 1}
 
 
 @dataclass(frozen=True)
@@ -151,10 +153,11 @@ def first_dynamic(graph: ir.Graph) -> DataDependent | None:
 
 def sources(node: ir.Node) -> tuple[str, ...]:
     """The model's inputs that decide about the shapes of a node's outputs."""
-    if node.op_type in ("Resize", "Upsample"):
-        found = [name for x in node.inputs[1:] for name in deciding_sources(x)]
-        return tuple(dict.fromkeys(found))
-    return integer_sources(node.inputs)
+    first = DECIDING.get(node.op_type)
+    if first is None:
+        return integer_sources(node.inputs)
+    found = [name for x in node.inputs[first:] for name in deciding_sources(x)]
+    return tuple(dict.fromkeys(found))
 
 
 def require_static(graph: ir.Graph) -> None:
