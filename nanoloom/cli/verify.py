@@ -1,5 +1,251 @@
-EXAMPLE = "x"
+"""nanoloom verify: the results beside those of another implementation."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nanoloom.cli import options as words
+from nanoloom.cli.failures import AT_FAULT, DONE, say
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from nanoloom.cli.arrays import Array
+    from nanoloom.cli.progress import Watch
+    from nanoloom.inspect.compare import Difference
+    from nanoloom.inspect.layers import Layer, Ours
+    from nanoloom.program import Program
+
+EXAMPLE = "Example: nanoloom verify model.onnx --dim batch=2 --per-layer"
+KINDS = ("ort", "reference")
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="WHAT",
+        help="ort (ONNX Runtime) or reference (of ONNX, in numpy, slow).",
+    ),
+]
+PerLayer = Annotated[
+    bool,
+    typer.Option("--per-layer", help="Compare every value; find the first to differ."),
+]
 
 
-def verify() -> int:
-    return 0
+@dataclass(frozen=True)
+class Question:
+    """What is compared with what, on which inputs."""
+
+    model: Path
+    against: str
+    program: Program
+    inputs: Mapping[str, Array]
+    folder: Path
+    watch: Watch
+
+
+@dataclass
+class Verdict:
+    """What came out: the outputs compared, or all layers up to the first that fails."""
+
+    outputs: list[Difference] = field(default_factory=list["Difference"])
+    layers: list[Layer] = field(default_factory=list["Layer"])
+
+    @property
+    def first(self) -> Layer | None:
+        """The first layer that differs."""
+        return next((x for x in self.layers if not x.difference.passed), None)
+
+    @property
+    def passed(self) -> bool:
+        return self.first is None and all(x.passed for x in self.outputs)
+
+
+def verify(
+    model: words.Model,
+    against: Against = "ort",
+    per_layer: PerLayer = False,
+    inputs: words.Inputs = None,
+    dims: words.Dims = None,
+    seed: words.Seed = 0,
+    threads: words.Threads = None,
+    json: words.Json = False,
+    cache: words.CacheFolder = None,
+    no_cache: words.NoCache = False,
+    debug: words.Debug = False,
+) -> int:
+    """Compare the results with another implementation's, against a derived bound."""
+    del debug
+    from nanoloom.cli import session
+    from nanoloom.cli.arrays import as_json, load_inputs
+    from nanoloom.cli.progress import Watch
+    from nanoloom.cli.run import complete
+
+    if against not in KINDS:
+        reason = f"{against} is none of {', '.join(KINDS)}"
+        raise typer.BadParameter(reason, param_hint="--against")
+    bound = words.dimensions(dims)
+    files = words.pairs(inputs, "--input", "NAME=FILE.npy")
+    store = session.open_cache(cache, no_cache)
+    with Watch() as watch, tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
+        options = session.compile_options(session.target_named(None, store))
+        program = session.open_program(
+            model, options, store, watch, threads=threads, dims=bound
+        )
+        given = load_inputs(files, program.inputs)
+        arrays, random = complete(program.inputs, given, bound, seed)
+        question = Question(model, against, program, arrays, Path(scratch), watch)
+        verdict = Verdict()
+        if per_layer:
+            verdict.layers = compare_layers(question)
+        else:
+            verdict.outputs = compare_outputs(question)
+    if json:
+        print(as_json(answer(question, verdict, random, seed)))
+    else:
+        show(question, verdict, random, seed)
+    return DONE if verdict.passed else AT_FAULT
+
+
+def bound_model(question: Question) -> onnx_ir.Model:
+    """The model for these inputs; raises Unsupported if it draws random numbers."""
+    from nanoloom.errors import Unsupported
+    from nanoloom.inspect.rounding import random_node
+
+    shapes = {name: array.shape for name, array in question.inputs.items()}
+    model = question.program.source.bound(shapes, {})
+    drawing = random_node(model)
+    if drawing is not None:
+        raise Unsupported(
+            "draws random numbers, so two results cannot be compared",
+            where=f"node {drawing.name} ({drawing.op_type})",
+        )
+    return model
+
+
+def compare_outputs(question: Question) -> list[Difference]:
+    """Every output of the model as it is in its file."""
+    from nanoloom.inspect.compare import compare
+    from nanoloom.inspect.references import NAMES, disturbed, open_reference
+
+    watch, threads = question.watch, question.program.threads
+    model = bound_model(question)
+    watch.say(f"running {NAMES[question.against]}")
+    wanted = open_reference(question.against, question.model, threads)(question.inputs)
+    watch.say("compiling")
+    ours = question.program(question.inputs)
+    watch.say("measuring what rounding may change", 0, 0)
+    others = disturbed(
+        question.against, model, question.folder, threads, question.inputs
+    )
+    return [
+        compare(name, array, wanted[index], [other[index] for other in others])
+        for index, (name, array) in enumerate(ours.items())
+    ]
+
+
+def compare_layers(question: Question) -> list[Layer]:
+    """Every value up to the first that differs, or all."""
+    from nanoloom.inspect.layers import Judge
+
+    program, watch = question.program, question.watch
+    model = bound_model(question)
+    judge = Judge(
+        question.against, own_results(question), program.threads, question.folder
+    )
+    found: list[Layer] = []
+    for layer in judge.layers(model, question.inputs):
+        found.append(layer)
+        watch.say(f"comparing layers, {len(found)} so far", 0, 0)
+        if not layer.difference.passed:
+            break
+    return found
+
+
+def own_results(question: Question) -> Ours:
+    """nanoloom on a part of the model; what it compiles is not kept."""
+    import shutil
+
+    import nanoloom
+    from nanoloom.cache import Cache
+
+    store = Cache(question.folder / "cache")
+
+    def run(model: onnx_ir.Model, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        program = nanoloom.compile(
+            model,
+            threads=question.program.threads,
+            options=question.program.options,
+            cache=store,
+        )
+        found = program(inputs)
+        # Every part has all its weights in a file of its own.
+        shutil.rmtree(store.root / "models", ignore_errors=True)
+        (store.root / "models").mkdir()
+        return found
+
+    return run
+
+
+def answer(
+    question: Question, verdict: Verdict, random: Iterable[str], seed: int
+) -> dict[str, Any]:
+    """What `--json` prints."""
+    from nanoloom.cli.differences import as_dict
+
+    facts: dict[str, Any] = {
+        "model": str(question.model),
+        "against": question.against,
+        "seed": seed,
+        "random_inputs": list(random),
+        "passed": verdict.passed,
+        "outputs": [as_dict(x) for x in verdict.outputs],
+    }
+    if verdict.layers:
+        first = verdict.first
+        facts["layers"] = [
+            {"node": x.node, "operator": x.operator, **as_dict(x.difference)}
+            for x in verdict.layers
+        ]
+        facts["first_differing"] = first.node if first else None
+    return facts
+
+
+def show(question: Question, verdict: Verdict, random: list[str], seed: int) -> None:
+    """A table, and what it comes to in a sentence."""
+    from nanoloom.cli.differences import as_table, listed, weaknesses
+    from nanoloom.cli.screen import indented, out, plural
+    from nanoloom.inspect.references import NAMES
+
+    screen = out()
+    if random:
+        say(f"nanoloom: {', '.join(random)} random (seed {seed})")
+    differences = verdict.outputs
+    if verdict.layers:
+        differences = [x.difference for x in listed(verdict.layers)]
+    screen.print(as_table(differences))
+    screen.print()
+    for text in [*reasons(verdict), *weaknesses(differences)]:
+        screen.print(indented(text, 0))
+    peer, first = NAMES[question.against], verdict.first
+    if first is not None:
+        text = f"first to differ from {peer}: node {first.node} ({first.operator})"
+    elif verdict.layers:
+        text = f"all {plural(len(verdict.layers), 'layer')} agree with {peer}"
+    elif verdict.passed:
+        text = f"agrees with {peer}"
+    else:
+        text = f"differs from {peer}; --per-layer finds where it begins"
+    screen.print(indented(text, 0, "bold"))
+
+
+def reasons(verdict: Verdict) -> list[str]:
+    """Why values fail."""
+    found = [*verdict.outputs, *(x.difference for x in verdict.layers)]
+    return [f"{x.name}: {x.reason}" for x in found if x.reason]

@@ -1,0 +1,115 @@
+"""Other ways to run the same model, to compare results with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir
+
+from nanoloom.errors import Error
+from nanoloom.inspect.rounding import TRIALS, with_errors
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = Mapping[str, Array]
+Run = Callable[[Arrays], list[Array]]
+LARGE = 1 << 30  # bytes of weights that protobuf still takes with the graph
+NAMES = {"ort": "ONNX Runtime", "reference": "the ONNX reference"}
+
+
+def open_reference(kind: str, path: Path, threads: int) -> Run:
+    """A model file as a function from inputs to the list of outputs.
+
+    kind: one of NAMES.  Raises Error if that is not installed or does not run it.
+    """
+    return OPENERS[kind](path, threads)
+
+
+def disturbed(
+    kind: str, model: onnx_ir.Model, folder: Path, threads: int, inputs: Arrays
+) -> list[list[Array]]:
+    """The outputs of a bound model with rounding errors added, once a trial."""
+    if kind == "ort":  # whose generators go on from run to run
+        run = open_reference(kind, save(with_errors(model, 0), folder), threads)
+        return [run(inputs) for _ in range(TRIALS)]
+    paths = (save(with_errors(model, seed), folder) for seed in range(TRIALS))
+    return [open_reference(kind, path, threads)(inputs) for path in paths]
+
+
+def save(model: onnx_ir.Model, folder: Path) -> Path:
+    """Write a model to a file of its own in a folder."""
+    count = sum(1 for _ in folder.iterdir())
+    path = folder / f"model-{count}.onnx"
+    values = model.graph.initializers.values()
+    size = sum(x.const_value.nbytes for x in values if x.const_value is not None)
+    beside = f"{path.stem}.weights" if size > LARGE else None
+    onnx_ir.save(model, path, external_data=beside)
+    return path
+
+
+def onnx_runtime(path: Path, threads: int) -> Run:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise Error(
+            "ONNX Runtime is not installed",
+            hint="pip install 'nanoloom[peers]', or compare --against reference",
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # its complaints come as exceptions, too
+    # Fused kernels are not what a model says; and optimizing takes longer than one run.
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )
+    session = answering(
+        "ONNX Runtime",
+        lambda: onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        ),
+    )
+    wanted = {x.name for x in session.get_inputs()}
+
+    def run(inputs: Arrays) -> list[Array]:
+        feeds = {name: array for name, array in inputs.items() if name in wanted}
+        made = answering("ONNX Runtime", lambda: session.run(None, feeds))
+        return [np.asarray(x) for x in made]
+
+    return run
+
+
+def onnx_reference(path: Path, threads: int) -> Run:
+    """ONNX's own evaluator, in numpy: slow and simple."""
+    del threads
+    from onnx.reference import ReferenceEvaluator
+
+    name = NAMES["reference"]
+    evaluator = answering(name, lambda: ReferenceEvaluator(str(path)))
+
+    def run(inputs: Arrays) -> list[Array]:
+        with np.errstate(all="ignore"):
+            made = answering(name, lambda: evaluator.run(None, dict(inputs)))
+        assert isinstance(made, Sequence)
+        return [np.asarray(x) for x in made]
+
+    return run
+
+
+def answering(name: str, ask: Callable[[], Any]) -> Any:
+    """What the peer answers; whatever it raises is one sentence."""
+    try:
+        return ask()
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - peers raise classes of their own
+        told = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Error(f"{name} does not run this model: {told}") from None
+
+
+OPENERS: dict[str, Callable[[Path, int], Run]] = {
+    "ort": onnx_runtime,
+    "reference": onnx_reference,
+}
