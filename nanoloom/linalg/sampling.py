@@ -46,6 +46,8 @@ def coordinates(axis: Axis, mode: str) -> Array | None:
             return x / axis.scale
         case "half_pixel":
             return (x + 0.5) / axis.scale - 0.5
+        case "tf_half_pixel_for_nn":  # opsets 11 and 12
+            return (x + 0.5) / axis.scale
         case "pytorch_half_pixel":
             return 0 * x - 0.5 if length == 1 else (x + 0.5) / axis.scale - 0.5
         case "half_pixel_symmetric":

@@ -155,6 +155,25 @@ def test_upsample() -> None:
     same(got, x.repeat(2, 2).repeat(3, 3))
 
 
+def test_old_versions() -> None:
+    x = sample(8, (1, 1, 3, 4), "float32")
+    roi, factors = np.zeros(0, np.float32), np.array([1, 1, 2, 0.5], np.float32)
+    middle = x.repeat(2, 2)[..., 1::2]
+    got = run_node(
+        "Resize",
+        [x, roi, factors],
+        constants=[1, 2],
+        version=11,
+        coordinate_transformation_mode="tf_half_pixel_for_nn",
+        nearest_mode="floor",
+    )[0]
+    same(got, middle)
+    got = run_node("Resize", [x, factors], constants=[1], version=10)[0]
+    same(got, x.repeat(2, 2)[..., ::2])
+    got = run_node("Upsample", [x], version=7, scales=[1.0, 1.0, 2.0, 1.0])[0]
+    same(got, x.repeat(2, 2))
+
+
 @pytest.mark.parametrize(
     ("policy", "shape"), [("not_larger", (3, 6)), ("not_smaller", (4, 7))]
 )
