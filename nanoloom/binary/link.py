@@ -165,7 +165,7 @@ def link_into(
     arguments = ["ld.lld", *LINK_FLAGS, "--version-script=exports.map"]
     arguments += ["-soname", output.name, "-o", str(output.absolute())]
     arguments += [str(path.absolute()) for path in objects]
-    arguments += [path.name for path in _stubs(scratch, machine, cache)]
+    arguments += [str(p.absolute()) for p in _stubs(scratch, machine, cache)]
     if parameters:
         arguments += _parameter_arguments(parameters, scratch)
     Run(arguments, f"linking {output.name}", cache, scratch).wait()
@@ -183,21 +183,32 @@ def _parameter_arguments(parameters: Parameters, scratch: Path) -> list[str]:
 
 
 def _stubs(scratch: Path, machine: Machine, cache: Path) -> list[Path]:
-    """Empty libraries with the names of the system's: lld only copies the names."""
+    """Empty libraries with the names of the system's: lld only copies the names.
+
+    Made once for a machine and kept in the cache: three of a link's five processes.
+    """
+    folder = cache / "stand-ins" / f"{machine.number:x}-{machine.flags:x}"
+    kept = [folder / name for name in SYSTEM_LIBRARIES]
+    if all(path.exists() for path in kept):
+        return kept
+    folder.mkdir(parents=True, exist_ok=True)
     empty = scratch / "empty.o"
     write_object(empty, machine)
-    paths = [scratch / name for name in SYSTEM_LIBRARIES]
-    running = [
-        Run(
-            ["ld.lld", "-shared", "-soname", p.name, "-o", str(p), str(empty)],
-            f"making a stand-in for {p.name}",
-            cache,
-        )
-        for p in paths
-    ]
-    for run in running:
-        run.wait()
-    return paths
+    with tempfile.TemporaryDirectory(dir=folder, prefix="link-") as made:
+        paths = [Path(made, path.name) for path in kept]
+        running = [
+            Run(
+                ["ld.lld", "-shared", "-soname", p.name, "-o", str(p), str(empty)],
+                f"making a stand-in for {p.name}",
+                cache,
+            )
+            for p in paths
+        ]
+        for run in running:
+            run.wait()
+        for path, final in zip(paths, kept, strict=True):
+            os.replace(path, final)
+    return kept
 
 
 @contextmanager
