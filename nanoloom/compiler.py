@@ -8,7 +8,6 @@ files of a dump.
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import threading
 import time
@@ -37,6 +36,7 @@ from nanoloom.llvm.stage import to_llvm
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
+from nanoloom.schedule.given import given_script, naming_schedule
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.stage import vectorize
@@ -138,10 +138,11 @@ def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:
         steps = chosen_script(kernel, module, options)
         if stage == "schedule":
             return steps[0] + "\n" + str(module)
-        phases = vectorize(module, steps[0], target)
-        if stage == "vector":
-            return str(module)
-        text = to_llvm(module, phases, kernel.name)
+        with naming_schedule(kernel, options):
+            phases = vectorize(module, steps[0], target)
+            if stage == "vector":
+                return str(module)
+            text = to_llvm(module, phases, kernel.name)
     if stage == "llvm":
         return text
     return emit_assembly(text, **machine(target))
@@ -183,10 +184,11 @@ def compile_kernel(
         module = mlir.ir.Module.parse(kernel.text)
         with report.stage("schedule"):
             text, packings = chosen_script(kernel, module, options)
-        with report.stage("vector"):
-            phases = vectorize(module, text, options.target)
-        with report.stage("llvm"):
-            llvm_ir = to_llvm(module, phases, kernel.name)
+        with naming_schedule(kernel, options):
+            with report.stage("vector"):
+                phases = vectorize(module, text, options.target)
+            with report.stage("llvm"):
+                llvm_ir = to_llvm(module, phases, kernel.name)
     with report.stage("object"):
         code = emit(llvm_ir, **machine(options.target))
     tiles = "x86_amx" in llvm_ir
@@ -200,10 +202,8 @@ def chosen_script(
 ) -> tuple[str, tuple[Packing, ...]]:
     """The kernel's Transform script (the user's, if one fits its name) and packings."""
     choice = choose(kernel, module, options.target)
-    for pattern, text in options.schedules:
-        if fnmatch.fnmatchcase(kernel.name, pattern):
-            return text, choice.packings
-    return script(choice.schedule), choice.packings
+    given = given_script(kernel, options)
+    return script(choice.schedule) if given is None else given, choice.packings
 
 
 class Machine(TypedDict):

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nanoloom.errors import Error
 from nanoloom.llvm.pipeline import TO_LLVM
-from nanoloom.mlir import ir, llvm, run_pipeline
+from nanoloom.mlir import ir, llvm, operations, run_pipeline
 from nanoloom.vector.math import expand_math
 
 Phase = tuple[str, int]
@@ -24,6 +25,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     flatten_empty(module, phases)
     expand_math(module)
     run_pipeline(module, TO_LLVM)
+    require_llvm(module)
     text = llvm.translate_module_to_llvmir(module.operation)
     text = text.replace("define void @kernel_", "define internal void @kernel_")
     entries = [
@@ -31,6 +33,14 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
         for i, ((phase, _), count) in enumerate(zip(phases, counts, strict=True))
     ]
     return text + "\n".join(entries)
+
+
+def require_llvm(module: ir.Module) -> None:
+    """Error if an operation has no lowering: the translation would end the process."""
+    left = operations(module, lambda op: not op.operation.name.startswith("llvm."))
+    names = {op.operation.name for op in left} - {"builtin.module"}
+    if names:
+        raise Error(f"nothing lowers {' and '.join(sorted(names))} to LLVM IR")
 
 
 def flatten_empty(module: ir.Module, phases: Sequence[Phase]) -> None:

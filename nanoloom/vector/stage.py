@@ -6,14 +6,15 @@ Out: phases on buffers, only loops, vectors and scalars in them.
 
 from __future__ import annotations
 
-from nanoloom.kernels.contraction import analyse
+from nanoloom.errors import Error
 from nanoloom.kernels.structure import Kind
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import amx, epilogue, fma, vnni_panels
-from nanoloom.vector.nanokernel.tile import tile_of
+from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
+from nanoloom.vector.nanokernel.tile import PACKED, tile_of
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.transform_ops import apply_script
@@ -28,9 +29,9 @@ PLACE_BUFFERS = (
     "buffer-deallocation-pipeline",  # the large ones that are left are freed
 )
 
+CLEAN = ("canonicalize", "cse")
+
 TO_BUFFERS = (
-    "canonicalize",
-    "cse",
     "eliminate-empty-tensors",  # results are computed where they are wanted
     "one-shot-bufferize{bufferize-function-boundaries=1 "
     "function-boundary-type-conversion=identity-layout-map}",
@@ -40,13 +41,16 @@ TO_BUFFERS = (
 
 
 def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str, int]]:
-    """Apply a schedule; gives the phases' names and numbers of tasks."""
+    """Apply a schedule; gives the phases' names and numbers of tasks.
+
+    Raises Error, with the script's line, where a step does not parse, apply or fit.
+    """
 
     def lower(op: ir.OpView, plan: Nanokernel) -> None:
+        shape = require_contraction(op)
         element = ir.RankedTensorType(op.operation.operands[2].type).element_type
         lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
-        shape = analyse(op)
-        assert shape is not None
+        require_fit(op, shape, plan, lanes)
         with ir.InsertionPoint(op), op.operation.location:
             tile = tile_of(op, shape, plan, lanes)
             if plan.family == "amx":
@@ -56,6 +60,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
             epilogue.finish(tile, sums)
 
     apply_script(module, script, lower)
+    run_pipeline(module, CLEAN)
+    require_packed_reads(module)
     run_pipeline(module, TO_BUFFERS)
     return_nothing(module)
     copies_to_generics(module)
@@ -66,6 +72,16 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     vectorize_loops(module, target.vector.bits)
     module.operation.verify()
     return phases
+
+
+def require_packed_reads(module: ir.Module) -> None:
+    """Error if anything but a nanokernel reads a packed weight."""
+    for cast in named(module, PACKED):
+        width = ir.RankedTensorType(cast.operation.operands[0].type).shape[-1]
+        raise Error(
+            f"a weight is packed in panels of {width}, and no nanokernel reads it",
+            hint='the script needs "nanoloom.nanokernel" with packed = 1',
+        )
 
 
 def lower_matrix_tiles(module: ir.Module) -> None:

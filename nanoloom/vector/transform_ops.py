@@ -5,13 +5,19 @@ becomes the target's instructions, with its epilogue, sums in registers througho
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
-from nanoloom.mlir import ext, interpreter, ir, transform_dialect
+from nanoloom.errors import Error
+from nanoloom.mlir import ext, interpreter, ir, run_pipeline, transform_dialect
 from nanoloom.schedule.language import Nanokernel
 
 Lower = Callable[[ir.OpView, Nanokernel], None]
+SEQUENCE, ENTRY = "transform.named_sequence", "__transform_main"
+PLACE = re.compile(r'"-":(?P<line>\d+):\d+')
+DIAGNOSTIC = re.compile(rf"{PLACE.pattern}\)?: (?P<reason>.*)")
 
 
 class Dialect(ext.Dialect, name="nanoloom"):
@@ -31,14 +37,47 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
 def apply_script(module: ir.Module, script: str, lower: Lower) -> None:
     """Run a Transform script on a kernel; `lower` makes its nanokernels.
 
-    Raises ValueError with MLIR's diagnostics where a step does not apply.
+    Raises nanoloom.errors.Error, where = "line N" of the script, at the first step that
+    does not parse or apply.
     """
     if not ir.Context.current.is_dialect_loaded("nanoloom"):
         Dialect.load()
     attach(lower)
-    sequence = ir.Module.parse(script)
-    main = sequence.body.operations[0]
-    interpreter.apply_named_sequence(module, main, sequence)
+    run_pipeline(module, ("strip-debuginfo",))  # a place in a message is the script's
+    try:
+        sequence = ir.Module.parse(script)
+        interpreter.apply_named_sequence(module, entry_of(sequence), sequence)
+    except (ir.MLIRError, ValueError) as error:
+        raise step_error(str(error)) from None
+
+
+def entry_of(sequence: ir.Module) -> ir.OpView:
+    """The named sequence that a script begins with."""
+    for op in sequence.body.operations:
+        name = op.operation.attributes.get("sym_name")
+        if op.operation.name == SEQUENCE and name == ir.StringAttr.get(ENTRY):
+            return op
+    raise Error(f"the script has no {SEQUENCE} @{ENTRY}")
+
+
+def step_error(text: str) -> Error:
+    """MLIR's first diagnostic as one sentence with its line."""
+    found = DIAGNOSTIC.search(text)
+    if found is None:
+        return Error(text.splitlines()[0])
+    line = found["line"]
+    return Error(found["reason"].strip(), where=f"line {line}" if line else "")
+
+
+@contextmanager
+def at_line(op: Any) -> Generator[None]:
+    """Errors name the line of this step of the script."""
+    try:
+        yield
+    except Error as error:
+        found = PLACE.search(str(op.operation.location))
+        where = f"line {found['line']}" if found else ""
+        raise Error(error.reason, where=where, hint=error.hint) from None
 
 
 def attach(lower: Lower) -> None:
@@ -51,7 +90,8 @@ def attach(lower: Lower) -> None:
                 op.rows.value, op.vectors.value, bool(op.packed.value), op.family.value
             )
             for payload in list(state.get_payload_ops(op.target)):
-                lower(payload.opview, plan)
+                with at_line(op):
+                    lower(payload.opview, plan)
             del rewriter, results
             return transform_dialect.DiagnosedSilenceableFailure.Success
 

@@ -17,6 +17,8 @@ from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import add, apply, index
 
+PACKED = "builtin.unrealized_conversion_cast"  # packed weight -> its logical form
+
 
 @dataclass
 class Tile:
@@ -184,11 +186,17 @@ def place_of(indexing: ir.AffineMap, ivs: list[ir.Value]) -> list[ir.Value]:
     return [apply(e, ivs) for e in indexing.results]
 
 
+def is_packed(logical: ir.Value) -> bool:
+    """Whether a marker cast says that a weight has a packed form."""
+    owner = logical.owner
+    return not isinstance(owner, ir.Block) and owner.name == PACKED
+
+
 def packed_argument(logical: ir.Value) -> ir.Value:
     """The packed tensor that stands for a logical weight: behind a marker cast."""
     owner = logical.owner
     assert not isinstance(owner, ir.Block), "the weight has no packed form"
-    assert owner.name == "builtin.unrealized_conversion_cast", owner.name
+    assert owner.name == PACKED, owner.name
     return owner.operands[0]
 
 

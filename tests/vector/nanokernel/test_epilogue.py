@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.linalg.builder import PARALLEL, Map
+from nanoloom.linalg.tensor import Tensor
+from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from tests.filecheck import check_text, problems
 from tests.linalg.bounds import sample, wide
@@ -113,6 +116,30 @@ def test_a_comparison_behind_it() -> None:
     assert got.dtype == np.bool_
     assert (got == (SUM > 0))[clear].all()
     assert not (got == (SUM <= 0))[clear].any()
+
+
+@pytest.mark.parametrize("step", [(1, 0), (0, 2)], ids=["transposed", "stepped"])
+def test_an_operand_that_does_not_lie_along_the_result(step: tuple[int, int]) -> None:
+    """It cannot be read in vectors: it is turned first, by a kernel of its own."""
+    across, along = step
+    shape = (N, M) if across else (M, 2 * N)
+    y = sample(9, shape, "float32")
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        d = ir.AffineDimExpr.get
+        place = [d(1), d(0)] if across else [d(0), d(1) * along]
+        out = Tensor((M, N), y.dtype, b.empty((M, N), y.dtype))
+        identity = Map.get_identity(2)
+        (copied,) = b.generic(
+            [(y, Map.get(2, 0, place))], [(out, identity)], [PARALLEL] * 2,
+            lambda s, _: s,
+        )  # fmt: skip
+        product = b.einsum("mk,kn->mn", x, b.constant(W))
+        return b.elementwise(lambda s, t: s + t, product, copied)
+
+    other = y.T if across else y[:, ::2]
+    assert len(program_of(make, X, y).kernels) == 2
+    check(run(make, X, y, order=backwards), SUM + wide(other), K + 1, SIZE + abs(other))
 
 
 # ---- text ----------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+"""A script that a user gives in place of the schedule chosen for a kernel."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from nanoloom.errors import Error
+from nanoloom.kernels.program import Kernel
+from nanoloom.mlir import ir
+from nanoloom.options import CompileOptions
+
+
+def given_script(kernel: Kernel, options: CompileOptions) -> str | None:
+    """The user's script for a kernel, if there is one."""
+    for pattern, text in options.schedules:
+        if fnmatch.fnmatchcase(kernel.name, pattern):
+            return text
+    return None
+
+
+@contextmanager
+def naming_schedule(kernel: Kernel, options: CompileOptions) -> Generator[None]:
+    """Errors of a script say whose it is; so does what MLIR refuses behind a user's."""
+    whose = f"schedule of kernel {kernel.name}"
+    try:
+        yield
+    except Error as error:
+        where = f"{whose}, {error.where}" if error.where else whose
+        raise Error(error.reason, where=where, hint=error.hint) from None
+    except ir.MLIRError as error:
+        if given_script(kernel, options) is None:
+            raise
+        reason = "what the script leaves cannot be compiled: " + first_line(error)
+        raise Error(reason, where=whose) from error
+
+
+def first_line(error: ir.MLIRError) -> str:
+    """The first thing that MLIR says against something."""
+    found = [d.message for d in error.error_diagnostics]
+    return found[0] if found else error.message

@@ -1,0 +1,205 @@
+"""Whether a tile fits its nanokernel: a script that people write may ask for anything.
+
+A nanokernel computes rows x columns results of one contraction.  A larger tile would be
+left undone in part, another panel would be read wrongly: both without any other sign.
+"""
+
+from __future__ import annotations
+
+from nanoloom.errors import Error
+from nanoloom.kernels.contraction import Contraction, analyse
+from nanoloom.kernels.structure import (
+    Op,
+    input_count,
+    inputs,
+    is_contraction,
+    is_generic,
+    is_identity,
+    iterators,
+    map_dims,
+    maps,
+)
+from nanoloom.mlir import ir
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.vector.nanokernel import vnni_panels
+from nanoloom.vector.nanokernel.epilogue import consumers
+from nanoloom.vector.nanokernel.tile import (
+    extent_is_not_one,
+    is_packed,
+    origin,
+    packed_argument,
+)
+
+FAMILIES = ("fma", "amx")
+MOST = 256  # accumulators; there are no more than 32 registers
+ELEMENTS = ("f32", "f64")  # of results
+
+
+def require_contraction(op: ir.OpView) -> Contraction:
+    """The roles of its dimensions; Error if an operation is no contraction."""
+    if not is_generic(op) or not is_contraction(op):
+        name = op.operation.name
+        raise Error(f"a nanokernel needs a contraction, not this {name}")
+    shape = analyse(op)
+    if shape is None or None in map_dims(maps(op)[shape.right]):
+        raise Error("no nanokernel is known for this form of contraction")
+    return shape
+
+
+def require_fit(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> None:
+    """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
+    require_plan(op, plan)
+    columns = plan.vectors * (vnni_panels.COLUMNS if plan.family == "amx" else lanes)
+    row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
+    room = {shape.column: columns}
+    if row is not None:
+        room[row] = plan.rows
+    for dim in shape.result:
+        require_room(op, dim, room.get(dim, 1))
+    for dim in shape.reduced:
+        if shape.extents[dim] < 0:
+            raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
+    require_panels(op, shape, plan, columns)
+    if plan.family == "fma":
+        require_epilogue(op)
+
+
+def require_plan(op: Op, plan: Nanokernel) -> None:
+    element = ir.RankedTensorType(op.operation.operands[2].type).element_type
+    if plan.family not in FAMILIES:
+        known = " and ".join(FAMILIES)
+        raise Error(f"there is no family {plan.family!r} of nanokernels, only {known}")
+    if plan.rows < 1 or plan.vectors < 1 or plan.rows * plan.vectors > MOST:
+        raise Error(f"{plan.rows} rows of {plan.vectors} vectors are no register tile")
+    if str(element) not in ELEMENTS:
+        raise Error(f"no nanokernel sums in {element}")
+    if plan.family == "amx":
+        first = ir.RankedTensorType(op.operation.operands[0].type).element_type
+        two = plan.vectors == 2 and plan.rows <= 2 * vnni_panels.ROWS and plan.packed
+        if not two or not isinstance(first, ir.BF16Type):
+            raise Error("AMX wants bf16, packed = 1, vectors = 2 and at most 32 rows")
+
+
+def require_room(op: Op, dim: int, most: int) -> None:
+    extent = bound(op, dim)
+    if extent is None:
+        raise Error(f"how far dimension {dim} of the tile reaches is not known")
+    if extent > most:
+        raise Error(
+            f"a tile has {extent} results along dimension {dim}, the nanokernel {most}",
+            hint="tile the kernel's last operation to the nanokernel's size first",
+        )
+
+
+def bound(op: Op, dim: int) -> int | None:
+    """How many results a tile has at most along a dimension."""
+    place = map_dims(maps(op)[2]).index(dim)
+    return most_of(op.operation.operands[2], place)
+
+
+def most_of(value: ir.Value, place: int) -> int | None:
+    """The extent of a dimension of a tensor, or what it is at most."""
+    kind = ir.RankedTensorType(value.type)
+    if not kind.is_dynamic_dim(place):
+        return kind.shape[place]
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if owner.name == "linalg.generic":
+        return most_of(owner.operands[-1], place)
+    if owner.name in ("tensor.extract_slice", "tensor.empty"):
+        return most_number(dynamic_size(owner, place))
+    return None
+
+
+def dynamic_size(owner: ir.Operation, place: int) -> ir.Value:
+    """The operand that says the extent of one dynamic dimension of a result."""
+    kind = ir.RankedTensorType(owner.results[0].type)
+    before = sum(kind.is_dynamic_dim(p) for p in range(place))
+    operands = list(owner.operands)
+    if owner.name == "tensor.empty":
+        return operands[before]
+    segments = owner.attributes["operandSegmentSizes"]
+    return operands[int(segments[0]) + int(segments[1]) + before]  # type: ignore[index]
+
+
+def most_number(value: ir.Value) -> int | None:
+    """What an index is at most: min(4, ...) is at most 4."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "affine.min":
+        return None
+    results = owner.attributes["map"].value.results  # type: ignore[attr-defined]
+    numbers = [e.value for e in results if isinstance(e, ir.AffineConstantExpr)]
+    return min(numbers, default=None)
+
+
+def require_panels(op: Op, shape: Contraction, plan: Nanokernel, columns: int) -> None:
+    """The right operand is packed as the nanokernel reads it, or not at all."""
+    logical, offsets = origin(inputs(op)[shape.right])
+    if is_packed(logical) != plan.packed:
+        state = "packed" if is_packed(logical) else "not packed"
+        raise Error(f"the right operand is {state}, the nanokernel says otherwise")
+    if not plan.packed:
+        if not shape.contiguous:
+            raise Error("the right operand's innermost dimension is not the result's")
+        return
+    width = ir.RankedTensorType(packed_argument(logical).type).shape[-1]
+    pairs = vnni_panels.PAIR if plan.family == "amx" else 1
+    if width != columns * pairs:
+        raise Error(
+            f"the weight is packed in panels of {width // pairs} columns, "
+            f"the nanokernel reads {columns}"
+        )
+    place = map_dims(maps(op)[shape.right]).index(shape.column)
+    if not is_multiple(offsets[place], columns):
+        raise Error(f"a tile may begin within a panel of {columns} columns")
+
+
+def is_multiple(value: ir.Value | int, number: int) -> bool:
+    """Whether an offset is a multiple of a number: a constant, or a loop's variable."""
+    if isinstance(value, int):
+        return value % number == 0
+    owner = value.owner
+    if not isinstance(owner, ir.Block):
+        if owner.name == "arith.addi":
+            return all(is_multiple(x, number) for x in owner.operands)
+        constant = owner.name == "arith.constant"
+        return constant and owner.attributes["value"].value % number == 0  # type: ignore[attr-defined]
+    loop = owner.owner
+    place = list(owner.arguments).index(value)
+    if loop.name == "scf.forall":
+        bounds = [
+            list(loop.attributes[name])[place]  # type: ignore[call-overload]
+            for name in ("staticLowerBound", "staticStep")
+        ]
+        return all(b % number == 0 for b in bounds)
+    if loop.name == "scf.for" and place == 0:
+        lower, _, step = list(loop.operands)[:3]
+        return is_multiple(lower, number) and is_multiple(step, number)
+    return False
+
+
+def require_epilogue(op: Op) -> None:
+    """What follows in the same block must be elementwise, on the tile as it lies."""
+    chain = consumers(op)
+    inside = [op.operation.results[0]] + [c.operation.results[0] for c in chain]
+    for other in chain:
+        reading = maps(other)[: input_count(other)]
+        good = (
+            "reduction" not in iterators(other)
+            and len(list(other.operation.results)) == 1
+            and is_identity(maps(other)[-1])
+            and all(
+                is_identity(m)
+                for value, m in zip(inputs(other), reading, strict=True)
+                if value in inside
+            )
+        )
+        if not good:
+            raise Error("what follows the contraction in its tile is not elementwise")
+    users = {use.owner for value in inside[:-1] for use in value.uses}
+    if not users <= {c.operation for c in chain}:
+        raise Error("a result within the tile is needed outside of it")
+
+
+__all__ = ["require_contraction", "require_fit"]
