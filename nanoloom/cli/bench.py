@@ -1,5 +1,199 @@
-EXAMPLE = "x"
+"""nanoloom bench: a model beside what else runs it, in one table from one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nanoloom.cli import options as words
+from nanoloom.cli.board import Board, Entry, answer, draw, require_matplotlib, show
+from nanoloom.cli.failures import DONE, say
+
+if TYPE_CHECKING:
+    from nanoloom.cli.arrays import Array
+    from nanoloom.cli.progress import Watch
+    from nanoloom.inspect.peers import Contender
+    from nanoloom.program import Program
+
+EXAMPLE = "Example: nanoloom bench model.onnx --against ort,openvino --dim batch=1"
+DRAWN = (".png", ".svg", ".pdf")
+KINDS = ("ort", "openvino", "torch")
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="LIST",
+        help="ort, openvino, torch (runs MODEL.pt2 beside the model), comma between.",
+    ),
+]
+Repeat = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat",
+        min=1,
+        max=100_000,
+        metavar="N",
+        help="Repetitions (default: what fits into ten seconds).",
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE.png", help="Draw the table (matplotlib)."),
+]
 
 
-def bench() -> int:
-    return 0
+def bench(
+    model: words.Model,
+    against: Against = "ort,openvino",
+    threads: words.Threads = None,
+    repeat: Repeat = None,
+    inputs: words.Inputs = None,
+    dims: words.Dims = None,
+    seed: words.Seed = 0,
+    json: words.Json = False,
+    plot: Plot = None,
+    cache: words.CacheFolder = None,
+    no_cache: words.NoCache = False,
+    debug: words.Debug = False,
+) -> int:
+    """Time a model beside its peers, in turns, with the machine's peak measured too."""
+    del debug
+    from nanoloom.cli import places, session
+    from nanoloom.cli.arrays import as_json, load_inputs
+    from nanoloom.cli.progress import Watch
+    from nanoloom.cli.run import complete
+
+    kinds = peers_named(against)
+    bound = words.dimensions(dims)
+    files = words.pairs(inputs, "--input", "NAME=FILE.npy")
+    if plot is not None:
+        if plot.suffix not in DRAWN:
+            reason = f"{plot} ends in none of {', '.join(DRAWN)}"
+            raise typer.BadParameter(reason, param_hint="--plot")
+        places.check_replaceable(plot, ".png")
+        require_matplotlib()
+    store = session.open_cache(cache, no_cache)
+    with Watch() as watch:
+        options = session.compile_options(session.target_named(None, store))
+        program = session.open_program(
+            model, options, store, watch, threads=threads, dims=bound
+        )
+        given = load_inputs(files, program.inputs)
+        arrays, random = complete(program.inputs, given, bound, seed)
+        board = race(program, model, arrays, kinds, repeat, watch)
+    if plot is not None:
+        draw(board, plot)
+    if json:
+        print(as_json(answer(board)))
+    else:
+        show(board)
+    if random and not json:
+        say(f"nanoloom: {', '.join(random)} random (seed {seed})")
+    return DONE
+
+
+def peers_named(text: str) -> list[str]:
+    """The words after `--against`; raises BadParameter for one that is no peer."""
+    found = list(
+        dict.fromkeys(word.strip() for word in text.split(",") if word.strip())
+    )
+    for word in found:
+        if word not in KINDS:
+            reason = f"{word} is none of {', '.join(KINDS)}"
+            raise typer.BadParameter(reason, param_hint="--against")
+    return found
+
+
+def race(
+    program: Program,
+    model: Path,
+    arrays: Mapping[str, Array],
+    kinds: Sequence[str],
+    repeat: int | None,
+    watch: Watch,
+) -> Board:
+    """Compile, load the peers, measure."""
+    from nanoloom.inspect.timing import interleaved
+
+    board = Board(model, program.threads, flops_of(program, arrays))
+    ours = own(program, arrays)
+    contenders = [ours]
+    for kind in kinds:
+        watch.say(f"loading {kind}", 0, 0)
+        found = peer(kind, board, arrays)
+        contenders += [found] if found else []
+    before = peak(program)
+    times = interleaved(
+        [each.run for each in contenders],
+        repeat,
+        lambda done, total: watch.say("measuring", done, total),
+    )
+    # The clock may change meanwhile: what was reached at all is the peak.
+    board.peak = max(before, peak(program))
+    expected = ours.run()
+    for each, seconds in zip(contenders, times, strict=True):
+        far = None if each is ours else largest_difference(expected, each.run())
+        board.entries.append(Entry(each.name, seconds, far))
+    return board
+
+
+def flops_of(program: Program, arrays: Mapping[str, Array]) -> int | None:
+    """Of the model's contractions; None where shapes depend on values, or in loops."""
+    from nanoloom.errors import DataDependent
+    from nanoloom.inspect.flops import contraction_flops
+
+    shapes = {name: array.shape for name, array in arrays.items()}
+    try:
+        return contraction_flops(program.source.bound(shapes, {})) or None
+    except DataDependent:
+        return None
+
+
+def own(program: Program, arrays: Mapping[str, Array]) -> Contender:
+    """nanoloom as a contender; raises what compiling raises."""
+    from nanoloom import __version__
+    from nanoloom.inspect.peers import Contender
+
+    variant = program.variant(arrays)
+    return Contender(f"nanoloom {__version__}", lambda: list(variant(arrays).values()))
+
+
+def peer(kind: str, board: Board, arrays: Mapping[str, Array]) -> Contender | None:
+    """A peer ready to run; None, with the reason on the board, if it is not."""
+    from nanoloom.errors import Error
+    from nanoloom.inspect.peers import open_peer
+
+    try:
+        return open_peer(kind, board.model, arrays, board.threads)
+    except Error as error:
+        board.absent[kind] = str(error)
+        return None
+
+
+def peak(program: Program) -> float:
+    """GFLOP/s that this machine reaches on f32 with the program's threads."""
+    from nanoloom.target.peaks import measure
+
+    measured = measure(program.options.target, program.threads)
+    return measured.best("f32", program.threads) or 0.0
+
+
+def largest_difference(ours: Sequence[Array], theirs: Sequence[Any]) -> float:
+    """max |ours - theirs| over all outputs; infinity where shapes differ."""
+    import numpy as np
+
+    if len(ours) != len(theirs):
+        return float("inf")
+    found = 0.0
+    for one, other in zip(ours, map(np.asarray, theirs), strict=True):
+        if one.shape != other.shape:
+            return float("inf")
+        with np.errstate(invalid="ignore"):
+            gap = np.abs(one.astype(np.float64) - other.astype(np.float64))
+        same = (one == other) | ((one != one) & (other != other))  # NaN is not itself
+        gap = np.nan_to_num(np.where(same, 0.0, gap), nan=np.inf)
+        found = max(found, float(gap.max(initial=0.0)))
+    return found

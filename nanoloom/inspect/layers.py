@@ -74,7 +74,7 @@ class Judge:
 
 
 def groups(model: onnx_ir.Model) -> Iterator[list[str]]:
-    """The names of all values that can be compared, in order, by groups of few bytes."""
+    """The names of all values that can be compared, in order, in small groups."""
     names, total = list[str](), 0
     for value in comparable(model):
         size = value.dtype.itemsize * count(value) if value.dtype else 0
