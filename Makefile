@@ -21,7 +21,7 @@ demo: .venv/run.stamp ## find the sentences that mean the same, with a real mode
 	$(BIN)/nanoloom demo
 
 test: .venv/run.stamp ## run every test; TESTS='tests/cache -k keys' runs some
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
 
 check: .venv/check.stamp ## lint, types, and the tests of the style
 	$(BIN)/ruff check .
