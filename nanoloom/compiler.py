@@ -8,7 +8,6 @@ files of a dump.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -20,6 +19,7 @@ from typing import TypedDict
 import onnx_ir
 
 from nanoloom import mlir
+from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.table import Buffer, Element, ProgramTable, Step, Tensor
@@ -63,16 +63,6 @@ class Report:
         yield
         passed = time.perf_counter() - started
         self.seconds[name] = self.seconds.get(name, 0.0) + passed
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    """A kernel's object: its phases' numbers of tasks, and how it wants its weights."""
-
-    object: bytes
-    tasks: tuple[int, ...]
-    packings: tuple[Packing, ...]
-    needs_tiles: bool
 
 
 @dataclass(frozen=True)
@@ -179,7 +169,7 @@ def compile_kernel(
     found = cache.get(name)
     if found is not None:
         report.cached += 1
-        return unpack(found)
+        return CompiledKernel.from_bytes(found)
     with MLIR, mlir.context():
         module = mlir.ir.Module.parse(kernel.text)
         with report.stage("schedule"):
@@ -193,7 +183,7 @@ def compile_kernel(
         code = emit(llvm_ir, **machine(options.target))
     tiles = "x86_amx" in llvm_ir
     made = CompiledKernel(code, tuple(n for _, n in phases), packings, tiles)
-    cache.put(name, pack(made))
+    cache.put(name, made.to_bytes())
     return made
 
 
@@ -224,33 +214,6 @@ def machine(target: Target) -> Machine:
         "abi": target.abi,
         "code_model": target.code_model,
     }
-
-
-def pack(kernel: CompiledKernel) -> bytes:
-    """A kernel as cache bytes: a line of JSON, then the object."""
-    facts = {
-        "tasks": kernel.tasks,
-        "packings": [vars(packing) for packing in kernel.packings],
-        "needs_tiles": kernel.needs_tiles,
-    }
-    return json.dumps(facts).encode() + b"\n" + kernel.object
-
-
-def unpack(data: bytes) -> CompiledKernel:
-    head, code = data.split(b"\n", 1)
-    facts = json.loads(head)
-    packings = tuple(
-        Packing(
-            p["argument"],
-            tuple(p["shared"]),
-            p["column"],
-            tuple(p["reduced"]),
-            p["columns"],
-            p["group"],
-        )
-        for p in facts["packings"]
-    )
-    return CompiledKernel(code, tuple(facts["tasks"]), packings, facts["needs_tiles"])
 
 
 # ---- the program

@@ -1,0 +1,41 @@
+"""A compiled kernel, and how the cache keeps one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nanoloom.schedule.packing import Packing
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel's object: its phases' numbers of tasks, and how it wants its weights."""
+
+    object: bytes
+    tasks: tuple[int, ...]
+    packings: tuple[Packing, ...]
+    needs_tiles: bool
+
+    def to_bytes(self) -> bytes:
+        """A line of JSON, then the object."""
+        facts = {
+            "tasks": self.tasks,
+            "packings": [asdict(packing) for packing in self.packings],
+            "needs_tiles": self.needs_tiles,
+        }
+        return json.dumps(facts).encode() + b"\n" + self.object
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CompiledKernel:
+        """The inverse of `to_bytes`."""
+        head, code = data.split(b"\n", 1)
+        facts = json.loads(head)
+        packings = tuple(Packing(**tuples(p)) for p in facts["packings"])
+        return cls(code, tuple(facts["tasks"]), packings, facts["needs_tiles"])
+
+
+def tuples(facts: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where a frozen value has tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
