@@ -69,6 +69,18 @@ def step_error(text: str) -> Error:
     return Error(found["reason"].strip(), where=f"line {line}" if line else "")
 
 
+def is_needed(op: ir.Operation) -> bool:
+    """Whether anything comes of a result: tiling leaves the old operations behind."""
+    for result in op.results:
+        for use in result.uses:
+            user = use.owner.operation
+            if not list(user.results) or is_needed(user):
+                return True
+            if user.regions and user.name != "linalg.generic":
+                return True
+    return False
+
+
 @contextmanager
 def at_line(op: Any) -> Generator[None]:
     """Errors name the line of this step of the script."""
@@ -87,11 +99,15 @@ def attach(lower: Lower) -> None:
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
             plan = Nanokernel(
-                op.rows.value, op.vectors.value, bool(op.packed.value), op.family.value
+                int(op.rows.value),
+                int(op.vectors.value),
+                bool(op.packed.value),
+                op.family.value,
             )
             for payload in list(state.get_payload_ops(op.target)):
                 with at_line(op):
-                    lower(payload.opview, plan)
+                    if is_needed(payload):
+                        lower(payload.opview, plan)
             del rewriter, results
             return transform_dialect.DiagnosedSilenceableFailure.Success
 
@@ -103,7 +119,8 @@ def attach(lower: Lower) -> None:
     class Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
         def get_effects(op: Any, effects: Any) -> None:
-            transform_dialect.consumes_handle(op.op_operands, effects)
+            if len(op.op_operands):  # asked before the operands are verified
+                transform_dialect.consumes_handle(op.op_operands, effects)
             transform_dialect.modifies_payload(effects)
 
     Interface.attach(NanokernelOp.OPERATION_NAME)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 LABEL = re.compile(r"^(\.L\w+):")
-STACK = re.compile(r"\(%rsp|\[sp\b|\(sp\)")  # frame pointers hold data in leaf functions
+STACK = re.compile(
+    r"\(%rsp|\[sp\b|\(sp\)"
+)  # frame pointers hold data in leaf functions
 
 
 def inner_loops(text: str) -> list[list[str]]:

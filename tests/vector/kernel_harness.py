@@ -103,10 +103,17 @@ def program_of(make: Make, *inputs: Shaped) -> Program:
         return cut(build(make, *inputs))
 
 
-def stage_text(program: Program, stage: str, target: Target, number: int = 0) -> str:
+def stage_text(
+    program: Program, stage: str, target: Target, number: int = 0, script: str = ""
+) -> str:
     """One kernel of a program at one of the compiler's stages."""
     kernel = list(program.kernels.values())[number]
-    return compiler.kernel_text(kernel, stage, CompileOptions(target))
+    return compiler.kernel_text(kernel, stage, options_for(target, script))
+
+
+def options_for(target: Target, script: str = "") -> CompileOptions:
+    """The options; script: a schedule for every kernel."""
+    return CompileOptions(target, schedules=(("*", script),) if script else ())
 
 
 # ---- running -------------------------------------------------------------------------
@@ -168,19 +175,23 @@ class Executable:
         return data
 
 
-def executable(program: Program, target: Target) -> Executable:
+def executable(program: Program, target: Target, script: str = "") -> Executable:
     """Compile a program's kernels for a target that runs here."""
-    options, report = CompileOptions(target), compiler.Report()
+    options, report = options_for(target, script), compiler.Report()
     compiled = compiler.compile_kernels(program, options, shared_cache(), report)
     return Executable(program, compiler.assemble(program, compiled))
 
 
 def run(
-    make: Make, *inputs: Array, target: Target | None = None, order: Order = at_once
+    make: Make,
+    *inputs: Array,
+    target: Target | None = None,
+    order: Order = at_once,
+    script: str = "",
 ) -> Any:
     """What the compiled kernels give: one array, or a list of several."""
     program = program_of(make, *inputs)
-    made = executable(program, target or host())(*inputs, order=order)
+    made = executable(program, target or host(), script)(*inputs, order=order)
     return made[0] if len(made) == 1 else made
 
 

@@ -210,7 +210,9 @@ def test_tasks_do_not_depend_on_each_other(order: Any) -> None:
 def test_the_rest_of_a_row_is_one_masked_step() -> None:
     program = program_of(fused, ((3, 37), "float32"), ((3, 37), "float32"))
     text = stage_text(program, "vector", by_name("sapphirerapids"))
-    check_text(text, """
+    check_text(
+        text,
+        """
     CHECK: scf.for {{.*}} to %c32 step %c16
     CHECK-COUNT-2: vector.load {{.*}} vector<16xf32>
     CHECK: vector.store
@@ -218,7 +220,8 @@ def test_the_rest_of_a_row_is_one_masked_step() -> None:
     CHECK-COUNT-2: vector.maskedload
     CHECK: vector.maskedstore
     CHECK-NOT: memref.load
-    """)
+    """,
+    )
 
 
 def test_bytes_fill_a_vector() -> None:

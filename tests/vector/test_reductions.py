@@ -29,9 +29,7 @@ TARGETS = pytest.mark.parametrize("target", targets(), ids=str)
 
 
 def total(axes: list[int], *, keepdims: bool = False) -> Any:
-    return lambda b, x: b.reduce(
-        lambda a, s: a + s, x, axes, 0, keepdims=keepdims
-    )
+    return lambda b, x: b.reduce(lambda a, s: a + s, x, axes, 0, keepdims=keepdims)
 
 
 def largest(b: Any, x: Any) -> Any:
@@ -84,9 +82,7 @@ def test_products_and_minima() -> None:
         lambda b, x: b.reduce(lambda a, s: a * s, x, [1], 1, keepdims=False), x
     )
     check(product, wide(x).prod(1), 21)
-    least = run(
-        lambda b, x: b.reduce(lambda a, s: a.minimum(s), x, [1], np.inf), x
-    )
+    least = run(lambda b, x: b.reduce(lambda a, s: a.minimum(s), x, [1], np.inf), x)
     check(least, wide(x).min(1, keepdims=True), 0)
 
 
@@ -238,22 +234,28 @@ def test_softmax_is_one_loop_over_rows_with_temporaries_of_one_row() -> None:
 def test_long_rows_are_summed_in_four_chains() -> None:
     program = program_of(total([1]), ((3, 200), "float32"))
     text = stage_text(program, "vector", by_name("sapphirerapids"))
-    check_text(text, """
+    check_text(
+        text,
+        """
     CHECK: :4 = scf.for {{.*}} to %c192 step %c64 iter_args(
     CHECK-COUNT-4: arith.addf {{.*}} : vector<16xf32>
     CHECK: scf.yield
     CHECK: vector.reduction <add>
     CHECK: memref.store
-    """)
+    """,
+    )
 
 
 def test_columns_are_summed_in_vectors_of_results() -> None:
     """No lane is folded: the vector runs along the result."""
     program = program_of(total([0]), ((70, 48), "float32"))
     text = stage_text(program, "vector", by_name("sapphirerapids"))
-    check_text(text, """
+    check_text(
+        text,
+        """
     CHECK-NOT: vector.reduction
     CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>)
     CHECK: vector.store
     CHECK-NOT: vector.reduction
-    """)
+    """,
+    )

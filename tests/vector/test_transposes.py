@@ -88,12 +88,15 @@ def test_heads_of_attention() -> None:
     x = sample(9, (31, 3, 32), "float32")
     program = program_of(turned((1, 0, 2)), x)
     text = stage_text(program, "vector", by_name("sapphirerapids"))
-    check_text(text, """
+    check_text(
+        text,
+        """
     CHECK-NOT: vector.shuffle
     CHECK: vector.load
     CHECK: vector.store
     CHECK-NOT: vector.shuffle
-    """)
+    """,
+    )
     assert (run(turned((1, 0, 2)), x) == x.transpose(1, 0, 2)).all()
 
 
@@ -118,13 +121,16 @@ def test_shuffles_turn_a_square(count: int) -> None:
 def test_a_transpose_uses_shuffles_and_whole_vectors() -> None:
     program = program_of(turned((1, 0)), ((64, 64), "float32"))
     target = by_name("sapphirerapids")
-    check_text(stage_text(program, "vector", target), """
+    check_text(
+        stage_text(program, "vector", target),
+        """
     CHECK-COUNT-16: vector.load {{.*}} vector<16xf32>
     CHECK-COUNT-64: vector.shuffle {{.*}} vector<16xf32>
     CHECK-NOT: vector.shuffle
     CHECK-COUNT-16: vector.store {{.*}} vector<16xf32>
     CHECK-NOT: memref.load
-    """)
+    """,
+    )
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,10 @@ def test_one_kernel_that_writes_c_once() -> None:
 def test_sums_begin_in_registers() -> None:
     """The fill in front of a contraction is not stored and loaded again."""
     text = stage_text(program_of(gelu, ((M, K), "float32")), "vector", targets()[0])
-    check_text(text, """
+    check_text(
+        text,
+        """
     CHECK: iter_args({{.*}} = [[ZERO:%cst_[0-9]*|%cst]],
     CHECK-NOT: linalg.
-    """)
+    """,
+    )

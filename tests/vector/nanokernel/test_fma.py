@@ -138,7 +138,9 @@ def assembly(m: int, k: int, n: int, target: str) -> tuple[str, int, int]:
     ("target", "register"),
     [("x86-64-v3", "ymm"), ("sapphirerapids", "zmm"), ("znver5", "zmm")],
 )
-def test_x86_inner_loop(sizes: tuple[int, int, int], target: str, register: str) -> None:
+def test_x86_inner_loop(
+    sizes: tuple[int, int, int], target: str, register: str
+) -> None:
     """A step is rows x vectors multiply-adds, vectors loads, rows broadcasts: no more."""
     text, rows, vectors = assembly(*sizes, target)
     loop = loop_with(text, "vfmadd")
