@@ -45,8 +45,18 @@ class Window:
         )
 
     def pad(self, b: Builder, x: Tensor, number: Number = 0) -> Tensor:
-        """A channels-last tensor with what windows read around it."""
-        return b.pad(x, *self.margins(), number)
+        """A channels-last tensor with what windows read around it.
+
+        Where a single window stands on an axis, only what it reads is left: its loop
+        has one step and disappears, and the taps alone must tell the extent.
+        """
+        padded = b.pad(x, *self.margins(), number)
+        sizes = zip(self.reach(), padded.shape[1:-1], self.result, strict=True)
+        kept = [min(r, s) if o == 1 else s for r, s, o in sizes]
+        shape = (padded.shape[0], *kept, padded.shape[-1])
+        if shape == padded.shape:
+            return padded
+        return b.slice(padded, [0] * padded.rank, shape)
 
     def margins(self) -> tuple[list[int], list[int]]:
         """Padding of [n, spatial..., c] before and after, as far as windows reach.
