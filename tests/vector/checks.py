@@ -1,4 +1,4 @@
-"""Numbers against float64, with a bound from arithmetic and a proof that it can fail."""
+"""Numbers against float64: a bound from arithmetic, and a proof that it can fail."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def require_room(op: Op, dim: int, most: int) -> None:
     if extent > most:
         raise Error(
             f"a tile has {extent} results along dimension {dim}, the nanokernel {most}",
-            hint="tile the kernel's last operation to that size, and clean up behind it",
+            hint="tile the kernel's last operation to that size, then clean up",
         )
 
 

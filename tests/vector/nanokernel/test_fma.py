@@ -1,4 +1,4 @@
-"""Contractions through the FMA nanokernel: numbers against float64, registers in asm."""
+"""Contractions through the FMA nanokernel: numbers against float64, and registers."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def assembly(m: int, k: int, n: int, target: str) -> tuple[str, int, int]:
 def test_x86_inner_loop(
     sizes: tuple[int, int, int], target: str, register: str
 ) -> None:
-    """A step is rows x vectors multiply-adds, vectors loads, rows broadcasts: no more."""
+    """A step: rows x vectors multiply-adds, vectors loads, rows broadcasts, no more."""
     text, rows, vectors = assembly(*sizes, target)
     loop = loop_with(text, "vfmadd")
     work = [line for line in loop if register in line]
