@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 def interleaved(
     calls: Mapping[str, Callable[[], object]], repetitions: int, warm_ups: int = 3
 ) -> dict[str, float]:
-    """The median seconds of each call, all called in turn so that they see one machine."""
+    """The median seconds of each call, called in turn so that they see one machine."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for repetition in range(warm_ups + repetitions):
         for name, call in calls.items():

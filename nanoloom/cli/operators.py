@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -110,10 +110,14 @@ def load() -> list[Operator]:
     """The table as the conformance tests wrote it."""
     from json import loads
 
-    return [
-        Operator(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-        for row in loads(FILE.read_text("utf-8"))
-    ]
+    made: list[Operator] = []
+    for row in loads(FILE.read_text("utf-8")):
+        # JSON has lists where a frozen value has tuples.
+        facts: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in row.items()
+        }
+        made.append(Operator(**facts))
+    return made
 
 
 def show_json(rows: Sequence[Operator]) -> None:

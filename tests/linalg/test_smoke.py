@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx.parser
+
 from tests.linalg.harness import evaluate
 
 MODEL = """<ir_version: 8, opset_import: ["":17]>
