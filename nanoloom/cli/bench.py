@@ -49,6 +49,7 @@ def bench(
     model: words.Model,
     against: Against = "ort,openvino",
     threads: words.Threads = None,
+    precision: words.Precision = "f32",
     repeat: Repeat = None,
     inputs: words.Inputs = None,
     dims: words.Dims = None,
@@ -61,38 +62,48 @@ def bench(
 ) -> int:
     """Time a model beside its peers, in turns, with the machine's peak measured too."""
     del debug
-    from nanoloom.cli import places, session
-    from nanoloom.cli.arrays import as_json, load_inputs
+    from nanoloom.cli.arrays import as_json
+    from nanoloom.cli.prepared import Request, inputs_for, open_program, random_note
     from nanoloom.cli.progress import Watch
-    from nanoloom.cli.run import complete
 
     kinds = peers_named(against)
-    bound = words.dimensions(dims)
-    files = words.pairs(inputs, "--input", "NAME=FILE.npy")
-    if plot is not None:
-        if plot.suffix not in DRAWN:
-            reason = f"{plot} ends in none of {', '.join(DRAWN)}"
-            raise typer.BadParameter(reason, param_hint="--plot")
-        places.check_replaceable(plot, ".png")
-        require_matplotlib()
-    store = session.open_cache(cache, no_cache)
+    request = Request(
+        model,
+        words.dimensions(dims),
+        words.pairs(inputs, "--input", "NAME=FILE.npy"),
+        seed,
+        threads,
+        words.known_precision(precision),
+        cache,
+        no_cache,
+    )
+    check_plot(plot)
     with Watch() as watch:
-        options = session.compile_options(session.target_named(None, store))
-        program = session.open_program(
-            model, options, store, watch, threads=threads, dims=bound
-        )
-        given = load_inputs(files, program.inputs)
-        arrays, random = complete(program.inputs, given, bound, seed)
-        board = race(program, model, arrays, kinds, repeat, watch)
+        program = open_program(request, watch)
+        given = inputs_for(program, request)
+        board = race(program, model, given.arrays, kinds, repeat, watch)
     if plot is not None:
         draw(board, plot)
     if json:
         print(as_json(answer(board)))
     else:
         show(board)
-    if random and not json:
-        say(f"nanoloom: {', '.join(random)} random (seed {seed})")
+        if given.random:
+            say(random_note(given.random, seed))
     return DONE
+
+
+def check_plot(path: Path | None) -> None:
+    """Refuse now what could not be drawn after the measurement."""
+    from nanoloom.cli import places
+
+    if path is None:
+        return
+    if path.suffix not in DRAWN:
+        reason = f"{path} ends in none of {', '.join(DRAWN)}"
+        raise typer.BadParameter(reason, param_hint="--plot")
+    places.check_replaceable(path, ".png")
+    require_matplotlib()
 
 
 def peers_named(text: str) -> list[str]:

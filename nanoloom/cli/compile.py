@@ -88,6 +88,7 @@ def compile(
     emit: EmitWord = None,
     dims: words.Dims = None,
     target: TargetName = None,
+    precision: words.Precision = "f32",
     schedule: Schedule = None,
     threads: Workers = 2,
     cache: words.CacheFolder = None,
@@ -103,6 +104,7 @@ def compile(
     from nanoloom.cli.schedules import blaming, load_schedules, shielded
 
     chosen = emits.chosen(emit, out)
+    chosen_precision = words.known_precision(precision)
     bound = words.dimensions(dims)
     job = Job(model, chosen, emits.place(chosen, out, model), schedule)
     check_place(job)
@@ -111,7 +113,9 @@ def compile(
     def work() -> int:
         with Watch(workers=threads) as watch, blaming(schedule):
             options = session.compile_options(
-                session.target_named(target, store), schedules=load_schedules(schedule)
+                session.target_named(target, store),
+                chosen_precision,
+                load_schedules(schedule),
             )
             program = session.open_program(
                 model, options, store, watch, threads=threads, dims=bound

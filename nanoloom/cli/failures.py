@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, Unsupported
 
 DONE, AT_FAULT, USAGE, INTERRUPTED = 0, 1, 2, 130
 DEBUG_OPTION, DEBUG_VARIABLE = "--debug", "NANOLOOM_DEBUG"
@@ -43,7 +43,9 @@ def guarded(work: Callable[[], int], arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return closed_pipe()
     except Error as error:
-        return sentence(str(error), arguments)
+        more = "; nanoloom check MODEL lists all that is unsupported"
+        whole = isinstance(error, Unsupported) and not error.hint
+        return sentence(f"{error}{more if whole else ''}", arguments)
     except MemoryError as error:
         told = str(error) or "the memory of this machine is not enough"
         return sentence(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from nanoloom.cli.failures import CACHE_OPTION, CACHE_VARIABLE, DEBUG_OPTION
+
+if TYPE_CHECKING:
+    from nanoloom import options
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
 Dims = Annotated[
@@ -41,6 +44,12 @@ Threads = Annotated[
         max=1024,
         metavar="N",
         help="Threads to run with (default: the CPUs granted to this process).",
+    ),
+]
+Precision = Annotated[
+    str,
+    typer.Option(
+        "--precision", metavar="TYPE", help="Of products of floats: f32 or bf16."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -78,6 +87,18 @@ def pairs(words: Sequence[str] | None, option: str, like: str) -> dict[str, str]
             raise typer.BadParameter(f"{name} is given twice", param_hint=option)
         found[name] = value
     return found
+
+
+def known_precision(word: str) -> options.Precision:
+    """The word after `--precision`; raises typer.BadParameter for an unknown one."""
+    from nanoloom import options
+
+    known: tuple[options.Precision, ...] = get_args(options.Precision)
+    for precision in known:
+        if precision == word:
+            return precision
+    reason = f"{word} is none of {', '.join(known)}"
+    raise typer.BadParameter(reason, param_hint="--precision")
 
 
 def dimensions(words: Sequence[str] | None) -> dict[str, int]:

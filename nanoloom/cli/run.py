@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +15,9 @@ from nanoloom.cli.failures import DONE, say
 
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
+    from nanoloom.cli.prepared import Inputs, Request
     from nanoloom.cli.progress import Watch
     from nanoloom.program import Loaded, Program
-    from nanoloom.source import Interface
 
 EXAMPLE = "Example: nanoloom run bert.onnx -d batch=1 -i ids=ids.npy -o results/"
 SHOWN = 3  # values of an output in the table
@@ -31,9 +31,6 @@ Outputs = Annotated[
         help="Write an output to a file, or all to a FOLDER; may be repeated.",
     ),
 ]
-Precision = Annotated[
-    str, typer.Option("--precision", metavar="TYPE", help="Of arithmetic on floats.")
-]
 Model = Annotated[
     Path,
     typer.Argument(
@@ -44,11 +41,10 @@ Model = Annotated[
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run gave.  random: inputs that were made up; taken: seconds by part."""
+    """What a run took and gave.  taken: seconds by part."""
 
-    inputs: Mapping[str, Array]
+    inputs: Inputs
     outputs: Mapping[str, Array]
-    random: Sequence[str]
     taken: Mapping[str, float]
 
 
@@ -58,7 +54,7 @@ def run(
     outputs: Outputs = None,
     dims: words.Dims = None,
     threads: words.Threads = None,
-    precision: Precision = "f32",
+    precision: words.Precision = "f32",
     seed: words.Seed = 0,
     json: words.Json = False,
     cache: words.CacheFolder = None,
@@ -68,27 +64,26 @@ def run(
 ) -> int:
     """Run a model once, compiling what is not compiled yet, and say what comes out."""
     del debug
-    from nanoloom.cli import session
-    from nanoloom.cli.arrays import Destinations, as_json, load_inputs
+    from nanoloom.cli.arrays import Destinations, as_json
+    from nanoloom.cli.prepared import Request, inputs_for
     from nanoloom.cli.progress import Watch
 
-    bound = words.dimensions(dims)
-    files = words.pairs(inputs, "--input", "NAME=FILE.npy")
-    check_precision(precision)
+    request = Request(
+        model,
+        words.dimensions(dims),
+        words.pairs(inputs, "--input", "NAME=FILE.npy"),
+        seed,
+        threads,
+        words.known_precision(precision),
+        cache,
+        no_cache,
+    )
     with Watch() as watch:
-        if session.is_library(model):
-            refuse_dims(bound)
-            program = session.open_library(model, threads)
-        else:
-            store = session.open_cache(cache, no_cache)
-            chosen = session.compile_options(session.target_named(None, store))
-            program = session.open_program(
-                model, chosen, store, watch, threads=threads, dims=bound
-            )
-        given = load_inputs(files, program.inputs)
+        program = opened(request, watch)
+        given = inputs_for(program, request)
         names = [x.name for x in program.outputs]
         destinations = Destinations.of(outputs, names)
-        ran = once(program, given, bound, seed, watch)
+        ran = once(program, given, watch)
     destinations.write(ran.outputs)
     paths = {name: destinations.path(name) for name in names}
     if json:
@@ -100,43 +95,28 @@ def run(
     return DONE
 
 
-def once(
-    program: Program | Loaded,
-    given: Mapping[str, Array],
-    dims: Mapping[str, int],
-    seed: int,
-    watch: Watch,
-) -> Ran:
-    """Make up the inputs that are missing, compile if needed, run."""
-    arrays, random = complete(program.inputs, given, dims, seed)
+def opened(request: Request, watch: Watch) -> Program | Loaded:
+    """A model to be compiled, or a library that is."""
+    from nanoloom.cli import prepared, session
+
+    if not session.is_library(request.model):
+        return prepared.open_program(request, watch)
+    if request.dims:
+        reason = "the dimensions of a compiled library are numbers already"
+        raise typer.BadParameter(reason, param_hint="--dim")
+    return session.open_library(request.model, request.threads)
+
+
+def once(program: Program | Loaded, inputs: Inputs, watch: Watch) -> Ran:
+    """Compile if needed, and run."""
     started = time.perf_counter()
-    call = ready(program, arrays)
+    call = ready(program, inputs.arrays)
     compiled = time.perf_counter()
     watch.say("running")
-    outputs = call(arrays)
+    outputs = call(inputs.arrays)
     end = time.perf_counter()
     taken = {"compile and load": compiled - started, "run": end - compiled}
-    return Ran(arrays, outputs, random, taken)
-
-
-def complete(
-    specs: Sequence[Interface],
-    given: Mapping[str, Array],
-    dims: Mapping[str, int],
-    seed: int,
-) -> tuple[dict[str, Array], list[str]]:
-    """All inputs, checked, and the names of those that were made up.
-
-    Raises InputError for arrays or dimensions that do not fit.
-    """
-    from nanoloom.cli.session import bound_shapes
-    from nanoloom.frontend.inputs import InputSpec, check_inputs, random_inputs
-
-    shapes = bound_shapes(specs, {n: a.shape for n, a in given.items()}, dims)
-    made = [InputSpec(x.name, shapes[x.name], x.dtype) for x in specs]
-    missing = [x for x in made if x.name not in given]
-    arrays = check_inputs(specs, {**random_inputs(missing, seed), **given})
-    return arrays, [x.name for x in missing]
+    return Ran(inputs, outputs, taken)
 
 
 def ready(
@@ -167,9 +147,9 @@ def answer(
             "name": name,
             "dtype": array.dtype.name,
             "shape": list(array.shape),
-            "random": name in ran.random,
+            "random": name in ran.inputs.random,
         }
-        for name, array in ran.inputs.items()
+        for name, array in ran.inputs.arrays.items()
     ]
     outputs: list[dict[str, Any]] = []
     for name, array in ran.outputs.items():
@@ -182,12 +162,11 @@ def answer(
 def show(ran: Ran, paths: Mapping[str, Path | None], seed: int) -> None:
     """The outputs as a table; on stderr, which inputs nobody gave."""
     from nanoloom.cli.arrays import dims_text, short, summary
-    from nanoloom.cli.screen import out, plural, table
+    from nanoloom.cli.prepared import random_note
+    from nanoloom.cli.screen import out, table
 
-    if ran.random:
-        noun = plural(len(ran.random), "input").partition(" ")[2]
-        are = "is" if len(ran.random) == 1 else "are"
-        say(f"nanoloom: {noun} {', '.join(ran.random)} {are} random (seed {seed})")
+    if ran.inputs.random:
+        say(random_note(ran.inputs.random, seed))
     rows: list[list[str]] = []
     for name, array in ran.outputs.items():
         facts = summary(array)
@@ -217,21 +196,3 @@ def show_times(watch: Watch, taken: Mapping[str, float]) -> None:
         )
     rows += [[name, seconds(value), ""] for name, value in taken.items()]
     err().print(table("", ("stage", ">time", ""), rows))
-
-
-def check_precision(precision: str) -> None:
-    from typing import get_args
-
-    from nanoloom.options import Precision as Known
-
-    if precision not in get_args(Known):
-        known = ", ".join(get_args(Known))
-        raise typer.BadParameter(
-            f"{precision} is none of {known}", param_hint="--precision"
-        )
-
-
-def refuse_dims(dims: Mapping[str, int]) -> None:
-    if dims:
-        reason = "the dimensions of a compiled library are numbers already"
-        raise typer.BadParameter(reason, param_hint="--dim")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from nanoloom.cli.arrays import Array
+    from nanoloom.cli.prepared import Inputs, Request
     from nanoloom.cli.progress import Watch
     from nanoloom.inspect.compare import Difference
     from nanoloom.inspect.layers import Layer, Ours
@@ -42,10 +43,10 @@ PerLayer = Annotated[
 class Question:
     """What is compared with what, on which inputs."""
 
-    model: Path
+    request: Request
     against: str
     program: Program
-    inputs: Mapping[str, Array]
+    inputs: Inputs
     folder: Path
     watch: Watch
 
@@ -82,35 +83,48 @@ def verify(
 ) -> int:
     """Compare the results with another implementation's, against a derived bound."""
     del debug
-    from nanoloom.cli import session
-    from nanoloom.cli.arrays import as_json, load_inputs
+    from nanoloom.cli.arrays import as_json
+    from nanoloom.cli.prepared import Request
     from nanoloom.cli.progress import Watch
-    from nanoloom.cli.run import complete
 
     if against not in KINDS:
         reason = f"{against} is none of {', '.join(KINDS)}"
         raise typer.BadParameter(reason, param_hint="--against")
-    bound = words.dimensions(dims)
-    files = words.pairs(inputs, "--input", "NAME=FILE.npy")
-    store = session.open_cache(cache, no_cache)
-    with Watch() as watch, tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
-        options = session.compile_options(session.target_named(None, store))
-        program = session.open_program(
-            model, options, store, watch, threads=threads, dims=bound
-        )
-        given = load_inputs(files, program.inputs)
-        arrays, random = complete(program.inputs, given, bound, seed)
-        question = Question(model, against, program, arrays, Path(scratch), watch)
-        verdict = Verdict()
+    request = Request(
+        model,
+        words.dimensions(dims),
+        words.pairs(inputs, "--input", "NAME=FILE.npy"),
+        seed,
+        threads,
+        "f32",
+        cache,
+        no_cache,
+    )
+    with Watch() as watch:
+        question, verdict = asked(request, against, per_layer, watch)
+    if json:
+        print(as_json(answer(question, verdict)))
+    else:
+        show(question, verdict)
+    return DONE if verdict.passed else AT_FAULT
+
+
+def asked(
+    request: Request, against: str, per_layer: bool, watch: Watch
+) -> tuple[Question, Verdict]:
+    """Run both sides."""
+    from nanoloom.cli.prepared import inputs_for, open_program
+
+    program = open_program(request, watch)
+    inputs = inputs_for(program, request)
+    verdict = Verdict()
+    with tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
+        question = Question(request, against, program, inputs, Path(scratch), watch)
         if per_layer:
             verdict.layers = compare_layers(question)
         else:
             verdict.outputs = compare_outputs(question)
-    if json:
-        print(as_json(answer(question, verdict, random, seed)))
-    else:
-        show(question, verdict, random, seed)
-    return DONE if verdict.passed else AT_FAULT
+    return question, verdict
 
 
 def bound_model(question: Question) -> onnx_ir.Model:
@@ -118,7 +132,7 @@ def bound_model(question: Question) -> onnx_ir.Model:
     from nanoloom.errors import Unsupported
     from nanoloom.inspect.rounding import random_node
 
-    shapes = {name: array.shape for name, array in question.inputs.items()}
+    shapes = {name: array.shape for name, array in question.inputs.arrays.items()}
     model = question.program.source.bound(shapes, {})
     drawing = random_node(model)
     if drawing is not None:
@@ -135,15 +149,14 @@ def compare_outputs(question: Question) -> list[Difference]:
     from nanoloom.inspect.references import NAMES, disturbed, open_reference
 
     watch, threads = question.watch, question.program.threads
+    arrays = question.inputs.arrays
     model = bound_model(question)
     watch.say(f"running {NAMES[question.against]}")
-    wanted = open_reference(question.against, question.model, threads)(question.inputs)
+    wanted = open_reference(question.against, question.request.model, threads)(arrays)
     watch.say("compiling")
-    ours = question.program(question.inputs)
+    ours = question.program(arrays)
     watch.say("measuring what rounding may change", 0, 0)
-    others = disturbed(
-        question.against, model, question.folder, threads, question.inputs
-    )
+    others = disturbed(question.against, model, question.folder, threads, arrays)
     return [
         compare(name, array, wanted[index], [other[index] for other in others])
         for index, (name, array) in enumerate(ours.items())
@@ -160,7 +173,7 @@ def compare_layers(question: Question) -> list[Layer]:
         question.against, own_results(question), program.threads, question.folder
     )
     found: list[Layer] = []
-    for layer in judge.layers(model, question.inputs):
+    for layer in judge.layers(model, question.inputs.arrays):
         found.append(layer)
         watch.say(f"comparing layers, {len(found)} so far", 0, 0)
         if not layer.difference.passed:
@@ -193,17 +206,15 @@ def own_results(question: Question) -> Ours:
     return run
 
 
-def answer(
-    question: Question, verdict: Verdict, random: Iterable[str], seed: int
-) -> dict[str, Any]:
+def answer(question: Question, verdict: Verdict) -> dict[str, Any]:
     """What `--json` prints."""
     from nanoloom.cli.differences import as_dict
 
     facts: dict[str, Any] = {
-        "model": str(question.model),
+        "model": str(question.request.model),
         "against": question.against,
-        "seed": seed,
-        "random_inputs": list(random),
+        "seed": question.request.seed,
+        "random_inputs": list(question.inputs.random),
         "passed": verdict.passed,
         "outputs": [as_dict(x) for x in verdict.outputs],
     }
@@ -217,15 +228,16 @@ def answer(
     return facts
 
 
-def show(question: Question, verdict: Verdict, random: list[str], seed: int) -> None:
+def show(question: Question, verdict: Verdict) -> None:
     """A table, and what it comes to in a sentence."""
     from nanoloom.cli.differences import as_table, listed, weaknesses
+    from nanoloom.cli.prepared import random_note
     from nanoloom.cli.screen import indented, out, plural
     from nanoloom.inspect.references import NAMES
 
     screen = out()
-    if random:
-        say(f"nanoloom: {', '.join(random)} random (seed {seed})")
+    if question.inputs.random:
+        say(random_note(question.inputs.random, question.request.seed))
     differences = verdict.outputs
     if verdict.layers:
         differences = [x.difference for x in listed(verdict.layers)]
