@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from tests.conformance.cases import as_array, cases, difference, is_random, run
 from tests.conformance.pipeline import Pipeline
@@ -14,13 +13,6 @@ from tests.conformance.unsupported import unsupported
 
 LEAST_SHARE = 0.95
 UPDATE = "python -m tests.conformance.update"
-
-
-@pytest.fixture(scope="session")
-def pipeline(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pipeline:
-    """One cache for the whole session, the workers of pytest-xdist included."""
-    base = tmp_path_factory.getbasetemp()
-    return Pipeline(Cache((base if worker_id == "master" else base.parent) / "cache"))
 
 
 @pytest.mark.parametrize("name", cases())
