@@ -1,0 +1,38 @@
+"""A schedule is a value: it prints, hashes and compares."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from nanoloom.schedule.language import (
+    Loops,
+    Nanokernel,
+    Parallel,
+    Schedule,
+    Tile,
+)
+
+ONE = Schedule((Parallel((4, 0), ("all",)), Nanokernel(6, 4, True), Loops()), "why")
+
+
+def test_equal_schedules_are_one() -> None:
+    other = Schedule(
+        (Parallel((4, 0), ("all",)), Nanokernel(6, 4, True), Loops()), "why"
+    )
+    assert other == ONE
+    assert len({ONE, other}) == 1
+    assert dataclasses.replace(other, directives=other.directives[:2]) != ONE
+
+
+def test_it_prints_its_directives_in_order() -> None:
+    text = str(ONE)
+    assert text.index("Parallel") < text.index("Nanokernel") < text.index("Loops")
+    assert "rows=6" in text
+
+
+@pytest.mark.parametrize("directive", [*ONE.directives, Tile((1, 2))])
+def test_a_directive_cannot_be_changed(directive: object) -> None:
+    with pytest.raises((dataclasses.FrozenInstanceError, TypeError, AttributeError)):
+        directive.sizes = ()  # type: ignore[attr-defined]

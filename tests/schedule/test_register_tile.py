@@ -1,0 +1,85 @@
+"""The register tile: what fits into the registers and wastes the least."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanoloom.schedule.register_tile import EDGE_ROWS, candidates, choose, cost
+from nanoloom.target import TARGETS, Target, by_name
+
+UNIT = by_name("sapphirerapids").vector
+units = st.sampled_from(sorted(TARGETS, key=str)).map(lambda target: target.vector)
+
+
+@pytest.mark.parametrize("registers", [16, 32])
+def test_candidates_leave_room_for_operands(registers: int) -> None:
+    """Accumulators, one row of the right operand, one broadcast."""
+    found = candidates(registers)
+    assert found
+    assert all(r * v + v + 1 <= registers for r, v in found)
+    assert (6, 4) in candidates(32)
+    assert (6, 2) in candidates(16)
+    assert (6, 4) not in candidates(16)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(m=st.integers(1, 600), n=st.integers(1, 4000), unit=units)
+def test_the_choice_fits_and_none_is_cheaper(m: int, n: int, unit: object) -> None:
+    tile = choose(m, n, 32, unit)  # type: ignore[arg-type]
+    rows, vectors = tile.rows, tile.vectors
+    registers = unit.registers  # type: ignore[attr-defined]
+    lanes = max(1, unit.bits // 32)  # type: ignore[attr-defined]
+    assert rows >= 1
+    assert vectors >= 1
+    assert rows * vectors + vectors + 1 <= registers
+    best = min(
+        cost(r, v, m, n, lanes, unit)  # type: ignore[arg-type]
+        for r, v in candidates(registers)
+        if r <= EDGE_ROWS or m % r == 0
+    )
+    assert tile.cost <= best + 1e-3
+    assert tile.cost == cost(rows, vectors, m, n, lanes, unit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "accumulators"),
+    [("x86-64-v3", 12), ("sapphirerapids", 24), ("neoverse-v1", 24)],
+)
+def test_large_products_reach_the_peak(name: str, accumulators: int) -> None:
+    tile = choose(96, 768, 32, by_name(name).vector)
+    assert tile.rows * tile.vectors == accumulators
+    assert tile.cost < 1.1
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_rows_over_the_edge_are_few(target: Target) -> None:
+    """Each needs an address of its own: too many would be kept on the stack."""
+    for m in (17, 97, 127, 230):
+        tile = choose(m, 65, 32, target.vector)
+        assert m % tile.rows == 0 or tile.rows <= EDGE_ROWS
+
+
+def test_a_single_row_takes_wide_tiles() -> None:
+    """One row cannot share the right operand: more chains hide the latency."""
+    tile = choose(1, 4096, 32, UNIT)
+    assert tile.rows == 1
+    assert tile.vectors == 8
+
+
+def test_doubles_halve_the_lanes() -> None:
+    assert choose(96, 32, 64, UNIT).vectors * 8 <= 32 + 8
+    assert cost(6, 4, 96, 64, 8, UNIT) == pytest.approx(cost(6, 4, 96, 128, 16, UNIT))
+
+
+def test_waste_at_the_edge_costs() -> None:
+    full, over = (cost(6, 4, m, 64, 16, UNIT) for m in (6, 7))
+    assert over > 1.7 * full
+
+
+def test_latency_limits_small_tiles() -> None:
+    slow = dataclasses.replace(UNIT, fma_latency=40)
+    assert cost(1, 1, 1, 16, 16, slow) > 9 * cost(1, 1, 1, 16, 16, UNIT)
