@@ -151,10 +151,10 @@ def compare_outputs(question: Question) -> list[Difference]:
     watch, threads = question.watch, question.program.threads
     arrays = question.inputs.arrays
     model = bound_model(question)
-    watch.say(f"running {NAMES[question.against]}")
-    wanted = open_reference(question.against, question.request.model, threads)(arrays)
     watch.say("compiling")
     ours = question.program(arrays)
+    watch.say(f"running {NAMES[question.against]}")
+    wanted = open_reference(question.against, question.request.model, threads)(arrays)
     watch.say("measuring what rounding may change", 0, 0)
     others = disturbed(question.against, model, question.folder, threads, arrays)
     return [

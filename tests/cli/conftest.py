@@ -20,6 +20,13 @@ class Said:
     out: str
     err: str
 
+    @property
+    def told(self) -> str:
+        """stderr as one line, without the frame around a usage error."""
+        return " ".join(
+            self.err.translate(dict.fromkeys(map(ord, "│╭╮╰╯─"), " ")).split()
+        )
+
 
 Command = Callable[..., Said]
 

@@ -114,7 +114,7 @@ def test_a_compiled_library_runs(tmp_path: Path, nanoloom: Command) -> None:
     outputs = [json.loads(said.out)["outputs"] for said in (one, other)]
     assert outputs[0] == outputs[1]
     wrong = nanoloom("run", library, "-d", "batch=3")
-    assert wrong.status == 2 and "numbers already" in wrong.err
+    assert wrong.status == 2 and "numbers already" in wrong.told
 
 
 def test_the_time_report(tmp_path: Path, nanoloom: Command) -> None:

@@ -1,0 +1,126 @@
+"""nanoloom check: all problems at once, grouped for readers, single in JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli import models
+from tests.cli.conftest import Command
+from tests.cli.test_refusals import BAD_MODELS
+
+FINE = {
+    "relu": models.RELU,
+    "dense": models.DENSE,
+    "by value": models.BY_VALUE,
+    "no input": models.NO_INPUT,
+    "random": models.RANDOM,
+    "dead code": "g (float[2] x) => (float[2] y) { y = Relu(x) n = NonZero(x) }",
+    "zero sized": "g (float[0, 3] x) => (float[0, 3] y) { y = Relu(x) }",
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_models_that_compile(tmp_path: Path, nanoloom: Command, name: str) -> None:
+    model = models.write(tmp_path, FINE[name])
+    said = nanoloom("check", model)
+    assert said.status == 0 and "model.onnx: compiles" in said.out
+    found = json.loads(nanoloom("check", model, "--json").out)
+    assert found["compiles"] and found["problems"] == []
+
+
+@pytest.mark.parametrize("name", BAD_MODELS)
+def test_models_that_do_not(tmp_path: Path, nanoloom: Command, name: str) -> None:
+    make, _ = BAD_MODELS[name]
+    said = nanoloom("check", make(tmp_path))
+    assert said.status == 1 and said.err == ""
+    assert ": 1 problem\n" in said.out
+    assert "->" in said.out, "every problem says what to do"
+
+
+def test_all_problems_at_once(tmp_path: Path, nanoloom: Command) -> None:
+    model = models.write(tmp_path, models.MANY_PROBLEMS)
+    said = nanoloom("check", model)
+    assert said.status == 1
+    assert "FusedMatMul_0, FusedMatMul_1 (com.microsoft::FusedMatMul)" in said.out
+    for word in ("Foo_3", "Rellu_4", "did you mean Relu?", "MatMul_5", "fit together"):
+        assert word in said.out, said.out
+    found = json.loads(nanoloom("check", model, "--json").out)
+    nodes = [problem["node"] for problem in found["problems"]]
+    assert sorted(nodes) == [
+        "Foo_3", "FusedMatMul_0", "FusedMatMul_1", "MatMul_5", "Rellu_4",
+    ]  # fmt: skip
+    for problem in found["problems"]:
+        assert set(problem) == {"node", "operator", "reason", "hint"}
+        assert problem["reason"] and problem["hint"] and problem["operator"]
+
+
+def test_what_follows_a_refused_node_is_looked_at(
+    tmp_path: Path, nanoloom: Command
+) -> None:
+    text = """
+        g (float[2, 3] x) => (float[2, 3] y, float z) <float[2, 3] a> {
+          a = my.ops.Foo(x)
+          b = MatMul(a, a)
+          y = Relu(x)
+          z = Rellu(b)
+        }
+    """
+    found = json.loads(nanoloom("check", models.write(tmp_path, text), "--json").out)
+    nodes = {problem["node"] for problem in found["problems"]}
+    assert {"Foo_0", "Rellu_3"} <= nodes
+
+
+def test_problems_inside_of_branches(tmp_path: Path, nanoloom: Command) -> None:
+    text = """
+        g (bool c, float[2] x) => (float[2] y) {
+          y = If (c) <
+            then_branch = a () => (float[2] p) { p = my.ops.Foo(x) },
+            else_branch = b () => (float[2] q) { q = Rellu(x) }
+          >
+        }
+    """
+    said = nanoloom("check", models.write(tmp_path, text))
+    assert said.status == 1
+    assert "my.ops::Foo" in said.out and "Rellu" in said.out
+
+
+def test_dimensions_without_a_number_are_assumed(
+    tmp_path: Path, nanoloom: Command
+) -> None:
+    model = models.write(tmp_path, models.DENSE)
+    said = nanoloom("check", model)
+    assert "note: looked at with batch=8; --dim gives other sizes" in said.out
+    given = nanoloom("check", model, "--dim", "batch=3", "--json")
+    found = json.loads(given.out)
+    assert found["dims"] == {"batch": 3} and found["assumed_dims"] == []
+    wrong = nanoloom("check", model, "--dim", "bach=3")
+    assert wrong.status == 1 and "no dimension bach" in wrong.err
+
+
+def test_other_sizes_are_tried(tmp_path: Path, nanoloom: Command) -> None:
+    text = """
+        g (float[n, 3] x, float[1, 3] w) => (float[1, 6] y) {
+          c = Concat<axis = 1>(x, w)
+          y = Relu(c)
+        }
+    """
+    found = json.loads(nanoloom("check", models.write(tmp_path, text), "--json").out)
+    assert found["compiles"] and found["dims"] == {"n": 1}
+
+
+def test_inputs_that_decide_about_shapes_are_named(
+    tmp_path: Path, nanoloom: Command
+) -> None:
+    said = nanoloom("check", models.write(tmp_path, models.BY_VALUE))
+    assert "the values of n decide about shapes" in " ".join(said.out.split())
+
+
+def test_check_agrees_with_compiling(tmp_path: Path, nanoloom: Command) -> None:
+    """A model that check passes compiles; the input it found is the one that counts."""
+    model = models.write(tmp_path, models.BY_VALUE)
+    np.save(tmp_path / "n.npy", np.array(4, np.int64))
+    assert nanoloom("run", model, "-i", f"n={tmp_path / 'n.npy'}").status == 0
