@@ -1,0 +1,142 @@
+"""Which operations become one kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom import mlir
+from nanoloom.kernels.group import LIMIT, form_groups
+from nanoloom.kernels.program import Program
+from nanoloom.linalg.scalar import Scalar
+from tests.kernels.random_programs import grown, inputs_of
+from tests.linalg.bounds import sample
+from tests.vector.kernel_harness import Make, build, program_of, run
+
+W = sample(1, (17, 19), "float32")
+X = sample(2, (5, 17), "float32")
+
+
+def relu(s: Scalar) -> Scalar:
+    return s.maximum(0)
+
+
+def roots(make: Make, *inputs: Any) -> list[str]:
+    """The root of each call, in order."""
+    program: Program = program_of(make, *(inputs or (X,)))
+    return [program.kernels[call.kernel].root for call in program.calls]
+
+
+def product(b: Any, x: Any, weight: np.ndarray = W) -> Any:
+    return b.einsum("mk,kn->mn", x, b.constant(weight))
+
+
+def summed(b: Any, x: Any, axis: int = -1) -> Any:
+    return b.reduce(lambda a, s: a + s, x, [axis], 0)
+
+
+def test_an_epilogue_joins_its_contraction() -> None:
+    def make(b: Any, x: Any) -> Any:
+        biased = b.elementwise(lambda s, t: s + t, product(b, x), b.constant(W[0]))
+        return b.elementwise(relu, biased)
+
+    assert roots(make) == ["contraction"]
+
+
+def test_two_contractions_are_two_kernels() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s, t: s + t, product(b, x), product(b, x, -W))
+
+    assert roots(make) == ["contraction", "contraction"]
+
+
+def test_a_result_that_is_needed_elsewhere_ends_its_kernel() -> None:
+    """relu(x @ w) is returned and squared: it must be written."""
+
+    def make(b: Any, x: Any) -> Any:
+        made = b.elementwise(relu, product(b, x))
+        return [made, b.elementwise(lambda s: s * s, made)]
+
+    assert roots(make) == ["contraction", "elementwise"]
+    first, second = run(make, X)
+    assert (first**2 == second).all()
+
+
+def test_a_reduction_behind_a_contraction_is_another_kernel() -> None:
+    assert roots(lambda b, x: summed(b, product(b, x))) == ["contraction", "reduction"]
+
+
+def test_rows_are_fused_through_reductions() -> None:
+    def make(b: Any, x: Any) -> Any:
+        square = b.elementwise(lambda s: s * s, x)
+        return b.elementwise(lambda s, t: s / t, square, summed(b, square))
+
+    assert roots(make) == ["reduction"]
+
+
+def test_columns_are_not() -> None:
+    """Every row needs all the sums first."""
+
+    def make(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s, t: s / t, x, summed(b, x, 0))
+
+    assert roots(make) == ["reduction", "elementwise"]
+
+
+def test_two_independent_chains_that_meet() -> None:
+    def make(b: Any, x: Any) -> Any:
+        one = b.elementwise(lambda s: s.math("exp"), x)
+        other = b.elementwise(relu, x)
+        return b.elementwise(lambda s, t: s + t, one, other)
+
+    assert roots(make) == ["elementwise"]
+
+
+def test_a_transposed_reader_folds_the_transpose() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return b.elementwise(relu, b.transpose(x, [1, 0]))
+
+    assert roots(make) == ["elementwise"]
+
+
+def test_a_chain_of_slices_is_one_kernel() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return b.concat([x, x, x], 0)
+
+    assert len(roots(make)) == 1
+
+
+def test_a_group_has_a_limit() -> None:
+    def make(b: Any, x: Any) -> Any:
+        for number in range(LIMIT + 6):
+            total = summed(b, x)
+            x = b.elementwise(lambda s, t, n=number: s * 0.5 - t * n, x, total)
+        return x
+
+    program = program_of(make, X)
+    assert len(program.kernels) > 1
+    for kernel in program.kernels.values():
+        assert kernel.text.count("linalg.generic") <= 2 * LIMIT
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_groups_come_in_an_order_in_which_they_can_run(seed: int) -> None:
+    """Every operation is in one group, behind all that it reads."""
+    arrays = inputs_of(seed)
+    make, _ = grown(seed, arrays, 20)
+    with mlir.context():
+        lowered = build(make, *arrays)
+        main = lowered.module.body.operations[0]
+        groups = form_groups(main.operation.regions[0].blocks[0])
+        place = {op.operation: i for i, g in enumerate(groups) for op in g.ops}
+        assert len(place) == sum(len(g.ops) for g in groups)
+        for number, group in enumerate(groups):
+            inside = {op.operation for op in group.ops}
+            for op in group.ops:
+                for operand in op.operation.operands:
+                    assert place.get(operand.owner, number) <= number
+            for op in group.ops[:-1]:  # one result: that of the last operation
+                for use in op.operation.results[0].uses:
+                    assert use.owner.operation in inside

@@ -1,0 +1,116 @@
+"""The whole stage: random programs run as they should, kernels are made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom import mlir
+from nanoloom.kernels.program import Program, Space
+from nanoloom.kernels.stage import describe_program
+from tests.filecheck import check_text
+from tests.kernels.random_programs import grown, inputs_of
+from tests.linalg.bounds import sample
+from tests.vector.kernel_harness import backwards, program_of, run, targets
+
+X = sample(1, (5, 17), "float32")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_are_exact(seed: int) -> None:
+    """Elementwise, reductions, products, transposes and slices of integers in f32."""
+    arrays = inputs_of(seed)
+    make, exact = grown(seed, arrays, 10)
+    target = targets()[seed % len(targets())]
+    got = run(make, *arrays, target=target, order=backwards)
+    for made, right in zip(got, exact, strict=True):
+        assert made.shape == right.shape
+        assert (made == right).all()
+        assert not (made == right + 1).any()
+
+
+def written(program: Program) -> list[tuple[int, int]]:
+    """(offset, end) of every arena buffer."""
+    return [
+        (o, o + size) for o, size in zip(program.offsets, program.buffers, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_call_writes_over_what_a_later_call_reads(seed: int) -> None:
+    """Played through on paper: who owns each byte of the arena when it is read."""
+    arrays = inputs_of(seed)
+    make, _ = grown(seed, arrays, 25)
+    program = program_of(make, *arrays)
+    owner = np.full(max(program.arena_bytes, 1), -1)
+    spans = written(program)
+    for call in program.calls:
+        for place in call.arguments[:-1]:
+            if place.space is Space.ARENA:
+                begin, end = spans[place.index]
+                assert (owner[begin:end] == place.index).all()
+        result = call.arguments[-1]
+        if result.space is Space.ARENA:
+            begin, end = spans[result.index]
+            owner[begin:end] = result.index
+
+
+def test_kernels_equal_up_to_their_parameters_are_made_once() -> None:
+    """Twelve layers with weights of their own: one kernel, twelve calls."""
+    weights = [sample(i, (17, 17), "float32", -0.2, 0.2) for i in range(12)]
+
+    def make(b: Any, x: Any) -> Any:
+        for weight in weights:
+            product = b.einsum("mk,kn->mn", x, b.constant(weight))
+            x = b.elementwise(lambda s: s.maximum(0), product)
+        return x
+
+    program = program_of(make, X)
+    assert len(program.kernels) == 1
+    assert len(program.calls) == 12
+    places = [call.arguments[1] for call in program.calls]
+    assert [p.index for p in places] == list(range(12))
+    assert program.arena_bytes <= 2 * 384  # two buffers take turns
+    exact = X.astype(np.float64)
+    for weight in weights:
+        exact = np.maximum(exact @ weight, 0)
+    got = run(make, X)
+    assert abs(got - exact).max() <= 1e-4 * abs(exact).max()
+    assert abs(0 * got - exact).max() > 1e-4 * abs(exact).max()
+
+
+def test_another_number_in_the_body_is_another_kernel() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return [b.elementwise(lambda s, n=n: s * n, x) for n in (2, 3)]
+
+    assert len(program_of(make, X).kernels) == 2
+
+
+def test_views_cost_nothing() -> None:
+    program = program_of(
+        lambda b, x: b.reshape(b.elementwise(lambda s: s + s, x), (17, 5)), X
+    )
+    assert len(program.calls) == 1
+    assert program.arena_bytes == 0
+
+
+def test_a_program_in_words() -> None:
+    def make(b: Any, x: Any) -> Any:
+        weight = b.constant(sample(2, (17, 19), "float32"))
+        return b.reduce(lambda a, s: a + s, b.einsum("mk,kn->mn", x, weight), [1], 0)
+
+    with mlir.context():
+        text = describe_program(program_of(make, X))
+    check_text(
+        text,
+        """
+    CHECK: func.func @contraction_f32_5x19x17_
+    CHECK: // -----
+    CHECK: func.func @reduction_f32_5x19_
+    CHECK: // calls in order:
+    CHECK-NEXT: contraction_f32_5x19x17_{{[0-9a-f]+}}(input0, parameter0, arena0)
+    CHECK-NEXT: reduction_f32_5x19_{{[0-9a-f]+}}(arena0, output0)
+    """,
+    )
