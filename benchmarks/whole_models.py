@@ -124,16 +124,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--precision", default="f32", choices=("f32", "bf16"))
     parser.add_argument("--json", type=Path, help="also write the rows here")
+    parser.add_argument("--folder", type=Path, help="keep the models in this folder")
     given = parser.parse_args(arguments)
     names = list(MODELS) if given.models == "all" else given.models.split(",")
     peak = measure(host(), 1).best("f32")
     rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory(prefix="nanoloom-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="nanoloom-bench-") as scratch:
+        folder = given.folder or Path(scratch)
         for name in names:
             for threads in map(int, given.threads.split(",")):
-                rows.append(
-                    row(name, threads, given.repeat, Path(folder), given.precision)
-                )
+                rows.append(row(name, threads, given.repeat, folder, given.precision))
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     show(rows, peak)
     if given.json:
