@@ -9,6 +9,9 @@ measured in the same run.  GFLOP/s count 2 * M * N * K.
 from __future__ import annotations
 
 import argparse
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
 
 import numpy as np
 import onnx
