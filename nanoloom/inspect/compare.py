@@ -76,7 +76,8 @@ def compare_floats(
 ) -> Difference:
     ours, theirs = got.astype(np.float64), wanted.astype(np.float64)
     finite = np.isfinite(ours) & np.isfinite(theirs)
-    gap = np.where(finite, np.abs(ours - theirs), 0.0)
+    with np.errstate(invalid="ignore"):  # infinity less infinity, not looked at
+        gap = np.where(finite, np.abs(ours - theirs), 0.0)
     size = np.where(finite, np.abs(theirs), 0.0)
     bound = FACTOR * max((spread(theirs, other) for other in disturbed), default=0.0)
     absolute = float(gap.max(initial=0))
@@ -101,7 +102,7 @@ def compare_floats(
 def spread(exact: Array, disturbed: Array) -> float:
     """The largest change, over elements that are finite in the first."""
     finite = np.isfinite(exact)
-    change = np.abs(disturbed.astype(np.float64) - exact)[finite]
+    change = np.abs(disturbed.astype(np.float64)[finite] - exact[finite])
     return float(np.nan_to_num(change, nan=np.inf).max(initial=0))
 
 

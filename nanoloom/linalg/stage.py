@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir
 
-from nanoloom.errors import Unsupported
+from nanoloom.errors import ModelError, Unsupported
 from nanoloom.graph.types import (
     deciding_sources,
     numpy_dtype,
@@ -156,8 +156,12 @@ class Lowering:
         results = [made] if isinstance(made, Tensor) else list(made)
         for value, result in zip(outputs, results, strict=False):
             if value.name and result is not None:
-                expected = shape_of(value)
-                assert result.shape == expected, (where, result.shape, expected)
+                if result.shape != shape_of(value):
+                    raise ModelError(
+                        f"its output {value.name} has the shape {list(result.shape)}, "
+                        f"the model says {list(shape_of(value))}",
+                        where=where,
+                    )
                 assert result.dtype == numpy_dtype(value), (where, result.dtype)
                 self.tensors[value] = result
 

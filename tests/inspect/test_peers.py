@@ -1,0 +1,40 @@
+"""Peers: what they compute, and how they say that they cannot."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.inspect.peers import PEERS, NotInstalled, open_peer
+from nanoloom.inspect.references import open_reference
+from tests.cli import models
+
+X = {"x": np.array([[1.5, -2, 3]], np.float32)}
+
+
+def test_onnx_runtime(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.RELU)
+    found = open_peer("ort", path, X, 1)
+    np.testing.assert_array_equal(found.run(), [[[1.5, 0, 3]]])
+    assert found.name.startswith("ONNX Runtime 1.")
+
+
+@pytest.mark.parametrize("kind", PEERS)
+def test_what_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    for name in ("onnxruntime", "openvino", "torch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(NotInstalled, match="is not installed; pip install"):
+        open_peer(kind, models.write(tmp_path, models.RELU), X, 1)
+
+
+@pytest.mark.parametrize("kind", ["ort", "reference"])
+def test_what_a_reference_does_not_run(tmp_path: Path, kind: str) -> None:
+    path = models.write(tmp_path, models.FOREIGN)
+    with pytest.raises(Error, match="does not run this model"):
+        open_reference(kind, path, 1)({"x": np.zeros((2, 3), np.float32)})
