@@ -76,12 +76,12 @@ def rename(graph: ir.Graph, names: Names, prefix: str = "") -> None:
     for value in dict.fromkeys([*graph.inputs, *graph.initializers.values()]):
         value.name = names.value(f"{prefix}{value.name}")
     for node in graph:
-        if node.name:
-            node.name = f"{prefix}{node.name}"
-        name_node(node, names)
         for value in node.outputs:
             if value.name:
                 value.name = names.value(f"{prefix}{value.name}")
+        if node.name:
+            node.name = f"{prefix}{node.name}"
+        name_node(node, names)  # one without a name: after its first output
         for body in bodies(node):
             rename(body, names, prefix)
 
