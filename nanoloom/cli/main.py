@@ -11,7 +11,16 @@ from typing import Annotated
 
 import typer
 
-from nanoloom.cli import bench, check, compile, demo, run, targets, verify
+from nanoloom.cli import (
+    bench,
+    check,
+    compile,
+    demo,
+    operators,
+    run,
+    targets,
+    verify,
+)
 from nanoloom.cli.failures import DONE, guarded, is_debugging
 
 
@@ -30,6 +39,7 @@ VERBS = (
     Verb("check", check.check, check.EXAMPLE),
     Verb("verify", verify.verify, verify.EXAMPLE),
     Verb("bench", bench.bench, bench.EXAMPLE),
+    Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),
     Verb("demo", demo.demo, demo.EXAMPLE),
 )
