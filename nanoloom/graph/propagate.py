@@ -24,6 +24,7 @@ from nanoloom.graph import (
     unroll,
 )
 from nanoloom.graph.naming import Names, nested
+from nanoloom.graph.origin import remember
 from nanoloom.graph.types import (
     deciding_sources,
     integer_sources,
@@ -121,6 +122,7 @@ def make_constant(
             type=ir.TensorType(tensor.dtype),
             const_value=tensor,
         )
+        remember(made, node)
         ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
         old.name = None
         graph.register_initializer(made)

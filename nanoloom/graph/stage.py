@@ -1,7 +1,8 @@
 """The graph stage: an ONNX model whose every shape is static and known.
 
 In:  an `onnx_ir.Model` with all dimensions bound, functions of the model inlined.
-Out: the same, simplified: constants folded, ONNX functions expanded, layouts chosen.
+Out: the same, simplified: constants folded, ONNX functions expanded, quantized
+products in integers, layouts chosen.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import onnx_ir.passes.common as passes
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
+from nanoloom.graph.quantized import integer_products
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -41,6 +43,7 @@ def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
     Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
+    integer_products(model.graph)
     channels_last(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     return model

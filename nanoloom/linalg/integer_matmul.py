@@ -17,7 +17,7 @@ from nanoloom.linalg.placed import Placed, combine
 from nanoloom.linalg.quantization import saturated
 from nanoloom.linalg.reductions import add
 from nanoloom.linalg.scalar import Scalar
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.tensor import Tensor, derived
 
 INT32, FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
 ROWS, COLUMNS = -2, -1
@@ -56,6 +56,11 @@ def sums(
 ) -> Tensor:
     stored = product(b, x, y, INT32)
     depth = x.shape[-1]
+    known = known_correction(x, x_zero, y, y_zero)
+    if known is not None:
+        places = column_places(x, y, stored.rank)
+        less = Placed(known, places)
+        return combine(b, difference, stored.shape, INT32, stored, less)
     row = None if is_zero(x_zero) else by_row(b, x_zero, x, stored.rank, y)
     column = None if is_zero(y_zero) else by_column(b, y_zero, x, stored.rank)
     terms: list[Placed] = []
@@ -74,6 +79,33 @@ def sums(
     if not terms:
         return stored
     return combine(b, body, stored.shape, INT32, stored, *terms)
+
+
+def difference(total: Scalar, less: Scalar) -> Scalar:
+    return total - less
+
+
+def known_correction(
+    x: Tensor, x_zero: Tensor | None, y: Tensor, y_zero: Tensor | None
+) -> Tensor | None:
+    """What one zero point of x takes from each column of constants, if q is 0."""
+    if x_zero is None or is_zero(x_zero) or not is_zero(y_zero):
+        return None
+    if not x_zero.is_constant or x_zero.size != 1 or not is_parameter(y):
+        return None
+    zero, axis = int(x_zero.array().reshape(())), max(y.rank - 2, 0)
+    return derived(
+        y,
+        f"column_sums_by_{zero}",
+        (*y.shape[:axis], *y.shape[axis + 1 :]),
+        INT32,
+        lambda array: array.sum(axis, dtype=INT32) * INT32.type(zero),
+    )
+
+
+def is_parameter(x: Tensor) -> bool:
+    """Whether a tensor is a constant that has not entered the IR."""
+    return x.load is not None and x.value is None
 
 
 def is_zero(zero: Tensor | None) -> bool:
@@ -139,11 +171,11 @@ def row_sums(b: Builder, x: Tensor) -> Tensor:
 def column_sums(b: Builder, y: Tensor) -> Tensor:
     """The sum of each column of a right operand, int32; made now for constants."""
     axis = max(y.rank - 2, 0)
-    if y.load is not None and y.value is None:
-        load = y.load
+    if is_parameter(y):
         shape = (*y.shape[:axis], *y.shape[axis + 1 :])
-        name = f"{y.name}.column_sums" if y.name else ""
-        return Tensor(shape, INT32, None, lambda: load().sum(axis, dtype=INT32), name)
+        return derived(
+            y, "column_sums", shape, INT32, lambda array: array.sum(axis, dtype=INT32)
+        )
     return b.reduce(
         add,
         y,

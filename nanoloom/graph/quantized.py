@@ -1,0 +1,250 @@
+"""Products between DequantizeLinear and QuantizeLinear run in integers.
+
+    Quantize(MatMul(Dequantize(a), Dequantize(B)) + c)  ->  nanoloom.integer.MatMul
+
+with a constant B, per tensor or per column, for Gemm as well, with or without c and
+Quantize.  The new node (`linalg/quantized_matmul.py`) is
+
+    saturate(round(sum (a - a0) (B - B0) * factor + offset) + y0)    factor: sa sB / sy
+    sum (a - a0) (B - B0) * factor + offset                          without Quantize
+
+The sum is exact where a float32 evaluation rounds at every addition, and what follows
+has one rounding of each operation.  Behind Quantize factor and offset are float64: the
+8-bit result is that of the real numbers, up to ties that float64 cannot tell; it is
+another than that of a float32 evaluation only where the latter has rounded a value
+across a tie, and then by one step.
+
+Products of two activations stay float: their right operand would have to be laid out
+for integer dot products at every call, which costs more than the short sums gain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.graph.editor import GraphEditor
+from nanoloom.graph.origin import Origin, origin_of
+from nanoloom.graph.types import is_static, shape_of
+
+DOMAIN = "nanoloom.integer"
+BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+SWAPPED = [1, 0]
+DEEPEST = (2**31 - 1) // 255**2  # products that an int32 always holds the sum of
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """Integers [..., columns] with a scale, and a zero point or None if that is 0.
+
+    Scale and zero point: of shape [] or [columns].
+    """
+
+    value: ir.Value
+    scale: np.ndarray
+    zero: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What follows a product: constants added to its columns, and quantization.
+
+    last: the value that the whole pattern gives.
+    """
+
+    last: ir.Value
+    offset: np.ndarray | None
+    target: Quantized | None
+
+
+def integer_products(graph: ir.Graph) -> None:
+    """Rewrite a graph with static shapes in place."""
+    editor = IntegerProducts(graph)
+    for node in graph:
+        if node.op_type in ("MatMul", "Gemm") and node.domain in ("", "ai.onnx"):
+            editor.visit(node)
+
+
+def known_array(value: ir.Value | None) -> np.ndarray | None:
+    """A constant's array."""
+    if value is None or value.const_value is None:
+        return None
+    return value.const_value.numpy()
+
+
+def quantization(origin: Origin, value: ir.Value) -> Quantized | None:
+    """Input 1 and 2 of (De)QuantizeLinear, if they are constants of one block."""
+    scale = known_array(origin.input(1))
+    zero = known_array(origin.input(2))
+    if scale is None or scale.dtype != np.float32 or origin.int("block_size", 0):
+        return None
+    if zero is None and origin.input(2) is not None:
+        return None
+    if scale.size == 1:
+        scale = scale.reshape(())
+        zero = None if zero is None else zero.reshape(())
+    if zero is not None and not zero.any():
+        zero = None
+    return Quantized(value, scale, zero)
+
+
+def dequantized(origin: Origin | None) -> Quantized | None:
+    """8-bit integers behind a DequantizeLinear to float32."""
+    if origin is None or origin.op != "DequantizeLinear":
+        return None
+    value = origin.input(0)
+    if value is None or value.dtype not in BYTES or not is_static(value):
+        return None
+    return quantization(origin, value)
+
+
+def activation(value: ir.Value | None) -> Quantized | None:
+    """One scale and zero point for all, at least a matrix."""
+    found = dequantized(origin_of(value))
+    if found is None or found.scale.ndim or len(shape_of(found.value)) < 2:
+        return None
+    return found
+
+
+def exact_array(value: ir.Value | None) -> np.ndarray | None:
+    """A constant in float64; dequantized integers are not rounded to float32."""
+    array = known_array(value)
+    origin = origin_of(value)
+    if array is None or origin is None or origin.op != "DequantizeLinear":
+        return None if array is None else array.astype(np.float64)
+    whole = known_array(origin.input(0))
+    assert origin.inputs[0] is not None
+    found = quantization(origin, origin.inputs[0])
+    if whole is None or found is None or whole.ndim > 1:
+        return array.astype(np.float64)
+    zero = 0 if found.zero is None else found.zero.astype(np.int64)
+    return (whole.astype(np.int64) - zero) * found.scale.astype(np.float64)
+
+
+def only_user(value: ir.Value) -> ir.Node | None:
+    """The node that reads a value, if only one does, once."""
+    uses = list(value.uses())
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    node = uses[0].node
+    return node if node.domain in ("", "ai.onnx") else None
+
+
+@dataclass
+class IntegerProducts(GraphEditor):
+    """The graph being rewritten."""
+
+    def visit(self, node: ir.Node) -> None:
+        """Put the integer form in the place of a product that has one."""
+        if not is_static(node.outputs[0]):
+            return
+        is_gemm = node.op_type == "Gemm"
+        given = Origin.of(node).attributes
+        if any(given[k].as_float() != 1 for k in ("alpha", "beta") if k in given):
+            return
+        left = activation(node.inputs[0])
+        right = self.weight(node, is_gemm and Origin.of(node).int("transB", 0) == 1)
+        if left is None or right is None or shape_of(right.value)[-2] > DEEPEST:
+            return
+        first: ir.Value | None = None
+        if is_gemm and len(node.inputs) > 2 and node.inputs[2] is not None:
+            first = node.inputs[2]
+            if column_vector(first, node.outputs[0]) is None:
+                return
+        x = left.value
+        if is_gemm and Origin.of(node).int("transA", 0):
+            x = self.transpose(x, SWAPPED, node)
+        self.rewrite(node, Quantized(x, left.scale, left.zero), right, first)
+
+    def weight(self, node: ir.Node, swapped: bool) -> Quantized | None:
+        """A constant right operand [..., k, columns] of 8-bit integers."""
+        value = node.inputs[1]
+        origin = origin_of(value)
+        if origin is not None and origin.op == "Transpose":
+            value = origin.inputs[0]
+            if value is None or len(shape_of(value)) != 2:
+                return None
+            swapped, origin = not swapped, origin_of(value)
+        found = dequantized(origin)
+        if found is None or origin is None or found.value.const_value is None:
+            return None
+        rank = len(shape_of(found.value))
+        column = rank - 2 if swapped else rank - 1
+        if rank < 2 or (found.scale.ndim and origin.int("axis", 1) % rank != column):
+            return None
+        stored = self.registered(found.value)
+        turned = self.transpose(stored, SWAPPED, node) if swapped else stored
+        return Quantized(turned, found.scale, found.zero)
+
+    def rewrite(
+        self, node: ir.Node, x: Quantized, y: Quantized, first: ir.Value | None
+    ) -> None:
+        """Nodes up to the last of the pattern become one."""
+        tail = follow(node.outputs[0], first)
+        wide = x.scale.astype(np.float64) * y.scale
+        target, offset, kind = tail.target, tail.offset, np.dtype(np.float32)
+        if target is not None:
+            kind = np.dtype(np.float64)
+            wide = wide / target.scale
+            offset = None if offset is None else offset / target.scale
+        name = node.name or node.op_type
+        arrays = (
+            x.zero,
+            y.zero,
+            wide.astype(kind),
+            None if offset is None else offset.astype(kind),
+            None if target is None else target.zero,
+        )
+        words = ("a_zero", "b_zero", "factor", "offset", "y_zero")
+        constants = [
+            None if array is None else self.constant(array, f"{name}/{word}")
+            for word, array in zip(words, arrays, strict=True)
+        ]
+        last = tail.last.producer()
+        assert last is not None
+        inputs = [x.value, y.value, *constants]
+        shape = shape_of(tail.last)
+        made = self.add(last, "MatMul", inputs, [], shape, tail.last, name, DOMAIN)
+        self.replace(last, made)
+
+    def constant(self, array: np.ndarray, name: str) -> ir.Value:
+        made = ir.Value(
+            name=name,
+            shape=ir.Shape(array.shape),
+            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+            const_value=ir.Tensor(array),
+        )
+        return self.registered(made)
+
+
+def column_vector(value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
+    """A constant that is added to the rows of `out` alike, as [columns] or []."""
+    if value is None or value.const_value is None or not is_static(value):
+        return None
+    shape, whole = shape_of(value), shape_of(out)
+    size = int(np.prod(shape, dtype=np.int64))
+    fits = size == 1 or (bool(shape) and shape[-1] == size == whole[-1])
+    array = exact_array(value) if fits and len(shape) <= len(whole) else None
+    return None if array is None else array.reshape(() if size == 1 else (size,))
+
+
+def follow(out: ir.Value, first: ir.Value | None) -> Tail:
+    """Additions of column vectors and one quantization behind a product."""
+    offset = column_vector(first, out)
+    user = only_user(out)
+    if user is not None and user.op_type == "Add" and offset is None:
+        other = next((v for v in user.inputs if v is not out), None)
+        offset = column_vector(other, out)
+        if offset is not None:
+            out = user.outputs[0]
+            user = only_user(out)
+    if user is None or user.op_type != "QuantizeLinear" or user.inputs[0] is not out:
+        return Tail(out, offset, None)
+    result = user.outputs[0]
+    target = quantization(Origin.of(user), result)
+    plain = result.dtype in BYTES and not user.attributes.get("precision")
+    if target is None or target.scale.ndim or not plain or not is_static(result):
+        return Tail(out, offset, None)
+    return Tail(result, offset, target)
