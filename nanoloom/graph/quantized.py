@@ -2,8 +2,8 @@
 
     Quantize(MatMul(Dequantize(a), Dequantize(B)) + c)  ->  nanoloom.integer.MatMul
 
-with a constant B, per tensor or per column, for Gemm as well, with or without c and
-Quantize.  The new node (`linalg/quantized_matmul.py`) is
+with a constant B, per tensor or per column, for Gemm as well, with or without c, Relu
+and Quantize.  The new node (`linalg/quantized_matmul.py`) is
 
     saturate(round(sum (a - a0) (B - B0) * factor + offset) + y0)    factor: sa sB / sy
     sum (a - a0) (B - B0) * factor + offset                          without Quantize
@@ -49,14 +49,15 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Tail:
-    """What follows a product: constants added to its columns, and quantization.
+    """What follows a product: constants added to its columns, Relu, quantization.
 
     last: the value that the whole pattern gives.
     """
 
     last: ir.Value
     offset: np.ndarray | None
-    target: Quantized | None
+    relu: bool = False
+    target: Quantized | None = None
 
 
 def integer_products(graph: ir.Graph) -> None:
@@ -206,7 +207,8 @@ class IntegerProducts(GraphEditor):
         assert last is not None
         inputs = [x.value, y.value, *constants]
         shape = shape_of(tail.last)
-        made = self.add(last, "MatMul", inputs, [], shape, tail.last, name, DOMAIN)
+        relu = [ir.AttrInt64("relu", int(tail.relu))]
+        made = self.add(last, "MatMul", inputs, relu, shape, tail.last, name, DOMAIN)
         self.replace(last, made)
 
     def constant(self, array: np.ndarray, name: str) -> ir.Value:
@@ -231,7 +233,7 @@ def column_vector(value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
 
 
 def follow(out: ir.Value, first: ir.Value | None) -> Tail:
-    """Additions of column vectors and one quantization behind a product."""
+    """Additions of column vectors, Relu and one quantization behind a product."""
     offset = column_vector(first, out)
     user = only_user(out)
     if user is not None and user.op_type == "Add" and offset is None:
@@ -240,11 +242,15 @@ def follow(out: ir.Value, first: ir.Value | None) -> Tail:
         if offset is not None:
             out = user.outputs[0]
             user = only_user(out)
-    if user is None or user.op_type != "QuantizeLinear" or user.inputs[0] is not out:
-        return Tail(out, offset, None)
+    whole, relu = out, user is not None and user.op_type == "Relu"
+    if user is not None and relu:
+        whole = user.outputs[0]
+        user = only_user(whole)
+    if user is None or user.op_type != "QuantizeLinear" or user.inputs[0] is not whole:
+        return Tail(out, offset)
     result = user.outputs[0]
     target = quantization(Origin.of(user), result)
     plain = result.dtype in BYTES and not user.attributes.get("precision")
     if target is None or target.scale.ndim or not plain or not is_static(result):
-        return Tail(out, offset, None)
-    return Tail(result, offset, target)
+        return Tail(out, offset)
+    return Tail(result, offset, relu, target)

@@ -6,8 +6,9 @@ Output of 8 bits, factor and offset float64:
 
     saturate(round(sum (a - a_zero) (b - b_zero) * factor + offset) + y_zero)
 
-Output, factor and offset float32: the same without rounding and saturation.  The sums
-are those of `integer_matmul`: exact, for the graph stage keeps k small enough.
+Attribute relu: what is rounded is at least 0.  Output, factor and offset float32: the
+same without rounding, relu and saturation.  The sums are those of `integer_matmul`:
+exact, for the graph stage keeps k small enough.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def quantized_matmul(b: Builder, node: Node) -> Tensor:
         if is_float(dtype):
             return value
         whole = value.math("roundeven")
+        if node.int("relu"):
+            whole = whole.maximum(0)
         return saturated(whole + start if start else whole, dtype)
 
     given = [by_column(b, t, x, total.rank) for t in (factor, offset) if t is not None]
