@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from nanoloom.kernels.structure import (
     Op,
     all_dims,
+    body,
+    dims_of,
     extents,
     input_count,
     iterators,
     map_dims,
     maps,
 )
+from nanoloom.mlir import ir
+
+SIGNS = {"arith.extsi": "s", "arith.extui": "u"}
 
 
 @dataclass(frozen=True)
@@ -68,3 +73,35 @@ def analyse(op: Op) -> Contraction | None:
         tuple(parallel),
         dims[-1] == column,
     )
+
+
+def elements(op: Op, shape: Contraction) -> tuple[str, str, str]:
+    """Element types of the left and right operand and of the sums.
+
+    As MLIR writes them, but narrow integers by the sign they are extended with: s8, u8.
+    """
+    narrow = [element(op, number) for number in (shape.left, shape.right)]
+    return narrow[0], narrow[1], element(op, 2)
+
+
+def element(op: Op, number: int) -> str:
+    kind = ir.ShapedType(op.operation.operands[number].type).element_type
+    if not isinstance(kind, ir.IntegerType):
+        return str(kind)
+    users = {use.owner.operation.name for use in body(op).arguments[number].uses}
+    signs = {SIGNS[name] for name in users if name in SIGNS}
+    return f"{signs.pop()}{kind.width}" if len(signs) == 1 else str(kind)
+
+
+def left_lies_along(op: Op, shape: Contraction) -> bool:
+    """Whether the last reduced dimension steps through the left operand's elements."""
+    depth = shape.reduced[-1]
+    *outer, last = maps(op)[shape.left].results
+    return terms(last).count(depth) == 1 and all(depth not in dims_of(e) for e in outer)
+
+
+def terms(expr: ir.AffineExpr) -> list[int]:
+    """The dimensions that are added up in an expression, each as it is."""
+    if isinstance(expr, ir.AffineAddExpr):
+        return terms(expr.lhs) + terms(expr.rhs)
+    return [expr.position] if isinstance(expr, ir.AffineDimExpr) else []

@@ -14,7 +14,7 @@ TO_LLVM = (
     "convert-scf-to-cf",
     "convert-math-to-llvm",  # sqrt, fma, floor: one instruction each
     "convert-math-to-libm",  # f64 functions that no polynomial replaces
-    "convert-vector-to-llvm",
+    "convert-vector-to-llvm{enable-x86=1}",  # its instructions, too
     "convert-ub-to-llvm",
     "convert-arith-to-llvm",
     "convert-index-to-llvm",

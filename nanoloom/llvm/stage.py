@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.errors import Error
+from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_LLVM
 from nanoloom.mlir import ir, llvm, operations, run_pipeline
 from nanoloom.vector.math import expand_math
@@ -25,6 +26,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     flatten_empty(module, phases)
     expand_math(module)
     run_pipeline(module, TO_LLVM)
+    mask_integers(module)
     require_llvm(module)
     text = llvm.translate_module_to_llvmir(module.operation)
     text = text.replace("define void @kernel_", "define internal void @kernel_")

@@ -14,6 +14,9 @@ class Packing:
     argument: which kernel argument.  shared, column, reduced: its dimensions by role.
     group: so many steps of the last reduced dimension lie together (VNNI: 2 for bf16,
     4 for int8): [..., reduced / group, columns * group].
+    sums: unless 0, a panel of bytes ends with a step more, for every column the sum of
+    its numbers times this, as 32 bits (modulo 2^32); zeros but in the first of the
+    outer reduced dimensions.
     """
 
     argument: int
@@ -22,21 +25,23 @@ class Packing:
     reduced: tuple[int, ...]
     columns: int
     group: int = 1
+    sums: int = 0
 
     def shape(self, logical: tuple[int, ...]) -> tuple[int, ...]:
         panels = -(-logical[self.column] // self.columns)
         reduced = [logical[d] for d in self.reduced]
-        reduced[-1] = -(-reduced[-1] // self.group)
+        reduced[-1] = -(-reduced[-1] // self.group) + bool(self.sums)
         lead = [logical[d] for d in self.shared]
         return (*lead, panels, *reduced, self.columns * self.group)
 
     def pack(self, array: np.ndarray) -> np.ndarray:
         """The packed copy of a weight."""
         shape = self.shape(array.shape)
+        steps = shape[-2] - bool(self.sums)
         moved = array.transpose((*self.shared, self.column, *self.reduced))
         at = len(self.shared)
         wanted = (*moved.shape[:at], shape[at] * self.columns, *moved.shape[at + 1 :])
-        wanted = (*wanted[:-1], shape[-2] * self.group)
+        wanted = (*wanted[:-1], steps * self.group)
         extra = [(0, w - m) for w, m in zip(wanted, moved.shape, strict=True)]
         if any(after for _, after in extra):
             moved = np.pad(moved, extra)
@@ -45,8 +50,19 @@ class Packing:
             shape[at],
             self.columns,
             *moved.shape[at + 1 : -1],
-            shape[-2],
+            steps,
             self.group,
         )
         lanes = np.moveaxis(split, at + 1, -2)  # [..., reduced, columns, group]
-        return np.ascontiguousarray(lanes).reshape(shape)
+        packed = np.ascontiguousarray(lanes).reshape(*shape[:-2], steps, shape[-1])
+        return self.with_sums(packed) if self.sums else packed
+
+    def with_sums(self, packed: np.ndarray) -> np.ndarray:
+        """Panels with their columns' sums as a last step."""
+        reduced = range(len(self.shared) + 1, packed.ndim - 1)
+        split = packed.reshape(*packed.shape[:-1], self.columns, self.group)
+        added = split.sum((*reduced, -1), dtype=np.int64) * self.sums
+        last = np.zeros((*packed.shape[:-2], 1, packed.shape[-1]), packed.dtype)
+        panels = last.reshape(*added.shape[:-1], -1, packed.shape[-1])
+        panels[..., 0, :] = added.astype(np.int32).view(packed.dtype)
+        return np.concatenate([packed, last], axis=-2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import VectorUnit
 
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
@@ -21,18 +22,25 @@ class RegisterTile:
         return f"{self.rows}x{self.vectors} vectors"
 
 
-def candidates(registers: int) -> list[tuple[int, int]]:
+def candidates(registers: int, step: StepCost = FMA) -> list[tuple[int, int]]:
     """Tiles that fit: accumulators, one row of the right operand, one broadcast."""
+    each, others = step.right_registers, step.others
     return [
         (rows, vectors)
         for vectors in range(1, 9)
         for rows in range(1, registers)
-        if rows * vectors + vectors + 1 <= registers
+        if rows * vectors + each * vectors + others <= registers
     ]
 
 
 def cost(
-    rows: int, vectors: int, m: int, n: int, lanes: int, unit: VectorUnit
+    rows: int,
+    vectors: int,
+    m: int,
+    n: int,
+    lanes: int,
+    unit: VectorUnit,
+    step: StepCost = FMA,
 ) -> float:
     """Cycles per useful multiply-add vector, relative to the multiply-add limit.
 
@@ -40,23 +48,28 @@ def cost(
     `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
     the chain through one accumulator.  Work beyond the edge is wasted.
     """
-    work = rows * vectors / unit.fma_per_cycle
-    loads = (rows + vectors) / unit.load_per_cycle
-    step = max(work, loads, float(unit.fma_latency)) + 0.25  # the loop itself
+    prepared = rows * step.left + vectors * step.right
+    work = (rows * vectors * step.products + prepared) / unit.fma_per_cycle
+    loaded = rows * step.left_loads + vectors * step.right_loads
+    loads = loaded / unit.load_per_cycle
+    chain = step.chain * unit.fma_latency
+    cycles = max(work, loads, float(chain)) + 0.25  # the loop itself
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
-    useful = m * n / lanes / unit.fma_per_cycle
-    return tiles * step / useful
+    useful = m * n / lanes * step.products / unit.fma_per_cycle
+    return tiles * cycles / useful
 
 
-def choose(m: int, n: int, bits: int, unit: VectorUnit) -> RegisterTile:
+def choose(
+    m: int, n: int, bits: int, unit: VectorUnit, step: StepCost = FMA
+) -> RegisterTile:
     """The cheapest tile for an m x n result of elements of this width.
 
     Ties go to the wider tile: fewer passes over the left operand.
     """
     lanes = max(1, unit.bits // bits)
     ranked = [
-        RegisterTile(r, v, cost(r, v, m, n, lanes, unit))
-        for r, v in candidates(unit.registers)
+        RegisterTile(r, v, cost(r, v, m, n, lanes, unit, step))
+        for r, v in candidates(unit.registers, step)
         if r <= EDGE_ROWS or m % r == 0
     ]
     return min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))

@@ -12,7 +12,13 @@ from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops
-from nanoloom.vector.nanokernel import amx, epilogue, fma, vnni_panels
+from nanoloom.vector.nanokernel import (
+    amx,
+    epilogue,
+    families,
+    instructions,
+    vnni_panels,
+)
 from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
 from nanoloom.vector.nanokernel.tile import PACKED, tile_of
 from nanoloom.vector.prefetch import insert_prefetches
@@ -50,13 +56,13 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
         shape = require_contraction(op)
         element = ir.RankedTensorType(op.operation.operands[2].type).element_type
         lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
-        require_fit(op, shape, plan, lanes)
+        require_fit(op, shape, plan, lanes, target)
         with ir.InsertionPoint(op), op.operation.location:
             tile = tile_of(op, shape, plan, lanes)
             if plan.family == "amx":
                 vnni_panels.use_panels(op, shape, plan, tile.row)
                 return
-            sums = fma.accumulate(tile)
+            sums = families.accumulate(tile, target)
             epilogue.finish(tile, sums)
 
     apply_script(module, script, lower)
@@ -69,6 +75,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     phases = split_into_phases(module)
     run_pipeline(module, PLACE_BUFFERS)
     lower_matrix_tiles(module)
+    instructions.call_intrinsics(module)
     vectorize_loops(module, target.vector.bits)
     module.operation.verify()
     return phases
@@ -77,6 +84,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
 def require_packed_reads(module: ir.Module) -> None:
     """Error if anything but a nanokernel reads a packed weight."""
     for cast in named(module, PACKED):
+        if instructions.is_instruction(cast):
+            continue
         width = ir.RankedTensorType(cast.operation.operands[0].type).shape[-1]
         raise Error(
             f"a weight is packed in panels of {width}, and no nanokernel reads it",

@@ -14,15 +14,10 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
+from nanoloom.schedule.library.family import column_sums, family_of
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
-ELEMENTS = (  # of the operands and the result
-    ("f32", "f32", "f32"),
-    ("f64", "f64", "f64"),
-    ("bf16", "bf16", "f32"),
-    ("f16", "f16", "f32"),
-)
 AMX_ROWS = AMX_COLUMNS = 32
 
 
@@ -31,21 +26,25 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     shape = analyse(root)
     if shape is None or not suits(root, last, shape):
         return None
-    family = family_of(root, target)
+    family = family_of(root, shape, target, is_parameter(module, root, shape))
+    if family is None:
+        return None
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
-    if family == "amx" and is_parameter(module, root, shape):
+    if family.name == "amx":
         return matrix_tiles(module, root, last, shape, m)
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
-    tile = register_tile.choose(m, n, element.width, target.vector)  # type: ignore[attr-defined]
-    lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
+    width = element.width  # type: ignore[attr-defined]
+    tile = register_tile.choose(m, n, width, target.vector, family.cost)
+    lanes = target.vector.bits // width
     columns = tile.vectors * lanes
-    packings = weight_packing(module, root, shape, columns, 1)
+    sums = column_sums(family, root, shape, target)
+    packings = weight_packing(module, root, shape, columns, family.group, sums)
     if not packings and not shape.contiguous:
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
-    nanokernel = Nanokernel(tile.rows, tile.vectors, bool(packings))
+    nanokernel = Nanokernel(tile.rows, tile.vectors, bool(packings), family.name)
     return tiled(root, last, shape, nanokernel, columns, packings, reason)
 
 
@@ -81,14 +80,6 @@ def matrix_tiles(
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason)
 
 
-def family_of(root: Op, target: Target) -> str:
-    """The instructions that fit the operands' element types."""
-    element = ir.RankedTensorType(root.operation.operands[0].type).element_type
-    if isinstance(element, ir.BF16Type) and target.has("amx-bf16") and target.matrix:
-        return "amx"
-    return "fma"
-
-
 def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
     value = inputs(root)[shape.right]
     if not isinstance(value.owner, ir.Block) or shape.other_columns:
@@ -100,11 +91,8 @@ def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
 
 
 def suits(root: Op, last: Op, shape: Contraction) -> bool:
-    """Whether the nanokernels take these element types and this form."""
-    kinds = tuple(
-        str(ir.RankedTensorType(v.type).element_type) for v in root.operation.operands
-    )
-    if kinds not in ELEMENTS or 0 in shape.extents:
+    """Whether the nanokernels take this form."""
+    if 0 in shape.extents:
         return False
     if None in map_dims(maps(root)[shape.right]):
         return False
@@ -149,7 +137,12 @@ def row_block(extent: int, rows: int) -> int:
 
 
 def weight_packing(
-    module: ir.Module, root: Op, shape: Contraction, columns: int, group: int
+    module: ir.Module,
+    root: Op,
+    shape: Contraction,
+    columns: int,
+    group: int,
+    sums: int = 0,
 ) -> tuple[Packing, ...]:
     """Pack the right operand if it is a parameter, and mark it in the IR."""
     if not is_parameter(module, root, shape):
@@ -165,6 +158,7 @@ def weight_packing(
         tuple(dims.index(d) for d in shape.reduced),
         columns,
         group,
+        sums,
     )
     use_packed(kernel, block, number, packing)
     return (packing,)

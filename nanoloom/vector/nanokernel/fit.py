@@ -7,7 +7,7 @@ left undone in part, another panel would be read wrongly: both without any other
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.contraction import Contraction, analyse
+from nanoloom.kernels.contraction import Contraction, analyse, elements
 from nanoloom.kernels.structure import (
     Op,
     input_count,
@@ -20,7 +20,10 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel import vnni_panels
 from nanoloom.vector.nanokernel.epilogue import consumers
 from nanoloom.vector.nanokernel.tile import (
@@ -30,9 +33,8 @@ from nanoloom.vector.nanokernel.tile import (
     packed_argument,
 )
 
-FAMILIES = ("fma", "amx")
 MOST = 256  # accumulators; there are no more than 32 registers
-ELEMENTS = ("f32", "f64")  # of results
+DOTS = ("bf16-dot", "int8-dot")  # families of one instruction that a target has
 
 
 def require_contraction(op: ir.OpView) -> Contraction:
@@ -46,9 +48,12 @@ def require_contraction(op: ir.OpView) -> Contraction:
     return shape
 
 
-def require_fit(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> None:
+def require_fit(
+    op: Op, shape: Contraction, plan: Nanokernel, lanes: int, target: Target
+) -> None:
     """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
-    require_plan(op, plan)
+    require_plan(op, shape, plan)
+    require_instructions(op, shape, plan, target)
     columns = plan.vectors * (vnni_panels.COLUMNS if plan.family == "amx" else lanes)
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
     room = {shape.column: columns}
@@ -59,25 +64,47 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> Non
     for dim in shape.reduced:
         if shape.extents[dim] < 0:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
-    require_panels(op, shape, plan, columns)
-    if plan.family == "fma":
+    require_panels(op, shape, plan, columns, target)
+    if plan.family != "amx":
         require_epilogue(op)
 
 
-def require_plan(op: Op, plan: Nanokernel) -> None:
-    element = ir.RankedTensorType(op.operation.operands[2].type).element_type
+def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
+    """The family is known, multiplies these numbers, and the tile is one."""
     if plan.family not in FAMILIES:
-        known = " and ".join(FAMILIES)
+        known = ", ".join(FAMILIES)
         raise Error(f"there is no family {plan.family!r} of nanokernels, only {known}")
     if plan.rows < 1 or plan.vectors < 1 or plan.rows * plan.vectors > MOST:
         raise Error(f"{plan.rows} rows of {plan.vectors} vectors are no register tile")
-    if str(element) not in ELEMENTS:
-        raise Error(f"no nanokernel sums in {element}")
+    family, given = FAMILIES[plan.family], elements(op, shape)
     if plan.family == "amx":
-        first = ir.RankedTensorType(op.operation.operands[0].type).element_type
         two = plan.vectors == 2 and plan.rows <= 2 * vnni_panels.ROWS and plan.packed
-        if not two or not isinstance(first, ir.BF16Type):
+        if not two or given not in family.elements:
             raise Error("AMX wants bf16, packed = 1, vectors = 2 and at most 32 rows")
+    if given not in family.elements:
+        left, right, result = given
+        raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
+    if not plan.packed and not family.flat:
+        raise Error(f"family {plan.family} wants packed = 1")
+
+
+def require_instructions(
+    op: Op, shape: Contraction, plan: Nanokernel, target: Target
+) -> None:
+    """The target has what the family is made of."""
+    left, right, _ = elements(op, shape)
+    there = True
+    if plan.family in DOTS:
+        use = dot_for(target, left, right)
+        there = use is not None and (plan.packed or not use.flipped)
+    elif plan.family == "int8-pairs":
+        there = pair_products(target) is not None
+    elif plan.family == "bf16-convert":
+        there = target.has("avxneconvert") and target.vector.bits == 256
+    if not there:
+        raise Error(
+            f"{target} has no instruction for family {plan.family} of {left} by {right}"
+        )
 
 
 def require_room(op: Op, dim: int, most: int) -> None:
@@ -133,7 +160,9 @@ def most_number(value: ir.Value) -> int | None:
     return min(numbers, default=None)
 
 
-def require_panels(op: Op, shape: Contraction, plan: Nanokernel, columns: int) -> None:
+def require_panels(
+    op: Op, shape: Contraction, plan: Nanokernel, columns: int, target: Target
+) -> None:
     """The right operand is packed as the nanokernel reads it, or not at all."""
     logical, offsets = origin(inputs(op)[shape.right])
     if is_packed(logical) != plan.packed:
@@ -143,16 +172,27 @@ def require_panels(op: Op, shape: Contraction, plan: Nanokernel, columns: int) -
         if not shape.contiguous:
             raise Error("the right operand's innermost dimension is not the result's")
         return
-    width = ir.RankedTensorType(packed_argument(logical).type).shape[-1]
-    pairs = vnni_panels.PAIR if plan.family == "amx" else 1
-    if width != columns * pairs:
-        raise Error(
-            f"the weight is packed in panels of {width // pairs} columns, "
-            f"the nanokernel reads {columns}"
-        )
+    use = dot_for(target, *elements(op, shape)[:2])
+    sums = plan.family == "int8-dot" and use is not None and use.flipped
+    require_panel(shape, plan, logical, columns, int(sums))
     place = map_dims(maps(op)[shape.right]).index(shape.column)
     if not is_multiple(offsets[place], columns):
         raise Error(f"a tile may begin within a panel of {columns} columns")
+
+
+def require_panel(
+    shape: Contraction, plan: Nanokernel, logical: ir.Value, columns: int, sums: int
+) -> None:
+    """Panels are as wide and as deep as the family reads them."""
+    rows, width = ir.RankedTensorType(packed_argument(logical).type).shape[-2:]
+    group = FAMILIES[plan.family].group
+    if rows != -(-shape.extents[shape.reduced[-1]] // group) + sums:
+        raise Error(f"the weight is not packed for family {plan.family}")
+    if width != columns * group:
+        raise Error(
+            f"the weight is packed in panels of {width // group} columns, "
+            f"the nanokernel reads {columns}"
+        )
 
 
 def is_multiple(value: ir.Value | int, number: int) -> bool:

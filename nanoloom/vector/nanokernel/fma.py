@@ -106,10 +106,12 @@ def right_reader(tile: Tile):  # type: ignore[no-untyped-def]
     return read
 
 
-def packed_reader(tile: Tile, operand: ir.Value, indexing: ir.AffineMap):  # type: ignore[no-untyped-def]
-    """Reads panels [shared..., panel, reduced..., columns] of the packed argument."""
+def packed_reader(tile, operand, indexing, group=1):  # type: ignore[no-untyped-def]
+    """Reads panels [shared..., panel, reduced..., columns] of the packed argument.
 
-    shape = tile.shape
+    group: so many numbers of a column lie together (see groups.py).
+    """
+    shape, width = tile.shape, tile.lanes * group
     logical, offsets = origin(operand)
     packed = packed_argument(logical)
     dims = [e.position for e in indexing.results]  # type: ignore[attr-defined]
@@ -119,7 +121,7 @@ def packed_reader(tile: Tile, operand: ir.Value, indexing: ir.AffineMap):  # typ
 
     def read(ivs: list[ir.Value], v: int) -> ir.Value:
         inner = [add(ivs[d], as_index(by_dim[d])) for d in shape.reduced if d in by_dim]
-        at = [*lead, panel, *inner, index(v * tile.lanes)]
-        return read_vector(packed, at, tile.lanes, None)
+        at = [*lead, panel, *inner, index(v * width)]
+        return read_vector(packed, at, width, None)
 
     return read

@@ -1,0 +1,74 @@
+"""Which family of nanokernels a contraction gets, from its types and the target."""
+
+from __future__ import annotations
+
+from nanoloom.kernels.contraction import Contraction, elements, left_lies_along
+from nanoloom.kernels.structure import Op
+from nanoloom.schedule.families import (
+    AMX_FAMILY,
+    BF16_CONVERT,
+    BF16_DOT,
+    BF16_HALVES,
+    FMA_FAMILY,
+    INT8_DOT,
+    INT8_LANES,
+    INT8_PAIRS,
+    Family,
+)
+from nanoloom.target.dots import DotUse, dot_for, pair_products
+from nanoloom.target.facts import Target
+
+PREFERENCE = (
+    AMX_FAMILY,
+    BF16_DOT,
+    BF16_CONVERT,
+    BF16_HALVES,
+    INT8_DOT,
+    INT8_PAIRS,
+    INT8_LANES,
+    FMA_FAMILY,
+)
+
+
+def family_of(
+    root: Op, shape: Contraction, target: Target, packed: bool
+) -> Family | None:
+    """The best family for these numbers on this target, None if there is none.
+
+    packed: whether the right operand can come as panels.
+    """
+    given = elements(root, shape)
+    along = left_lies_along(root, shape)
+    for family in PREFERENCE:
+        fits = given in family.elements and (packed or family.flat)
+        if not fits or (family.group > 1 and not along):
+            continue
+        if has_instructions(family, root, shape, target, packed):
+            return family
+    return None
+
+
+def has_instructions(
+    family: Family, root: Op, shape: Contraction, target: Target, packed: bool
+) -> bool:
+    """Whether the target has what a family is made of."""
+    if family in (BF16_DOT, INT8_DOT):
+        use = dot_use(root, shape, target)
+        return use is not None and (packed or not use.flipped)
+    if family is AMX_FAMILY:
+        even = shape.extents[shape.reduced[-1]] % AMX_FAMILY.group == 0
+        return target.has("amx-bf16") and target.matrix is not None and even
+    if family is BF16_CONVERT:
+        return target.has("avxneconvert") and target.vector.bits == 256
+    return family is not INT8_PAIRS or pair_products(target) is not None
+
+
+def dot_use(root: Op, shape: Contraction, target: Target) -> DotUse | None:
+    left, right, _ = elements(root, shape)
+    return dot_for(target, left, right)
+
+
+def column_sums(family: Family, root: Op, shape: Contraction, target: Target) -> int:
+    """What panels hold of their columns' sums (schedule/packing.py), 0 for nothing."""
+    use = dot_use(root, shape, target) if family is INT8_DOT else None
+    return 0 if use is None else use.correction

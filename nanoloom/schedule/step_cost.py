@@ -1,0 +1,28 @@
+"""What one step of a register tile's inner loop is made of, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Instructions of a step, and the registers it needs beside the sums.
+
+    products: for one vector of sums.  left, right: arithmetic for a row of the left
+    operand and a vector of the right one.  left_loads, right_loads: the same, loads.
+    right_registers: of one vector of the right operand; others: all that is left.
+    chain: products behind each other on one vector of sums.
+    """
+
+    products: float = 1
+    left: float = 0
+    right: float = 0
+    left_loads: float = 1
+    right_loads: float = 1
+    right_registers: int = 1
+    others: int = 1
+    chain: int = 1
+
+
+FMA = StepCost()  # a broadcast, a load and a multiply-add

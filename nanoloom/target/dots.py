@@ -1,0 +1,89 @@
+"""Dot-product instructions: sums += left . right, several narrow products a lane.
+
+Sources: Intel's Instruction Set Extensions Reference (319433), Arm's A64 reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.target.facts import Target
+
+GROUP = {"bf16": 2, "s8": 4, "u8": 4}  # numbers that fill a lane of 32 bits
+FLIPPED = {"s8": "u8", "u8": "s8"}
+HALF_RANGE = 128  # a ^ 0x80 is a + 128 of a signed byte, a - 128 of an unsigned one
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One instruction on registers of `bits`: which numbers it multiplies.
+
+    function: its LLVM intrinsic, or the operation of MLIR's x86 dialect.
+    """
+
+    needs: str
+    left: str
+    right: str
+    bits: int
+    function: str
+
+
+DOTS = (  # the first that fits is taken: wide ones first
+    Dot("avx512bf16", "bf16", "bf16", 512, "x86.avx512.dot"),
+    Dot("bf16", "bf16", "bf16", 128, "llvm.aarch64.neon.bfdot.v4f32.v8bf16"),
+    Dot("avx512vnni", "u8", "s8", 512, "llvm.x86.avx512.vpdpbusd.512"),
+    Dot("avxvnniint8", "s8", "s8", 256, "x86.avx.dot.i8"),
+    Dot("avxvnniint8", "s8", "u8", 256, "llvm.x86.avx2.vpdpbsud.256"),
+    Dot("avxvnniint8", "u8", "u8", 256, "llvm.x86.avx2.vpdpbuud.256"),
+    Dot("avxvnni", "u8", "s8", 256, "llvm.x86.avx512.vpdpbusd.256"),
+    Dot("dotprod", "s8", "s8", 128, "llvm.aarch64.neon.sdot.v4i32.v16i8"),
+    Dot("dotprod", "u8", "u8", 128, "llvm.aarch64.neon.udot.v4i32.v16i8"),
+    Dot("i8mm", "u8", "s8", 128, "llvm.aarch64.neon.usdot.v4i32.v16i8"),
+)
+
+
+@dataclass(frozen=True)
+class DotUse:
+    """How an instruction multiplies operands of given types.
+
+    swapped: the left operand is the instruction's second.  flipped: the left operand
+    has its sign bits inverted first, which adds to every sum what `correction` times
+    the sum of the right operand takes away again; exact modulo 2^32.
+    """
+
+    dot: Dot
+    swapped: bool = False
+    flipped: bool = False
+    correction: int = 0
+
+
+def dot_for(target: Target, left: str, right: str) -> DotUse | None:
+    """The target's instruction for these element types, None if it has none."""
+    known = [d for d in DOTS if target.has(d.needs) and d.bits == target.vector.bits]
+    for flipped in (False, True):
+        one = FLIPPED.get(left, "") if flipped else left
+        for dot in known:
+            for swapped in (False, True):
+                takes = (dot.right, dot.left) if swapped else (dot.left, dot.right)
+                if takes == (one, right):
+                    added = 0 if not flipped else correction(left)
+                    return DotUse(dot, swapped and one != right, flipped, added)
+    return None
+
+
+def correction(left: str) -> int:
+    """What takes back the flipped sign bits of a left operand of this type."""
+    return -HALF_RANGE if left == "s8" else HALF_RANGE
+
+
+PAIR_PRODUCTS = {  # vpmaddwd by bits of a register, and what it needs
+    128: ("sse4.2", "llvm.x86.sse2.pmadd.wd"),
+    256: ("avx2", "llvm.x86.avx2.pmadd.wd"),
+    512: ("avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
+}
+
+
+def pair_products(target: Target) -> str | None:
+    """The intrinsic that adds two neighbouring products of 16-bit numbers."""
+    needs, function = PAIR_PRODUCTS.get(target.vector.bits, ("", ""))
+    return function if function and target.has(needs) else None

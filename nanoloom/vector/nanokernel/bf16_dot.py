@@ -1,0 +1,33 @@
+"""bf16 by dot products of pairs (AVX512-BF16 vdpbf16ps, Arm bfdot).
+
+Reference loop, k in pairs; the sums are f32:
+
+    for k...: for r in rows: for c in columns:
+        acc[r][c] += left[r][k] * right[k][c] + left[r][k + 1] * right[k + 1][c]
+
+Panels hold pairs; rows that are not packed are interleaved in registers.
+"""
+
+from __future__ import annotations
+
+from nanoloom.mlir import ir
+from nanoloom.target.dots import DotUse
+from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel.instructions import dot
+from nanoloom.vector.nanokernel.tile import Tile
+
+PAIR = 2
+
+
+def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
+    """Emit the loops; gives rows * vectors accumulators of f32."""
+    bf16 = ir.BF16Type.get()
+
+    def left(row: groups.Row) -> ir.Value:
+        return groups.spread(row.together(), tile.lanes, bf16)
+
+    def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
+        return dot(use.dot, sums, one, other)
+
+    step = groups.Step(PAIR, ((left, lambda panel: panel),), product)
+    return groups.accumulate(tile, step)

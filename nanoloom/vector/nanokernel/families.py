@@ -1,0 +1,48 @@
+"""The families of nanokernels by name: which function makes the sums of a tile."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from nanoloom.kernels.contraction import elements
+from nanoloom.mlir import ir
+from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.facts import Target
+from nanoloom.vector.nanokernel import (
+    bf16_convert,
+    bf16_dot,
+    bf16_halves,
+    fma,
+    int8_dot,
+    int8_lanes,
+    int8_pairs,
+)
+from nanoloom.vector.nanokernel.tile import Tile
+
+T = TypeVar("T")
+
+
+def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
+    """Emit the loops of a tile that fits its family; gives rows * vectors sums."""
+    left, right, _ = elements(tile.op, tile.shape)
+    signed = left == "s8", right == "s8"
+    match tile.plan.family:
+        case "bf16-dot":
+            return bf16_dot.accumulate(tile, known(dot_for(target, left, right)))
+        case "bf16-convert":
+            return bf16_convert.accumulate(tile)
+        case "bf16-halves":
+            return bf16_halves.accumulate(tile)
+        case "int8-dot":
+            return int8_dot.accumulate(tile, known(dot_for(target, left, right)))
+        case "int8-pairs":
+            return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
+        case "int8-lanes":
+            return int8_lanes.accumulate(tile, signed)
+        case _:
+            return fma.accumulate(tile)
+
+
+def known(found: T | None) -> T:
+    assert found is not None, "fit.py lets no other pass"
+    return found

@@ -1,0 +1,247 @@
+"""Sums over groups of steps: what the families for narrow numbers have in common.
+
+Reference loop, with G numbers of k in a lane:
+
+    for k in 0..K step G: for r in rows: for c in columns:
+        acc[r][c] += sum over g of left[r][k + g] * right[k + g][c]
+
+Packed panels hold right[k..k + G][c] together and zeros behind K; rows that are not
+packed are interleaved in registers.  The left operand is never read behind K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nanoloom.kernels.structure import dims_of, maps
+from nanoloom.mlir import arith, ir, scf, tensor, vector
+from nanoloom.vector.access import add, coefficient, index, multiply
+from nanoloom.vector.nanokernel.fma import packed_reader, start_values
+from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector
+
+UNROLL = 4  # groups in a round of the innermost loop, as in fma.py
+
+
+@dataclass(frozen=True)
+class Row:
+    """One group of the left operand: numbers k to k + count of a row, zeros behind."""
+
+    tile: Tile
+    group: int
+    ivs: list[ir.Value]
+    count: int
+
+    @property
+    def operand(self) -> ir.Value:
+        return self.tile.op.operation.operands[self.tile.shape.left]
+
+    def number(self, g: int) -> ir.Value:
+        """The scalar left[r][k + g]."""
+        element = ir.RankedTensorType(self.operand.type).element_type
+        if g >= self.count:
+            return zero_of(element)
+        indexing, dim = left_map(self.tile), self.tile.shape.reduced[-1]
+        ivs = list(self.ivs)
+        ivs[dim] = add(ivs[dim], index(g))
+        return tensor.extract(self.operand, place_of(indexing, ivs))
+
+    def together(self) -> ir.Value:
+        """All of the group as one short vector: one load if it lies together."""
+        indexing, dim = left_map(self.tile), self.tile.shape.reduced[-1]
+        if self.count == self.group and lies_along(indexing, dim):
+            place = place_of(indexing, self.ivs)
+            return read_vector(self.operand, place, self.group, None)
+        element = ir.RankedTensorType(self.operand.type).element_type
+        numbers = [self.number(g) for g in range(self.group)]
+        return vector.from_elements(ir.VectorType.get([self.group], element), numbers)
+
+
+Prepare = Callable[[ir.Value], ir.Value]
+PrepareRow = Callable[[Row], ir.Value]
+Product = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a family multiplies one group.
+
+    parts: pairs of functions that make of a left group, and of lanes * group numbers of
+    the right operand, what `product(sums, left, right)` takes; a product for each pair.
+    """
+
+    group: int
+    parts: tuple[tuple[PrepareRow, Prepare], ...]
+    product: Product
+
+
+def accumulate(
+    tile: Tile, step: Step, start: list[ir.Value] | None = None
+) -> list[ir.Value]:
+    """Emit the loops over the reduced dimensions; gives rows * vectors accumulators.
+
+    start: their values before the first step, default those of the result.
+    """
+    ivs = tile.ivs(index(0), index(0))
+    dims = list(tile.shape.reduced)
+    return Sums(tile, step).along(dims, ivs, start or starts(tile))
+
+
+def starts(tile: Tile) -> list[ir.Value]:
+    """The accumulators as the result has them."""
+    element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
+    return start_values(tile, ir.VectorType.get([tile.lanes], element))
+
+
+class Sums:
+    """Emits the loops of one tile."""
+
+    def __init__(self, tile: Tile, step: Step) -> None:
+        self.tile, self.step = tile, step
+        self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
+        self.right = right_reader(tile, step.group)
+
+    def along(
+        self, dims: list[int], ivs: list[ir.Value], sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """One loop a reduced dimension, the accumulators carried through all."""
+        if len(dims) == 1:
+            return self.groups(ivs, sums)
+        extent = self.tile.shape.extents[dims[0]]
+        if extent == 1:
+            return self.along(dims[1:], ivs, sums)
+        loop = scf.ForOp(index(0), index(extent), index(1), sums)
+        with ir.InsertionPoint(loop.body):
+            here = [*ivs]
+            here[dims[0]] = loop.induction_variable
+            scf.yield_(self.along(dims[1:], here, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def groups(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        """The innermost dimension: UNROLL groups a round, the rest, a part of one."""
+        whole, rest = divmod(self.tile.shape.extents[self.depth], self.step.group)
+        rounds = whole // UNROLL * UNROLL if whole > UNROLL else 0
+        if rounds:
+            loop = scf.ForOp(index(0), index(rounds), index(UNROLL), sums)
+            with ir.InsertionPoint(loop.body):
+                made = list(loop.inner_iter_args)
+                for n in range(UNROLL):
+                    at = add(loop.induction_variable, index(n))
+                    made = self.products(ivs, at, self.step.group, made)
+                scf.yield_(made)
+            sums = list(loop.results)
+        for number in range(rounds, whole):
+            sums = self.products(ivs, index(number), self.step.group, sums)
+        return self.products(ivs, index(whole), rest, sums) if rest else sums
+
+    @property
+    def depth(self) -> int:
+        return self.tile.shape.reduced[-1]
+
+    def products(
+        self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """One group, `count` steps of it inside the operands."""
+        plan, parts = self.tile.plan, self.step.parts
+        panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
+        rights = [[prepare(p) for p in panels] for _, prepare in parts]
+        made: list[ir.Value] = []
+        for r in range(plan.rows):
+            row = self.row(r, ivs, number, count)
+            now = sums[r * plan.vectors : (r + 1) * plan.vectors]
+            for (prepare, _), right in zip(parts, rights, strict=True):
+                left = prepare(row)
+                now = [
+                    self.step.product(s, left, x)
+                    for s, x in zip(now, right, strict=True)
+                ]
+            made += now
+        return made
+
+    def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
+        here = [*ivs]
+        here[self.depth] = multiply(number, index(self.step.group))
+        if self.tile.row is not None:
+            here[self.tile.row] = self.rows[r]
+        return Row(self.tile, self.step.group, here, count)
+
+
+RightReader = Callable[[list[ir.Value], ir.Value, int, int], ir.Value]
+
+
+def right_reader(tile: Tile, group: int) -> RightReader:
+    """A function (loop variables, group number, steps inside, vector number) -> vector.
+
+    Its lanes * group numbers are in the panels' order.
+    """
+    shape = tile.shape
+    operand = tile.op.operation.operands[shape.right]
+    indexing = maps(tile.op)[shape.right]
+    depth = shape.reduced[-1]
+    if tile.plan.packed:
+        panel = packed_reader(tile, operand, indexing, group)
+
+        def read(ivs: list[ir.Value], number: ir.Value, count: int, v: int) -> ir.Value:
+            del count
+            here = [*ivs]
+            here[depth] = number
+            return panel(here, v)
+
+        return read
+
+    def read_rows(
+        ivs: list[ir.Value], number: ir.Value, count: int, v: int
+    ) -> ir.Value:
+        here = [*ivs]
+        here[shape.column] = index(v * tile.lanes)
+        mask = tile.mask(0, v) if tile.column_count is not None else None
+        first = multiply(number, index(group))
+        rows: list[ir.Value] = []
+        for g in range(count):
+            here[depth] = add(first, index(g))
+            place = place_of(indexing, here)
+            rows.append(read_vector(operand, place, tile.lanes, mask))
+        return interleaved(rows + [zeros_like(rows[0])] * (group - count))
+
+    return read_rows
+
+
+def interleaved(rows: list[ir.Value]) -> ir.Value:
+    """Lane 0 of every row, then lane 1 of every row ...; a power of two of rows."""
+    if len(rows) == 1:
+        return rows[0]
+    return vector.interleave(interleaved(rows[::2]), interleaved(rows[1::2]))
+
+
+def left_map(tile: Tile) -> ir.AffineMap:
+    return maps(tile.op)[tile.shape.left]
+
+
+def lies_along(indexing: ir.AffineMap, dim: int) -> bool:
+    """Whether a step of this dimension is the next element."""
+    *outer, last = indexing.results
+    inner = coefficient(last, dim) == 1
+    return inner and all(dim not in dims_of(e) for e in outer)
+
+
+def spread(value: ir.Value, lanes: int, element: ir.Type) -> ir.Value:
+    """A group of the left operand in every lane, as a vector of these elements."""
+    i32 = ir.IntegerType.get_signless(32)
+    one = vector.bitcast(ir.VectorType.get([1], i32), value)
+    wide = vector.broadcast(
+        ir.VectorType.get([lanes], i32), vector.extract(one, [], [0])
+    )
+    count = lanes * 32 // element.width  # type: ignore[attr-defined]
+    return vector.bitcast(ir.VectorType.get([count], element), wide)
+
+
+def zero_of(element: ir.Type) -> ir.Value:
+    return arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
+
+
+def zeros_like(value: ir.Value) -> ir.Value:
+    kind = ir.VectorType(value.type)
+    return vector.broadcast(kind, zero_of(kind.element_type))
+
+
+__all__ = ["Row", "Step", "accumulate", "interleaved", "spread", "starts"]

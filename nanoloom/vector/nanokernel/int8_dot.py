@@ -1,0 +1,62 @@
+"""8-bit integers by dot products of four (VNNI, AVX-VNNI, AVX-VNNI-INT8, Arm dotprod).
+
+Reference loop, k in fours; the sums are i32 and wrap:
+
+    for k...: for r in rows: for c in columns:
+        acc[r][c] += sum over g < 4 of left[r][k + g] * right[k + g][c]
+
+vpdpbusd multiplies unsigned by signed numbers, in either role.  Where both operands
+are alike, the left one's sign bits are inverted and the panel's last step, sums of its
+columns as i32, takes back what that adds (schedule/packing.py).
+"""
+
+from __future__ import annotations
+
+from nanoloom.kernels.structure import inputs, maps
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.target.dots import DotUse
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel.fma import packed_reader
+from nanoloom.vector.nanokernel.instructions import dot
+from nanoloom.vector.nanokernel.tile import Tile
+
+FOUR = 4
+SIGN_BITS = 0x80808080 - (1 << 32)
+
+
+def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
+    """Emit the loops; gives rows * vectors accumulators of i32."""
+    i8, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 32))
+    wide = ir.VectorType.get([tile.lanes], i32)
+    bytes_of = ir.VectorType.get([tile.lanes * FOUR], i8)
+
+    def left(row: groups.Row) -> ir.Value:
+        lanes = groups.spread(row.together(), tile.lanes, i32)
+        if use.flipped:
+            bits = vector.broadcast(wide, arith.constant(i32, SIGN_BITS))
+            lanes = arith.xori(lanes, bits)
+        return vector.bitcast(bytes_of, lanes)
+
+    def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
+        pair = (other, one) if use.swapped else (one, other)
+        return dot(use.dot, sums, *pair)
+
+    step = groups.Step(FOUR, ((left, lambda panel: panel),), product)
+    return groups.accumulate(tile, step, corrected(tile, use))
+
+
+def corrected(tile: Tile, use: DotUse) -> list[ir.Value]:
+    """The sums before the first step, less what inverted sign bits add to them."""
+    start = groups.starts(tile)
+    if not use.flipped:
+        return start
+    shape = tile.shape
+    operand = inputs(tile.op)[shape.right]
+    panel = packed_reader(tile, operand, maps(tile.op)[shape.right], FOUR)
+    ivs = tile.ivs(index(0), index(0))
+    ivs[shape.reduced[-1]] = index(-(-shape.extents[shape.reduced[-1]] // FOUR))
+    kind = ir.VectorType(start[0].type)
+    vectors = tile.plan.vectors
+    less = [vector.bitcast(kind, panel(ivs, v)) for v in range(vectors)]
+    return [arith.addi(s, less[i % vectors]) for i, s in enumerate(start)]

@@ -1,0 +1,38 @@
+"""8-bit integers on any vector unit: every number becomes a lane of 32 bits.
+
+Reference loop; the sums are i32 and wrap:
+
+    for k...: for r in rows: for c in columns:
+        acc[r][c] += i32(left[r][k]) * i32(right[k][c])
+"""
+
+from __future__ import annotations
+
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel.tile import Tile
+
+
+def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
+    """Emit the loops; gives rows * vectors accumulators of i32.
+
+    signed: whether the left and the right operand are.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    wide = ir.VectorType.get([tile.lanes], i32)
+
+    def left(row: groups.Row) -> ir.Value:
+        return vector.broadcast(wide, extended(i32, row.number(0), signed[0]))
+
+    def right(numbers: ir.Value) -> ir.Value:
+        return extended(wide, numbers, signed[1])
+
+    return groups.accumulate(tile, groups.Step(1, ((left, right),), multiply_add))
+
+
+def extended(kind: ir.Type, value: ir.Value, signed: bool) -> ir.Value:
+    return (arith.extsi if signed else arith.extui)(kind, value)
+
+
+def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+    return arith.addi(sums, arith.muli(left, right))
