@@ -14,6 +14,7 @@ from nanoloom.cache import Cache, default_root, key
 from nanoloom.errors import DataDependent, Error, InputError
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.library import Instance, Library
+from nanoloom.runtime.parameters import load_parameters
 from nanoloom.runtime.threads import default_threads
 from nanoloom.source import Interface, Source
 
@@ -32,9 +33,7 @@ class Variant:
         file = folder / PARAMETERS
         block = None
         if self.library.parameter_bytes:
-            block = np.memmap(
-                file, np.uint8, "r", shape=(self.library.parameter_bytes,)
-            )
+            block = load_parameters(file, self.library.parameter_bytes)
         self.instance: Instance = self.library.create(threads, block)
 
     def __call__(
@@ -278,4 +277,3 @@ class Loaded:
         trace: TracebackType | None,
     ) -> None:
         self.instance.close()
-

@@ -1,30 +1,132 @@
 """Software prefetch of what a nanokernel streams: packed panels of weights.
 
-The hardware fetches a panel from the second-level cache only behind the loads; asking
-for the lines of a later step in time keeps the multiply-adds fed.
+While the register tiles of one panel are computed, the next panel comes into the
+second-level cache, a few lines each round of the reduction loop: a panel is read by
+every tile of a task, but only the first of them would wait for memory.
 """
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, memref, named
-from nanoloom.vector.access import add, index
+from dataclasses import dataclass
+from math import prod
 
-STEPS = 8  # steps of the innermost reduction loop: 96 cycles of a 6x4 register tile
+from nanoloom.mlir import arith, ir, memref, named, scf
+from nanoloom.vector.access import add, constant_of, index, multiply
+
+LINE = 64  # bytes
+DISTANCE = 128  # lines: two pages, which the hardware's own prefetch does not cross
+SECOND_LEVEL = 2  # memref.prefetch's locality: not into the first level
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A loop that reads panels: its round, and the loops around it within a task.
+
+    loops: outermost first.  lead: indices of the panel (shared dimensions, panel).
+    lines: of a panel.  width: elements in a line.  once: no tile reads it again.
+    """
+
+    buffer: ir.Value
+    loops: tuple[scf.ForOp, ...]
+    lead: tuple[ir.Value, ...]
+    lines: int
+    width: int
+    once: bool
 
 
 def insert_prefetches(module: ir.Module) -> None:
-    """In front of every panel read in a loop (on buffers): the same, STEPS later."""
+    """In every loop that reads a panel (on buffers): some lines of the next panel."""
     kernel = module.body.operations[0]
-    block = kernel.operation.regions[0].blocks[0]
+    arguments = list(kernel.operation.regions[0].blocks[0].arguments)
+    seen: set[ir.Block] = set()
     for op in named(module, "vector.transfer_read"):
-        buffer = op.operation.operands[0]
-        rank = ir.MemRefType(buffer.type).rank
-        if buffer not in list(block.arguments) or rank < 3:
+        block = op.operation.block
+        if op.operation.operands[0] not in arguments or block in seen:
             continue
-        at = list(op.operation.operands)[1 : 1 + rank]
-        step = at[-2].owner
-        if not isinstance(step, ir.Block) or step == block:
-            continue
-        with ir.InsertionPoint(op), op.operation.location:
-            at[-2] = add(at[-2], index(STEPS))
-            memref.PrefetchOp(buffer, at, False, 3, True)
+        stream = stream_of(op)
+        if stream is not None:
+            seen.add(block)
+            with ir.InsertionPoint.at_block_begin(block), op.operation.location:
+                prefetch(stream)
+
+
+def stream_of(op: ir.OpView) -> Stream | None:
+    """The stream that a read belongs to, None if it reads no panel in a loop."""
+    buffer = op.operation.operands[0]
+    kind = ir.MemRefType(buffer.type)
+    loops = counted_loops(op.operation.block)
+    if kind.rank < 3 or not loops:
+        return None
+    at = list(op.operation.operands)[1 : 1 + kind.rank]
+    variables = [loop.induction_variable for loop in loops]
+    inner = [place for place, value in enumerate(at) if follows(value, variables)]
+    if not inner or inner[-1] != kind.rank - 2:
+        return None
+    first = inner[0]
+    panel = prod(list(kind.shape)[first:])
+    width = LINE * 8 // kind.element_type.width  # type: ignore[attr-defined]
+    once = len(loops) == kind.rank - 1 - first
+    if not once and kind.shape[first - 1] == 1:
+        return None  # there is no next panel
+    return Stream(buffer, loops, tuple(at[:first]), -(-panel // width), width, once)
+
+
+def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
+    """The loops around a block whose numbers of rounds are known, outermost first."""
+    loops: list[scf.ForOp] = []
+    owner = block.owner
+    while owner.operation.name == "scf.for":
+        loop = owner.opview if isinstance(owner, ir.Operation) else owner
+        assert isinstance(loop, scf.ForOp)
+        if None in [constant_of(v) for v in list(loop.operation.operands)[:3]]:
+            break
+        loops.insert(0, loop)
+        owner = loop.operation.block.owner
+    return tuple(loops)
+
+
+def follows(value: ir.Value, variables: list[ir.Value]) -> bool:
+    """Whether an index is a loop's variable, or that plus a number."""
+    if value in variables:
+        return True
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.addi":
+        return False
+    return any(operand in variables for operand in owner.operands)
+
+
+def prefetch(stream: Stream) -> None:
+    """Ask for this round's share of the next panel.
+
+    Rounds are numbered through all loops; behind the last line it is asked for again.
+    A panel that is read once is not kept: the lines a little further on are enough.
+    """
+    rounds = [trip_count(loop) for loop in stream.loops]
+    share = -(-stream.lines // prod(rounds))
+    number: ir.Value = index(0)
+    for loop, count in zip(stream.loops, rounds, strict=True):
+        lower, _, step = [constant_of(v) for v in list(loop.operation.operands)[:3]]
+        assert lower is not None and step is not None
+        done = arith.divui(loop.induction_variable, index(step))
+        assert lower == 0, "a tiled loop begins at 0"
+        number = add(multiply(number, index(count)), done)
+    *shared, panel = stream.lead
+    kind = ir.MemRefType(stream.buffer.type)
+    zeros = [index(0)] * (kind.rank - 1 - len(stream.lead))
+    for ahead in range(share):
+        line = add(multiply(number, index(share)), index(ahead))
+        if stream.once:
+            line = add(line, index(DISTANCE))
+        elif prod(rounds) * share > stream.lines:
+            line = arith.minui(line, index(stream.lines - 1))
+        # Past the end of its row on purpose: a panel is contiguous.
+        place = [*zeros, multiply(line, index(stream.width))]
+        following = panel if stream.once else add(panel, index(1))
+        at = [*shared, following, *place]
+        memref.PrefetchOp(stream.buffer, at, False, SECOND_LEVEL, True)
+
+
+def trip_count(loop: scf.ForOp) -> int:
+    lower, upper, step = [constant_of(v) for v in list(loop.operation.operands)[:3]]
+    assert lower is not None and upper is not None and step is not None
+    return -(-(upper - lower) // step)

@@ -1,0 +1,29 @@
+"""A block of parameters in memory: the file's bytes, read-only, aligned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.runtime.parameters import HUGE_PAGE, load_parameters
+
+
+@pytest.mark.parametrize("size", [1, 4096, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE + 7])
+def test_the_bytes_of_the_file(tmp_path: Path, size: int) -> None:
+    wanted = np.random.default_rng(0).integers(0, 256, size, np.uint8)
+    file = tmp_path / "parameters.bin"
+    wanted.tofile(file)
+    block = load_parameters(file, size)
+    np.testing.assert_array_equal(block, wanted)
+    assert block.ctypes.data % 64 == 0
+    assert not block.flags.writeable
+
+
+def test_a_file_that_ends_too_early(tmp_path: Path) -> None:
+    file = tmp_path / "parameters.bin"
+    file.write_bytes(bytes(HUGE_PAGE))
+    with pytest.raises(Error, match="ends too early"):
+        load_parameters(file, HUGE_PAGE + 1)
