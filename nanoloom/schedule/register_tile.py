@@ -8,6 +8,7 @@ from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import VectorUnit
 
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
+LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measured
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,17 @@ def cost(
 
     Three limits of the inner loop: multiply-add throughput, loads (each step loads
     `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
-    the chain through one accumulator.  Work beyond the edge is wasted.
+    the chain through one accumulator.  Work beyond the edge is wasted.  Below its
+    limit a load still costs a little, and the right operand's thrice: those are whole
+    lines, from the second-level cache.
     """
     prepared = rows * step.left + vectors * step.right
     work = (rows * vectors * step.products + prepared) / unit.fma_per_cycle
     loaded = rows * step.left_loads + vectors * step.right_loads
     loads = loaded / unit.load_per_cycle
     chain = step.chain * unit.fma_latency
-    cycles = max(work, loads, float(chain)) + 0.25  # the loop itself
+    hidden = LOAD * (rows + 3 * vectors) / unit.load_per_cycle
+    cycles = max(work, loads, float(chain)) + hidden
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
     useful = m * n / lanes * step.products / unit.fma_per_cycle
     return tiles * cycles / useful

@@ -52,7 +52,7 @@ def test_the_choice_fits_and_none_is_cheaper(m: int, n: int, unit: object) -> No
 def test_large_products_reach_the_peak(name: str, accumulators: int) -> None:
     tile = choose(96, 768, 32, by_name(name).vector)
     assert tile.rows * tile.vectors == accumulators
-    assert tile.cost < 1.1
+    assert tile.cost < 1.4  # the loads beside the multiply-adds included
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)

@@ -19,6 +19,8 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
 AMX_ROWS = AMX_COLUMNS = 32
+FEW_ROWS, MANY_ROWS = 128, 512  # of a task
+ENOUGH_PANELS = 12  # tasks, so that the last ones keep few threads waiting
 
 
 def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
@@ -114,7 +116,8 @@ def loop_sizes(
     outer[shape.column] = columns
     inner: dict[int, int] = {}
     if row is not None:
-        block = row_block(shape.extents[row], rows)
+        panels = -(-shape.extents[shape.column] // columns)
+        block = row_block(shape.extents[row], rows, panels)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows
     if root == last:
@@ -129,11 +132,17 @@ def loop_sizes(
     )
 
 
-def row_block(extent: int, rows: int) -> int:
-    """Rows of a task: about 128, whole register tiles."""
-    if extent <= 192:
+def row_block(extent: int, rows: int, panels: int) -> int:
+    """Rows of a task: whole register tiles, all blocks alike.
+
+    Where the panels alone are tasks enough a block is large: each block of rows brings
+    all of the weight through the caches once more.
+    """
+    most = MANY_ROWS if panels >= ENOUGH_PANELS else FEW_ROWS
+    if extent <= most * 3 // 2:
         return extent
-    return max(1, 128 // rows) * rows
+    blocks = -(-extent // most)
+    return -(-extent // (blocks * rows)) * rows
 
 
 def weight_packing(
