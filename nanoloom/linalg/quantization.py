@@ -6,17 +6,24 @@ places.  Rounding is to the nearest, ties to even; what does not fit saturates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir
 
-from nanoloom.linalg.builder import Builder, computed_as
+from nanoloom.linalg.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.placed import Blocked, Placed, combine
 from nanoloom.linalg.scalar import Number, Scalar, constant, is_float, select
 from nanoloom.linalg.tensor import Tensor
+from nanoloom.mlir import ir
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 
@@ -130,31 +137,77 @@ def dequantize(b: Builder, node: Node) -> Tensor:
     return b.reshape(made, x.shape)
 
 
-def extreme(b: Builder, x: Tensor, *, largest: bool) -> Tensor:
-    """The largest (smallest) of zero and all elements."""
+def ordered(bits: Scalar) -> Scalar:
+    """The bits of an f32 as an int32 in the order of the numbers, and the inverse.
 
-    def body(sofar: Scalar, s: Scalar) -> Scalar:
-        return sofar.maximum(s) if largest else sofar.minimum(s)
+    Integers have a maximum of one instruction; that of floats, which cares for NaN and
+    the sign of zero, takes six.  NaN lies beyond the infinities: it is not lost.
+    """
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
-    return b.reduce(body, x, range(x.rank), 0, keepdims=False)
+
+def extremes(
+    b: Builder,
+    given: Sequence[Tensor],
+    axes: Sequence[int],
+    prepare: Callable[[Scalar], Scalar],
+) -> list[Tensor]:
+    """The largest of zero and given[0] along the axes, the smallest of 0 and given[-1].
+
+    Both are `prepare`d to int32, and reduced in one pass.
+    """
+    x = given[0]
+    kept = [d for d in range(x.rank) if d not in axes]
+    place = Map.get(x.rank, 0, [ir.AffineDimExpr.get(d) for d in kept])
+    start = [b.full([x.shape[d] for d in kept], 0, INT32) for _ in range(2)]
+
+    def body(*scalars: Scalar) -> Sequence[Scalar]:
+        *elements, top, bottom = scalars
+        keys = [prepare(s) for s in elements]
+        return top.maximum(keys[0]), bottom.minimum(keys[-1])
+
+    return b.generic(
+        [(t, Map.get_identity(x.rank)) for t in given],
+        [(t, place) for t in start],
+        [PARALLEL if d in kept else REDUCTION for d in range(x.rank)],
+        body,
+    )
+
+
+def data_range(b: Builder, x: Tensor) -> list[Tensor]:
+    """The largest and smallest of zero and all elements, `ordered`."""
+
+    def key(s: Scalar) -> Scalar:
+        return ordered(s.bitcast(INT32))
+
+    if x.rank < 2 or x.size == x.shape[-1]:
+        return extremes(b, [x], range(x.rank), key)
+    rows = extremes(b, [x], [x.rank - 1], key)  # in parallel
+    return extremes(b, [b.reshape(t, (t.size,)) for t in rows], [0], lambda s: s)
 
 
 def dynamic_quantize(b: Builder, node: Node) -> Sequence[Tensor]:
-    """uint8 with the scale and zero point that the data's range asks for."""
+    """uint8 with the scale and zero point that the data's range asks for.
+
+    One pass over the data for its range, one to quantize it; the rest is a few numbers.
+    """
     x, dtype = node.input(0), node.output_dtypes[0]
     most: Number = int(np.iinfo(dtype).max)
-    high, low = extreme(b, x, largest=True), extreme(b, x, largest=False)
+    given = data_range(b, x)
+    lone = Map.get(0, 0, [])
 
-    def step(top: Scalar, bottom: Scalar) -> Scalar:
+    def body(*keys: Scalar) -> Sequence[Scalar]:
+        top, bottom = (ordered(k).bitcast(FLOAT32) for k in keys[:2])
         width = top - bottom
-        return select(width.equal(0), constant(1, FLOAT32), width) / most
+        step = select(width.equal(0), constant(1, FLOAT32), width) / most
+        start = (0 - bottom / step).math("roundeven")
+        return step, saturated(start, dtype)
 
-    scale = b.elementwise(step, high, low)
-    zero = b.elementwise(
-        lambda bottom, by: saturated((0 - bottom / by).math("roundeven"), dtype),
-        low,
-        scale,
-        dtype=dtype,
+    scale, zero = b.generic(
+        [(t, lone) for t in given],
+        [(Tensor((), t, b.empty((), t)), lone) for t in (FLOAT32, dtype)],
+        [],
+        body,
     )
     y = combine(
         b,

@@ -47,7 +47,7 @@ def run(proto: onnx.ModelProto, a: np.ndarray) -> np.ndarray:
 def test_all_of_the_pattern_becomes_one_exact_product(case: Product) -> None:
     t = arrays(case)
     proto = model(case, t)
-    (made,) = optimized(proto)
+    (made,) = list(optimized(proto))
     assert (made.domain, made.op_type) == (DOMAIN, "MatMul")
     got, (value, bound) = run(proto, t.a), exact(case, t)
     assert got.shape == value.shape
@@ -58,16 +58,15 @@ def test_all_of_the_pattern_becomes_one_exact_product(case: Product) -> None:
     assert not (abs(got - exact(case, changed)[0].astype(np.float64)) <= bound).all()
 
 
-@pytest.mark.parametrize("case", CASES[:16], ids=str)
+@pytest.mark.parametrize("case", [c for c in CASES if c.out], ids=str)
 def test_a_float32_evaluation_differs_by_one_step_at_most(case: Product) -> None:
     t = arrays(case, seed=20)
     proto = model(case, t)
-    if not case.out:
-        return
-    reference = ReferenceEvaluator(proto).run(None, {"a": t.a})[0]
-    got = run(proto, t.a)
-    assert abs(got.astype(np.int64) - reference).max() <= 1
-    assert not abs(np.zeros_like(got).astype(np.int64) - reference).max() <= 1
+    (made,) = list(ReferenceEvaluator(proto).run(None, {"a": t.a}))
+    reference = np.asarray(made).astype(np.int64)
+    got = run(proto, t.a).astype(np.int64)
+    assert abs(got - reference).max() <= 1
+    assert not abs(0 * got - reference).max() <= 1
 
 
 def test_saturates_on_both_sides() -> None:
@@ -75,7 +74,7 @@ def test_saturates_on_both_sides() -> None:
     t = replace(arrays(case), y_scale=np.asarray(0.01, np.float32))
     got = run(model(case, t), t.a)
     np.testing.assert_array_equal(got, exact(case, t)[0])
-    assert {-128, 127} <= set(got.reshape(-1).tolist())
+    assert {-128, 127} <= set(np.unique(got).tolist())
 
 
 def test_ties_round_to_even_before_the_zero_point() -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
+from onnx.reference import ReferenceEvaluator
 
 from nanoloom.errors import Unsupported
 from tests.linalg.bounds import sample, wide, within
-from tests.linalg.single import run_node
+from tests.linalg.single import model_of, run_node
 
 QUANTIZED = ("int8", "uint8", "int16", "uint16")
 
@@ -143,3 +144,27 @@ def test_a_scale_that_does_not_fit_is_refused() -> None:
     x, scale = sample(12, (3, 5), "float32"), np.ones(4, np.float32)
     with pytest.raises(Unsupported, match=r"scale \[4\] does not fit axis 1"):
         run_node("QuantizeLinear", [x, scale, np.zeros(4, np.int8)])
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (1, 5), (1, 1, 9), (3, 1), (2, 3, 35)])
+def test_dynamic_of_every_rank(shape: tuple[int, ...]) -> None:
+    x = sample(13, shape, "float32", -3, 5)
+    y, scale, zero = run_node("DynamicQuantizeLinear", [x], outputs=3)
+    model, _ = model_of("DynamicQuantizeLinear", [x], {}, outputs=3)
+    expected = ReferenceEvaluator(model).run(None, {"x0": x})
+    for got, exact in zip((y, scale, zero), expected, strict=True):
+        assert got.dtype == exact.dtype
+        np.testing.assert_array_equal(got, exact)
+
+
+def test_dynamic_of_numbers_far_apart() -> None:
+    """The order of the bits is that of the numbers, signs and infinities too."""
+    x = np.array([-1e30, -1e-40, -0.0, 0.0, 1e-40, 3e29, -2.5], np.float32)
+    y, scale, zero = run_node("DynamicQuantizeLinear", [x], outputs=3)
+    step = (np.float32(3e29) - np.float32(-1e30)) / np.float32(255)
+    assert scale == step and zero == np.rint(np.float32(1e30) / step)
+    assert y.tolist() == [0, zero, zero, zero, zero, 255, zero]
+    for lone in (np.nan, -np.nan, np.inf):
+        spoiled = np.array([1, lone, -2], np.float32)
+        _, scale, _ = run_node("DynamicQuantizeLinear", [spoiled], outputs=3)
+        assert not np.isfinite(scale)
