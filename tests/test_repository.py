@@ -33,6 +33,7 @@ ORDER = (
     "source",
     "program",
     "inspect",
+    "reproduce",
     "cli",
 )
 
@@ -43,6 +44,7 @@ MAY_ASK = {
     "nanoloom/runtime/threads.py": "how many threads suit the process",
     "nanoloom/frontend/sizes.py": "how much memory a model may ask for",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
+    "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
     "nanoloom/cli/failures.py": "the variables for debugging and for the cache's place",
 }
 
@@ -105,7 +107,7 @@ def test_one_file_is_the_door_to_mlir() -> None:
 
 @pytest.mark.parametrize("peer", ["onnxruntime", "openvino", "torch"])
 def test_only_reports_know_peers(peer: str) -> None:
-    reporting = ("nanoloom/inspect/", "nanoloom/cli/")
+    reporting = ("nanoloom/inspect/", "nanoloom/reproduce/", "nanoloom/cli/")
     refuse([path for path in importers(peer) if not path.startswith(reporting)])
 
 

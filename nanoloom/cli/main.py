@@ -17,6 +17,7 @@ from nanoloom.cli import (
     compile,
     demo,
     operators,
+    reproduce,
     run,
     targets,
     verify,
@@ -41,6 +42,7 @@ VERBS = (
     Verb("bench", bench.bench, bench.EXAMPLE),
     Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),
+    Verb("reproduce", reproduce.reproduce, reproduce.EXAMPLE),
     Verb("demo", demo.demo, demo.EXAMPLE),
 )
 
