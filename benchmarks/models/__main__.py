@@ -2,6 +2,8 @@
 
 python -m benchmarks.models                           the table of models
 python -m benchmarks.models resnet50 -o r.onnx        one model
+python -m benchmarks.models bge-small-int8 -o b.onnx  in 8 bits (also -int8-tensor,
+                                                      -int8-dynamic)
 python -m benchmarks.models --small tests/models      the small ones of the tests
 """
 
@@ -15,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.models.quantized import parts, write_quantized
 from benchmarks.models.small import write_small
 from benchmarks.models.table import MODELS, Input, Variant
 from nanoloom.errors import Error
@@ -89,10 +92,12 @@ def write_one(options: argparse.Namespace) -> None:
     """Write the one model that the command names."""
     from benchmarks.models.export import write  # needs torch; the table does not
 
-    path: Path = options.o or Path(f"{options.name}.onnx")
-    write(
-        options.name, path, options.opset, options.tiny, options.exporter, options.seed
-    )
+    name: str = options.name
+    path: Path = options.o or Path(f"{name}.onnx")
+    if parts(name)[1] is not None:
+        write_quantized(name, path, options.opset, options.tiny, options.seed)
+    else:
+        write(name, path, options.opset, options.tiny, options.exporter, options.seed)
     print(f"{path} {path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 
 from nanoloom.graph.types import is_static, shape_of
 
@@ -18,6 +17,9 @@ DIRECT: dict[str, Callable[[ir.Node], Callable[[np.ndarray], np.ndarray]]] = {
     "Identity": lambda _: lambda x: x,
     "Transpose": lambda node: transposition(permutation(node)),
 }
+
+# From which version on the reference has an operator whose earlier ones are the same.
+REFERENCE_SINCE = {"DequantizeLinear": 19, "QuantizeLinear": 19}
 
 
 def transposition(order: list[int] | None) -> Callable[[np.ndarray], np.ndarray]:
@@ -101,7 +103,7 @@ class Evaluation:
         outputs = [bool(out.name) for out in node.outputs]
         try:
             evaluator = ReferenceEvaluator(single(node, opsets, inputs, outputs))
-        except (RuntimeContextError, RuntimeImplementationError, NotImplementedError):
+        except (RuntimeError, NotImplementedError):  # the operator, or this version
             return None
         make = DIRECT.get(node.op_type)
         return cls(inputs, outputs, evaluator, make(node) if make else None)
@@ -154,6 +156,7 @@ def single(
         [onnx.ValueInfoProto(name=name) for name in proto.input if name],
         [onnx.ValueInfoProto(name=name) for name in proto.output if name],
     )
-    version = node.version or opsets.get(node.domain, 1)
+    given = node.version or opsets.get(node.domain, 1)
+    version = max(given, REFERENCE_SINCE.get(node.op_type, given))
     imports = [onnx.helper.make_opsetid(node.domain, version)]
     return onnx.helper.make_model(graph, opset_imports=imports)
