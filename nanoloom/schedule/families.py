@@ -22,7 +22,8 @@ class Family:
 
     elements: of the left and right operand and of the sums.  group: so many steps of
     the last reduced dimension lie together in a panel.  needs: extensions, () for any.
-    flat: whether it reads right operands that are not packed, too.
+    flat: whether it reads right operands that are not packed, too.  tiles: of a
+    matrix unit, not of vector registers.
     """
 
     name: str
@@ -30,33 +31,38 @@ class Family:
     group: int
     cost: StepCost = FMA
     flat: bool = True
+    tiles: bool = False
 
 
 FMA_FAMILY = Family("fma", FLOATS, 1)
-AMX_FAMILY = Family("amx", HALVES, 2, flat=False)
+AMX_BF16 = Family("amx-bf16", HALVES, 2, flat=False, tiles=True)
+AMX_INT8 = Family("amx-int8", BYTES, 4, flat=False, tiles=True)
 BF16_DOT = Family("bf16-dot", HALVES, 2)
 # Even and odd numbers are converted as they are loaded: two loads for each of them.
 BF16_CONVERT = Family(
-    "bf16-convert", HALVES, 2, StepCost(2, right_loads=2, left_loads=2), flat=False
+    "bf16-convert",
+    HALVES,
+    2,
+    StepCost(2, left_loads=2, right_loads=2, right_registers=2, chain=2),
+    flat=False,
 )
-# A shift or an and for each half, a mask in a register beside them.
+# A shift and an and for a vector, its mask in a register.  Two loads of a row's pair
+# count as three: a tile of many rows is slower than loads and products alone, measured.
 BF16_HALVES = Family(
     "bf16-halves",
     HALVES,
     2,
-    StepCost(2, 2, 2, right_registers=2, others=3, chain=2),
+    StepCost(2, right=2, left_loads=3, right_registers=2, others=3, chain=2),
     flat=False,
 )
 INT8_DOT = Family("int8-dot", BYTES, 4)
-# Two multiplications and two additions; three shifts make the pairs of an operand.
-INT8_PAIRS = Family(
-    "int8-pairs", BYTES, 4, StepCost(4, 3, 3, right_registers=2, others=3)
-)
-INT8_LANES = Family("int8-lanes", BYTES, 1, StepCost(2, 1, 1, others=2))
+# A multiplication and an addition; a vector is extended as it is loaded.
+INT8_PAIRS = Family("int8-pairs", BYTES, 2, StepCost(2, right=1, others=2))
+INT8_LANES = Family("int8-lanes", BYTES, 1, StepCost(2, right=1, others=2))
 FAMILIES = {
     family.name: family
     for family in (
-        FMA_FAMILY, AMX_FAMILY, BF16_DOT, BF16_CONVERT, BF16_HALVES, INT8_DOT,
+        FMA_FAMILY, AMX_BF16, AMX_INT8, BF16_DOT, BF16_CONVERT, BF16_HALVES, INT8_DOT,
         INT8_PAIRS, INT8_LANES,
     )
 }  # fmt: skip

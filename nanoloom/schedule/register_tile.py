@@ -56,7 +56,7 @@ def cost(
     loaded = rows * step.left_loads + vectors * step.right_loads
     loads = loaded / unit.load_per_cycle
     chain = step.chain * unit.fma_latency
-    hidden = LOAD * (rows + 3 * vectors) / unit.load_per_cycle
+    hidden = LOAD * (rows * step.left_loads + 3 * vectors) / unit.load_per_cycle
     cycles = max(work, loads, float(chain)) + hidden
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
     useful = m * n / lanes * step.products / unit.fma_per_cycle

@@ -5,7 +5,8 @@ from __future__ import annotations
 from nanoloom.kernels.contraction import Contraction, elements, left_lies_along
 from nanoloom.kernels.structure import Op
 from nanoloom.schedule.families import (
-    AMX_FAMILY,
+    AMX_BF16,
+    AMX_INT8,
     BF16_CONVERT,
     BF16_DOT,
     BF16_HALVES,
@@ -18,8 +19,10 @@ from nanoloom.schedule.families import (
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
 
+HALVES_SHARE = 1.0  # of the multiply-adds: more than halves reach
 PREFERENCE = (
-    AMX_FAMILY,
+    AMX_BF16,
+    AMX_INT8,
     BF16_DOT,
     BF16_CONVERT,
     BF16_HALVES,
@@ -54,13 +57,21 @@ def has_instructions(
     """Whether the target has what a family is made of."""
     if family in (BF16_DOT, INT8_DOT):
         use = dot_use(root, shape, target)
-        return use is not None and (packed or not use.flipped)
-    if family is AMX_FAMILY:
-        even = shape.extents[shape.reduced[-1]] % AMX_FAMILY.group == 0
-        return target.has("amx-bf16") and target.matrix is not None and even
+        slow = family is BF16_DOT and not pays(target)
+        return use is not None and (packed or not use.flipped) and not slow
+    if family.tiles:
+        whole = shape.extents[shape.reduced[-1]] % family.group == 0
+        return target.has(family.name) and target.matrix is not None and whole
     if family is BF16_CONVERT:
         return target.has("avxneconvert") and target.vector.bits == 256
     return family is not INT8_PAIRS or pair_products(target) is not None
+
+
+def pays(target: Target) -> bool:
+    """Whether dot products of pairs beat multiply-adds on halves (bf16_halves.py)."""
+    unit = target.vector
+    dots = unit.bf16_dot_per_cycle or unit.fma_per_cycle
+    return 2 * dots > HALVES_SHARE * unit.fma_per_cycle
 
 
 def dot_use(root: Op, shape: Contraction, target: Target) -> DotUse | None:

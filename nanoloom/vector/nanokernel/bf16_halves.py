@@ -6,8 +6,8 @@ Reference loop, k in pairs; the sums are f32, products are exact in it:
         acc[r][c] += f32(left[r][k]) * f32(right[k][c])
         acc[r][c] += f32(left[r][k + 1]) * f32(right[k + 1][c])
 
-The number with even k is the lower half of a lane: f32(bits << 16).  The other is the
-upper half: f32(bits & 0xffff0000).
+Of the right operand the number with even k is the lower half of a lane: bits << 16.
+The other is the upper half: bits & 0xffff0000.  The left operand's are f32 already.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.widened import extended, widen_left
 
 PAIR = 2
 HALF = 16  # bits
@@ -23,50 +24,45 @@ UPPER = 0xFFFF0000 - (1 << 32)
 
 def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops; gives rows * vectors accumulators of f32."""
-    i32 = ir.IntegerType.get_signless(32)
+    f32 = ir.F32Type.get()
+    wide = ir.VectorType.get([tile.lanes], f32)
+    widen_left(tile, f32)
 
-    def lanes_of(row: groups.Row) -> ir.Value:
-        return groups.spread(row.together(), tile.lanes, i32)
+    def left(number: int) -> groups.PrepareRow:
+        return lambda row: vector.broadcast(wide, extended(f32, row.number(number)))
 
-    parts = (
-        (lambda row: even(lanes_of(row)), even),
-        (lambda row: odd(lanes_of(row)), odd),
-    )
-    return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add))
+    step = groups.Step(PAIR, ((left(0), even), (left(1), odd)), multiply_add)
+    return groups.accumulate(tile, step)
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
     return vector.fma(left, right, sums)
 
 
-def even(value: ir.Value) -> ir.Value:
+def even(pairs: ir.Value) -> ir.Value:
     """The lower half of every lane as f32."""
-    lanes = as_lanes(value)
-    shift = vector.broadcast(lanes.type, arith.constant(lane_type(), HALF))
-    return as_floats(arith.shli(lanes, shift))
+    lanes = as_lanes(pairs)
+    return as_floats(arith.shli(lanes, every(lanes.type, HALF)))
 
 
-def odd(value: ir.Value) -> ir.Value:
+def odd(pairs: ir.Value) -> ir.Value:
     """The upper half of every lane as f32."""
-    lanes = as_lanes(value)
-    upper = vector.broadcast(lanes.type, arith.constant(lane_type(), UPPER))
-    return as_floats(arith.andi(lanes, upper))
+    lanes = as_lanes(pairs)
+    return as_floats(arith.andi(lanes, every(lanes.type, UPPER)))
 
 
-def lane_type() -> ir.Type:
-    return ir.IntegerType.get_signless(32)
-
-
-def as_lanes(value: ir.Value) -> ir.Value:
+def as_lanes(pairs: ir.Value) -> ir.Value:
     """Pairs of bf16 as lanes of 32 bits."""
-    kind = ir.VectorType(value.type)
-    if kind.element_type == lane_type():
-        return value
-    return vector.bitcast(
-        ir.VectorType.get([kind.shape[0] // PAIR], lane_type()), value
-    )
+    i32 = ir.IntegerType.get_signless(32)
+    count = ir.VectorType(pairs.type).shape[0] // PAIR
+    return vector.bitcast(ir.VectorType.get([count], i32), pairs)
 
 
 def as_floats(lanes: ir.Value) -> ir.Value:
     kind = ir.VectorType(lanes.type)
     return vector.bitcast(ir.VectorType.get(kind.shape, ir.F32Type.get()), lanes)
+
+
+def every(kind: ir.Type, number: int) -> ir.Value:
+    i32 = ir.IntegerType.get_signless(32)
+    return vector.broadcast(kind, arith.constant(i32, number))

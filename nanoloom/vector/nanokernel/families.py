@@ -18,6 +18,7 @@ from nanoloom.vector.nanokernel import (
     int8_pairs,
 )
 from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.widened import widen_left
 
 T = TypeVar("T")
 
@@ -40,6 +41,10 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
         case _:
+            widen_left(
+                tile,
+                ir.RankedTensorType(tile.op.operation.operands[2].type).element_type,
+            )
             return fma.accumulate(tile)
 
 

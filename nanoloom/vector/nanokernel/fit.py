@@ -26,6 +26,7 @@ from nanoloom.target.dots import dot_for, pair_products
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel import vnni_panels
 from nanoloom.vector.nanokernel.epilogue import consumers
+from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.tile import (
     extent_is_not_one,
     is_packed,
@@ -54,7 +55,8 @@ def require_fit(
     """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
     require_plan(op, shape, plan)
     require_instructions(op, shape, plan, target)
-    columns = plan.vectors * (vnni_panels.COLUMNS if plan.family == "amx" else lanes)
+    tiles = FAMILIES[plan.family].tiles
+    columns = plan.vectors * (vnni_panels.COLUMNS if tiles else lanes)
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
     room = {shape.column: columns}
     if row is not None:
@@ -65,7 +67,7 @@ def require_fit(
         if shape.extents[dim] < 0:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
     require_panels(op, shape, plan, columns, target)
-    if plan.family != "amx":
+    if not tiles:
         require_epilogue(op)
 
 
@@ -77,10 +79,10 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     if plan.rows < 1 or plan.vectors < 1 or plan.rows * plan.vectors > MOST:
         raise Error(f"{plan.rows} rows of {plan.vectors} vectors are no register tile")
     family, given = FAMILIES[plan.family], elements(op, shape)
-    if plan.family == "amx":
+    if family.tiles:
         two = plan.vectors == 2 and plan.rows <= 2 * vnni_panels.ROWS and plan.packed
-        if not two or given not in family.elements:
-            raise Error("AMX wants bf16, packed = 1, vectors = 2 and at most 32 rows")
+        if not two:
+            raise Error("AMX wants packed = 1, vectors = 2 and at most 32 rows")
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
@@ -99,6 +101,8 @@ def require_instructions(
         there = use is not None and (plan.packed or not use.flipped)
     elif plan.family == "int8-pairs":
         there = pair_products(target) is not None
+    elif FAMILIES[plan.family].tiles:
+        there = target.has(plan.family) and target.matrix is not None
     elif plan.family == "bf16-convert":
         there = target.has("avxneconvert") and target.vector.bits == 256
     if not there:
@@ -122,42 +126,6 @@ def bound(op: Op, dim: int) -> int | None:
     """How many results a tile has at most along a dimension."""
     place = map_dims(maps(op)[2]).index(dim)
     return most_of(op.operation.operands[2], place)
-
-
-def most_of(value: ir.Value, place: int) -> int | None:
-    """The extent of a dimension of a tensor, or what it is at most."""
-    kind = ir.RankedTensorType(value.type)
-    if not kind.is_dynamic_dim(place):
-        return kind.shape[place]
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return None
-    if owner.name == "linalg.generic":
-        return most_of(owner.operands[-1], place)
-    if owner.name in ("tensor.extract_slice", "tensor.empty"):
-        return most_number(dynamic_size(owner, place))
-    return None
-
-
-def dynamic_size(owner: ir.Operation, place: int) -> ir.Value:
-    """The operand that says the extent of one dynamic dimension of a result."""
-    kind = ir.RankedTensorType(owner.results[0].type)
-    before = sum(kind.is_dynamic_dim(p) for p in range(place))
-    operands = list(owner.operands)
-    if owner.name == "tensor.empty":
-        return operands[before]
-    segments = owner.attributes["operandSegmentSizes"]
-    return operands[int(segments[0]) + int(segments[1]) + before]  # type: ignore[index]
-
-
-def most_number(value: ir.Value) -> int | None:
-    """What an index is at most: min(4, ...) is at most 4."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "affine.min":
-        return None
-    results = owner.attributes["map"].value.results  # type: ignore[attr-defined]
-    numbers = [e.value for e in results if isinstance(e, ir.AffineConstantExpr)]
-    return min(numbers, default=None)
 
 
 def require_panels(

@@ -31,7 +31,7 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     kind = ir.VectorType.get([tile.lanes], element)
     start = start_values(tile, kind)
-    left = tile.op.operation.operands[tile.shape.left]
+    left = tile.left
     indexing = maps(tile.op)[tile.shape.left]
     row_indices = [tile.row_index(r) for r in range(rows)]
     right = right_reader(tile)

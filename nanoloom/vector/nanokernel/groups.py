@@ -32,27 +32,23 @@ class Row:
     ivs: list[ir.Value]
     count: int
 
-    @property
-    def operand(self) -> ir.Value:
-        return self.tile.op.operation.operands[self.tile.shape.left]
-
     def number(self, g: int) -> ir.Value:
         """The scalar left[r][k + g]."""
-        element = ir.RankedTensorType(self.operand.type).element_type
+        element = ir.RankedTensorType(self.tile.left.type).element_type
         if g >= self.count:
             return zero_of(element)
         indexing, dim = left_map(self.tile), self.tile.shape.reduced[-1]
         ivs = list(self.ivs)
         ivs[dim] = add(ivs[dim], index(g))
-        return tensor.extract(self.operand, place_of(indexing, ivs))
+        return tensor.extract(self.tile.left, place_of(indexing, ivs))
 
     def together(self) -> ir.Value:
         """All of the group as one short vector: one load if it lies together."""
         indexing, dim = left_map(self.tile), self.tile.shape.reduced[-1]
         if self.count == self.group and lies_along(indexing, dim):
             place = place_of(indexing, self.ivs)
-            return read_vector(self.operand, place, self.group, None)
-        element = ir.RankedTensorType(self.operand.type).element_type
+            return read_vector(self.tile.left, place, self.group, None)
+        element = ir.RankedTensorType(self.tile.left.type).element_type
         numbers = [self.number(g) for g in range(self.group)]
         return vector.from_elements(ir.VectorType.get([self.group], element), numbers)
 

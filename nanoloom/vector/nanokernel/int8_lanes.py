@@ -11,6 +11,7 @@ from __future__ import annotations
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.widened import extended, widen_left
 
 
 def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
@@ -20,6 +21,7 @@ def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
     """
     i32 = ir.IntegerType.get_signless(32)
     wide = ir.VectorType.get([tile.lanes], i32)
+    widen_left(tile, i32, signed=signed[0])
 
     def left(row: groups.Row) -> ir.Value:
         return vector.broadcast(wide, extended(i32, row.number(0), signed[0]))
@@ -28,10 +30,6 @@ def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
         return extended(wide, numbers, signed[1])
 
     return groups.accumulate(tile, groups.Step(1, ((left, right),), multiply_add))
-
-
-def extended(kind: ir.Type, value: ir.Value, signed: bool) -> ir.Value:
-    return (arith.extsi if signed else arith.extui)(kind, value)
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:

@@ -1,28 +1,23 @@
 """8-bit integers by products of 16-bit pairs (vpmaddwd: SSE2, AVX2, AVX-512).
 
-Reference loop, k in fours; the sums are i32 and wrap:
+Reference loop, k in pairs; the sums are i32 and wrap:
 
     for k...: for r in rows: for c in columns:
-        acc[r][c] += left[r][k] * right[k][c] + left[r][k + 2] * right[k + 2][c]
-        acc[r][c] += left[r][k + 1] * right[k + 1][c] + left[r][k + 3] * ...
+        acc[r][c] += left[r][k] * right[k][c] + left[r][k + 1] * right[k + 1][c]
 
-The bytes of a lane with even k become a pair of 16-bit numbers by shifts within it, and
-so do the others; both operands alike: nothing crosses lanes.  A pair of products
-is below 2^17 and exact.
+Bytes become 16-bit numbers: the left operand's once, in front of the loops, a panel's
+as they are loaded.  A pair of products is below 2^17 and exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.mlir import arith, ir
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.widened import extended, widen_left
 
-FOUR = 4
-BYTE = 8  # bits
-LOWER = 0x00FF
+PAIR = 2
 
 
 def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.Value]:
@@ -30,46 +25,19 @@ def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.
 
     signed: whether the left and the right operand are.  function: vpmaddwd.
     """
-    i32 = ir.IntegerType.get_signless(32)
-
-    def product(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
-        return arith.addi(sums, instruction(function, sums.type, [left, right]))
-
-    def part(make: Callable[[ir.Value, bool], ir.Value]):  # type: ignore[no-untyped-def]
-        def left(row: groups.Row) -> ir.Value:
-            return make(groups.spread(row.together(), tile.lanes, i32), signed[0])
-
-        return left, lambda panel: make(panel, signed[1])
-
-    step = groups.Step(FOUR, (part(even), part(odd)), product)
-    return groups.accumulate(tile, step)
-
-
-def even(value: ir.Value, signed: bool) -> ir.Value:
-    """Bytes 0, 2, ... as 16-bit numbers."""
-    pairs = as_pairs(value)
-    if not signed:
-        return arith.andi(pairs, every(pairs.type, LOWER))
-    return arith.shrsi(
-        arith.shli(pairs, every(pairs.type, BYTE)), every(pairs.type, BYTE)
-    )
-
-
-def odd(value: ir.Value, signed: bool) -> ir.Value:
-    """Bytes 1, 3, ... as 16-bit numbers."""
-    pairs = as_pairs(value)
-    shift = arith.shrsi if signed else arith.shrui
-    return shift(pairs, every(pairs.type, BYTE))
-
-
-def as_pairs(value: ir.Value) -> ir.Value:
-    """The same bits as 16-bit numbers."""
-    kind = ir.VectorType(value.type)
     i16 = ir.IntegerType.get_signless(16)
-    bits = kind.shape[0] * kind.element_type.width  # type: ignore[attr-defined]
-    return vector.bitcast(ir.VectorType.get([bits // 16], i16), value)
+    pair = ir.VectorType.get([PAIR], i16)
+    wide = ir.VectorType.get([tile.lanes * PAIR], i16)
+    widen_left(tile, i16, signed=signed[0])
 
+    def left(row: groups.Row) -> ir.Value:
+        numbers = extended(pair, row.together(), signed[0])
+        return groups.spread(numbers, tile.lanes, i16)
 
-def every(kind: ir.Type, number: int) -> ir.Value:
-    i16 = ir.IntegerType.get_signless(16)
-    return vector.broadcast(kind, arith.constant(i16, number))
+    def right(panel: ir.Value) -> ir.Value:
+        return extended(wide, panel, signed[1])
+
+    def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
+        return arith.addi(sums, instruction(function, sums.type, [one, other]))
+
+    return groups.accumulate(tile, groups.Step(PAIR, ((left, right),), product))

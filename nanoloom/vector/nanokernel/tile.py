@@ -26,7 +26,8 @@ class Tile:
 
     row: the dimension that the register tile's rows run along (None: a single row).
     row_count, column_count: how many are inside the result (values; the tile may reach
-    over its edge), None where the tile is always full.
+    over its edge), None where the tile is always full.  left_copy: what is read in
+    place of the left operand (widened.py).
     """
 
     op: Op
@@ -36,6 +37,12 @@ class Tile:
     row: int | None
     row_count: ir.Value | None
     column_count: ir.Value | None
+    left_copy: ir.Value | None = None
+
+    @property
+    def left(self) -> ir.Value:
+        """The left operand, or a copy of it in another type."""
+        return self.left_copy or self.op.operation.operands[self.shape.left]
 
     @property
     def columns(self) -> int:

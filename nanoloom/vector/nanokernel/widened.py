@@ -1,0 +1,73 @@
+"""The left operand's rows of a tile in the type they are multiplied in.
+
+    for r in rows: for k...: wide[r][k] = f32(left[r][k])
+
+in front of the nanokernel's loops: every number is read once a vector of columns, and
+a number that is ready costs a load alone.  The copy is small and stays in the cache.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.extents import most_of
+from nanoloom.vector.nanokernel.tile import Tile
+
+MOST = 1 << 16  # numbers of a copy: 256 KiB of f32, the limit of a stack's temporaries
+
+
+def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
+    """Let a tile read its left operand as numbers of a wider type; exact.
+
+    Nothing happens where they are of that type, or too many: the nanokernel converts
+    what it reads itself.
+    """
+    kind = ir.RankedTensorType(tile.left.type)
+    extents = [most_of(tile.left, place) for place in range(kind.rank)]
+    known = [e for e in extents if e is not None]
+    if kind.element_type == element or len(known) < kind.rank or prod(known) > MOST:
+        return
+    room = tensor.empty(known, element)
+    target = part_of(room, tile.left)
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    made = linalg.GenericOp(
+        [target.type],
+        [tile.left],
+        [target],
+        ir.ArrayAttr.get([identity, identity]),
+        ir.ArrayAttr.get([parallel] * kind.rank),
+    )
+    block = made.regions[0].blocks.append(kind.element_type, element)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([extended(element, block.arguments[0], signed)])
+    tile.left_copy = made.results[0]
+
+
+def part_of(room: ir.Value, value: ir.Value) -> ir.Value:
+    """The beginning of `room`, as large as `value`."""
+    kind = ir.RankedTensorType(value.type)
+    element = ir.RankedTensorType(room.type).element_type
+    dynamic = [p for p in range(kind.rank) if kind.is_dynamic_dim(p)]
+    if not dynamic:
+        return room
+    made = ir.RankedTensorType.get(kind.shape, element)
+    sizes = [tensor.dim(value, index(place)) for place in dynamic]
+    zeros, ones = [0] * kind.rank, [1] * kind.rank
+    return tensor.ExtractSliceOp(
+        made, room, [], sizes, [], zeros, list(kind.shape), ones
+    ).result
+
+
+def extended(kind: ir.Type, value: ir.Value, signed: bool = True) -> ir.Value:
+    """A number, or a vector of them, as a wider type."""
+    if value.type == kind:
+        return value
+    element = (
+        ir.VectorType(kind).element_type if isinstance(kind, ir.VectorType) else kind
+    )
+    if isinstance(element, ir.FloatType):
+        return arith.extf(kind, value)
+    return (arith.extsi if signed else arith.extui)(kind, value)
