@@ -1,0 +1,97 @@
+"""Whole quantized networks: in integers from end to end, and right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import nanoloom
+from nanoloom.graph.quantized import DOMAIN
+from tests.graph.models import optimized
+from tests.graph.quantized_networks import Network, block, both_forms, mlp
+from tests.linalg.bounds import sample
+
+# Values near a tie may be rounded to another integer than the reference's.  Few are:
+# what they change is far less than what all roundings together change.
+SHARE = 0.25
+
+
+def run(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    (got,) = nanoloom.compile(proto, threads=2)({"x": x}).values()
+    return got
+
+
+def reference(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    (made,) = list(ReferenceEvaluator(proto).run(None, {"x": x}))
+    return np.asarray(made)
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((one.astype(np.float64) - other) ** 2)))
+
+
+def zero_of(given: Sequence[np.ndarray]) -> np.ndarray | int:
+    return given[2] if len(given) > 2 else 0
+
+
+IN_FLOAT64: dict[str, Callable[..., np.ndarray]] = {
+    "QuantizeLinear": lambda *v: np.clip(np.rint(v[0] / v[1]) + zero_of(v), 0, 255),
+    "DequantizeLinear": lambda *v: (v[0] - zero_of(v)) * v[1],
+    "MatMul": np.matmul,
+    "Add": np.add,
+    "Relu": lambda v: np.maximum(v, 0),
+}
+
+
+def in_float64(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    """The few operators of the MLP, every number in float64."""
+    known = {
+        t.name: numpy_helper.to_array(t).astype(np.float64)
+        for t in proto.graph.initializer
+    }
+    known["x"] = x.astype(np.float64)
+    for node in proto.graph.node:
+        given = [known[name] for name in node.input]
+        known[node.output[0]] = IN_FLOAT64[node.op_type](*given)
+    return known[proto.graph.output[0].name]
+
+
+def test_mlp_is_exact() -> None:
+    """Three products with bias, Relu and quantization: bytes between them."""
+    plain, quantized = both_forms(mlp, (5, 37))
+    nodes = list(optimized(quantized))
+    kinds = [n.domain or n.op_type for n in nodes]
+    assert kinds == ["QuantizeLinear", DOMAIN, DOMAIN, DOMAIN, "DequantizeLinear"]
+    x = sample(73, (5, 37), "float32")
+    got, exact = run(quantized, x), in_float64(quantized, x)
+    np.testing.assert_array_equal(got, exact.astype(np.float32))
+    assert (got != reference(plain, x)).mean() > 0.9
+    assert len(np.unique(got)) > 40
+
+
+def test_transformer_block() -> None:
+    """Products with weights in integers, those of two activations in floats."""
+    plain, quantized = both_forms(block, (2, 7, 24))
+    nodes = list(optimized(quantized))
+    products = [n.domain for n in nodes if n.op_type == "MatMul"]
+    assert sorted(products) == ["", "", *[DOMAIN] * 6]
+    x = sample(74, (2, 7, 24), "float32")
+    got, expected = run(quantized, x), reference(quantized, x)
+    without = reference(plain, x)
+    steps = distance(expected, without)
+    assert distance(got, expected) <= SHARE * steps
+    assert not distance(without, expected) <= SHARE * steps
+    assert not distance(0 * got, expected) <= SHARE * steps
+    assert steps < 0.05 * np.abs(without).max()
+
+
+def test_both_forms_share_their_weights() -> None:
+    plain, quantized = both_forms(lambda net: net.linear("x", 1, 9, 4), (3, 9))
+    x = sample(75, (3, 9), "float32")
+    scale = abs(reference(plain, x)).max()
+    assert 0 < distance(reference(plain, x), reference(quantized, x)) < 0.02 * scale
+    assert not Network().sites
