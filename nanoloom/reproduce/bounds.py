@@ -52,8 +52,7 @@ class Limits:
     def bandwidth(self, size: int) -> tuple[str, float]:
         """The level that so many bytes are read from, and its GB/s."""
         caches = self.target.caches
-        inner = caches.l2 * self.threads
-        if size <= inner // 2:
+        if size <= caches.l2 * self.threads:
             return "L2", self.peaks.best("l2", self.threads) or 0.0
         if caches.l3 and size <= caches.l3:
             return "L3", self.level3

@@ -119,7 +119,8 @@ def speed_sheet(title: str, rows: Sequence[Row]) -> Sheet:
         for row in rows
     ]
     ends = (">%peak", ">%best", "by")
-    told = (*peaks(rows), *notes(rows))
+    best = "%best: nanoloom's speed in percent of the best peer's"
+    told = (*peaks(rows), best, *notes(rows))
     return Sheet(title, (*columns, *ends), tuple(cells), told)
 
 
@@ -133,7 +134,8 @@ def peaks(rows: Sequence[Row]) -> list[str]:
     if not found:
         return ["this target has no unit of its own for it: no peak is known"]
     told = ", ".join(f"{peak:.0f} with {count}" for count, peak in found.items())
-    return [f"%peak: of the measured peak of {told} threads; %best: of the best peer"]
+    threads = "thread" if max(found) == 1 else "threads"
+    return [f"%peak: of the measured peak of {told} {threads}"]
 
 
 def short_size(size: str) -> str:

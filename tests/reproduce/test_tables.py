@@ -73,7 +73,7 @@ def test_what_is_missing_is_said() -> None:
 def test_bounds() -> None:
     one = limits(1)
     assert one.peak("bf16") == 3000 and one.peak("int8") == 800
-    assert one.bandwidth(1 << 16) == ("L2", 100.0)
+    assert one.bandwidth(2 << 20) == ("L2", 100.0)
     assert one.bandwidth(8 << 20) == ("L3", 30.0)
     assert one.bandwidth(1 << 30) == ("memory", 10.0)
     assert one.bound("f32", 1e9, 1000) == 200  # arithmetic
