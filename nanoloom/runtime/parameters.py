@@ -29,7 +29,7 @@ def load_parameters(file: Path, size: int) -> np.ndarray:
     with file.open("rb", buffering=0) as source:
         done = 0
         while done < size:
-            read = source.readinto(memoryview(block)[done:])
+            read = source.readinto(block[done:].data)
             if not read:
                 raise Error("the file of parameters ends too early", where=str(file))
             done += read

@@ -15,6 +15,8 @@ FLOATS = (
     ("f16", "f16", "f32"),
 )
 
+TILE_STEPS = 16  # groups in a row of a tile register
+
 
 @dataclass(frozen=True)
 class Family:
@@ -33,6 +35,14 @@ class Family:
     flat: bool = True
     tiles: bool = False
 
+    def most_rows(self, extent: int) -> int:
+        """Rows of a tile of sums over this extent, of a matrix unit with 8 registers.
+
+        Four registers of sums share two of each operand.  A shorter last step takes
+        registers of its own shape for the operands: two of sums are left.
+        """
+        return 32 if extent % (TILE_STEPS * self.group) == 0 else 16
+
 
 FMA_FAMILY = Family("fma", FLOATS, 1)
 AMX_BF16 = Family("amx-bf16", HALVES, 2, flat=False, tiles=True)
@@ -43,7 +53,7 @@ BF16_CONVERT = Family(
     "bf16-convert",
     HALVES,
     2,
-    StepCost(2, left_loads=2, right_loads=2, right_registers=2, chain=2),
+    StepCost(2, left_loads=2, right_loads=2),
     flat=False,
 )
 # A shift and an and for a vector, its mask in a register.  Two loads of a row's pair
@@ -52,7 +62,7 @@ BF16_HALVES = Family(
     "bf16-halves",
     HALVES,
     2,
-    StepCost(2, right=2, left_loads=3, right_registers=2, others=3, chain=2),
+    StepCost(2, right=2, left_loads=3, right_registers=2, others=2),
     flat=False,
 )
 INT8_DOT = Family("int8-dot", BYTES, 4)

@@ -43,11 +43,11 @@ def insert_prefetches(module: ir.Module) -> None:
         block = op.operation.block
         if op.operation.operands[0] not in arguments or block in seen:
             continue
-        stream = stream_of(op)
-        if stream is not None:
+        found = stream_of(op)
+        if found is not None:
             seen.add(block)
             with ir.InsertionPoint.at_block_begin(block), op.operation.location:
-                prefetch(stream)
+                prefetch(found)
 
 
 def stream_of(op: ir.OpView) -> Stream | None:
@@ -63,12 +63,30 @@ def stream_of(op: ir.OpView) -> Stream | None:
     if not inner or inner[-1] != kind.rank - 2:
         return None
     first = inner[0]
-    panel = prod(list(kind.shape)[first:])
-    width = LINE * 8 // kind.element_type.width  # type: ignore[attr-defined]
-    once = len(loops) == kind.rank - 1 - first
-    if not once and kind.shape[first - 1] == 1:
+    made = stream(buffer, loops, at[:first], len(loops) == kind.rank - 1 - first)
+    if not made.once and kind.shape[first - 1] == 1:
         return None  # there is no next panel
-    return Stream(buffer, loops, tuple(at[:first]), -(-panel // width), width, once)
+    return made
+
+
+def prefetch_tiles(panel: ir.Value, reduced: int, block: ir.Block) -> None:
+    """The same for tile registers, in a round of their loop over a panel's buffer.
+
+    panel: [1..., reduced..., columns], one panel of an argument.  reduced: how many
+    loops the sum has.
+    """
+    loops = counted_loops(block)
+    lead = [index(0)] * (ir.MemRefType(panel.type).rank - reduced - 1)
+    prefetch(stream(panel, loops, lead, len(loops) <= reduced))
+
+
+def stream(
+    buffer: ir.Value, loops: tuple[scf.ForOp, ...], lead: list[ir.Value], once: bool
+) -> Stream:
+    kind = ir.MemRefType(buffer.type)
+    panel = prod(list(kind.shape)[len(lead) :])
+    width = LINE * 8 // kind.element_type.width  # type: ignore[attr-defined]
+    return Stream(buffer, loops, tuple(lead), -(-panel // width), width, once)
 
 
 def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:

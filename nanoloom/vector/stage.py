@@ -9,6 +9,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Kind
 from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.loops import vectorize_loops
@@ -59,7 +60,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
         require_fit(op, shape, plan, lanes, target)
         with ir.InsertionPoint(op), op.operation.location:
             tile = tile_of(op, shape, plan, lanes)
-            if plan.family == "amx":
+            if FAMILIES[plan.family].tiles:
                 vnni_panels.use_panels(op, shape, plan, tile.row)
                 return
             sums = families.accumulate(tile, target)
@@ -75,7 +76,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     phases = split_into_phases(module)
     run_pipeline(module, PLACE_BUFFERS)
     lower_matrix_tiles(module)
-    instructions.call_intrinsics(module)
+    instructions.make_instructions(module)
     vectorize_loops(module, target.vector.bits)
     module.operation.verify()
     return phases

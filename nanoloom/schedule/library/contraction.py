@@ -6,6 +6,7 @@ from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
+from nanoloom.schedule.families import Family
 from nanoloom.schedule.language import (
     Choice,
     Loops,
@@ -18,7 +19,7 @@ from nanoloom.schedule.library.family import column_sums, family_of
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
-AMX_ROWS = AMX_COLUMNS = 32
+AMX_COLUMNS = 32
 FEW_ROWS, MANY_ROWS = 128, 512  # of a task
 ENOUGH_PANELS = 12  # tasks, so that the last ones keep few threads waiting
 
@@ -33,8 +34,8 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
         return None
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
-    if family.name == "amx":
-        return matrix_tiles(module, root, last, shape, m)
+    if family.tiles:
+        return matrix_tiles(module, root, last, shape, m, family)
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
     width = element.width  # type: ignore[attr-defined]
@@ -71,14 +72,20 @@ def tiled(
 
 
 def matrix_tiles(
-    module: ir.Module, root: Op, last: Op, shape: Contraction, m: int
+    module: ir.Module,
+    root: Op,
+    last: Op,
+    shape: Contraction,
+    m: int,
+    family: Family,
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
-    packings = weight_packing(module, root, shape, AMX_COLUMNS, 2)
+    packings = weight_packing(module, root, shape, AMX_COLUMNS, family.group)
     if not packings:
         return None
-    nanokernel = Nanokernel(min(m, AMX_ROWS), 2, True, "amx")
-    reason = "four tile registers of 16 x 16 sums share two of each operand"
+    rows = family.most_rows(shape.extents[shape.reduced[-1]])
+    nanokernel = Nanokernel(min(m, rows), 2, True, family.name)
+    reason = f"{rows} x 32 sums: tile registers of 16 x 16, each operand used twice"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason)
 
 

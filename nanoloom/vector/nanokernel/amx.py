@@ -1,18 +1,19 @@
-"""bf16 on AMX: 32 x 32 results in four tile registers (paper, Fig. 2c and Listing 3).
+"""AMX: 32 x 32 results in four tile registers (paper, Fig. 2c and Listing 3).
 
-Takes the generics on buffers that vnni_panels.py has marked.  The left operand is read
-as it is, 16 rows of 32 numbers at any distance; the panel likewise.
+Takes the generics on buffers that vnni_panels.py has marked: bf16 with sums in f32,
+bytes of any signs with sums in i32.  The left operand is read as it is, 16 rows of 64
+bytes at any distance; the panel likewise.
 """
 
 from __future__ import annotations
 
+from nanoloom.kernels.contraction import element
 from nanoloom.kernels.structure import Op, inputs, is_generic, iterators, maps
 from nanoloom.mlir import arith, ir, linalg, memref, scf
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import amx_instructions as tiles
-from nanoloom.vector.nanokernel.vnni_panels import MARK, PAIR
-
-STEP = 32  # bf16 numbers in a row of a tile register
+from nanoloom.vector.nanokernel.vnni_panels import HEIGHT, MARK
+from nanoloom.vector.prefetch import prefetch_tiles
 
 
 def lower(op: Op) -> None:
@@ -30,6 +31,12 @@ def lower(op: Op) -> None:
     op.operation.erase()
 
 
+def steps_of(value: ir.Value) -> tuple[int, int]:
+    """Numbers in a row of a tile register, and how many of them lie together."""
+    width = tiles.bytes_of(value)
+    return tiles.ROW_BYTES // width, 4 // width
+
+
 def whole_block(op: Op, height: int) -> ir.Value:
     """Room for whole tiles on the stack, made once at the function's beginning."""
     function = op.operation
@@ -37,7 +44,8 @@ def whole_block(op: Op, height: int) -> ir.Value:
         parent = function.parent
         assert parent is not None
         function = parent.operation
-    kind = ir.MemRefType.get([height, 2 * tiles.COLUMNS], ir.F32Type.get())
+    sums = ir.MemRefType(op.operation.operands[2].type).element_type
+    kind = ir.MemRefType.get([height, 2 * tiles.COLUMNS], sums)
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         return memref.alloca(kind, [], [])
 
@@ -49,7 +57,8 @@ def result_form(op: Op, out: ir.Value, row: int) -> tuple[int, bool]:
     rows_known = row < 0 or not kind.is_dynamic_dim(place)
     last = kind.rank - 1
     whole = not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * tiles.COLUMNS
-    height = 1 if row < 0 else (kind.shape[place] if rows_known else 2 * tiles.ROWS)
+    whole_height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
+    height = 1 if row < 0 else (kind.shape[place] if rows_known else whole_height)
     return height, rows_known and whole
 
 
@@ -126,15 +135,18 @@ def along(
     extent: int,
 ) -> list[ir.Value]:
     """The last reduced dimension: whole tile rows in a loop, then what is left."""
-    dim = [d for d, k in enumerate(iterators(op)) if k == "reduction"][-1]
-    whole = extent // STEP * STEP
+    dims = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
+    dim, reduced = dims[-1], len(dims)
+    together, _ = steps_of(left)
+    whole = extent // together * together
     if whole:
-        loop = scf.ForOp(index(0), index(whole), index(STEP), sums)
+        loop = scf.ForOp(index(0), index(whole), index(together), sums)
         with ir.InsertionPoint(loop.body):
+            prefetch_tiles(right, reduced, loop.body)
             here = list(ivs)
             here[dim] = loop.induction_variable
             carried = list(loop.inner_iter_args)
-            scf.yield_(step(op, left, right, row, parts, here, carried, STEP))
+            scf.yield_(step(op, left, right, row, parts, here, carried, together))
         sums = list(loop.results)
     if extent > whole:
         here = list(ivs)
@@ -155,11 +167,14 @@ def step(
 ) -> list[ir.Value]:
     """Load the tiles of one step and multiply each pair of them."""
     distance = tiles.row_distance(left, maps(op)[0], row)
+    _, group = steps_of(left)
+    width = depth * tiles.bytes_of(left)
+    product = tiles.PRODUCTS[element(op, 0), element(op, 1)]
     panels = [
         tiles.load(
-            tiles.address(right, maps(op)[1], ivs, v * tiles.COLUMNS * PAIR * 2),
-            depth // PAIR,
-            tiles.COLUMNS * PAIR * 2,
+            tiles.address(right, maps(op)[1], ivs, v * tiles.ROW_BYTES),
+            depth // group,
+            tiles.ROW_BYTES,
             tiles.row_distance_of(right),
         )
         for v in range(2)
@@ -167,9 +182,9 @@ def step(
     made: list[ir.Value] = []
     for part, rows in enumerate(parts):
         start = tiles.address(left, maps(op)[0], ivs, part * tiles.ROWS * distance)
-        tile = tiles.load(start, rows, depth * 2, distance)
+        tile = tiles.load(start, rows, width, distance)
         made += [
-            tiles.multiply(rows, depth * 2, sums[2 * part + v], tile, panels[v])
+            tiles.multiply(product, rows, width, sums[2 * part + v], tile, panels[v])
             for v in range(2)
         ]
     return made
@@ -184,7 +199,7 @@ def store(
         indexing, count, at = ir.AffineMap.get_identity(rank), rank, 0
     else:
         indexing, count, at = maps(op)[2], maps(op)[2].n_dims, row
-    distance = tiles.row_distance(target, indexing, at) * 2 if height > 1 else 128
+    distance = tiles.row_distance(target, indexing, at) if height > 1 else 128
     ivs = [index(0)] * count
     for part, rows in enumerate(heights(height)):
         for v in range(2):
@@ -213,7 +228,7 @@ def copy_out(
         [shift, 0],
         [many, width],
         [1, 1],
-        result_type=ir.Type.parse(f"memref<?x{width}xf32, {layout}>"),
+        result_type=ir.Type.parse(f"memref<?x{width}x{kind.element_type}, {layout}>"),
     )
     identity = ir.AffineMap.get_identity(kind.rank)
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")

@@ -6,7 +6,15 @@ from nanoloom.mlir import arith, ir, llvm, memref
 from nanoloom.vector.access import add, apply, coefficient, index
 from nanoloom.vector.access import multiply as times
 
-ROWS = COLUMNS = 16  # of an f32 tile register
+ROWS = COLUMNS = 16  # of a tile register of sums
+ROW_BYTES = 64  # of any tile register
+PRODUCTS = {  # of the operands as they are extended
+    ("bf16", "bf16"): "tdpbf16ps",
+    ("s8", "s8"): "tdpbssd",
+    ("s8", "u8"): "tdpbsud",
+    ("u8", "s8"): "tdpbusd",
+    ("u8", "u8"): "tdpbuud",
+}
 
 
 def row_distance(buffer: ir.Value, indexing: ir.AffineMap, row: int) -> int:
@@ -18,12 +26,16 @@ def row_distance(buffer: ir.Value, indexing: ir.AffineMap, row: int) -> int:
         (coefficient(e, row) or 0) * s
         for e, s in zip(indexing.results, strides, strict=True)
     ]
-    return sum(steps) * 2
+    return sum(steps) * bytes_of(buffer)
+
+
+def bytes_of(buffer: ir.Value) -> int:
+    return ir.MemRefType(buffer.type).element_type.width // 8  # type: ignore[attr-defined]
 
 
 def row_distance_of(right: ir.Value) -> int:
     strides, _ = ir.MemRefType(right.type).get_strides_and_offset()
-    return strides[-2] * 2
+    return strides[-2] * bytes_of(right)
 
 
 def address(
@@ -36,7 +48,7 @@ def address(
     place = list(meta)[1]
     for expr, stride in zip(indexing.results, strides, strict=True):
         place = add(place, times(apply(expr, ivs), index(stride)))
-    width = kind.element_type.width // 8  # type: ignore[attr-defined]
+    width = bytes_of(buffer)
     base = memref.extract_aligned_pointer_as_index(buffer)
     total = add(add(base, times(place, index(width))), index(ahead))
     number = arith.index_cast(ir.IntegerType.get_signless(64), total)
@@ -70,16 +82,20 @@ def load(start: ir.Value, rows: int, width: int, distance: int) -> ir.Value:
 
 
 def multiply(
-    rows: int, depth: int, sums: ir.Value, left: ir.Value, right: ir.Value
+    product: str,
+    rows: int,
+    depth: int,
+    sums: ir.Value,
+    left: ir.Value,
+    right: ir.Value,
 ) -> ir.Value:
+    """sums + left @ right; depth: bytes in a row of the left tile."""
     operands = [i16(rows), i16(4 * COLUMNS), i16(depth), sums, left, right]
-    return intrinsic(tile_type(), "tdpbf16ps", operands)
+    return intrinsic(tile_type(), product, operands)
 
 
-def store(
-    value: ir.Value, rows: int, start: ir.Value, distance: int
-) -> None:
-    """Write a tile register: rows of 16 f32 numbers, `distance` bytes apart."""
+def store(value: ir.Value, rows: int, start: ir.Value, distance: int) -> None:
+    """Write a tile register: rows of 16 sums, `distance` bytes apart."""
     ir.Operation.create(
         "llvm.call_intrinsic",
         [],

@@ -80,9 +80,9 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
         raise Error(f"{plan.rows} rows of {plan.vectors} vectors are no register tile")
     family, given = FAMILIES[plan.family], elements(op, shape)
     if family.tiles:
-        two = plan.vectors == 2 and plan.rows <= 2 * vnni_panels.ROWS and plan.packed
-        if not two:
-            raise Error("AMX wants packed = 1, vectors = 2 and at most 32 rows")
+        rows = family.most_rows(shape.extents[shape.reduced[-1]])
+        if plan.vectors != 2 or plan.rows > rows or not plan.packed:
+            raise Error(f"AMX wants packed = 1, vectors = 2 and at most {rows} rows")
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")

@@ -1,8 +1,9 @@
-"""bf16 for AMX: a tiled contraction reads VNNI-packed panels (paper, section 4.3.1).
+"""AMX: a tiled contraction reads VNNI-packed panels (paper, section 4.3.1).
 
-It stays a generic on tensors that says what it computes:
+It stays a generic on tensors that says what it computes, with g = 2 for bf16 (sums in
+f32) and g = 4 for bytes (sums in i32):
 
-    for k in 0..K: acc[r][c] += f32(left[r][k]) * f32(panel[k / 2][2 * c + k % 2])
+    for k in 0..K: acc[r][c] += left[r][k] * panel[k / g][g * c + k % g]
 
 and is marked, so that amx.py makes tile instructions of it once it works on buffers.
 """
@@ -10,23 +11,25 @@ and is marked, so that amx.py makes tile instructions of it once it works on buf
 from __future__ import annotations
 
 from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op, maps
+from nanoloom.kernels.structure import Op, body, maps
 from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile import as_index, origin, packed_argument
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
-ROWS = COLUMNS = 16  # of an f32 tile register
-PAIR = 2
+HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
+ROWS = COLUMNS = 16  # of a tile register of sums
 
 
 def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) -> None:
     """Let a tiled contraction read its panel of the packed weight (on tensors).
 
-    It stays a generic, now with indices (k floordiv 2, 2 n + k mod 2), so that it still
+    It stays a generic, now with indices (k floordiv g, g n + k mod g), so that it still
     says what it computes.
     """
+    group = FAMILIES[plan.family].group
     columns = plan.vectors * COLUMNS
     operands = list(op.operation.operands)
     indexing = maps(op)[shape.right]
@@ -41,7 +44,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
     sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
     part = slice_of(packed, lead, sizes)
-    right = panel_map(indexing.n_dims, shape)
+    right = panel_map(indexing.n_dims, shape, group)
     indexings = [maps(op)[shape.left], right, maps(op)[2]]
     made = linalg.GenericOp(
         [operands[2].type],
@@ -50,11 +53,11 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
         op.operation.attributes["iterator_types"],
     )
+    i64 = ir.IntegerType.get_signless(64)
     number = -1 if row is None else row
-    made.operation.attributes[MARK] = ir.IntegerAttr.get(
-        ir.IntegerType.get_signless(64), number
-    )
-    fill_body(made)
+    made.operation.attributes[MARK] = ir.IntegerAttr.get(i64, number)
+    made.operation.attributes[HEIGHT] = ir.IntegerAttr.get(i64, plan.rows)
+    copy_body(op, made, shape)
     op.operation.results[0].replace_all_uses_with(made.results[0])
     op.operation.erase()
 
@@ -70,20 +73,26 @@ def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Val
     ).result
 
 
-def panel_map(count: int, shape: Contraction) -> ir.AffineMap:
+def panel_map(count: int, shape: Contraction, group: int) -> ir.AffineMap:
     """Indices of the panel for the contraction's loop variables."""
     n = ir.AffineDimExpr.get(shape.column)
     k = ir.AffineDimExpr.get(shape.reduced[-1])
     zero = [ir.AffineConstantExpr.get(0)] * (len(shape.shared) + 1)
     outer = [ir.AffineDimExpr.get(d) for d in shape.reduced[:-1]]
-    pair = ir.AffineExpr.get_floor_div(k, PAIR)
-    place = n * PAIR + ir.AffineExpr.get_mod(k, PAIR)
-    return ir.AffineMap.get(count, 0, [*zero, *outer, pair, place])
+    step = ir.AffineExpr.get_floor_div(k, group)
+    place = n * group + ir.AffineExpr.get_mod(k, group)
+    return ir.AffineMap.get(count, 0, [*zero, *outer, step, place])
 
 
-def fill_body(made: linalg.GenericOp) -> None:
-    bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
-    block = made.regions[0].blocks.append(bf16, bf16, f32)
+def copy_body(op: Op, made: linalg.GenericOp, shape: Contraction) -> None:
+    """The contraction's own arithmetic, the left operand first."""
+    old = list(body(op).arguments)
+    given = [old[shape.left], old[shape.right], old[2]]
+    block = made.regions[0].blocks.append(*[x.type for x in given])
+    known = dict(zip(given, block.arguments, strict=True))
     with ir.InsertionPoint(block):
-        wide = [arith.extf(f32, x) for x in list(block.arguments)[:2]]
-        linalg.YieldOp([arith.addf(block.arguments[2], arith.mulf(*wide))])
+        for inner in body(op).operations:
+            copied = inner.operation.clone()
+            for number, operand in enumerate(inner.operation.operands):
+                copied.operands[number] = known[operand]
+            known.update(zip(inner.operation.results, copied.results, strict=True))
