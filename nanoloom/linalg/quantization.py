@@ -20,7 +20,8 @@ from nanoloom.linalg.builder import (
     computed_as,
 )
 from nanoloom.linalg.node import Node
-from nanoloom.linalg.placed import Blocked, Placed, combine
+from nanoloom.linalg.placed import Blocked, Placed, combine, number_of
+from nanoloom.linalg.quotient import is_safe, rounded_quotient
 from nanoloom.linalg.scalar import Number, Scalar, constant, is_float, select
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import ir
@@ -83,9 +84,13 @@ def quantize(b: Builder, node: Node) -> Tensor:
     """saturate(round(x / scale) + zero point)."""
     x, scale, zero = node.input(0), node.input(1), node.optional(2)
     dtype = node.output_dtypes[0]
+    inner = division_type(node, x.dtype, scale.dtype)
+    by, start = number_of(scale), 0 if zero is None else number_of(zero)
+    bytes_of_floats = dtype.itemsize == 1 and inner == x.dtype == scale.dtype == FLOAT32
+    if bytes_of_floats and by is not None and start is not None and is_safe(by):
+        return combine(b, lambda s: stored(s, by, int(start), dtype), x.shape, dtype, x)
     grid = grid_of(b, node, x, scale)
     given = [grid.on(b, t) for t in (scale, zero) if t is not None]
-    inner = division_type(node, x.dtype, scale.dtype)
     made = combine(
         b,
         lambda s, by, *zeros: quantized(s, by, inner, dtype, *zeros),
@@ -95,6 +100,13 @@ def quantize(b: Builder, node: Node) -> Tensor:
         *given,
     )
     return b.reshape(made, x.shape)
+
+
+def stored(x: Scalar, by: float, zero: int, dtype: np.dtype) -> Scalar:
+    """The same where all but x is known: f32 to 8 bits."""
+    limits = np.iinfo(dtype)
+    low, high = (int(end) - zero for end in (limits.min, limits.max))
+    return (rounded_quotient(x, by, low, high) + zero).cast(dtype)
 
 
 def quantized(
