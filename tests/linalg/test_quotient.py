@@ -18,7 +18,9 @@ def near_ties(scale: np.float32) -> np.ndarray:
     middle = ((np.arange(-MOST, MOST) + 0.5) * np.float64(scale)).astype(np.float32)
     places = middle.view(np.int32)[:, None] + np.arange(-3, 4, dtype=np.int32)
     far = [0.0, -0.0, 1e-45, -1e-40, 3e38, -3e38, np.inf, -np.inf, np.nan]
-    return np.concatenate([places.view(np.float32).reshape(-1), np.float32(far)])
+    return np.concatenate(
+        [places.view(np.float32).reshape(-1), np.array(far, np.float32)]
+    )
 
 
 def by_division(x: np.ndarray, scale: np.float32, zero: np.ndarray) -> np.ndarray:
