@@ -57,7 +57,8 @@ class Progress:
         self._done += 1
         self._bar.advance(self._task)
         if not self.console.is_terminal:
-            self.console.print(f"{self._done} of {self._total} {line}".strip())
+            told = f"{self._done} of {self._total} {line}".strip()
+            self.console.print(told, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Progress:
         self._bar.start()

@@ -1,9 +1,13 @@
 """Whole models beside ONNX Runtime and OpenVINO: time, compile time, memory.
 
-    python -m benchmarks whole_models [--models bert-base,resnet50] [--threads 1,2]
+    python -m benchmarks whole_models [--models bert-base,bge-small-int8]
+        [--threads 1,2] [--precision f32,bf16] [--folder DIR] [--json FILE]
+        [--plot FILE.png]
 
-Models have random weights from their configurations (benchmarks/models).  Every row is
-one process run: all systems interleaved, medians of the repetitions.
+Models have random weights from their configurations (benchmarks/models); NAME-int8 is
+one in 8 bits.  bf16: the same f32 file, nanoloom with --precision bf16 and OpenVINO
+with its hint; ONNX Runtime has nothing of the kind.  Everybody in a process of its own,
+in turns, medians of the repetitions.
 """
 
 from __future__ import annotations
@@ -13,131 +17,227 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-import nanoloom
 from benchmarks.models import MODELS, seeded_inputs
-from benchmarks.peers import PEERS, installed
-from benchmarks.timing import interleaved
-from nanoloom.cache import Cache
-from nanoloom.options import CompileOptions
+from benchmarks.models.quantized import parts, write_quantized
+from benchmarks.pictures import relative_times
+from benchmarks.show import Progress, print_sheet
+from benchmarks.systems import MODEL_PEERS, Measured, Task, job_of, measure
+from nanoloom.errors import Error
+from nanoloom.reproduce.bounds import Limits, limits
+from nanoloom.reproduce.contenders import NANOLOOM, Company
+from nanoloom.reproduce.tables import NAMES, Sheet, told
+from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
-from nanoloom.target.peaks import measure
 
-DEFAULT = ("bert-base", "bge-small", "distilbert", "vit-base", "resnet50")
+DEFAULT = (
+    "bert-base", "bge-small", "distilbert", "roberta-base", "vit-base", "mlp1024",
+    "mlp2048", "resnet50", "bge-small-int8",
+)  # fmt: skip
 MEMORY = """
 import sys, numpy, nanoloom
 from pathlib import Path
 from nanoloom.cache import Cache
-path, folder, threads, feeds = sys.argv[1:]
+from nanoloom.options import CompileOptions
+from nanoloom.target.host import host
+path, folder, threads, feeds, precision = sys.argv[1:]
 arrays = dict(numpy.load(feeds))
-dims = {}
-program = nanoloom.compile(path, threads=int(threads), cache=Cache(Path(folder)))
+program = nanoloom.compile(
+    path, threads=int(threads), cache=Cache(Path(folder)),
+    options=CompileOptions(host(), precision),
+)
 program(arrays)
 status = Path("/proc/self/status").read_text()
 print(next(l.split()[1] for l in status.splitlines() if l.startswith("VmHWM")))
 """
 
 
-def peak_megabytes(path: Path, cache: Path, threads: int, feeds: Path) -> float:
-    """Peak resident memory of a process that compiles (or loads) and runs a model."""
-    command = [sys.executable, "-c", MEMORY, str(path), str(cache), str(threads)]
-    done = subprocess.run(
-        [*command, str(feeds)], capture_output=True, text=True, check=True
-    )
-    return int(done.stdout.split()[-1]) / 1024
+@dataclass(frozen=True)
+class Row:
+    """A model with a number of threads: times, seconds to compile, megabytes."""
+
+    measured: Measured
+    precision: str
+    cold: float  # seconds to compile, nothing cached
+    warm: float  # the same again
+    megabytes: dict[str, float]  # file; peak: of a first run; cached: of a later one
+
+    def to_dict(self) -> dict[str, object]:
+        found = self.measured
+        return {
+            "model": found.task.name,
+            "precision": self.precision,
+            "threads": found.threads,
+            "milliseconds": {k: 1e3 * t.median for k, t in found.times.items()},
+            "names": found.names,
+            "differences": found.differences,
+            "absent": found.absent,
+            "compile_seconds": self.cold,
+            "cached_seconds": self.warm,
+            "megabytes": self.megabytes,
+        }
 
 
-def row(name: str, threads: int, repetitions: int, folder: Path, precision: str):  # type: ignore[no-untyped-def]
-    """Measure one model with one number of threads."""
-    import numpy as np
-
+def model_file(name: str, folder: Path) -> Path:
+    """The model's file, written if the folder has none (needs PyTorch)."""
     path = folder / f"{name}.onnx"
     if not path.exists():
-        from benchmarks.models.export import write  # needs PyTorch
+        if parts(name)[1] is not None:
+            write_quantized(name, path)
+        else:
+            from benchmarks.models.export import write
 
-        write(name, path)
-    arrays = seeded_inputs(name)
-    cache = Path(tempfile.mkdtemp(prefix="cache-", dir=folder))
-    options = CompileOptions(host(), precision)  # type: ignore[arg-type]
-    started = time.perf_counter()
-    program = nanoloom.compile(
-        path, threads=threads, options=options, cache=Cache(cache)
+            write(name, path)
+    return path
+
+
+def peak_megabytes(
+    task: Task, cache: Path, threads: int, feeds: Path, precision: str
+) -> float:
+    """Peak resident memory of a process that compiles (or loads) and runs a model."""
+    words = [str(task.path), str(cache), str(threads), str(feeds), precision]
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, *words],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    variant = program.variant(arrays)
-    cold = time.perf_counter() - started
-    started = time.perf_counter()
-    again = nanoloom.compile(path, threads=threads, options=options, cache=Cache(cache))
-    again.variant(arrays)
-    warm = time.perf_counter() - started
-    calls = {"nanoloom": lambda: variant(arrays)}
-    for peer in installed():
-        calls[peer] = PEERS[peer](path, arrays, threads)
-    seconds = interleaved(calls, repetitions)
-    feeds = folder / f"{name}.npz"
-    np.savez(feeds, **arrays)
-    first = peak_megabytes(path, folder / f"fresh-{name}-{threads}", threads, feeds)
-    later = peak_megabytes(path, folder / f"fresh-{name}-{threads}", threads, feeds)
-    return {
-        "model": name,
-        "threads": threads,
-        "milliseconds": {k: 1e3 * v for k, v in seconds.items()},
-        "compile_seconds": cold,
-        "cached_seconds": warm,
-        "file_megabytes": path.stat().st_size / 2**20,
-        "peak_megabytes_first": first,
-        "peak_megabytes_cached": later,
-    }
+    return int(done.stdout.split()[-1]) / 1024 if done.returncode == 0 else float("nan")
 
 
-def show(rows: list[dict[str, object]], peak: float) -> None:
-    table = Table(title=f"whole models, measured fp32 peak {peak:.0f} GFLOP/s a core")
-    peers = ["nanoloom", *installed()]
-    heads = ["model", "threads", *[f"{p} ms" for p in peers], "ratio to best peer"]
-    for head in [*heads, "compile s", "cached s", "file MB", "peak MB", "cached MB"]:
-        table.add_column(head, justify="left" if head == "model" else "right")
-    for r in rows:
-        times: dict[str, float] = r["milliseconds"]  # type: ignore[assignment]
-        best = min((times[p] for p in peers[1:]), default=float("nan"))
-        table.add_row(
-            str(r["model"]),
-            str(r["threads"]),
-            *[f"{times[p]:.2f}" for p in peers],
-            f"{times['nanoloom'] / best:.2f}",
-            f"{r['compile_seconds']:.1f}",
-            f"{r['cached_seconds']:.2f}",
-            f"{r['file_megabytes']:.0f}",
-            f"{r['peak_megabytes_first']:.0f}",
-            f"{r['peak_megabytes_cached']:.0f}",
-        )
-    Console(width=160).print(table)
+def row(
+    name: str, threads: int, precision: str, folder: Path, company: Company, pace: Pace
+) -> Row:
+    """Measure one model with one number of threads in one precision."""
+    base, form = parts(name)
+    task = Task(
+        name,
+        model_file(name, folder),
+        seeded_inputs(base),
+        "int8" if form else precision,
+        lowered=precision == "bf16",
+    )
+    with tempfile.TemporaryDirectory(prefix="row-", dir=folder) as place:
+        scratch = Path(place)
+        job = job_of(task, threads, scratch, host(), scratch / "cache")
+        made = measure(task, job, company, pace)
+        cold = warm = float("nan")
+        megabytes = {"file": task.path.stat().st_size / 2**20}
+        if NANOLOOM.key in made.times:
+            cold = made.facts["seconds"]
+            warm = company.open(NANOLOOM.key, job).facts["seconds"]
+            for word in ("peak", "cached"):
+                megabytes[word] = peak_megabytes(
+                    task, scratch / "fresh", threads, Path(job.inputs), precision
+                )
+    return Row(made, precision, cold, warm, megabytes)
+
+
+def sheet(rows: list[Row], rates: Limits) -> Sheet:
+    """Milliseconds, the ratio to the best peer, and what compiling costs."""
+    keys = [NANOLOOM.key, *MODEL_PEERS]
+    notes: dict[str, None] = {}
+    for each in rows:
+        for key, reason in each.measured.absent.items():
+            notes[f"{each.measured.task.name}, {told(key, reason)}"] = None
+    heads = ("model", "type", ">threads", *(f">{NAMES[key]} ms" for key in keys))
+    more = (">ratio", ">compile s", ">cached s", ">file MB", ">peak MB", ">cached MB")
+    peak = rates.peak("f32") or 0.0
+    first = (
+        f"measured f32 peak of a core: {peak:.0f} GFLOP/s",
+        "ratio: nanoloom's time over that of the fastest peer",
+    )
+    cells = tuple(line(each, keys) for each in rows)
+    return Sheet("whole models", (*heads, *more), cells, (*first, *notes))
+
+
+def line(row: Row, keys: list[str]) -> tuple[str, ...]:
+    """A row as cells."""
+    made = row.measured
+    times = {key: f"{1e3 * t.median:.2f}" for key, t in made.times.items()}
+    sizes = (row.megabytes.get(word, 0) for word in ("file", "peak", "cached"))
+    return (
+        made.task.name,
+        made.kind,
+        str(made.threads),
+        *(times.get(key, "") for key in keys),
+        "" if made.ratio is None else f"{made.ratio:.2f}",
+        f"{row.cold:.1f}",
+        f"{row.warm:.2f}",
+        *(f"{size:.0f}" for size in sizes),
+    )
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks whole_models",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--models", default=",".join(DEFAULT), help="or: all")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--repeat", type=int, default=15, help="rounds of everybody")
+    parser.add_argument("--precision", default="f32", help="f32, bf16, by commas")
+    parser.add_argument("--against", default=",".join(MODEL_PEERS), help="by commas")
+    parser.add_argument("--quick", action="store_true", help="hardly measure")
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    parser.add_argument("--plot", type=Path, help="draw the rows (PNG)")
+    parser.add_argument("--folder", type=Path, help="keep the models in this folder")
+    given = parser.parse_args(arguments)
+    given.names = list(MODELS) if given.models == "all" else given.models.split(",")
+    unknown = [name for name in given.names if parts(name)[0] not in MODELS]
+    if unknown:
+        parser.error(f"no model is named {', '.join(unknown)}")
+    if not set(given.precision.split(",")) <= {"f32", "bf16"}:
+        parser.error("--precision: f32, bf16 or both")
+    return given
+
+
+def run(given: argparse.Namespace, folder: Path, progress: Progress) -> list[Row]:
+    pace = QUICK if given.quick else Pace(rounds=given.repeat)
+    found: list[Row] = []
+    with Company(tuple(given.against.split(",")), folder) as company:
+        for name, precision, threads in cases(given):
+            progress.say(f"{name} {precision}, threads: {threads}")
+            try:
+                found.append(row(name, threads, precision, folder, company, pace))
+                line = json.dumps(found[-1].to_dict()["milliseconds"])
+            except Error as error:
+                line = str(error)
+            progress.advance(f"{name} {precision}, threads: {threads}: {line}")
+    return found
+
+
+def cases(given: argparse.Namespace) -> list[tuple[str, str, int]]:
+    """Model, precision, threads; what is in 8 bits already is measured once."""
+    return [
+        (name, precision, threads)
+        for name in given.names
+        for precision in given.precision.split(",")
+        if not (parts(name)[1] and precision == "bf16" and "," in given.precision)
+        for threads in map(int, given.threads.split(","))
+    ]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks whole_models")
-    parser.add_argument("--models", default=",".join(DEFAULT), help="or: all")
-    parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--repeat", type=int, default=15)
-    parser.add_argument("--precision", default="f32", choices=("f32", "bf16"))
-    parser.add_argument("--json", type=Path, help="also write the rows here")
-    parser.add_argument("--folder", type=Path, help="keep the models in this folder")
-    given = parser.parse_args(arguments)
-    names = list(MODELS) if given.models == "all" else given.models.split(",")
-    peak = measure(host(), 1).best("f32")
-    rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory(prefix="nanoloom-bench-") as scratch:
-        folder = given.folder or Path(scratch)
-        for name in names:
-            for threads in map(int, given.threads.split(",")):
-                rows.append(row(name, threads, given.repeat, folder, given.precision))
-                print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    show(rows, peak)
+    given = parse(arguments)
+    rates = limits(host(), 1)
+    with (
+        tempfile.TemporaryDirectory(prefix="nanoloom-bench-") as scratch,
+        Progress(len(cases(given))) as progress,
+    ):
+        folder: Path = given.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = run(given, folder, progress)
+    print_sheet(sheet(rows, rates))
     if given.json:
-        given.json.write_text(json.dumps({"peak_f32": peak, "rows": rows}, indent=1))
+        every = [each.to_dict() for each in rows]
+        facts = {"peak_f32": rates.peak("f32"), "rows": every}
+        given.json.write_text(json.dumps(facts, indent=1))
+    if given.plot:
+        given.plot.write_bytes(relative_times([each.measured for each in rows]))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ In a process of its own like its peers: what is measured is alike for all.
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -26,21 +27,23 @@ PLAIN = "loops"  # what a kernel without a nanokernel is made of
 def open_program(job: Job) -> Ready:
     """Compile for the job's inputs.
 
-    facts, given: target, cache (a folder).  facts, answered: families, of the
-    contractions' nanokernels; steps, the names of the program's; seconds, to compile.
+    facts, given: target, cache (a folder), lowered (f32 in bf16).  facts, answered:
+    seconds, to compile; families, of the contractions' nanokernels, if a task is named.
     """
     options = CompileOptions(
         from_dict(dict(job.facts["target"])),
         "bf16" if job.facts.get("lowered") else "f32",
     )
+    feeds = job.feeds
+    started = time.perf_counter()
     program = nanoloom.compile(
         job.model,
         threads=job.threads,
         options=options,
         cache=Cache(Path(job.facts["cache"])),
     )
-    feeds = job.feeds
     variant = program.variant(feeds)
+    seconds = time.perf_counter() - started
     inputs = [feeds[x.name] for x in variant.library.inputs]
     outputs = [np.empty(x.shape, x.element.dtype) for x in variant.library.outputs]
     times = np.zeros(len(variant.library.steps), np.int64)
@@ -58,7 +61,7 @@ def open_program(job: Job) -> Ready:
 
     found = families(program, feeds) if job.task else []
     name = f"nanoloom {nanoloom.__version__}"
-    return Ready(name, run, results, {"families": found}, steps)
+    return Ready(name, run, results, {"families": found, "seconds": seconds}, steps)
 
 
 def families(program: Program, feeds: dict[str, Array]) -> list[str]:

@@ -120,8 +120,8 @@ def speed_sheet(title: str, rows: Sequence[Row]) -> Sheet:
     ]
     ends = (">%peak", ">%best", "by")
     best = "%best: nanoloom's speed in percent of the best peer's"
-    told = (*peaks(rows), best, *notes(rows))
-    return Sheet(title, (*columns, *ends), tuple(cells), told)
+    below = (*peaks(rows), best, *notes(rows))
+    return Sheet(title, (*columns, *ends), tuple(cells), below)
 
 
 def peaks(rows: Sequence[Row]) -> list[str]:
@@ -133,9 +133,9 @@ def peaks(rows: Sequence[Row]) -> list[str]:
             found[row.threads] = max(peak, found.get(row.threads, 0.0))
     if not found:
         return ["this target has no unit of its own for it: no peak is known"]
-    told = ", ".join(f"{peak:.0f} with {count}" for count, peak in found.items())
+    rates = ", ".join(f"{peak:.0f} with {count}" for count, peak in found.items())
     threads = "thread" if max(found) == 1 else "threads"
-    return [f"%peak: of the measured peak of {told} {threads}"]
+    return [f"%peak: of the measured peak of {rates} {threads}"]
 
 
 def short_size(size: str) -> str:
@@ -152,10 +152,14 @@ def notes(rows: Sequence[Row]) -> list[str]:
             found[f"nanoloom, {row.chain.size}: {row.note}"] = None
         for key, reason in row.absent.items():
             if key != "nanoloom":
-                name = NAMES[key]
-                told = reason if reason.startswith(name) else f"{name}: {reason}"
-                found[f"not measured: {told}"] = None
+                found[f"not measured: {told(key, reason)}"] = None
     return list(found)
+
+
+def told(key: str, reason: str) -> str:
+    """Who, and why not."""
+    name = NAMES[key]
+    return reason if reason.startswith(name) else f"{name}: {reason}"
 
 
 def comparison(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
