@@ -120,7 +120,7 @@ def join(op: Op, owner: dict[ir.Operation, Group]) -> Group | None:
         group = group_of(value, owner)
         if group is None or group is chosen:
             continue
-        if not may_join(op, value, indexing, group):
+        if not may_join(op, value, indexing, group) or waits_for(op, group):
             continue
         if chosen is None:
             chosen = group
@@ -130,6 +130,30 @@ def join(op: Op, owner: dict[ir.Operation, Group]) -> Group | None:
         return None
     extend(chosen, op)
     return chosen
+
+
+def waits_for(op: Op, group: Group) -> bool:
+    """Whether op needs something from outside a group that needs the group itself.
+
+    exp(x - max(x)) behind a product x: the maximum is not known within its tiles.
+    """
+    members = {member.operation for member in group.ops}
+    first = group.ops[0].operation
+    open_values = [v for v in inputs(op) if owner_of(v) not in members]
+    seen: set[ir.Operation] = set()
+    while open_values:
+        owner = owner_of(open_values.pop())
+        if owner is None or owner in seen or owner.is_before_in_block(first):
+            continue
+        if owner in members:
+            return True
+        seen.add(owner)
+        open_values += list(owner.operands)
+    return False
+
+
+def owner_of(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner
 
 
 def extend(group: Group, op: Op) -> None:
