@@ -200,17 +200,22 @@ def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> b
     if not is_generic(last) or len(last.operation.results) != 1:
         return False
     if group.root is Kind.CONTRACTION:
-        return (
-            kind(op) is Kind.ELEMENTWISE
-            and is_identity(indexing)
-            and all(is_identity(m) for m in maps(op)[len(inputs(op)) :])
-            and all(lies_along(m) for m in maps(op))
-            and is_lanewise(op)
-        )
+        return may_follow(op, indexing)
     if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
         return False
     reading = [m for v, m in zip(inputs(op), maps(op), strict=False) if v == value]
     return all(is_prefix(m) for m in reading)
+
+
+def may_follow(op: Op, indexing: ir.AffineMap) -> bool:
+    """Whether op can be the epilogue of what it reads through this map."""
+    return (
+        kind(op) is Kind.ELEMENTWISE
+        and is_identity(indexing)
+        and all(is_identity(m) for m in maps(op)[len(inputs(op)) :])
+        and all(lies_along(m) for m in maps(op))
+        and is_lanewise(op)
+    )
 
 
 def lies_along(indexing: ir.AffineMap) -> bool:

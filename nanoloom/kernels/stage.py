@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from blake3 import blake3
 
+from nanoloom.kernels.attention import join_attention
 from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.outline import (
@@ -45,7 +46,7 @@ def cut(lowered: LinalgModule) -> Program:
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block)
     cutting = Cutting(lowered, block)
-    for group in form_groups(block):
+    for group in join_attention(form_groups(block)):
         cutting.call(group)
     return cutting.program()
 

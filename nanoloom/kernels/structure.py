@@ -14,6 +14,7 @@ class Kind(Enum):
     """How an operation may be fused and scheduled."""
 
     CONTRACTION = "contraction"  # sum of products over reduction dimensions
+    ATTENTION = "attention"  # a softmax between two contractions
     REDUCTION = "reduction"  # any other generic with a reduction dimension
     ELEMENTWISE = "elementwise"  # all dimensions parallel
     OPAQUE = "opaque"  # loops, branches, slices: one kernel of their own

@@ -6,7 +6,9 @@ from nanoloom.kernels.program import Kernel
 from nanoloom.kernels.structure import Kind, Op, is_contraction, is_generic
 from nanoloom.mlir import ir, named
 from nanoloom.schedule.language import Choice, Loops, Schedule
+from nanoloom.schedule.library.attention import attention
 from nanoloom.schedule.library.contraction import contraction
+from nanoloom.schedule.library.marks import last_operation, mark
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.target.facts import Target
 
@@ -20,25 +22,11 @@ def choose(kernel: Kernel, module: ir.Module, target: Target) -> Choice:
     root = next(
         (op for op in named(module, "linalg.generic") if is_contraction(op)), None
     )
+    if kernel.root == Kind.ATTENTION.value:
+        return Choice(attention(module, last, target))
     if kernel.root == Kind.CONTRACTION.value and root is not None:
         mark(root, "root")
         choice = contraction(module, root, last, target)
         if choice is not None:
             return choice
     return Choice(by_rows(kernel, module, last))
-
-
-def mark(op: Op, name: str) -> None:
-    op.operation.attributes[f"nanoloom.{name}"] = ir.UnitAttr.get()
-
-
-def last_operation(module: ir.Module) -> Op | None:
-    """The generic whose results the kernel returns, all of them."""
-    block = module.body.operations[0].operation.regions[0].blocks[0]
-    returned = list(list(block.operations)[-1].operation.operands)
-    owner = returned[0].owner
-    if any(value.owner != owner for value in returned):
-        return None
-    if isinstance(owner, ir.Block) or not is_generic(owner.opview):
-        return None
-    return owner.opview

@@ -1,7 +1,7 @@
 """A Schedule as a Transform script: the only place that writes transform operations.
 
 The script finds operations by their marks (discardable attributes nanoloom.root,
-nanoloom.last, nanoloom.pack), so that it can be read, edited and applied again.
+nanoloom.last and so on), so that it can be read, edited and applied again.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Writer:
     def directive(self, directive: Directive) -> None:
         match directive:
             case Parallel(sizes, fuse, slowest):
-                self.tile("tile_using_forall", sizes, fuse, slowest)
-            case Tile(sizes, fuse):
-                self.tile("tile_using_for", sizes, fuse, None)
-            case Nanokernel(rows, vectors, packed, family):
-                root = self.match("root")
+                self.tile("tile_using_forall", sizes, fuse, slowest, "last")
+            case Tile(sizes, fuse, mark):
+                self.tile("tile_using_for", sizes, fuse, None, mark)
+            case Nanokernel(rows, vectors, packed, family, mark):
+                root = self.match(mark)
                 self.lines.append(
                     f'"nanoloom.nanokernel"({root}) {{rows = {rows} : i64, '
                     f"vectors = {vectors} : i64, packed = {int(packed)} : i64, "
@@ -79,8 +79,9 @@ class Writer:
         sizes: tuple[int, ...],
         fuse: tuple[str, ...],
         slowest: int | None,
+        mark: str,
     ) -> None:
-        last = self.match("last")
+        last = self.match(mark)
         if fuse == ("all",):
             tiled, loops = self.fresh("tile"), self.fresh("loops")
             forall = ", use_forall" if name == "tile_using_forall" else ""

@@ -30,10 +30,12 @@ class Tile:
     """for i in 0..n: f(i)  ->  for io in 0..n/size: for ii in 0..size: f(io*size+ii)
 
     Inside the loops made before; fuse: marks of the producers to compute inside.
+    mark: of the operation whose loops these are.
     """
 
     sizes: tuple[int, ...]
     fuse: tuple[str, ...] = ()
+    mark: str = "last"
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,14 @@ class Nanokernel:
 
     family: of the instructions (see vector/nanokernel/).
     rows x vectors: the register tile.  packed: the right operand comes as panels
-    [n/columns][k...][columns], made while compiling.
+    [n/columns][k...][columns], made while compiling.  mark: of the contraction.
     """
 
     rows: int
     vectors: int
     packed: bool
     family: str = "fma"
+    mark: str = "root"
 
 
 @dataclass(frozen=True)

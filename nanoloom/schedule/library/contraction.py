@@ -15,7 +15,7 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.family import column_sums, family_of
+from nanoloom.schedule.library.family import column_sums, family_of, step_cost
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
@@ -39,10 +39,11 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
     width = element.width  # type: ignore[attr-defined]
-    tile = register_tile.choose(m, n, width, target.vector, family.cost)
+    sums = column_sums(family, root, shape, target)
+    cost = step_cost(family, sums)
+    tile = register_tile.choose(m, n, width, target.vector, cost)
     lanes = target.vector.bits // width
     columns = tile.vectors * lanes
-    sums = column_sums(family, root, shape, target)
     packings = weight_packing(module, root, shape, columns, family.group, sums)
     if not packings and not shape.contiguous:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nanoloom.kernels.contraction import Contraction, elements, left_lies_along
 from nanoloom.kernels.structure import Op
 from nanoloom.schedule.families import (
@@ -16,6 +18,7 @@ from nanoloom.schedule.families import (
     INT8_PAIRS,
     Family,
 )
+from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
 
@@ -83,3 +86,8 @@ def column_sums(family: Family, root: Op, shape: Contraction, target: Target) ->
     """What panels hold of their columns' sums (schedule/packing.py), 0 for nothing."""
     use = dot_use(root, shape, target) if family is INT8_DOT else None
     return 0 if use is None else use.correction
+
+
+def step_cost(family: Family, sums: int) -> StepCost:
+    """A step's cost; where panels hold sums, every row has its sign bits inverted."""
+    return replace(family.cost, left=1, others=2) if sums else family.cost
