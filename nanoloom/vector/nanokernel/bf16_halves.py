@@ -31,8 +31,9 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     def left(number: int) -> groups.PrepareRow:
         return lambda row: vector.broadcast(wide, extended(f32, row.number(number)))
 
-    step = groups.Step(PAIR, ((left(0), even), (left(1), odd)), multiply_add)
-    return groups.accumulate(tile, step)
+    # A pair a round: LLVM would load the panels of several ahead, and spill them.
+    parts = ((left(0), even), (left(1), odd))
+    return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add, unroll=1))
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:

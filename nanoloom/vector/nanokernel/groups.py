@@ -20,7 +20,7 @@ from nanoloom.vector.access import add, coefficient, index, multiply
 from nanoloom.vector.nanokernel.fma import packed_reader, start_values
 from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector
 
-UNROLL = 4  # groups in a round of the innermost loop, as in fma.py
+UNROLL = 2  # groups in a round of the innermost loop; LLVM spills some of 4 on Arm
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,22 @@ class Row:
         element = ir.RankedTensorType(self.tile.left.type).element_type
         if g >= self.count:
             return zero_of(element)
-        indexing, dim = left_map(self.tile), self.tile.shape.reduced[-1]
-        ivs = list(self.ivs)
+        return tensor.extract(self.tile.left, self.place(g))
+
+    def alone(self, g: int) -> ir.Value:
+        """The same as a vector of one."""
+        return read_vector(self.tile.left, self.place(g), 1, None)
+
+    def place(self, g: int) -> list[ir.Value]:
+        ivs, dim = list(self.ivs), self.tile.shape.reduced[-1]
         ivs[dim] = add(ivs[dim], index(g))
-        return tensor.extract(self.tile.left, place_of(indexing, ivs))
+        return place_of(left_map(self.tile), ivs)
 
     def together(self) -> ir.Value:
         """All of the group as one short vector: one load if it lies together."""
         indexing, dim = left_map(self.tile), self.tile.shape.reduced[-1]
         if self.count == self.group and lies_along(indexing, dim):
-            place = place_of(indexing, self.ivs)
-            return read_vector(self.tile.left, place, self.group, None)
+            return read_vector(self.tile.left, self.place(0), self.group, None)
         element = ir.RankedTensorType(self.tile.left.type).element_type
         numbers = [self.number(g) for g in range(self.group)]
         return vector.from_elements(ir.VectorType.get([self.group], element), numbers)
@@ -64,11 +69,13 @@ class Step:
 
     parts: pairs of functions that make of a left group, and of lanes * group numbers of
     the right operand, what `product(sums, left, right)` takes; a product for each pair.
+    unroll: groups in a round of the innermost loop.
     """
 
     group: int
     parts: tuple[tuple[PrepareRow, Prepare], ...]
     product: Product
+    unroll: int = UNROLL
 
 
 def accumulate(
@@ -114,14 +121,15 @@ class Sums:
         return list(loop.results)
 
     def groups(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        """The innermost dimension: UNROLL groups a round, the rest, a part of one."""
+        """The innermost dimension: `unroll` groups a round, the rest, a part of one."""
         whole, rest = divmod(self.tile.shape.extents[self.depth], self.step.group)
-        rounds = whole // UNROLL * UNROLL if whole > UNROLL else 0
+        unroll = self.step.unroll
+        rounds = whole // unroll * unroll if whole > unroll else 0
         if rounds:
-            loop = scf.ForOp(index(0), index(rounds), index(UNROLL), sums)
+            loop = scf.ForOp(index(0), index(rounds), index(unroll), sums)
             with ir.InsertionPoint(loop.body):
                 made = list(loop.inner_iter_args)
-                for n in range(UNROLL):
+                for n in range(unroll):
                     at = add(loop.induction_variable, index(n))
                     made = self.products(ivs, at, self.step.group, made)
                 scf.yield_(made)
@@ -138,21 +146,19 @@ class Sums:
         self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
     ) -> list[ir.Value]:
         """One group, `count` steps of it inside the operands."""
-        plan, parts = self.tile.plan, self.step.parts
+        plan = self.tile.plan
         panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
-        rights = [[prepare(p) for p in panels] for _, prepare in parts]
-        made: list[ir.Value] = []
-        for r in range(plan.rows):
-            row = self.row(r, ivs, number, count)
-            now = sums[r * plan.vectors : (r + 1) * plan.vectors]
-            for (prepare, _), right in zip(parts, rights, strict=True):
-                left = prepare(row)
-                now = [
-                    self.step.product(s, left, x)
-                    for s, x in zip(now, right, strict=True)
-                ]
-            made += now
-        return made
+        rows = [self.row(r, ivs, number, count) for r in range(plan.rows)]
+        # Part by part: what a part needs of the panels is in registers for it alone.
+        for prepare_left, prepare_right in self.step.parts:
+            rights = [prepare_right(panel) for panel in panels]
+            lefts = [prepare_left(row) for row in rows]
+            sums = [
+                self.step.product(sums[r * plan.vectors + v], left, right)
+                for r, left in enumerate(lefts)
+                for v, right in enumerate(rights)
+            ]
+        return sums
 
     def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
         here = [*ivs]

@@ -1,16 +1,24 @@
 """Single instructions: operations of MLIR's x86 dialect, or LLVM intrinsics.
 
-An intrinsic's call counts as touching memory until it is LLVM's, which bufferization
-refuses; so a cast without meaning stands for it until there are buffers.
+A call counts as touching memory, which bufferization refuses, and what converts as it
+loads has an address only where there are buffers.  So a cast without meaning stands
+for an instruction, on values alone, until all is on buffers.
 """
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, llvm, named
+from nanoloom.mlir import ir, llvm, memref, named
 from nanoloom.target.dots import Dot
 
-CALL = "builtin.unrealized_conversion_cast"
-NAME = "nanoloom.instruction"  # on it: the intrinsic's name
+STANDS_FOR = "builtin.unrealized_conversion_cast"
+NAME = "nanoloom.instruction"  # on it
+READ = "vector.transfer_read"
+# These take an address instead of the vector that lies there.
+LOADS = EVEN, ODD, ONE = (
+    "x86.avx.cvt.packed.even.indexed_to_f32",  # vcvtneebf162ps
+    "x86.avx.cvt.packed.odd.indexed_to_f32",  # vcvtneobf162ps
+    "x86.avx.bcst_to_f32.packed",  # vbcstnebf162ps
+)
 
 
 def dot(kind: Dot, sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
@@ -19,26 +27,52 @@ def dot(kind: Dot, sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
 
 
 def instruction(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
-    """An operation of the x86 dialect or an intrinsic (llvm. ...), on values alone."""
-    if not name.startswith("llvm."):
-        return ir.Operation.create(name, [result], operands).results[0]
+    """What an operation of the x86 dialect or an intrinsic (llvm. ...) gives.
+
+    The operand of one of LOADS is what a read gives, and that read becomes part of it.
+    """
     attributes: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
-    return ir.Operation.create(CALL, [result], operands, attributes).results[0]
+    return ir.Operation.create(STANDS_FOR, [result], operands, attributes).results[0]
 
 
 def is_instruction(op: ir.OpView) -> bool:
     return NAME in op.operation.attributes
 
 
-def call_intrinsics(module: ir.Module) -> None:
-    """Make the calls that casts stand for; behind all work on buffers."""
-    for op in named(module, CALL):
+def make_instructions(module: ir.Module) -> None:
+    """Make the operations that casts stand for; behind all work on buffers."""
+    for op in named(module, STANDS_FOR):
         if not is_instruction(op):
             continue
         name = op.operation.attributes[NAME].value  # type: ignore[attr-defined]
-        result = op.operation.results[0]
-        operands = list(op.operation.operands)
+        result, operands = op.operation.results[0], list(op.operation.operands)
         with ir.InsertionPoint(op), op.operation.location:
-            made = llvm.call_intrinsic(result.type, name, operands, [], [])  # type: ignore[arg-type]
-        result.replace_all_uses_with(made)
+            # A nanokernel stores nothing between a read and what it reads for.
+            given = [memory_of(operands[0])] if name in LOADS else operands
+            result.replace_all_uses_with(emit(name, result.type, given))
         op.operation.erase()
+
+
+def emit(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
+    """The operation itself."""
+    if name.startswith("llvm."):
+        return llvm.call_intrinsic(result, name, operands, [], [])  # type: ignore[arg-type]
+    return ir.Operation.create(name, [result], operands).results[0]
+
+
+def memory_of(value: ir.Value) -> ir.Value:
+    """The elements that a vector was read from, as a part of their buffer."""
+    read = value.owner
+    assert not isinstance(read, ir.Block) and read.name == READ, read
+    buffer = read.operands[0]
+    kind = ir.MemRefType(buffer.type)
+    count = ir.VectorType(value.type).shape[0]
+    sizes, ones = [1] * (kind.rank - 1) + [count], [1] * kind.rank
+    at = list(read.operands)[1 : 1 + kind.rank]
+    strides, _ = kind.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(
+        ir.ShapedType.get_dynamic_stride_or_offset(), strides
+    )
+    made = ir.MemRefType.get(sizes, kind.element_type, layout, kind.memory_space)
+    dynamic = [ir.ShapedType.get_dynamic_size()] * kind.rank
+    return memref.SubViewOp(made, buffer, at, [], [], dynamic, sizes, ones).result

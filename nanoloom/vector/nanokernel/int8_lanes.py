@@ -29,7 +29,9 @@ def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
     def right(numbers: ir.Value) -> ir.Value:
         return extended(wide, numbers, signed[1])
 
-    return groups.accumulate(tile, groups.Step(1, ((left, right),), multiply_add))
+    # A group a round: LLVM would add up those of several, and spill them.
+    step = groups.Step(1, ((left, right),), multiply_add, unroll=1)
+    return groups.accumulate(tile, step)
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:

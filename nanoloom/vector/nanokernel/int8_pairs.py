@@ -17,7 +17,7 @@ from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.tile import Tile
 from nanoloom.vector.nanokernel.widened import extended, widen_left
 
-PAIR = 2
+PAIR = 2  # a group a round: LLVM would add up those of several, and spill them
 
 
 def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.Value]:
@@ -40,4 +40,5 @@ def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.
     def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
         return arith.addi(sums, instruction(function, sums.type, [one, other]))
 
-    return groups.accumulate(tile, groups.Step(PAIR, ((left, right),), product))
+    step = groups.Step(PAIR, ((left, right),), product, unroll=1)
+    return groups.accumulate(tile, step)

@@ -1,0 +1,100 @@
+"""What instructions do, as loops over lanes: for those that this machine lacks.
+
+    target = machine("sierraforest", monkeypatch)
+
+compiles for the registers and the nanokernels of a target, but for this machine's code
+generator; an instruction that is not here is replaced by its definition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.target import Target, by_name
+from nanoloom.target.dots import DOTS, GROUP, PAIR_PRODUCTS
+from nanoloom.target.host import host
+from nanoloom.vector.nanokernel import instructions
+from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
+
+RELEVANT = {dot.needs for dot in DOTS} | {"avxneconvert"}
+
+
+def machine(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """A known target whose code runs here, by definitions where it would not."""
+    target, here = by_name(name), host()
+    parts = not (target.extensions & RELEVANT) <= here.extensions
+    if parts:
+        monkeypatch.setattr(instructions, "emit", in_parts)
+    return replace(
+        target,
+        name=f"{name}-{'in-parts' if parts else 'here'}",
+        triple=here.triple,
+        cpu=here.cpu,
+        features=here.features,
+        abi=here.abi,
+        code_model=here.code_model,
+        matrix=None,
+    )
+
+
+def in_parts(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
+    """In place of instructions.emit: the definition of an instruction."""
+    kind = ir.VectorType(result)
+    if name in LOADS:
+        return converted(name, kind, operands[0])
+    for dot in DOTS:
+        if dot.function == name:
+            return products(operands[0], operands[1:], (dot.left, dot.right))
+    assert name in [function for _, function in PAIR_PRODUCTS.values()], name
+    zero = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+    return products(zero, operands, ("s16", "s16"))
+
+
+def products(
+    sums: ir.Value, operands: list[ir.Value], types: tuple[str, str]
+) -> ir.Value:
+    """sums + the products of all numbers of a lane."""
+    kind = ir.VectorType(sums.type)
+    group = GROUP.get(types[0], 2)
+    for g in range(group):
+        one, other = (
+            extended(kind, every(x, g, group), name)
+            for x, name in zip(operands, types, strict=True)
+        )
+        if types[0] == "bf16":
+            sums = arith.addf(sums, arith.mulf(one, other))
+        else:
+            sums = arith.addi(sums, arith.muli(one, other))
+    return sums
+
+
+def converted(name: str, kind: ir.VectorType, memory: ir.Value) -> ir.Value:
+    """bf16 numbers from memory as f32: those with an even place, odd, or one of all."""
+    buffer = ir.MemRefType(memory.type)
+    zeros = [arith.constant(ir.IndexType.get(), 0)] * buffer.rank
+    count = buffer.shape[-1]
+    whole = ir.VectorType.get([count], buffer.element_type)
+    numbers = vector.load(whole, memory, zeros)
+    if name in (EVEN, ODD):
+        assert count == 2 * kind.shape[0]
+        return arith.extf(kind, every(numbers, int(name == ODD), 2))
+    assert count == 1
+    wide = ir.VectorType.get(kind.shape, buffer.element_type)
+    return arith.extf(kind, vector.broadcast(wide, vector.extract(numbers, [], [0])))
+
+
+def every(value: ir.Value, first: int, step: int) -> ir.Value:
+    """Numbers first, first + step, first + 2 * step ... of a vector."""
+    kind = ir.VectorType(value.type)
+    places = list(range(first, kind.shape[0], step))
+    made = ir.VectorType.get([len(places)], kind.element_type)
+    return vector.ShuffleOp(value, value, places, results=[made]).result
+
+
+def extended(kind: ir.VectorType, value: ir.Value, name: str) -> ir.Value:
+    if name == "bf16":
+        return arith.extf(kind, value)
+    return (arith.extsi if name[0] == "s" else arith.extui)(kind, value)

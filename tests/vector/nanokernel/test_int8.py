@@ -1,0 +1,160 @@
+"""8-bit products with 32-bit sums: every family, every pair of signs, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.linalg.bounds import sample
+from tests.vector.checks import check
+from tests.vector.kernel_harness import (
+    Array,
+    backwards,
+    program_of,
+    run,
+    stage_text,
+)
+from tests.vector.nanokernel.reference import machine
+
+I32 = np.dtype(np.int32)
+DTYPES = {"s": "int8", "u": "uint8"}
+CASES = [  # signs of the left and of the right operand, rows, depth, columns
+    ("us", 1, 6, 17),
+    ("ss", 5, 35, 100),
+    ("su", 33, 130, 17),
+    ("uu", 33, 35, 100),
+    ("ss", 1, 130, 100),
+    ("uu", 5, 6, 17),
+]
+TARGETS = (
+    ("znver5", "int8-dot"),
+    ("alderlake", "int8-dot"),
+    ("sierraforest", "int8-dot"),
+    ("neoverse-v1", "int8-dot"),
+    ("apple-m1", "int8-dot"),
+    ("skylake-avx512", "int8-pairs"),
+    ("x86-64-v3", "int8-pairs"),
+    ("x86-64-v2", "int8-pairs"),
+    ("aarch64", "int8-lanes"),
+)
+EACH = pytest.mark.parametrize("name, family", TARGETS, ids=[n for n, _ in TARGETS])
+
+
+def numbers(seed: int, sign: str, *shape: int) -> Array:
+    """All of a type's range, its ends among them."""
+    made = sample(seed, shape, DTYPES[sign], -128, 255)
+    limits = np.iinfo(made.dtype)
+    made.reshape(-1)[: made.size // 3] = limits.min
+    made.reshape(-1)[-(made.size // 3) :] = limits.max
+    return made
+
+
+def product(equation: str, right: Array, *, packed: bool) -> Any:
+    if packed:
+        return lambda b, x: b.einsum(equation, x, b.constant(right), dtype=I32)
+    return lambda b, x, w: b.einsum(equation, x, w, dtype=I32)
+
+
+def exact(equation: str, left: Array, right: Array) -> Array:
+    wide = np.einsum(equation, left.astype(np.int64), right.astype(np.int64))
+    return wide.astype(np.int32)
+
+
+def compare(
+    equation: str, left: Array, right: Array, target: Any, *, packed: bool
+) -> str:
+    """Check the numbers; gives the family."""
+    make = product(equation, right, packed=packed)
+    given = (left,) if packed else (left, right)
+    got = run(make, *given, target=target, order=backwards)
+    check(got, exact(equation, left, right), 0)
+    script = stage_text(program_of(make, *given), "schedule", target)
+    return script.split('family = "')[-1].split('"')[0]
+
+
+@EACH
+@pytest.mark.parametrize("signs, m, k, n", CASES)
+def test_weights(
+    name: str, family: str, signs: str, m: int, k: int, n: int, monkeypatch: Any
+) -> None:
+    target = machine(name, monkeypatch)
+    left, right = numbers(m, signs[0], m, k), numbers(n, signs[1], k, n)
+    assert compare("mk,kn->mn", left, right, target, packed=True) == family
+
+
+@EACH
+@pytest.mark.parametrize("signs", ["us", "ss"])
+def test_two_activations(name: str, family: str, signs: str, monkeypatch: Any) -> None:
+    target = machine(name, monkeypatch)
+    left, right = numbers(3, signs[0], 13, 35), numbers(4, signs[1], 35, 43)
+    found = compare("mk,kn->mn", left, right, target, packed=False)
+    assert found in (family, "int8-pairs", "int8-lanes")
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("equation", "left", "right", "signs"),
+    [
+        ("mjk,jkn->mn", (7, 3, 6), (3, 6, 19), "ss"),
+        ("mjk,jkn->mn", (7, 3, 6), (3, 6, 19), "uu"),
+        ("bmk,bkn->bmn", (2, 7, 9), (2, 9, 33), "ss"),
+        ("mk,nk->mn", (13, 7), (31, 7), "ss"),
+        ("km,kn->mn", (9, 7), (9, 33), "ss"),
+    ],
+)
+def test_forms(
+    equation: str,
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    signs: str,
+    name: str,
+    family: str,
+    monkeypatch: Any,
+) -> None:
+    target = machine(name, monkeypatch)
+    one, other = numbers(1, signs[0], *left), numbers(2, signs[1], *right)
+    found = compare(equation, one, other, target, packed=True)
+    assert found == ("int8-lanes" if equation.startswith("km") else family)
+
+
+def test_sums_wrap(monkeypatch: Any) -> None:
+    """70000 products of 255 * 255 do not fit in 32 bits."""
+    left = np.full((1, 70000), 255, np.uint8)
+    right = np.full((70000, 3), 255, np.uint8)
+    for name in ("alderlake", "x86-64-v3"):
+        with monkeypatch.context() as patch:
+            compare("mk,kn->mn", left, right, machine(name, patch), packed=True)
+
+
+@EACH
+@pytest.mark.parametrize("result", ["float32", "int8"])
+def test_an_epilogue(name: str, family: str, result: str, monkeypatch: Any) -> None:
+    """The sums scaled, shifted and rounded while they are in registers."""
+    x, w = numbers(5, "u", 33, 35), numbers(6, "s", 35, 100)
+    x, w = x // 16, w // 16
+    bias = sample(7, (100,), "int32", -500, 500)
+
+    def make(b: Any, x: Any) -> Any:
+        sums = product("mk,kn->mn", w, packed=True)(b, x)
+
+        def body(s: Any, t: Any) -> Any:
+            scaled = (s + t).cast(np.dtype(np.float32)) * 2.0**-6
+            if result == "float32":
+                return scaled
+            whole = scaled.math("roundeven").maximum(-128.0).minimum(127.0)
+            return whole.cast(np.dtype(np.int8))
+
+        return b.elementwise(body, sums, b.constant(bias), dtype=np.dtype(result))
+
+    wanted = (exact("mk,kn->mn", x, w) + bias) * 2.0**-6
+    if result == "int8":
+        wanted = np.clip(np.rint(wanted), -128, 127)
+    target = machine(name, monkeypatch)
+    got = run(make, x, target=target, order=backwards)
+    assert (got == wanted).all()
+    assert not (got == np.roll(wanted, 1, 0)).all()
+    text = stage_text(program_of(make, x), "vector", target)
+    assert "memref.alloc(" not in text  # the sums are never in memory
+    assert family in stage_text(program_of(make, x), "schedule", target)
