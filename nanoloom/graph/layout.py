@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
+from nanoloom.graph.quantized import quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 
 DOMAIN = "nanoloom"
@@ -134,7 +135,7 @@ class Layout(GraphEditor):
             self.compose(node)
         elif is_tensor_op(node, SPATIAL):
             self.make_spatial(node)
-        elif is_tensor_op(node, ELEMENTWISE):
+        elif is_tensor_op(node, ELEMENTWISE) or quantizes_alike(node):
             self.sink(node, lambda _: {})
         elif is_tensor_op(node, {"Concat"}):
             self.sink(node, lambda order: {"axis": self.axis(node, order)})

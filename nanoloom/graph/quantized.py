@@ -68,6 +68,13 @@ def integer_products(graph: ir.Graph) -> None:
             editor.visit(node)
 
 
+def quantizes_alike(node: ir.Node) -> bool:
+    """Whether a node (de)quantizes all elements in the same way: it is elementwise."""
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain:
+        return False
+    return all(v is None or np.prod(shape_of(v)) == 1 for v in node.inputs[1:])
+
+
 def known_array(value: ir.Value | None) -> np.ndarray | None:
     """A constant's array."""
     if value is None or value.const_value is None:

@@ -213,3 +213,18 @@ def test_quantized_constants_are_known(version: int) -> None:
     )
     assert [n.op_type for n in graph] == ["Add"]
     assert constant(graph, "d").tolist() == [-1, -0.5, 3]
+
+
+def test_transposes_sink_through_quantization_of_the_whole_tensor() -> None:
+    text = """turned (float[2,3,5] x) => (float[5,2,3] y)
+        <float[1] s = {0.5}, float[5] t = {1, 2, 3, 4, 5}> {
+            a = Transpose <perm = [2, 0, 1]> (x)
+            b = QuantizeLinear (a, SCALE)
+            y = DequantizeLinear (b, s)
+        }"""
+    kinds = [n.op_type for n in optimized(text.replace("SCALE", "s"))]
+    assert kinds == ["QuantizeLinear", "DequantizeLinear", "Transpose"]
+    kinds = [
+        n.op_type for n in optimized(text.replace("(a, SCALE", "<axis = 0> (a, t"))
+    ]
+    assert kinds == ["Transpose", "QuantizeLinear", "DequantizeLinear"]
