@@ -1,0 +1,77 @@
+"""Which dot product a target gets for which numbers, and what flipped signs cost."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from nanoloom.target import TARGETS, by_name
+from nanoloom.target.dots import DOTS, GROUP, dot_for, pair_products
+
+RANGES = {"s8": range(-128, 128), "u8": range(256)}
+CASES = [
+    ("znver5", "bf16", "bf16", "x86.avx512.dot", False, 0),
+    ("icelake-server", "bf16", "bf16", None, False, 0),
+    ("icelake-server", "u8", "s8", "llvm.x86.avx512.vpdpbusd.512", False, 0),
+    ("icelake-server", "s8", "u8", "llvm.x86.avx512.vpdpbusd.512", True, 0),
+    ("icelake-server", "s8", "s8", "llvm.x86.avx512.vpdpbusd.512", False, -128),
+    ("icelake-server", "u8", "u8", "llvm.x86.avx512.vpdpbusd.512", True, 128),
+    ("alderlake", "u8", "s8", "llvm.x86.avx512.vpdpbusd.256", False, 0),
+    ("sierraforest", "s8", "s8", "x86.avx.dot.i8", False, 0),
+    ("sierraforest", "u8", "s8", "llvm.x86.avx2.vpdpbsud.256", True, 0),
+    ("x86-64-v4", "u8", "s8", None, False, 0),
+    ("apple-m1", "s8", "s8", "llvm.aarch64.neon.sdot.v4i32.v16i8", False, 0),
+    ("apple-m1", "u8", "s8", "llvm.aarch64.neon.sdot.v4i32.v16i8", False, 128),
+    ("neoverse-v1", "u8", "s8", "llvm.aarch64.neon.usdot.v4i32.v16i8", False, 0),
+]
+
+
+@pytest.mark.parametrize("target, left, right, function, swapped, correction", CASES)
+def test_the_instruction(
+    target: str,
+    left: str,
+    right: str,
+    function: str | None,
+    swapped: bool,
+    correction: int,
+) -> None:
+    use = dot_for(by_name(target), left, right)
+    if function is None:
+        assert use is None
+        return
+    assert use is not None
+    assert use.dot.function == function
+    assert (use.swapped, use.correction) == (swapped, correction)
+    assert use.flipped == bool(correction)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("left, right", itertools.product(RANGES, RANGES))
+def test_flipped_signs_are_taken_back(target: object, left: str, right: str) -> None:
+    """For every byte a: what the instruction reads, times b, plus correction * b."""
+    use = dot_for(target, left, right)  # type: ignore[arg-type]
+    if use is None:
+        return
+    first = use.dot.right if use.swapped else use.dot.left
+    second = use.dot.left if use.swapped else use.dot.right
+    assert second == right
+    given = np.array(RANGES[left])
+    stored = given.astype(np.uint8) ^ (0x80 if use.flipped else 0)
+    read = stored.astype(np.int8 if first == "s8" else np.uint8).astype(int)
+    assert (read + use.correction == given).all()
+
+
+def test_a_lane_is_full() -> None:
+    for dot in DOTS:
+        bits = 16 if dot.left == "bf16" else 8
+        assert GROUP[dot.left] * bits == 32
+        assert dot.bits in (128, 256, 512)
+
+
+def test_pairs_of_16_bits() -> None:
+    assert pair_products(by_name("x86-64-v2")) == "llvm.x86.sse2.pmadd.wd"
+    assert pair_products(by_name("x86-64-v3")) == "llvm.x86.avx2.pmadd.wd"
+    assert pair_products(by_name("x86-64-v4")) == "llvm.x86.avx512.pmaddw.d.512"
+    assert pair_products(by_name("aarch64")) is None
