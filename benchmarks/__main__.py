@@ -1,15 +1,19 @@
 """Run the benchmarks: all of them, or those that are named.
 
-python -m benchmarks [whole_models|gemm] [options of the benchmark]
+python -m benchmarks [whole_models|gemm|parts] [options of the benchmark]
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import gemm, whole_models
+from benchmarks import gemm, parts, whole_models
 
-BENCHMARKS = {"gemm": gemm.main, "whole_models": whole_models.main}
+BENCHMARKS = {
+    "whole_models": whole_models.main,
+    "gemm": gemm.main,
+    "parts": parts.main,
+}
 
 
 def main() -> None:

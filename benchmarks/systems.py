@@ -29,8 +29,9 @@ Arrays = Mapping[str, np.ndarray]
 class Task:
     """A model file with inputs.
 
-    functions: "module:function" of peers that read no ONNX, by key.  expected: the
-    right outputs, else they are nanoloom's.  facts: for `functions`.
+    functions: "module:function" of peers that read no ONNX, by key; constants and
+    facts: what these need beside the inputs.  expected: the right outputs, else they
+    are nanoloom's.  allowed: relative difference, else AGREEMENT's.
     """
 
     name: str
@@ -40,7 +41,9 @@ class Task:
     lowered: bool = False  # f32 computed in bf16
     functions: Mapping[str, str] = field(default_factory=dict[str, str])
     expected: Sequence[np.ndarray] | None = None
+    constants: Arrays = field(default_factory=dict[str, np.ndarray])
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    allowed: float | None = None
 
 
 @dataclass
@@ -77,14 +80,15 @@ class Measured:
 
 def job_of(task: Task, threads: int, folder: Path, target: Target, cache: Path) -> Job:
     """What all are told.  cache: nanoloom's folder; folder: for the arrays."""
-    inputs = str(folder / "inputs.npz")
-    stored.save(Path(inputs), dict(task.inputs))
+    inputs, arrays = folder / "inputs.npz", folder / "arrays.npz"
+    stored.save(inputs, task.inputs)
+    stored.save(arrays, {**task.inputs, **task.constants})
     own = {"target": to_dict(target), "cache": str(cache), "lowered": task.lowered}
     return Job(
         threads,
         str(task.path),
-        inputs,
-        inputs,
+        str(inputs),
+        str(arrays),
         "bf16" if task.lowered else "f32",
         "",
         {**task.facts, **own},
@@ -132,7 +136,8 @@ def agrees(remote: Remote, made: Measured, expected: list[np.ndarray]) -> bool:
         expected += outputs
     far = difference(outputs, expected)
     made.differences[remote.key] = far
-    if far <= AGREEMENT[made.kind]:
+    allowed = made.task.allowed
+    if far <= (AGREEMENT[made.kind] if allowed is None else allowed):
         return True
     made.absent[remote.key] = f"wrong result: off by {far:.2g} of the largest number"
     return False

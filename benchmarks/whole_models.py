@@ -198,7 +198,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def run(given: argparse.Namespace, folder: Path, progress: Progress) -> list[Row]:
     pace = QUICK if given.quick else Pace(rounds=given.repeat)
     found: list[Row] = []
-    with Company(tuple(given.against.split(",")), folder) as company:
+    with (
+        tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
+        Company(tuple(given.against.split(",")), Path(scratch)) as company,
+    ):
         for name, precision, threads in cases(given):
             progress.say(f"{name} {precision}, threads: {threads}")
             try:
