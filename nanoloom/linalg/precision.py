@@ -57,8 +57,6 @@ class Conversion:
         kinds = [ir.RankedTensorType(v.type) for v in operands]
         if any(str(k.element_type) != "f32" for k in kinds) or not pairs(op, kinds):
             return
-        if all(self.parameter_of(v) is None for v in operands[:2]):
-            return  # two activations: attention keeps f32
         narrow = [self.narrow(v) for v in operands[:2]]
         indexings = op.operation.attributes["indexing_maps"]
         made = linalg.GenericOp(

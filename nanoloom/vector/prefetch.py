@@ -76,6 +76,8 @@ def prefetch_tiles(panel: ir.Value, reduced: int, block: ir.Block) -> None:
     loops the sum has.
     """
     loops = counted_loops(block)
+    if ir.MemRefType(panel.type).rank == reduced + 1:
+        return  # woven on the way: it lies in the cache
     lead = [index(0)] * (ir.MemRefType(panel.type).rank - reduced - 1)
     prefetch(stream(panel, loops, lead, len(loops) <= reduced))
 

@@ -15,6 +15,7 @@ from nanoloom.kernels.group import may_follow
 from nanoloom.kernels.structure import Op, is_contraction, is_generic, maps
 from nanoloom.mlir import ir, named
 from nanoloom.schedule import register_tile
+from nanoloom.schedule.families import FAMILIES, FMA_FAMILY
 from nanoloom.schedule.language import (
     Directive,
     Loops,
@@ -23,6 +24,8 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
+from nanoloom.schedule.library.contraction import AMX_COLUMNS
+from nanoloom.schedule.library.family import family_of
 from nanoloom.schedule.library.marks import mark
 from nanoloom.target.facts import Target
 
@@ -41,45 +44,52 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
     mark(root, "root")
     keys, m = outer.extents[outer.reduced[0]], outer.extents[outer.rows[0]]
     rows = max(1, min(MOST_ROWS, SCORES_BYTES // (4 * keys), m))
-    one, other = (
-        tile_of(s, o, rows, target) for s, o in ((inner, first), (outer, root))
-    )
+    one = plan_of(inner, first, rows, target, "product")
+    other = plan_of(outer, root, rows, target, "root")
     task = dict.fromkeys(outer.shared, 1) | {outer.rows[0]: rows}
     directives: tuple[Directive, ...] = (
         Parallel(sizes(outer, root, last, task), ("all",)),
-        *products(inner, first, scores, one, "scores", "product", target),
-        *products(outer, root, last, other, "last", "root", target),
+        *products(inner, first, scores, one, "scores", target),
+        *products(outer, root, last, other, "last", target),
         Loops(),
     )
-    reason = f"{rows} rows of {keys} scores at a time, tiles {one} and {other}"
+    reason = (
+        f"{rows} rows of {keys} scores at a time, tiles of {one.rows} x {one.vectors} "
+        f"and {other.rows} x {other.vectors} vectors"
+    )
     return Schedule(directives, reason)
 
 
-def tile_of(
-    shape: Contraction, op: Op, rows: int, target: Target
-) -> register_tile.RegisterTile:
-    kind = ir.RankedTensorType(op.operation.operands[2].type).element_type
+def plan_of(
+    shape: Contraction, op: Op, rows: int, target: Target, mark: str
+) -> Nanokernel:
+    """The nanokernel of one of the products; its right operand is an activation."""
+    family = family_of(op, shape, target, packed=False) or FMA_FAMILY
+    if family.tiles:
+        most = family.most_rows(shape.extents[shape.reduced[0]])
+        return Nanokernel(min(rows, most), 2, False, family.name, mark)
+    width = bits_of(op)
     columns = shape.extents[shape.column]
-    return register_tile.choose(rows, columns, kind.width, target.vector)  # type: ignore[attr-defined]
+    tile = register_tile.choose(rows, columns, width, target.vector, family.cost)
+    return Nanokernel(tile.rows, tile.vectors, False, family.name, mark)
+
+
+def bits_of(op: Op) -> int:
+    """Of a sum."""
+    kind = ir.RankedTensorType(op.operation.operands[2].type).element_type
+    return kind.width  # type: ignore[attr-defined]
 
 
 def products(
-    shape: Contraction,
-    op: Op,
-    last: Op,
-    tile: register_tile.RegisterTile,
-    end: str,
-    start: str,
-    target: Target,
+    shape: Contraction, op: Op, last: Op, plan: Nanokernel, end: str, target: Target
 ) -> tuple[Directive, ...]:
     """Register tiles of one product, with what follows it up to the operation `end`."""
-    kind = ir.RankedTensorType(op.operation.operands[2].type).element_type
-    lanes = target.vector.bits // kind.width  # type: ignore[attr-defined]
-    inner = {shape.rows[0]: tile.rows, shape.column: tile.vectors * lanes}
-    nanokernel = Nanokernel(tile.rows, tile.vectors, False, "fma", start)
+    tiles = FAMILIES[plan.family].tiles
+    lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // bits_of(op)
+    inner = {shape.rows[0]: plan.rows, shape.column: plan.vectors * lanes}
     if op == last:
-        return Tile(sizes(shape, op, last, inner), (), start), nanokernel
-    return Tile(sizes(shape, op, last, inner), (start,), end), nanokernel
+        return Tile(sizes(shape, op, last, inner), (), plan.mark), plan
+    return Tile(sizes(shape, op, last, inner), (plan.mark,), end), plan
 
 
 def sizes(

@@ -82,10 +82,8 @@ def matrix_tiles(
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
     packings = weight_packing(module, root, shape, AMX_COLUMNS, family.group)
-    if not packings:
-        return None
     rows = family.most_rows(shape.extents[shape.reduced[-1]])
-    nanokernel = Nanokernel(min(m, rows), 2, True, family.name)
+    nanokernel = Nanokernel(min(m, rows), 2, bool(packings), family.name)
     reason = f"{rows} x 32 sums: tile registers of 16 x 16, each operand used twice"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason)
 

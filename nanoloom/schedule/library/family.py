@@ -23,6 +23,7 @@ from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
 
 HALVES_SHARE = 1.0  # of the multiply-adds: more than halves reach
+ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 PREFERENCE = (
     AMX_BF16,
     AMX_INT8,
@@ -64,10 +65,17 @@ def has_instructions(
         return use is not None and (packed or not use.flipped) and not slow
     if family.tiles:
         whole = shape.extents[shape.reduced[-1]] % family.group == 0
-        return target.has(family.name) and target.matrix is not None and whole
+        there = target.has(family.name) and target.matrix is not None
+        return there and whole and (packed or can_weave(shape))
     if family is BF16_CONVERT:
         return target.has("avxneconvert") and target.vector.bits == 256
     return family is not INT8_PAIRS or pair_products(target) is not None
+
+
+def can_weave(shape: Contraction) -> bool:
+    """Whether weaving pairs of rows of a flat operand is possible, and pays."""
+    rows = max((shape.extents[d] for d in shape.rows), default=1)
+    return shape.contiguous and len(shape.reduced) == 1 and rows >= ROWS_TO_WEAVE
 
 
 def pays(target: Target) -> bool:

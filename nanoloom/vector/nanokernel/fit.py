@@ -81,8 +81,10 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     family, given = FAMILIES[plan.family], elements(op, shape)
     if family.tiles:
         rows = family.most_rows(shape.extents[shape.reduced[-1]])
-        if plan.vectors != 2 or plan.rows > rows or not plan.packed:
-            raise Error(f"AMX wants packed = 1, vectors = 2 and at most {rows} rows")
+        if plan.vectors != 2 or plan.rows > rows:
+            raise Error(f"AMX wants vectors = 2 and at most {rows} rows")
+        if not plan.packed and len(shape.reduced) > 1:
+            raise Error("AMX wants packed = 1 for a sum over several dimensions")
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")

@@ -17,6 +17,7 @@ from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile import as_index, origin, packed_argument
+from nanoloom.vector.nanokernel.vnni_flat import woven_part
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
@@ -33,18 +34,12 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     columns = plan.vectors * COLUMNS
     operands = list(op.operation.operands)
     indexing = maps(op)[shape.right]
-    logical, offsets = origin(operands[shape.right])
-    by_dim = {
-        e.position: o  # type: ignore[attr-defined]
-        for e, o in zip(indexing.results, offsets, strict=True)
-    }
-    packed = packed_argument(logical)
-    kind = ir.RankedTensorType(packed.type)
-    panel = arith.divui(as_index(by_dim[shape.column]), index(columns))
-    lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
-    sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
-    part = slice_of(packed, lead, sizes)
-    right = panel_map(indexing.n_dims, shape, group)
+    if plan.packed:
+        part = panel_of(op, shape, columns)
+        right = panel_map(indexing.n_dims, shape, group, len(shape.shared) + 1)
+    else:
+        part = woven_part(op, shape, columns)
+        right = panel_map(indexing.n_dims, shape, group, 0)
     indexings = [maps(op)[shape.left], right, maps(op)[2]]
     made = linalg.GenericOp(
         [operands[2].type],
@@ -62,6 +57,21 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     op.operation.erase()
 
 
+def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:
+    """The slice [1..., reduced..., columns] of a packed weight."""
+    logical, offsets = origin(op.operation.operands[shape.right])
+    by_dim = {
+        e.position: o  # type: ignore[attr-defined]
+        for e, o in zip(maps(op)[shape.right].results, offsets, strict=True)
+    }
+    packed = packed_argument(logical)
+    kind = ir.RankedTensorType(packed.type)
+    panel = arith.divui(as_index(by_dim[shape.column]), index(columns))
+    lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
+    sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
+    return slice_of(packed, lead, sizes)
+
+
 def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Value:
     """source[lead..., :, :] with leading dimensions of extent 1."""
     kind = ir.RankedTensorType(source.type)
@@ -73,11 +83,13 @@ def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Val
     ).result
 
 
-def panel_map(count: int, shape: Contraction, group: int) -> ir.AffineMap:
-    """Indices of the panel for the contraction's loop variables."""
+def panel_map(
+    count: int, shape: Contraction, group: int, lead: int
+) -> ir.AffineMap:
+    """Indices of the panel for the contraction's loop variables, `lead` zeros first."""
     n = ir.AffineDimExpr.get(shape.column)
     k = ir.AffineDimExpr.get(shape.reduced[-1])
-    zero = [ir.AffineConstantExpr.get(0)] * (len(shape.shared) + 1)
+    zero = [ir.AffineConstantExpr.get(0)] * lead
     outer = [ir.AffineDimExpr.get(d) for d in shape.reduced[:-1]]
     step = ir.AffineExpr.get_floor_div(k, group)
     place = n * group + ir.AffineExpr.get_mod(k, group)
