@@ -200,24 +200,40 @@ def qlinear_matmul(b: Builder, node: Node) -> Tensor:
     total = sums(b, x, y, x_zero, y_zero)
     rank, dtype = total.rank, node.output_dtypes[0]
 
-    def body(s: Scalar, one: Scalar, other: Scalar, by: Scalar, zero: Scalar) -> Scalar:
-        wide = one.dtype
-        both = (one * other.cast(wide)).cast(kind).cast(wide)
-        factor = (both / by.cast(wide)).cast(kind)
+    def body(s: Scalar, zero: Scalar, one: Scalar, *others: Scalar) -> Scalar:
+        factor = combined(kind, one, *others) if others else one
         whole = (s.cast(FLOAT64) * factor.cast(FLOAT64)).math("roundeven")
         return saturated(whole + zero.cast(FLOAT64), dtype)
 
-    return combine(
-        b,
-        body,
-        total.shape,
-        dtype,
-        total,
-        by_row(b, x_scale, x, rank, y),
-        by_column(b, y_scale, x, rank),
-        by_row(b, out_scale, x, rank, y),
-        by_row(b, out_zero, x, rank, y),
-    )
+    known = known_factor(b, x_scale, y_scale, out_scale)
+    if known is not None:
+        factors = [by_column(b, known, x, rank)]
+    else:
+        factors = [
+            by_row(b, x_scale, x, rank, y),
+            by_column(b, y_scale, x, rank),
+            by_row(b, out_scale, x, rank, y),
+        ]
+    start = by_row(b, out_zero, x, rank, y)
+    return combine(b, body, total.shape, dtype, total, start, *factors)
+
+
+def combined(kind: np.dtype, one: Scalar, other: Scalar, by: Scalar) -> Scalar:
+    """one * other / by, rounded to `kind` twice."""
+    wide = one.dtype
+    both = (one * other.cast(wide)).cast(kind).cast(wide)
+    return (both / by.cast(wide)).cast(kind)
+
+
+def known_factor(b: Builder, *scales: Tensor | None) -> Tensor | None:
+    """a * b / y of constant scales, one for a and y: no division for each result."""
+    known = [s.array() for s in scales if s is not None and is_parameter(s)]
+    if len(known) < len(scales) or known[0].size > 1 or known[2].size > 1:
+        return None
+    one, other, by = known
+    if by.ndim > 1 or other.ndim > 1 or one.ndim > 1:
+        return None
+    return b.constant((one.reshape(()) * other / by.reshape(())).astype(FLOAT64))
 
 
 OPERATORS = {"MatMulInteger": matmul_integer, "QLinearMatMul": qlinear_matmul}

@@ -67,16 +67,17 @@ def test_sums(
 @settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(SHAPES[:5]), st.sampled_from(BYTES), st.sampled_from(BYTES),
-    st.booleans(), st.booleans(), st.sampled_from(["float32", "float16"]),
+    st.booleans(), st.booleans(), st.booleans(),
+    st.sampled_from(["float32", "float16"]),
 )  # fmt: skip
 def test_quantized(
     shapes: tuple[tuple[int, ...], tuple[int, ...]], left: str, right: str,
-    each: bool, fixed: bool, kind: str,
+    rows: bool, columns: bool, fixed: bool, kind: str,
 ) -> None:  # fmt: skip
     """One scale for all, or one a row of a and one a column of b."""
     x, y = sample(5, shapes[0], left, -128, 255), sample(6, shapes[1], right, -128, 255)
-    grain = "vector" if each else "one"
-    p, q = points(7, grain, x, -2, left), points(8, grain, y, -1, right)
+    p = points(7, "vector" if rows else "one", x, -2, left)
+    q = points(8, "vector" if columns else "one", y, -1, right)
     assert p is not None and q is not None
     a = sample(9, p.shape, kind, 0.01, 0.02)
     c = sample(10, q.shape, kind, 0.01, 0.02)
