@@ -114,13 +114,12 @@ def speed_sheet(title: str, rows: Sequence[Row]) -> Sheet:
             *(whole(row.gflops(key)) for key in keys),
             whole(row.of_peak("nanoloom")),
             whole(row.against(row.best_peer or "")),
-            " ".join(row.families),
         )
         for row in rows
     ]
-    ends = (">%peak", ">%best", "by")
+    ends = (">%peak", ">%best")
     best = "%best: nanoloom's speed in percent of the best peer's"
-    below = (*peaks(rows), best, *notes(rows))
+    below = (*peaks(rows), best, *instructions(rows), *notes(rows))
     return Sheet(title, (*columns, *ends), tuple(cells), below)
 
 
@@ -136,6 +135,18 @@ def peaks(rows: Sequence[Row]) -> list[str]:
     rates = ", ".join(f"{peak:.0f} with {count}" for count, peak in found.items())
     threads = "thread" if max(found) == 1 else "threads"
     return [f"%peak: of the measured peak of {rates} {threads}"]
+
+
+def instructions(rows: Sequence[Row]) -> list[str]:
+    """The families of nanokernels, with the sizes where they are not the same."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        sizes = found.setdefault(" ".join(row.families), {})
+        sizes[short_size(row.chain.size)] = None
+    if len(found) == 1:
+        return [f"nanokernels: {family}" for family in found if family]
+    told = [f"{family} ({', '.join(sizes)})" for family, sizes in found.items()]
+    return [f"nanokernels: {', '.join(told)}"] if found else []
 
 
 def short_size(size: str) -> str:

@@ -90,13 +90,22 @@ def test_comparison_is_a_geometric_mean() -> None:
 
 def test_sheets() -> None:
     first, second = tables.speeds(rows())
-    assert first.columns == (
-        "size", ">thr", ">nanoloom", ">oneDNN", ">%peak", ">%best", "by",
-    )  # fmt: skip
-    assert first.rows[0] == ("512x1024", "1", "100", "200", "50", "50", "fma")
+    heads = ("size", ">thr", ">nanoloom", ">oneDNN", ">%peak", ">%best")
+    assert first.columns == heads
+    assert first.rows[0] == ("512x1024", "1", "100", "200", "50", "50")
+    assert "nanokernels: fma" in first.notes
     assert "200 with 1, 400 with 2 threads" in first.notes[0]
     assert second.rows[0][0] == "64^3"
     assert "not measured: OpenVINO: wrong result" in second.notes
+
+
+def test_nanokernels_that_differ_are_told_by_size() -> None:
+    one, two, _ = rows()
+    two.families, two.chain = ("amx",), gemm(64, 64, 64, "f32")
+    assert tables.instructions([one, two]) == [
+        "nanokernels: fma (512x1024), amx (64^3)"
+    ]
+    assert tables.instructions([]) == []
 
 
 def test_csv_and_json() -> None:
