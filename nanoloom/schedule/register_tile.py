@@ -24,11 +24,15 @@ class RegisterTile:
 
 
 def candidates(registers: int, step: StepCost = FMA) -> list[tuple[int, int]]:
-    """Tiles that fit: accumulators, one row of the right operand, one broadcast."""
+    """Tiles that fit: accumulators, one row of the right operand, one broadcast.
+
+    Of lines that are not packed, all or a half ... are used: a power of two of vectors.
+    """
     each, others = step.right_registers, step.others
+    widths = [v for v in range(1, 9) if not step.lines or v & (v - 1) == 0]
     return [
         (rows, vectors)
-        for vectors in range(1, 9)
+        for vectors in widths
         for rows in range(1, registers)
         if rows * vectors + each * vectors + others <= registers
     ]
@@ -57,7 +61,7 @@ def cost(
     loads = loaded / unit.load_per_cycle
     chain = step.chain * unit.fma_latency
     hidden = LOAD * (rows * step.left_loads + 3 * vectors) / unit.load_per_cycle
-    cycles = max(work, loads, float(chain)) + hidden
+    cycles = max(work, loads, float(chain)) + hidden + step.lines
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
     useful = m * n / lanes * step.products / unit.fma_per_cycle
     return tiles * cycles / useful

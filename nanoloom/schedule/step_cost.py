@@ -12,7 +12,8 @@ class StepCost:
     products: for one vector of sums.  left, right: arithmetic for a row of the left
     operand and a vector of the right one.  left_loads, right_loads: the same, loads.
     right_registers: of one vector of the right operand; others: all that is left.
-    chain: products behind each other on one vector of sums.
+    chain: products behind each other on one vector of sums.  lines: of the right
+    operand from the second-level cache, a cycle each, however little is used of them.
     """
 
     products: float = 1
@@ -23,6 +24,7 @@ class StepCost:
     right_registers: int = 1
     others: int = 1
     chain: int = 1
+    lines: float = 0
 
 
 FMA = StepCost()  # a broadcast, a load and a multiply-add

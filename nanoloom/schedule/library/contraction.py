@@ -40,7 +40,7 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     n = shape.extents[shape.column]
     width = element.width  # type: ignore[attr-defined]
     sums = column_sums(family, root, shape, target)
-    cost = step_cost(family, sums)
+    cost = step_cost(family, sums, is_parameter(module, root, shape))
     tile = register_tile.choose(m, n, width, target.vector, cost)
     lanes = target.vector.bits // width
     columns = tile.vectors * lanes

@@ -96,6 +96,15 @@ def column_sums(family: Family, root: Op, shape: Contraction, target: Target) ->
     return 0 if use is None else use.correction
 
 
-def step_cost(family: Family, sums: int) -> StepCost:
-    """A step's cost; where panels hold sums, every row has its sign bits inverted."""
-    return replace(family.cost, left=1, others=2) if sums else family.cost
+def step_cost(family: Family, sums: int, packed: bool) -> StepCost:
+    """A step's cost.
+
+    Where panels hold sums, every row has its sign bits inverted.  Rows that are not
+    packed are interleaved: shuffles, and a register that says how.
+    """
+    cost = replace(family.cost, left=1, others=2) if sums else family.cost
+    if packed or family.group == 1:
+        return cost
+    shuffles = family.group - 1
+    right, others = cost.right + shuffles, max(cost.others, 2)
+    return replace(cost, right=right, others=others, lines=family.group)
