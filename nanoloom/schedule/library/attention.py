@@ -10,9 +10,17 @@ Nothing but the block's scores is kept, so that they never reach memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.group import may_follow
-from nanoloom.kernels.structure import Op, is_contraction, is_generic, maps
+from nanoloom.kernels.structure import (
+    Op,
+    is_contraction,
+    is_fill,
+    is_generic,
+    maps,
+)
 from nanoloom.mlir import ir, named
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FAMILIES, FMA_FAMILY
@@ -38,7 +46,8 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
     first, root = [op for op in named(module, "linalg.generic") if is_contraction(op)]
     inner, outer = analyse(first), analyse(root)
     assert inner is not None and outer is not None, "joined only if they are known"
-    scores = end_of_scores(first)
+    behind = behind_scores(first)
+    scores = behind[-1] if behind else first
     mark(first, "product")
     mark(scores, "scores")
     mark(root, "root")
@@ -49,8 +58,8 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
     task = dict.fromkeys(outer.shared, 1) | {outer.rows[0]: rows}
     directives: tuple[Directive, ...] = (
         Parallel(sizes(outer, root, last, task), ("all",)),
-        *products(inner, first, scores, one, "scores", target),
-        *products(outer, root, last, other, "last", target),
+        *products(inner, [first, *behind], one, "scores", target),
+        *products(outer, epilogue(root, last), other, "last", target),
         Loops(),
     )
     reason = (
@@ -81,15 +90,20 @@ def bits_of(op: Op) -> int:
 
 
 def products(
-    shape: Contraction, op: Op, last: Op, plan: Nanokernel, end: str, target: Target
+    shape: Contraction, ops: Sequence[Op], plan: Nanokernel, end: str, target: Target
 ) -> tuple[Directive, ...]:
-    """Register tiles of one product, with what follows it up to the operation `end`."""
+    """Register tiles of ops[0], with what follows it up to ops[-1], marked `end`."""
+    op, last = ops[0], ops[-1]
     tiles = FAMILIES[plan.family].tiles
     lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // bits_of(op)
     inner = {shape.rows[0]: plan.rows, shape.column: plan.vectors * lanes}
     if op == last:
         return Tile(sizes(shape, op, last, inner), (), plan.mark), plan
-    return Tile(sizes(shape, op, last, inner), (plan.mark,), end), plan
+    links = [f"{end}_{number}" for number in range(len(ops) - 2)]
+    for between, name in zip(ops[1:-1], links, strict=True):
+        mark(between, name)
+    fused = (*reversed(links), plan.mark)  # each is read by the one fused before it
+    return Tile(sizes(shape, op, last, inner), fused, end), plan
 
 
 def sizes(
@@ -101,18 +115,33 @@ def sizes(
     return tuple(wanted.get(d, 0) for d in shape.result)
 
 
-def end_of_scores(first: Op) -> Op:
-    """The last elementwise operation behind the first product, before the softmax."""
+def behind_scores(first: Op) -> list[Op]:
+    """The elementwise operations behind the first product, up to the softmax."""
+    found: list[Op] = []
     end = first
     while True:
         uses = list(end.operation.results[0].uses)
         if len(uses) != 1:
-            return end
+            return found
         user = uses[0].owner.opview
         place = list(user.operation.operands).index(end.operation.results[0])
         if not is_generic(user) or not may_follow(user, maps(user)[place]):
-            return end
+            return found
+        found.append(user)
         end = user
+
+
+def epilogue(root: Op, last: Op) -> list[Op]:
+    """The second product and the elementwise operations behind it, in order."""
+    inside = False
+    found: list[Op] = []
+    for op in root.operation.block.operations:
+        inside = inside or op == root
+        if inside and is_generic(op) and not is_fill(op):
+            found.append(op)
+        if op == last:
+            return found
+    raise AssertionError("the last operation stands behind the product")
 
 
 __all__ = ["attention"]
