@@ -1,4 +1,4 @@
-"""f16 products with f32 sums: the left operand widened once, the right as it is read."""
+"""f16 products with f32 sums: rows widened once, the right operand as it is read."""
 
 from __future__ import annotations
 
