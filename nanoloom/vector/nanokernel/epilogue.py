@@ -8,6 +8,7 @@ from nanoloom.kernels.structure import (
     inputs,
     is_fill,
     is_generic,
+    iterators,
     maps,
 )
 from nanoloom.mlir import ir, tensor
@@ -17,7 +18,10 @@ from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector, write_v
 
 
 def consumers(op: Op) -> list[Op]:
-    """The elementwise operations behind a tile, in the same loop body, in order."""
+    """The operations behind a tile, in the same loop body, up to the next reduction.
+
+    Where one tile is all of an attention's scores, the softmax follows without a loop.
+    """
     inside: set[ir.Value] = {op.operation.results[0]}
     found: list[Op] = []
     block = op.operation.block
@@ -29,6 +33,8 @@ def consumers(op: Op) -> list[Op]:
         if not seen or not is_generic(other):
             continue
         if any(value in inside for value in inputs(other)):
+            if "reduction" in iterators(other):
+                return found
             found.append(other)
             inside.add(other.operation.results[0])
     return found
