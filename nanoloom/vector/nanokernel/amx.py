@@ -20,15 +20,38 @@ def lower(op: Op) -> None:
     """Replace a marked generic on buffers by tile instructions."""
     left, right, out = op.operation.operands
     row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
-    height, direct = result_form(op, out, row)
-    target = out if direct else whole_block(op, height)
-    count = None if direct or row < 0 else row_count(op, out, row)
+    height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
+    count = row_count(op, out, row, height)
     sums = accumulate(op, left, right, row, height, count)
-    store(sums, target, op if direct else None, row, height)
-    if not direct:
-        copy_out(op, target, out, height, count)
+    if not whole_columns(out):
+        through_block(op, sums, out, row, height, count)
+    elif count is None:
+        store(sums, out, op, row, height)
+    else:
+        full = arith.cmpi(arith.CmpIPredicate.eq, count, index(height))
+        either = scf.IfOp(full, has_else=True)
+        with ir.InsertionPoint(either.then_block):
+            store(sums, out, op, row, height)
+            scf.yield_([])
+        with ir.InsertionPoint(either.else_block):
+            through_block(op, sums, out, row, height, count)
+            scf.yield_([])
     forget_fill(op, out)
     op.operation.erase()
+
+
+def through_block(
+    op: Op,
+    sums: list[ir.Value],
+    out: ir.Value,
+    row: int,
+    height: int,
+    count: ir.Value | None,
+) -> None:
+    """Store whole tiles on the stack and copy what is inside the result."""
+    block = whole_block(op, height)
+    store(sums, block, None, row, height)
+    copy_out(op, block, out, height, count)
 
 
 def steps_of(value: ir.Value) -> tuple[int, int]:
@@ -50,16 +73,11 @@ def whole_block(op: Op, height: int) -> ir.Value:
         return memref.alloca(kind, [], [])
 
 
-def result_form(op: Op, out: ir.Value, row: int) -> tuple[int, bool]:
-    """Rows of the tile, and whether the result takes whole tiles itself."""
+def whole_columns(out: ir.Value) -> bool:
+    """Whether the result takes all columns of the tile registers."""
     kind = ir.MemRefType(out.type)
-    place = place_of_dim(maps(op)[2], row)
-    rows_known = row < 0 or not kind.is_dynamic_dim(place)
     last = kind.rank - 1
-    whole = not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * tiles.COLUMNS
-    whole_height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
-    height = 1 if row < 0 else (kind.shape[place] if rows_known else whole_height)
-    return height, rows_known and whole
+    return not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * tiles.COLUMNS
 
 
 def place_of_dim(indexing: ir.AffineMap, dim: int) -> int:
@@ -69,10 +87,13 @@ def place_of_dim(indexing: ir.AffineMap, dim: int) -> int:
     return 0
 
 
-def row_count(op: Op, out: ir.Value, row: int) -> ir.Value | None:
+def row_count(op: Op, out: ir.Value, row: int, height: int) -> ir.Value | None:
+    """How many rows are inside the result, None if a whole tile always is."""
     place = place_of_dim(maps(op)[2], row)
     kind = ir.MemRefType(out.type)
-    return memref.dim(out, index(place)) if kind.is_dynamic_dim(place) else None
+    if row < 0 or (not kind.is_dynamic_dim(place) and kind.shape[place] == height):
+        return None
+    return memref.dim(out, index(place))
 
 
 def heights(height: int) -> list[int]:
