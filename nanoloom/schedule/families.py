@@ -50,11 +50,7 @@ AMX_INT8 = Family("amx-int8", BYTES, 4, flat=False, tiles=True)
 BF16_DOT = Family("bf16-dot", HALVES, 2)
 # Even and odd numbers are converted as they are loaded: two loads for each of them.
 BF16_CONVERT = Family(
-    "bf16-convert",
-    HALVES,
-    2,
-    StepCost(2, left_loads=2, right_loads=2),
-    flat=False,
+    "bf16-convert", HALVES, 2, StepCost(2, left_loads=2, right_loads=2), flat=False
 )
 # A shift and an and for a vector, its mask in a register.  Two loads of a row's pair
 # count as three: a tile of many rows is slower than loads and products alone, measured.
@@ -62,13 +58,17 @@ BF16_HALVES = Family(
     "bf16-halves",
     HALVES,
     2,
-    StepCost(2, right=2, left_loads=3, right_registers=2, others=2),
+    StepCost(2, right=2, left_loads=3, right_registers=2, others=2, widened=64),
     flat=False,
 )
 INT8_DOT = Family("int8-dot", BYTES, 4)
-# A multiplication and an addition; a vector is extended as it is loaded.
-INT8_PAIRS = Family("int8-pairs", BYTES, 2, StepCost(2, right=1, others=2))
-INT8_LANES = Family("int8-lanes", BYTES, 1, StepCost(2, right=1, others=2))
+# A vector is extended as it is loaded.
+INT8_PAIRS = Family(
+    "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32)
+)
+INT8_LANES = Family(
+    "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=2, widened=32)
+)
 FAMILIES = {
     family.name: family
     for family in (

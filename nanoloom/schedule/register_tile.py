@@ -8,6 +8,7 @@ from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import VectorUnit
 
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
+WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a store
 LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measured
 
 
@@ -56,15 +57,23 @@ def cost(
     lines, from the second-level cache.
     """
     prepared = rows * step.left + vectors * step.right
-    work = (rows * vectors * step.products + prepared) / unit.fma_per_cycle
+    work = arithmetic(rows * vectors, prepared, unit, step)
     loaded = rows * step.left_loads + vectors * step.right_loads
     loads = loaded / unit.load_per_cycle
-    chain = step.chain * unit.fma_latency
+    copied = WIDEN * rows * step.widened / unit.bits
     hidden = LOAD * (rows * step.left_loads + 3 * vectors) / unit.load_per_cycle
-    cycles = max(work, loads, float(chain)) + hidden + step.lines
+    chain = step.multiplies * unit.fma_latency
+    cycles = max(work, loads, chain) + hidden + step.lines + copied
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
-    useful = m * n / lanes * step.products / unit.fma_per_cycle
+    useful = arithmetic(m * n / lanes, 0, unit, step)
     return tiles * cycles / useful
+
+
+def arithmetic(sums: float, prepared: float, unit: VectorUnit, step: StepCost) -> float:
+    """Cycles of a step for so many vectors of sums and instructions beside them."""
+    multiplies = sums * step.multiplies / unit.fma_per_cycle
+    every = sums * (step.multiplies + step.additions) + prepared
+    return max(multiplies, every / (unit.alu_per_cycle or unit.fma_per_cycle))
 
 
 def choose(

@@ -9,22 +9,25 @@ from dataclasses import dataclass
 class StepCost:
     """Instructions of a step, and the registers it needs beside the sums.
 
-    products: for one vector of sums.  left, right: arithmetic for a row of the left
-    operand and a vector of the right one.  left_loads, right_loads: the same, loads.
+    multiplies, additions: for one vector of sums.
+    left, right: arithmetic for a row of the left operand, a vector of the right one.
+    left_loads, right_loads: the same, loads.
     right_registers: of one vector of the right operand; others: all that is left.
-    chain: products behind each other on one vector of sums.  lines: of the right
-    operand from the second-level cache, a cycle each, however little is used of them.
+    lines: of the right operand from the second-level cache, a cycle each, however
+    little is used of them.
+    widened: bits of a row's numbers in the copy in front of the loops (widened.py).
     """
 
-    products: float = 1
+    multiplies: float = 1
+    additions: float = 0
     left: float = 0
     right: float = 0
     left_loads: float = 1
     right_loads: float = 1
     right_registers: int = 1
     others: int = 1
-    chain: int = 1
     lines: float = 0
+    widened: int = 0
 
 
 FMA = StepCost()  # a broadcast, a load and a multiply-add

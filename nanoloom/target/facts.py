@@ -12,7 +12,8 @@ class VectorUnit:
     `bits` is the width of a register; of a scalable one the width per vscale, as LLVM
     counts it (128 on SVE, 64 on RVV), so that `vector<[lanes]xf32>` is one register.
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
-    bf16_dot_per_cycle is that of dot products of pairs, 0 as fma_per_cycle.
+    alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
+    dot products of pairs; both 0 where they are as fma_per_cycle.
     """
 
     bits: int
@@ -24,6 +25,7 @@ class VectorUnit:
     load_per_cycle: float
     store_per_cycle: float
     mask_registers: int = 0
+    alu_per_cycle: float = 0
     bf16_dot_per_cycle: float = 0
     vscale_min: int = 1
     vscale_max: int = 1  # above vscale_min: the code must run at every size between

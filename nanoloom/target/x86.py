@@ -31,19 +31,43 @@ ARROW = SIERRA | {"avxvnniint16"}
 
 # Multiply then add on one port each, 4 + 3 cycles (Nehalem): there is no FMA.
 SSE = VectorUnit(
-    128, 16, fma_latency=7, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=1
+    128,
+    16,
+    fma_latency=7,
+    fma_per_cycle=1,
+    load_per_cycle=1,
+    store_per_cycle=1,
+    alu_per_cycle=3,
 )
 # FMA: 5 cycles on Haswell, Broadwell and Zen 2, 4 on the later ones of this level.
 AVX2 = VectorUnit(
-    256, 16, fma_latency=5, fma_per_cycle=2, load_per_cycle=2, store_per_cycle=1
+    256,
+    16,
+    fma_latency=5,
+    fma_per_cycle=2,
+    load_per_cycle=2,
+    store_per_cycle=1,
+    alu_per_cycle=3,
 )
 # Golden Cove and Lion Cove without AVX-512: three loads and two stores of 256 bits.
 COVE = VectorUnit(
-    256, 16, fma_latency=4, fma_per_cycle=2, load_per_cycle=3, store_per_cycle=2
+    256,
+    16,
+    fma_latency=4,
+    fma_per_cycle=2,
+    load_per_cycle=3,
+    store_per_cycle=2,
+    alu_per_cycle=3,
 )
 # Crestmont: every 256-bit operation takes both of its 128-bit pipes.
 CRESTMONT = VectorUnit(
-    256, 16, fma_latency=6, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=1
+    256,
+    16,
+    fma_latency=6,
+    fma_per_cycle=1,
+    load_per_cycle=1,
+    store_per_cycle=1,
+    alu_per_cycle=1.5,
 )
 # Ports 0 and 5 (some Skylake Xeons have port 0 alone); k0 cannot mask, 7 of 8 do.
 AVX512 = VectorUnit(
@@ -58,6 +82,7 @@ AVX512 = VectorUnit(
 # Sapphire Rapids and Granite Rapids do bf16 in tiles: vdpbf16ps every other cycle, as
 # nanoloom.target.peaks measures it; two multiply-adds a cycle are as many products.
 AVX512_WITH_TILES = replace(AVX512, bf16_dot_per_cycle=0.5)
+AVX512_ZEN5 = replace(AVX512, alu_per_cycle=4)  # two pipes multiply, two others add
 # Zen 4 has 256-bit pipes: a 512-bit operation takes two cycles of one.
 AVX512_IN_HALVES = VectorUnit(
     512,
@@ -67,6 +92,7 @@ AVX512_IN_HALVES = VectorUnit(
     load_per_cycle=1,
     store_per_cycle=0.5,
     mask_registers=8,
+    alu_per_cycle=2,
 )
 
 
@@ -105,7 +131,7 @@ TARGETS = (
         "graniterapids", GRANITE, AVX512_WITH_TILES, Cache(48 * K, 2 * M, 288 * M), AMX
     ),
     _cpu("znver4", ZEN4, AVX512_IN_HALVES, Cache(32 * K, 1 * M, 32 * M)),
-    _cpu("znver5", ZEN5, AVX512, Cache(48 * K, 1 * M, 32 * M)),
+    _cpu("znver5", ZEN5, AVX512_ZEN5, Cache(48 * K, 1 * M, 32 * M)),
     _cpu("alderlake", ALDER, COVE, Cache(48 * K, 1280 * K, 30 * M)),
     _cpu("arrowlake-s", ARROW, COVE, Cache(48 * K, 3 * M, 36 * M)),
     _cpu("sierraforest", SIERRA, CRESTMONT, Cache(32 * K, 4 * M, 108 * M)),

@@ -39,11 +39,12 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
     width = element.width  # type: ignore[attr-defined]
-    sums = column_sums(family, root, shape, target)
-    cost = step_cost(family, sums, is_parameter(module, root, shape))
+    packed = is_parameter(module, root, shape)
+    cost = step_cost(family, root, shape, target, packed)
     tile = register_tile.choose(m, n, width, target.vector, cost)
     lanes = target.vector.bits // width
     columns = tile.vectors * lanes
+    sums = column_sums(family, root, shape, target)
     packings = weight_packing(module, root, shape, columns, family.group, sums)
     if not packings and not shape.contiguous:
         return None

@@ -22,6 +22,7 @@ from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
 
+CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 HALVES_SHARE = 1.0  # of the multiply-adds: more than halves reach
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 PREFERENCE = (
@@ -96,15 +97,22 @@ def column_sums(family: Family, root: Op, shape: Contraction, target: Target) ->
     return 0 if use is None else use.correction
 
 
-def step_cost(family: Family, sums: int, packed: bool) -> StepCost:
+def step_cost(
+    family: Family, root: Op, shape: Contraction, target: Target, packed: bool
+) -> StepCost:
     """A step's cost.
 
     Where panels hold sums, every row has its sign bits inverted.  Rows that are not
-    packed are interleaved: shuffles, and a register that says how.
+    packed are interleaved: shuffles, and a register that says how.  Multiply-adds of
+    narrow numbers convert them.
     """
-    cost = replace(family.cost, left=1, others=2) if sums else family.cost
+    cost = family.cost
+    if column_sums(family, root, shape, target):
+        cost = replace(cost, left=1, others=2)
+    left, _, result = elements(root, shape)
+    if family is FMA_FAMILY and left != result:
+        return replace(cost, right=CONVERSION, widened=32)
     if packed or family.group == 1:
         return cost
-    shuffles = family.group - 1
-    right, others = cost.right + shuffles, max(cost.others, 2)
+    right, others = cost.right + family.group - 1, max(cost.others, 2)
     return replace(cost, right=right, others=others, lines=family.group)
