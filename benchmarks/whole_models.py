@@ -138,10 +138,12 @@ def row(
 def sheet(rows: list[Row], rates: Limits) -> Sheet:
     """Milliseconds, the ratio to the best peer, and what compiling costs."""
     keys = [NANOLOOM.key, *MODEL_PEERS]
-    notes: dict[str, None] = {}
+    missing: dict[str, dict[str, None]] = {}
     for each in rows:
         for key, reason in each.measured.absent.items():
-            notes[f"{each.measured.task.name}, {told(key, reason)}"] = None
+            names = missing.setdefault(told(key, reason), {})
+            names[each.measured.task.name] = None
+    notes = [f"{reason} ({', '.join(names)})" for reason, names in missing.items()]
     heads = ("model", "type", ">threads", *(f">{NAMES[key]} ms" for key in keys))
     more = (">ratio", ">compile s", ">cached s", ">file MB", ">peak MB", ">cached MB")
     peak = rates.peak("f32") or 0.0

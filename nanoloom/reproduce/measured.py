@@ -97,13 +97,14 @@ class Row:
         if "nanoloom" not in self.times:
             return self.absent.get("nanoloom", "")
         arithmetic = self.chain.arithmetic
+        word = {"mixed": "bf16", "bf16-flat": "flat bf16"}.get(arithmetic, arithmetic)
         if self.families and PLAIN not in self.families:
             wide = self.limits.peaks.best("f32", self.threads) or 0.0
             own_unit = (self.limits.peak(arithmetic) or 0.0) > 1.5 * wide
             if not (own_unit and self.families == ("fma",)):
                 return ""
-            return f"no {arithmetic} instructions yet: multiply-adds in f32"
-        return f"no nanokernel for {arithmetic} yet: plain loops"
+            return f"no {word} instructions for this product: multiply-adds in f32"
+        return f"no {word} nanokernel for this product: plain loops"
 
 
 def measure_chain(chain: Chain, counts: list[int], setting: Setting) -> list[Row]:

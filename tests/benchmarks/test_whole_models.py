@@ -69,7 +69,7 @@ def test_a_table() -> None:
     found = whole_models.sheet(rows(), rates)
     cells = ("mlp1024", "bf16", "1", "2.00", "4.00", "", "0.50", "1.5", "0.25")
     assert found.rows == ((*cells, "1", "2", "3"),)
-    assert "mlp1024, ONNX Runtime: computes no bf16 on CPUs" in found.notes
+    assert "ONNX Runtime: computes no bf16 on CPUs (mlp1024)" in found.notes
 
 
 def test_a_picture() -> None:

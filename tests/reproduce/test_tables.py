@@ -60,9 +60,9 @@ def test_rates() -> None:
 def test_what_is_missing_is_said() -> None:
     one, _, other = rows()
     assert one.note == ""
-    assert other.note == "no bf16 instructions yet: multiply-adds in f32"
+    assert other.note == "no bf16 instructions for this product: multiply-adds in f32"
     other.families = ("loops",)
-    assert other.note == "no nanokernel for bf16 yet: plain loops"
+    assert other.note == "no bf16 nanokernel for this product: plain loops"
     other.families = ("amx",)
     assert other.note == ""
     del other.times["nanoloom"]
