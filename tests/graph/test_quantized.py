@@ -228,3 +228,14 @@ def test_transposes_sink_through_quantization_of_the_whole_tensor() -> None:
         n.op_type for n in optimized(text.replace("(a, SCALE", "<axis = 0> (a, t"))
     ]
     assert kinds == ["Transpose", "QuantizeLinear", "DequantizeLinear"]
+
+
+@pytest.mark.parametrize("step", [1e-30, 1e-9, 1e30])
+def test_results_far_out_of_range_saturate(step: float) -> None:
+    """Scaled sums beyond int32, and those that all round to the zero point."""
+    case = Product(out="uint8", bias="float")
+    t = replace(arrays(case), y_scale=np.asarray(step, np.float32))
+    got = run(model(case, t), t.a)
+    np.testing.assert_array_equal(got, exact(case, t)[0])
+    expected = {int(t.y_zero)} if step > 1 else {0, 255}
+    assert set(np.unique(got).tolist()) == expected
