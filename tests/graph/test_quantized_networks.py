@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+import pytest
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.graph.quantized import DOMAIN
 from tests.graph.models import optimized
+from tests.graph.quantized_models import Product, arrays, exact, model
 from tests.graph.quantized_networks import Network, block, both_forms, mlp
 from tests.linalg.bounds import sample
 
@@ -95,3 +98,56 @@ def test_both_forms_share_their_weights() -> None:
     scale = abs(reference(plain, x)).max()
     assert 0 < distance(reference(plain, x), reference(quantized, x)) < 0.02 * scale
     assert not Network().sites
+
+
+BYTES = ("int8", "uint8")
+COMPILED = [
+    *(Product(a, w, True, bias="int32", out="int8") for a in BYTES for w in BYTES),
+    Product(sizes=(1, 64, 33), bias="float"),
+    Product(sizes=(2, 9, 130, 70), out="uint8", relu=True),
+    Product("int8", "uint8", form="transB", sizes=(33, 64, 100), out="uint8"),
+]
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=str)
+def test_compiled_products_are_exact(case: Product) -> None:
+    """The whole way, through the instructions of this machine."""
+    t = arrays(case, seed=30)
+    (got,) = nanoloom.compile(model(case, t), threads=2)({"a": t.a}).values()
+    value, bound = exact(case, t)
+    assert (abs(got.astype(np.float64) - value) <= bound).all()
+    assert not (abs(0 * got.astype(np.float64) - value) <= bound).all()
+
+
+def integer_product(left: str, right: str, shape: tuple[int, int, int]) -> Any:
+    """MatMulInteger of activations and weights of extreme values, zero points given."""
+    m, k, n = shape
+    x, y = sample(31, (m, k), left, -128, 255), sample(32, (k, n), right, -128, 255)
+    x[0], y[:, 0] = np.iinfo(left).max, np.iinfo(right).min
+    p, q = sample(33, (), left, -9, 200), sample(34, (n,), right, -9, 200)
+    names = ["x", "y", "p", "q"]
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", names, ["z"])],
+        "integers",
+        [
+            helper.make_tensor_value_info(
+                n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape
+            )
+            for n, a in (("x", x), ("p", p))
+        ],
+        [helper.make_tensor_value_info("z", onnx.TensorProto.INT32, [m, n])],
+        [numpy_helper.from_array(y, "y"), numpy_helper.from_array(q, "q")],
+    )
+    wide = (x.astype(np.int64) - p) @ (y.astype(np.int64) - q)
+    opset = [helper.make_opsetid("", 21)]
+    return helper.make_model(graph, opset_imports=opset), {"x": x, "p": p}, wide
+
+
+@pytest.mark.parametrize("left", BYTES)
+@pytest.mark.parametrize("right", BYTES)
+@pytest.mark.parametrize("shape", [(5, 37, 19), (1, 400, 70)])
+def test_compiled_integers(left: str, right: str, shape: tuple[int, int, int]) -> None:
+    proto, feeds, wide = integer_product(left, right, shape)
+    (got,) = nanoloom.compile(proto, threads=2)(feeds).values()
+    np.testing.assert_array_equal(got, wide)
+    assert (got != wide + 1).all()
