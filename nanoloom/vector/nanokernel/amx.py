@@ -12,7 +12,7 @@ from nanoloom.kernels.structure import Op, inputs, is_generic, iterators, maps
 from nanoloom.mlir import arith, ir, linalg, memref, scf
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import amx_instructions as tiles
-from nanoloom.vector.nanokernel.vnni_panels import HEIGHT, MARK
+from nanoloom.vector.nanokernel.vnni_panels import FRESH, HEIGHT, MARK
 from nanoloom.vector.prefetch import prefetch_tiles
 
 
@@ -22,7 +22,9 @@ def lower(op: Op) -> None:
     row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
     height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
     count = row_count(op, out, row, height)
-    sums = accumulate(op, left, right, row, height, count)
+    fresh = FRESH in op.operation.attributes
+    start = None if fresh else out
+    sums = accumulate(op, left, right, row, height, count, start)
     if not whole_columns(out):
         through_block(op, sums, out, row, height, count)
     elif count is None:
@@ -36,7 +38,8 @@ def lower(op: Op) -> None:
         with ir.InsertionPoint(either.else_block):
             through_block(op, sums, out, row, height, count)
             scf.yield_([])
-    forget_fill(op, out)
+    if fresh:
+        forget_fill(op, out)
     op.operation.erase()
 
 
@@ -108,11 +111,12 @@ def accumulate(
     row: int,
     height: int,
     count: ir.Value | None,
+    start: ir.Value | None,
 ) -> list[ir.Value]:
     """The reduction loops; gives a tile register of sums for each part of the tile.
 
     A tile over the edge begins `height - count` rows earlier: those rows are computed
-    again and not written.
+    again and not written.  start: what the sums go on from, None for zero.
     """
     reduced = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
     depth = reduced_extents(op, right, reduced)
@@ -120,7 +124,11 @@ def accumulate(
     if count is not None:
         ivs[row] = arith.subi(count, index(height))
     parts = heights(height)
-    start = [tiles.zero(rows) for rows in parts for _ in range(2)]
+    sums = (
+        [tiles.zero(rows) for rows in parts for _ in range(2)]
+        if start is None
+        else sums_of(op, start, row, parts, ivs)
+    )
 
     def nest(level: int, here: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         if level == len(reduced) - 1:
@@ -132,7 +140,21 @@ def accumulate(
             scf.yield_(nest(level + 1, inner, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    return nest(0, ivs, start)
+    return nest(0, ivs, sums)
+
+
+def sums_of(
+    op: Op, start: ir.Value, row: int, parts: list[int], ivs: list[ir.Value]
+) -> list[ir.Value]:
+    """Tile registers of what the result holds already."""
+    distance = tiles.row_distance(start, maps(op)[2], row)
+    made: list[ir.Value] = []
+    for part, rows in enumerate(parts):
+        for v in range(2):
+            ahead = part * tiles.ROWS * distance + v * tiles.ROW_BYTES
+            place = tiles.address(start, maps(op)[2], ivs, ahead)
+            made.append(tiles.load(place, rows, tiles.ROW_BYTES, distance))
+    return made
 
 
 def reduced_extents(op: Op, right: ir.Value, reduced: list[int]) -> list[int]:

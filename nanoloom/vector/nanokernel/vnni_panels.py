@@ -16,10 +16,16 @@ from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
-from nanoloom.vector.nanokernel.tile import as_index, origin, packed_argument
+from nanoloom.vector.nanokernel.tile import (
+    as_index,
+    initial_number,
+    origin,
+    packed_argument,
+)
 from nanoloom.vector.nanokernel.vnni_flat import woven_part
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
+FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
 ROWS = COLUMNS = 16  # of a tile register of sums
 
@@ -52,6 +58,8 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     number = -1 if row is None else row
     made.operation.attributes[MARK] = ir.IntegerAttr.get(i64, number)
     made.operation.attributes[HEIGHT] = ir.IntegerAttr.get(i64, plan.rows)
+    if initial_number(operands[2]) is not None:
+        made.operation.attributes[FRESH] = ir.UnitAttr.get()
     copy_body(op, made, shape)
     op.operation.results[0].replace_all_uses_with(made.results[0])
     op.operation.erase()
