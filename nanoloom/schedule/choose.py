@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nanoloom.kernels.program import Kernel
-from nanoloom.kernels.structure import Kind, Op, is_contraction, is_generic
+from nanoloom.kernels.structure import Kind, is_contraction
 from nanoloom.mlir import ir, named
 from nanoloom.schedule.language import Choice, Loops, Schedule
 from nanoloom.schedule.library.attention import attention

@@ -23,7 +23,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir, named
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import FAMILIES, FMA_FAMILY
+from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY
 from nanoloom.schedule.language import (
     Directive,
     Loops,
@@ -37,8 +37,9 @@ from nanoloom.schedule.library.family import family_of
 from nanoloom.schedule.library.marks import mark
 from nanoloom.target.facts import Target
 
-SCORES_BYTES = 32 * 1024  # of a task: a row of them is written once and read thrice
-MOST_ROWS = 64
+# Bytes of a task's scores, which are written once and read thrice, and its rows.  Tile
+# registers take more: keys and values are woven anew by every task.
+VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
 
 
 def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
@@ -52,7 +53,9 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
     mark(scores, "scores")
     mark(root, "root")
     keys, m = outer.extents[outer.reduced[0]], outer.extents[outer.rows[0]]
-    rows = max(1, min(MOST_ROWS, SCORES_BYTES // (4 * keys), m))
+    woven = family_of(first, inner, target, packed=False) is AMX_BF16
+    most_bytes, most_rows = TILES if woven else VECTORS
+    rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
     one = plan_of(inner, first, rows, target, "product")
     other = plan_of(outer, root, rows, target, "root")
     task = dict.fromkeys(outer.shared, 1) | {outer.rows[0]: rows}

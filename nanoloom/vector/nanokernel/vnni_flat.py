@@ -1,4 +1,4 @@
-"""Flat operands for AMX: pairs of rows are interleaved on the way (paper, section 4.3.2).
+"""Flat operands for AMX: pairs of rows are woven on the way (paper, section 4.3.2).
 
 An activation cannot be packed while compiling.  Where a task begins, the rows of its
 right operand that lie together in VNNI order are woven into a block of its own:
