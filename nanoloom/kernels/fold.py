@@ -155,11 +155,14 @@ def rebuilt(
     return made.results[0]
 
 
-def pack_right_operands(module: ir.Module) -> None:
+def pack_right_operands(module: ir.Module, inputs_count: int) -> None:
     """Give contractions of two activations a right operand that is read in vectors.
 
     right[n, k]  ->  copy to [k, n] first: a kernel of its own, a transpose.
+    inputs_count: so many arguments of @main are activations, the others parameters.
     """
+    block = module.body.operations[0].operation.regions[0].blocks[0]
+    parameters = list(block.arguments)[inputs_count:]
     for op in named(module, "linalg.generic"):
         if not at_top(op) or not is_contraction(op):
             continue
@@ -167,8 +170,8 @@ def pack_right_operands(module: ir.Module) -> None:
         if shape is None or shape.contiguous or shape.other_columns:
             continue
         source = inputs(op)[shape.right]
-        if isinstance(base(source).owner, ir.Block):
-            continue  # a parameter is packed while compiling
+        if base(source) in parameters:
+            continue  # packed while compiling
         dims = map_dims(maps(op)[shape.right])
         if None in dims:
             continue

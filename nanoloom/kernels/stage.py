@@ -40,7 +40,7 @@ def cut(lowered: LinalgModule) -> Program:
     """Cut a linalg module into kernels (the module is changed in place)."""
     run_pipeline(lowered.module, SIMPLIFY)
     fold_copies(lowered.module)
-    pack_right_operands(lowered.module)
+    pack_right_operands(lowered.module, len(lowered.inputs))
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]

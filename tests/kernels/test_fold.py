@@ -123,7 +123,7 @@ def test_a_right_operand_is_turned_by_a_kernel_of_its_own() -> None:
     other = sample(3, (13, 17), "float32")
     with mlir.context():
         lowered = build(make, X, other)
-        pack_right_operands(lowered.module)
+        pack_right_operands(lowered.module, len(lowered.inputs))
         assert lowered.module.operation.verify()
         text = str(lowered.module)
     check_text(text, "CHECK: tensor.empty() : tensor<17x13xf32>\n")
@@ -139,7 +139,7 @@ def test_parameters_are_left_to_the_compiler() -> None:
     with mlir.context():
         lowered = build(lambda b, x: b.einsum("mk,nk->mn", x, b.constant(weight)), X)
         before = str(lowered.module)
-        pack_right_operands(lowered.module)
+        pack_right_operands(lowered.module, len(lowered.inputs))
         assert str(lowered.module) == before
 
 
