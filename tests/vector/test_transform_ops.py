@@ -195,7 +195,7 @@ TILED = (
         (nanokernel("root", -4, 2, 0, "fma"), "-4 rows of 2 vectors are no register"),
         (nanokernel("root", 999, 9, 0, "fma"), "999 rows of 9 vectors are no register"),
         (nanokernel("root", 4, 2, 0, "gpu"), "there is no family 'gpu' of nanokernels"),
-        (nanokernel("root", 4, 2, 0, "amx-bf16"), "AMX wants packed = 1"),
+        (nanokernel("root", 4, 2, 0, "amx-bf16"), "family amx-bf16 does not sum f32 by f32 in"),
         (nanokernel("u", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this"),
         (nanokernel("l", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this "
          "scf.forall"),
