@@ -54,9 +54,9 @@ def finish(tile: Tile, accumulators: list[ir.Value]) -> None:
                 value = through(tile, chain, accumulators[r * vectors + v], r, v, mask)
                 ivs = tile_ivs(tile, last, index(r), index(v * tile.lanes))
                 target = write_vector(value, target, place_of(out, ivs), mask)
+    # What is left without users goes with the next clean-up: the script's handles of it
+    # would point nowhere if it were erased here.
     last.operation.results[0].replace_all_uses_with(target)
-    for op in reversed([tile.op, *chain]):
-        op.operation.erase()
 
 
 def unfilled(target: ir.Value) -> ir.Value:

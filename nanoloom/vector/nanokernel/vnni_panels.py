@@ -58,11 +58,23 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     number = -1 if row is None else row
     made.operation.attributes[MARK] = ir.IntegerAttr.get(i64, number)
     made.operation.attributes[HEIGHT] = ir.IntegerAttr.get(i64, plan.rows)
-    if initial_number(operands[2]) is not None:
+    if starts_at_zero(operands[2]):
         made.operation.attributes[FRESH] = ir.UnitAttr.get()
     copy_body(op, made, shape)
+    # The old operation goes with the next clean-up: handles of the script hold it.
     op.operation.results[0].replace_all_uses_with(made.results[0])
-    op.operation.erase()
+
+
+def starts_at_zero(sums: ir.Value) -> bool:
+    """Whether a fill has written zeros where the sums go."""
+    number = initial_number(sums)
+    if number is None:
+        return False
+    owner = number.owner
+    assert not isinstance(owner, ir.Block)
+    zero = owner.name == "arith.constant" and owner.attributes["value"].value == 0  # type: ignore[attr-defined]
+    owner.erase()  # a clone
+    return zero
 
 
 def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:
@@ -91,9 +103,7 @@ def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Val
     ).result
 
 
-def panel_map(
-    count: int, shape: Contraction, group: int, lead: int
-) -> ir.AffineMap:
+def panel_map(count: int, shape: Contraction, group: int, lead: int) -> ir.AffineMap:
     """Indices of the panel for the contraction's loop variables, `lead` zeros first."""
     n = ir.AffineDimExpr.get(shape.column)
     k = ir.AffineDimExpr.get(shape.reduced[-1])
