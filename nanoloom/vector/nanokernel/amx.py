@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from nanoloom.kernels.contraction import element
 from nanoloom.kernels.structure import Op, inputs, is_generic, iterators, maps
-from nanoloom.mlir import arith, ir, linalg, memref, scf
+from nanoloom.mlir import arith, ir, memref, scf
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import amx_instructions as tiles
+from nanoloom.vector.nanokernel.amx_block import (
+    copy_in,
+    copy_out,
+    place_of_dim,
+    whole_block,
+)
 from nanoloom.vector.nanokernel.vnni_panels import FRESH, HEIGHT, MARK
 from nanoloom.vector.prefetch import prefetch_tiles
 
@@ -23,7 +29,7 @@ def lower(op: Op) -> None:
     height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
     count = row_count(op, out, row, height)
     fresh = FRESH in op.operation.attributes
-    start = None if fresh else out
+    start = None if fresh else started_block(op, out, height, count)
     sums = accumulate(op, left, right, row, height, count, start)
     if not whole_columns(out):
         through_block(op, sums, out, row, height, count)
@@ -57,23 +63,19 @@ def through_block(
     copy_out(op, block, out, height, count)
 
 
+def started_block(
+    op: Op, out: ir.Value, height: int, count: ir.Value | None
+) -> ir.Value:
+    """A block with what is inside the result: tiles must not be loaded beyond it."""
+    block = whole_block(op, height)
+    copy_in(op, block, out, height, count)
+    return block
+
+
 def steps_of(value: ir.Value) -> tuple[int, int]:
     """Numbers in a row of a tile register, and how many of them lie together."""
     width = tiles.bytes_of(value)
     return tiles.ROW_BYTES // width, 4 // width
-
-
-def whole_block(op: Op, height: int) -> ir.Value:
-    """Room for whole tiles on the stack, made once at the function's beginning."""
-    function = op.operation
-    while function.name != "func.func":
-        parent = function.parent
-        assert parent is not None
-        function = parent.operation
-    sums = ir.MemRefType(op.operation.operands[2].type).element_type
-    kind = ir.MemRefType.get([height, 2 * tiles.COLUMNS], sums)
-    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
-        return memref.alloca(kind, [], [])
 
 
 def whole_columns(out: ir.Value) -> bool:
@@ -81,13 +83,6 @@ def whole_columns(out: ir.Value) -> bool:
     kind = ir.MemRefType(out.type)
     last = kind.rank - 1
     return not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * tiles.COLUMNS
-
-
-def place_of_dim(indexing: ir.AffineMap, dim: int) -> int:
-    for place, expr in enumerate(indexing.results):
-        if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
-            return place
-    return 0
 
 
 def row_count(op: Op, out: ir.Value, row: int, height: int) -> ir.Value | None:
@@ -116,7 +111,7 @@ def accumulate(
     """The reduction loops; gives a tile register of sums for each part of the tile.
 
     A tile over the edge begins `height - count` rows earlier: those rows are computed
-    again and not written.  start: what the sums go on from, None for zero.
+    again and not written.  start: a block that the sums go on from, None for zero.
     """
     reduced = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
     depth = reduced_extents(op, right, reduced)
@@ -127,7 +122,7 @@ def accumulate(
     sums = (
         [tiles.zero(rows) for rows in parts for _ in range(2)]
         if start is None
-        else sums_of(op, start, row, parts, ivs)
+        else sums_of(start, parts)
     )
 
     def nest(level: int, here: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
@@ -143,16 +138,15 @@ def accumulate(
     return nest(0, ivs, sums)
 
 
-def sums_of(
-    op: Op, start: ir.Value, row: int, parts: list[int], ivs: list[ir.Value]
-) -> list[ir.Value]:
-    """Tile registers of what the result holds already."""
-    distance = tiles.row_distance(start, maps(op)[2], row)
+def sums_of(block: ir.Value, parts: list[int]) -> list[ir.Value]:
+    """Tile registers of what a block of whole tiles holds."""
+    distance = 2 * tiles.ROW_BYTES
+    identity = ir.AffineMap.get_identity(2)
     made: list[ir.Value] = []
     for part, rows in enumerate(parts):
         for v in range(2):
             ahead = part * tiles.ROWS * distance + v * tiles.ROW_BYTES
-            place = tiles.address(start, maps(op)[2], ivs, ahead)
+            place = tiles.address(block, identity, [index(0)] * 2, ahead)
             made.append(tiles.load(place, rows, tiles.ROW_BYTES, distance))
     return made
 
@@ -249,42 +243,6 @@ def store(
             ahead = part * tiles.ROWS * distance + v * tiles.COLUMNS * 4
             start = tiles.address(target, indexing, ivs, ahead)
             tiles.store(sums[2 * part + v], rows, start, distance)
-
-
-def copy_out(
-    op: Op, block: ir.Value, out: ir.Value, height: int, count: ir.Value | None
-) -> None:
-    """Copy the rows and columns of a block that are inside the result."""
-    kind = ir.MemRefType(out.type)
-    indexing = maps(op)[2]
-    row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
-    shift = index(0) if count is None else arith.subi(index(height), count)
-    place = place_of_dim(indexing, row)
-    dims = [ir.AffineDimExpr.get(d) for d in range(kind.rank)]
-    rows = dims[place] if row >= 0 else ir.AffineConstantExpr.get(0)
-    reading = ir.AffineMap.get(kind.rank, 0, [rows, dims[-1]])
-    width = 2 * tiles.COLUMNS
-    many = index(height) if count is None else count
-    layout = f"strided<[{width}, 1], offset: ?>"
-    moved = memref.subview(
-        block,
-        [shift, 0],
-        [many, width],
-        [1, 1],
-        result_type=ir.Type.parse(f"memref<?x{width}x{kind.element_type}, {layout}>"),
-    )
-    identity = ir.AffineMap.get_identity(kind.rank)
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    made = linalg.GenericOp(
-        [],
-        [moved],
-        [out],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (reading, identity)]),
-        ir.ArrayAttr.get([parallel] * kind.rank),
-    )
-    inner = made.regions[0].blocks.append(kind.element_type, kind.element_type)
-    with ir.InsertionPoint(inner):
-        linalg.YieldOp([inner.arguments[0]])
 
 
 def forget_fill(op: Op, out: ir.Value) -> None:

@@ -179,7 +179,11 @@ def weave_vectors(
                 kind, source, at, ir.AffineMapAttr.get(column), zero, inside
             )
         )
-    woven = vector.interleave(*both)
+    # As integers: LLVM has no shuffle of bf16 for numbers of columns like 17.
+    i16 = ir.IntegerType.get_signless(16)
+    bits = [vector.bitcast(ir.VectorType.get([count], i16), x) for x in both]
+    woven = vector.interleave(*bits)
+    woven = vector.bitcast(ir.VectorType.get([GROUP * count], bf16), woven)
     pair = arith.divui(k, index(GROUP))
     last = ir.AffineMap.get(2, 0, [ir.AffineDimExpr.get(1)])
     start = arith.muli(n, index(GROUP))
