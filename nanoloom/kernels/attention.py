@@ -25,7 +25,7 @@ MOST_KEYS = 16384  # a row of scores: so many f32 numbers still leave room in th
 
 
 def join_attention(groups: list[Group]) -> list[Group]:
-    """Join the groups of every attention; each of them stands where its last one was."""
+    """Join the groups of every attention, each where its last one stood."""
     owner = {op.operation: group for group in groups for op in group.ops}
     gone: set[int] = set()
     for group in groups:
@@ -77,7 +77,7 @@ def is_tileable(shape: Contraction) -> bool:
 
 
 def reads_rows(root: Op) -> bool:
-    """Whether the left operand is [shared..., row, reduced], as the softmax wrote it."""
+    """Whether the left operand is [shared..., row, reduced], as softmax wrote it."""
     shape = analyse(root)
     assert shape is not None
     wanted = [*shape.shared, *shape.rows, *shape.reduced]
