@@ -132,3 +132,14 @@ def block(net: Network) -> str:
     y = net.add("LayerNormalization", x, scale, shift)
     y = net.add("Gelu", net.linear(y, 19, 24, 50))
     return net.add("Add", net.linear(y, 21, 50, 24), x)
+
+
+def masked_attention(net: Network) -> str:
+    """x softmax(x' x / 4 + mask) on [2, 40, 16]: every value between is quantized."""
+    turned = net.add("Transpose", "x", perm=[0, 2, 1])
+    scores = net.add("MatMul", net.quantized("x"), net.quantized(turned))
+    four = net.constant(np.asarray(4, np.float32))
+    mask = net.constant(sample(25, (40, 40), "float32"))
+    small = net.add("Div", net.quantized(scores), four)
+    shares = net.add("Softmax", net.add("Add", small, mask), axis=-1)
+    return net.quantized(net.add("MatMul", net.quantized(shares), net.quantized("x")))

@@ -15,7 +15,13 @@ import nanoloom
 from nanoloom.graph.quantized import DOMAIN
 from tests.graph.models import optimized
 from tests.graph.quantized_models import Product, arrays, exact, model
-from tests.graph.quantized_networks import Network, block, both_forms, mlp
+from tests.graph.quantized_networks import (
+    Network,
+    block,
+    both_forms,
+    masked_attention,
+    mlp,
+)
 from tests.linalg.bounds import sample
 
 # Values near a tie may be rounded to another integer than the reference's.  Few are:
@@ -90,6 +96,17 @@ def test_transformer_block() -> None:
     assert not distance(without, expected) <= SHARE * steps
     assert not distance(0 * got, expected) <= SHARE * steps
     assert steps < 0.05 * np.abs(without).max()
+
+
+def test_attention_with_much_behind_its_scores() -> None:
+    plain, quantized = both_forms(masked_attention, (2, 40, 16))
+    x = sample(76, (2, 40, 16), "float32")
+    got, expected = run(quantized, x), reference(quantized, x)
+    steps = distance(expected, reference(plain, x))
+    assert distance(got, expected) <= SHARE * steps
+    assert not distance(0 * got, expected) <= SHARE * steps
+    exact_enough = 1e-5 * float(abs(reference(plain, x)).max())
+    assert distance(run(plain, x), reference(plain, x)) <= exact_enough
 
 
 def test_both_forms_share_their_weights() -> None:
