@@ -29,8 +29,12 @@ def lower(op: Op) -> None:
     height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
     count = row_count(op, out, row, height)
     fresh = FRESH in op.operation.attributes
-    start = None if fresh else started_block(op, out, height, count)
-    sums = accumulate(op, left, right, row, height, count, start)
+    begun = (
+        [tiles.zero(rows) for rows in heights(height) for _ in range(2)]
+        if fresh
+        else sums_of(op, out, row, height, count)
+    )
+    sums = accumulate(op, left, right, row, count, begun, heights(height))
     if not whole_columns(out):
         through_block(op, sums, out, row, height, count)
     elif count is None:
@@ -61,15 +65,6 @@ def through_block(
     block = whole_block(op, height)
     store(sums, block, None, row, height)
     copy_out(op, block, out, height, count)
-
-
-def started_block(
-    op: Op, out: ir.Value, height: int, count: ir.Value | None
-) -> ir.Value:
-    """A block with what is inside the result: tiles must not be loaded beyond it."""
-    block = whole_block(op, height)
-    copy_in(op, block, out, height, count)
-    return block
 
 
 def steps_of(value: ir.Value) -> tuple[int, int]:
@@ -104,26 +99,18 @@ def accumulate(
     left: ir.Value,
     right: ir.Value,
     row: int,
-    height: int,
     count: ir.Value | None,
-    start: ir.Value | None,
+    begun: list[ir.Value],
+    parts: list[int],
 ) -> list[ir.Value]:
     """The reduction loops; gives a tile register of sums for each part of the tile.
 
     A tile over the edge begins `height - count` rows earlier: those rows are computed
-    again and not written.  start: a block that the sums go on from, None for zero.
+    again and not written.  begun: the sums that it goes on from.
     """
     reduced = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
     depth = reduced_extents(op, right, reduced)
-    ivs = [index(0) for _ in iterators(op)]
-    if count is not None:
-        ivs[row] = arith.subi(count, index(height))
-    parts = heights(height)
-    sums = (
-        [tiles.zero(rows) for rows in parts for _ in range(2)]
-        if start is None
-        else sums_of(start, parts)
-    )
+    ivs = first_place(op, row, count, sum(parts))
 
     def nest(level: int, here: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         if level == len(reduced) - 1:
@@ -135,18 +122,46 @@ def accumulate(
             scf.yield_(nest(level + 1, inner, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    return nest(0, ivs, sums)
+    return nest(0, ivs, begun)
 
 
-def sums_of(block: ir.Value, parts: list[int]) -> list[ir.Value]:
-    """Tile registers of what a block of whole tiles holds."""
-    distance = 2 * tiles.ROW_BYTES
+def first_place(
+    op: Op, row: int, count: ir.Value | None, height: int
+) -> list[ir.Value]:
+    """The loop variables where a tile begins."""
+    ivs = [index(0) for _ in iterators(op)]
+    if count is not None:
+        ivs[row] = arith.subi(count, index(height))
+    return ivs
+
+
+def sums_of(
+    op: Op, out: ir.Value, row: int, height: int, count: ir.Value | None
+) -> list[ir.Value]:
+    """Tile registers of what the result holds, nothing beyond it is loaded."""
+    if whole_columns(out):
+        ivs = first_place(op, row, count, height)
+        return loaded(out, maps(op)[2], row, ivs, heights(height))
+    block = whole_block(op, height)
+    copy_in(op, block, out, height, count)
     identity = ir.AffineMap.get_identity(2)
+    return loaded(block, identity, 0, [index(0)] * 2, heights(height))
+
+
+def loaded(
+    source: ir.Value,
+    indexing: ir.AffineMap,
+    row: int,
+    ivs: list[ir.Value],
+    parts: list[int],
+) -> list[ir.Value]:
+    """Tile registers from memory, two beside each other for each part."""
+    distance = tiles.row_distance(source, indexing, row)
     made: list[ir.Value] = []
     for part, rows in enumerate(parts):
         for v in range(2):
             ahead = part * tiles.ROWS * distance + v * tiles.ROW_BYTES
-            place = tiles.address(block, identity, [index(0)] * 2, ahead)
+            place = tiles.address(source, indexing, ivs, ahead)
             made.append(tiles.load(place, rows, tiles.ROW_BYTES, distance))
     return made
 

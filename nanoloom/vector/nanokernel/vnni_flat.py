@@ -10,15 +10,20 @@ once for all register tiles of the task.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from nanoloom.errors import Error
 from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
-from nanoloom.mlir import arith, ir, linalg, scf, tensor, vector
+from nanoloom.mlir import arith, ir, linalg, memref, scf, tensor, vector
 from nanoloom.vector.access import add, index
+from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.tile import as_index, plus, slice_offsets
 
 MARK = "nanoloom.interleave"  # on a generic: lower() makes its loops
 GROUP = 2
 LANES = 32  # bf16 numbers of a vector
+DYNAMIC = -(1 << 63)  # as MLIR writes it
 
 
 def woven_part(op: Op, shape: Contraction, columns: int) -> ir.Value:
@@ -28,14 +33,13 @@ def woven_part(op: Op, shape: Contraction, columns: int) -> ir.Value:
     depth = ir.RankedTensorType(block.type).shape[0]
     made = ir.RankedTensorType.get([depth, GROUP * columns], ir.BF16Type.get())
     start = arith.muli(as_index(offset), index(GROUP))
-    dynamic = -(1 << 63)
     return tensor.ExtractSliceOp(
         made,
         block,
         [start],
         [],
         [],
-        [0, dynamic],
+        [0, DYNAMIC],
         [depth, GROUP * columns],
         [1, 1],
     ).result
@@ -44,15 +48,47 @@ def woven_part(op: Op, shape: Contraction, columns: int) -> ir.Value:
 def at_task(op: Op, shape: Contraction) -> tuple[ir.Value, ir.Value | int]:
     """The right operand as the task sees it, and the tile's first column in it."""
     value = inputs(op)[shape.right]
-    column = map_dims(maps(op)[shape.right]).index(shape.column)
+    dims = map_dims(maps(op)[shape.right])
     offset: ir.Value | int = 0
+    outer = whole_loops(op)
     while not isinstance(value.owner, ir.Block):
         owner = value.owner
         if owner.name != "tensor.extract_slice" or in_task(owner):
             break
-        offset = plus(offset, slice_offsets(owner)[column])
+        if not any(is_within(operand, outer) for operand in owner.operands):
+            owner.move_before(outer)
+            break
+        offset = plus(offset, slice_offsets(owner)[dims.index(shape.column)])
         value = owner.operands[0]
+    extents = ir.RankedTensorType(value.type).shape
+    if any(extents[dims.index(d)] != 1 for d in shape.shared):
+        raise Error(
+            "AMX wants one of its right operands in a task, cut outside of loops"
+        )
     return value, offset
+
+
+def whole_loops(op: Op) -> ir.Operation:
+    """The operation of the task's own that an operation stands in, or is."""
+    outer = op.operation
+    while not in_task(outer):
+        parent = outer.parent
+        assert parent is not None
+        outer = parent.operation
+    return outer
+
+
+def is_within(value: ir.Value, outer: ir.Operation) -> bool:
+    """Whether a value is made inside of an operation."""
+    owner = value.owner
+    block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    while True:
+        owner = block.owner.operation
+        if owner == outer:
+            return True
+        if owner.name in ("scf.forall", "func.func"):
+            return False
+        block = owner.block
 
 
 def in_task(op: ir.Operation) -> bool:
@@ -71,19 +107,25 @@ def weave(source: ir.Value, op: Op, shape: Contraction, columns: int) -> ir.Valu
     kind = ir.RankedTensorType(source.type)
     dims = map_dims(maps(op)[shape.right])
     depth = kind.shape[dims.index(shape.reduced[0])] // GROUP
-    width = kind.shape[dims.index(shape.column)]
+    place = dims.index(shape.column)
+    width = most_of(source, place)
+    if width is None:
+        raise Error("AMX wants to know how wide the right operand of a task is")
     whole = -(-width // columns) * columns
     with behind(source, op):
         bf16 = ir.BF16Type.get()
         block = tensor.empty([depth, GROUP * whole], bf16)
-        part = ir.RankedTensorType.get([depth, GROUP * width], bf16)
-        sizes = [depth, GROUP * width]
+        sizes, given = [depth, GROUP * width], list[ir.Value]()
+        if kind.is_dynamic_dim(place):
+            sizes[1] = DYNAMIC
+            given = [arith.muli(tensor.dim(source, index(place)), index(GROUP))]
+        part = ir.RankedTensorType.get(sizes, bf16)
         inside = tensor.ExtractSliceOp(
-            part, block, [], [], [], [0, 0], sizes, [1, 1]
+            part, block, [], given, [], [0, 0], sizes, [1, 1]
         ).result
         made = interleaved(source, inside, dims, shape)
         return tensor.InsertSliceOp(
-            made, block, [], [], [], [0, 0], sizes, [1, 1]
+            made, block, [], given, [], [0, 0], sizes, [1, 1]
         ).result
 
 
@@ -91,12 +133,7 @@ def behind(source: ir.Value, op: Op) -> ir.InsertionPoint:
     """Where a value is known, outside of the loops over tiles."""
     if not isinstance(source.owner, ir.Block):
         return ir.InsertionPoint.after(source.owner)
-    outer = op.operation
-    while not in_task(outer):
-        parent = outer.parent
-        assert parent is not None
-        outer = parent.operation
-    return ir.InsertionPoint(outer)
+    return ir.InsertionPoint(whole_loops(op))
 
 
 def interleaved(
@@ -134,59 +171,90 @@ def interleaved(
 def lower(op: Op) -> None:
     """Loops over pairs of rows and vectors of columns (on buffers)."""
     source, target = op.operation.operands
-    depth_place, column_place = list(op.operation.attributes[MARK])  # type: ignore[call-overload]
-    depth, width = ir.MemRefType(target.type).shape
-    columns = width // GROUP
-    rows = scf.ForOp(index(0), index(depth), index(1))
+    row, column = list(op.operation.attributes[MARK])  # type: ignore[call-overload]
+    weaving = Weaving(source, target, row, column)
+    kind = ir.MemRefType(target.type)
+    rows = scf.ForOp(index(0), index(kind.shape[0]), index(1))
     with ir.InsertionPoint(rows.body):
-        k = arith.muli(rows.induction_variable, index(GROUP))
-        whole = columns // LANES * LANES
-        if whole:
-            loop = scf.ForOp(index(0), index(whole), index(LANES))
-            with ir.InsertionPoint(loop.body):
-                n = loop.induction_variable
-                places = (depth_place, column_place)
-                weave_vectors(source, target, places, k, n, LANES)
-                scf.yield_([])
-        if columns > whole:
-            places = (depth_place, column_place)
-            weave_vectors(source, target, places, k, index(whole), columns - whole)
+        k = rows.induction_variable
+        if kind.is_dynamic_dim(1):
+            weaving.masked(k, memref.dim(source, index(column)))
+        else:
+            weaving.whole(k, kind.shape[1] // GROUP)
         scf.yield_([])
     op.operation.erase()
 
 
-def weave_vectors(
-    source: ir.Value,
-    target: ir.Value,
-    places: tuple[int, int],
-    k: ir.Value,
-    n: ir.Value,
-    count: int,
-) -> None:
-    """`count` columns of two rows, one number of each in turn."""
-    bf16 = ir.BF16Type.get()
-    kind = ir.VectorType.get([count], bf16)
-    rank = ir.MemRefType(source.type).rank
-    zero = arith.constant(bf16, 0.0)
-    inside = ir.ArrayAttr.get([ir.BoolAttr.get(True)])
-    column = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(places[1])])
-    both: list[ir.Value] = []
-    for ahead in range(GROUP):
-        at = [index(0)] * rank
-        at[places[0]], at[places[1]] = add(k, index(ahead)), n
-        both.append(
-            vector.transfer_read(
-                kind, source, at, ir.AffineMapAttr.get(column), zero, inside
+@dataclass(frozen=True)
+class Weaving:
+    """What is woven into what, and which of the source's dimensions are which."""
+
+    source: ir.Value
+    target: ir.Value
+    row: int
+    column: int
+
+    def whole(self, pair: ir.Value, columns: int) -> None:
+        """A pair of rows whose length is known."""
+        whole = columns // LANES * LANES
+        if whole:
+            loop = scf.ForOp(index(0), index(whole), index(LANES))
+            with ir.InsertionPoint(loop.body):
+                self.vectors(pair, loop.induction_variable, LANES)
+                scf.yield_([])
+        if columns > whole:
+            self.vectors(pair, index(whole), columns - whole)
+
+    def masked(self, pair: ir.Value, columns: ir.Value) -> None:
+        """A pair of rows that may end within a vector."""
+        loop = scf.ForOp(index(0), columns, index(LANES))
+        with ir.InsertionPoint(loop.body):
+            n = loop.induction_variable
+            self.vectors(pair, n, LANES, arith.subi(columns, n))
+            scf.yield_([])
+
+    def vectors(
+        self, pair: ir.Value, n: ir.Value, count: int, inside: ir.Value | None = None
+    ) -> None:
+        """`count` columns of two rows, one number of each in turn.
+
+        inside: how many of them are there, None for all.
+        """
+        bf16, i16 = ir.BF16Type.get(), ir.IntegerType.get_signless(16)
+        kind = ir.VectorType.get([count], bf16)
+        rank = ir.MemRefType(self.source.type).rank
+        zero = arith.constant(bf16, 0.0)
+        good = ir.ArrayAttr.get([ir.BoolAttr.get(True)])
+        columns = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(self.column)])
+        reading = ir.AffineMapAttr.get(columns)
+        bits: list[ir.Value] = []
+        for ahead in range(GROUP):
+            at = [index(0)] * rank
+            at[self.row] = add(arith.muli(pair, index(GROUP)), index(ahead))
+            at[self.column] = n
+            numbers = vector.transfer_read(
+                kind, self.source, at, reading, zero, good, mask=mask(count, inside)
             )
+            # As integers: LLVM has no shuffle of bf16 for a number like 17 of them.
+            bits.append(vector.bitcast(ir.VectorType.get([count], i16), numbers))
+        woven = vector.interleave(*bits)
+        made = vector.bitcast(ir.VectorType.get([GROUP * count], bf16), woven)
+        last = ir.AffineMap.get(2, 0, [ir.AffineDimExpr.get(1)])
+        both = None if inside is None else arith.muli(inside, index(GROUP))
+        vector.TransferWriteOp(
+            None,
+            made,
+            self.target,
+            [pair, arith.muli(n, index(GROUP))],
+            ir.AffineMapAttr.get(last),
+            good,
+            mask=mask(GROUP * count, both),
         )
-    # As integers: LLVM has no shuffle of bf16 for numbers of columns like 17.
-    i16 = ir.IntegerType.get_signless(16)
-    bits = [vector.bitcast(ir.VectorType.get([count], i16), x) for x in both]
-    woven = vector.interleave(*bits)
-    woven = vector.bitcast(ir.VectorType.get([GROUP * count], bf16), woven)
-    pair = arith.divui(k, index(GROUP))
-    last = ir.AffineMap.get(2, 0, [ir.AffineDimExpr.get(1)])
-    start = arith.muli(n, index(GROUP))
-    vector.TransferWriteOp(
-        None, woven, target, [pair, start], ir.AffineMapAttr.get(last), inside
-    )
+
+
+def mask(count: int, inside: ir.Value | None) -> ir.Value | None:
+    """The first `inside` of so many lanes, None if all of them are."""
+    if inside is None:
+        return None
+    kind = ir.VectorType.get([count], ir.IntegerType.get_signless(1))
+    return vector.create_mask(kind, [inside])
