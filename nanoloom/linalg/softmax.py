@@ -31,8 +31,9 @@ def kept(x: Tensor, axes: list[int]) -> tuple[int, ...]:
 
 
 def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
+    """Without regard to NaN: exp(NaN - maximum) makes the row's sum NaN by itself."""
     found = b.reduce(
-        lambda sofar, s: sofar.maximum(s),
+        lambda sofar, s: select(s > sofar, s, sofar),
         x,
         axes,
         -np.inf,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir
+from nanoloom.mlir import arith, ir, vector
 
 # operation: its name in vector.reduction
 COMBINERS: dict[str, str] = {
@@ -24,6 +24,9 @@ COMBINERS: dict[str, str] = {
     "arith.ori": "or",
     "arith.xori": "xor",
 }
+# select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
+# maximum that keeps NaN takes five.
+GREATER = "arith.select"
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,32 @@ class Combiner:
     operation: str
     element: ir.Type
 
-    def reduction(self) -> ir.Attribute:
-        return ir.Attribute.parse(f"#vector.kind<{COMBINERS[self.operation]}>")
+    def across(self, lanes: ir.Value) -> ir.Value:
+        """All lanes of a vector combined."""
+        if self.operation != GREATER:
+            name = COMBINERS[self.operation]
+            kind = ir.Attribute.parse(f"#vector.kind<{name}>")
+            return vector.reduction(self.element, kind, lanes)
+        count = ir.VectorType(lanes.type).shape[0]
+        while count > 1:
+            half = range(count // 2)
+            low = vector.shuffle(lanes, lanes, list(half))
+            high = vector.shuffle(lanes, lanes, [count // 2 + lane for lane in half])
+            lanes = self.apply(low, high)
+            count //= 2
+        return vector.extract(lanes, [], [0])
 
     def apply(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        if self.operation == GREATER:
+            above = arith.cmpf(arith.CmpFPredicate.OGT, other, one)
+            return arith.select(above, other, one)
         made = ir.Operation.create(self.operation, [one.type], [one, other])
         return made.results[0]
 
     def neutral(self) -> ir.Value:
         """The element that changes nothing."""
+        if self.operation == GREATER:
+            return arith.constant(self.element, -float("inf"))
         name = COMBINERS[self.operation]
         if isinstance(self.element, ir.FloatType):
             infinity = float("inf")
@@ -77,10 +97,29 @@ def of(block: ir.Block, output: int, inputs: int) -> Combiner | None:
     accumulator = block.arguments[inputs + output]
     result = list(block.operations)[-1].operation.operands[output]
     op = result.owner
-    if isinstance(op, ir.Block) or op.name not in COMBINERS:
+    if isinstance(op, ir.Block):
+        return None
+    if is_greater(op, accumulator):
+        return Combiner(GREATER, result.type)
+    if op.name not in COMBINERS:
         return None
     if len(list(accumulator.uses)) != 1:
         return None
     if accumulator not in list(op.operands):
         return None
     return Combiner(op.name, result.type)
+
+
+def is_greater(op: ir.Operation, accumulator: ir.Value) -> bool:
+    """select(x > accumulator, x, accumulator), and no other use of the accumulator."""
+    if op.name != GREATER or op.operands[2] != accumulator:
+        return False
+    above = op.operands[0].owner
+    if isinstance(above, ir.Block) or above.name != "arith.cmpf":
+        return False
+    predicate = above.attributes["predicate"].value  # type: ignore[attr-defined]
+    return (
+        predicate == int(arith.CmpFPredicate.OGT)
+        and list(above.operands) == [op.operands[1], accumulator]
+        and len(list(accumulator.uses)) == 2
+    )

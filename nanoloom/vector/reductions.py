@@ -38,7 +38,7 @@ def reduce_along(loops: Loops, ivs: list[ir.Value]) -> None:
                 c.apply(chains[j], chains[j + 1]) for j in range(0, len(chains), 2)
             ]
         at = x.indices(ivs)
-        lone = vector.reduction(x.element, c.reduction(), chains[0])
+        lone = c.across(chains[0])
         memref.store(c.apply(memref.load(x.buffer, at), lone), x.buffer, at)
 
 
