@@ -178,10 +178,20 @@ class Scalar:
         return Scalar(arith.cmpf(predicate, self.value, self.value), BOOL)
 
     def maximum(self, other: Scalar | Number) -> Scalar:
-        """The larger one; NaN if either is NaN."""
+        """The larger one; NaN if either is NaN.
+
+        Beside a constant it is one instruction: select(constant > x, constant, x).
+        """
+        if is_float(self.dtype) and not isinstance(other, Scalar) and other == other:
+            bound = self._reversed(other)
+            return select(bound > self, bound, self)
         return self._arith(other, "maximumf", "maxsi", "maxui")
 
     def minimum(self, other: Scalar | Number) -> Scalar:
+        """The smaller one; NaN if either is NaN."""
+        if is_float(self.dtype) and not isinstance(other, Scalar) and other == other:
+            bound = self._reversed(other)
+            return select(bound < self, bound, self)
         return self._arith(other, "minimumf", "minsi", "minui")
 
     def absolute(self) -> Scalar:
