@@ -1,0 +1,217 @@
+"""AMX: what is marked, the instructions that come of it, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.target import by_name
+from nanoloom.vector import stage
+from tests.filecheck import check_text
+from tests.linalg.bounds import dtype_of
+from tests.vector.assembly import count, loop_with, touches_stack
+from tests.vector.kernel_harness import Make, program_of, stage_text
+
+TARGET = by_name("sapphirerapids")
+TYPES = {"bf16": "bfloat16", "s8": "int8", "u8": "uint8"}
+PRODUCTS = [
+    ("bf16", "bf16", "tdpbf16ps"),
+    ("s8", "s8", "tdpbssd"),
+    ("s8", "u8", "tdpbsud"),
+    ("u8", "s8", "tdpbusd"),
+    ("u8", "u8", "tdpbuud"),
+]
+Kernel = tuple[Make, tuple[np.ndarray, ...]]
+
+
+def zeros(name: str, *shape: int) -> np.ndarray:
+    return np.zeros(shape, dtype_of(TYPES[name]))
+
+
+def kernel(
+    m: int, k: int, n: int, left: str, right: str, *, packed: bool = True
+) -> Kernel:
+    weight = zeros(right, k, n)
+    sums = np.dtype(np.float32 if left == "bf16" else np.int32)
+
+    def make(b: Any, x: Any, *others: Any) -> Any:
+        w = b.constant(weight) if packed else others[0]
+        return b.einsum("mk,kn->mn", x, w, dtype=sums)
+
+    given = (zeros(left, m, k),)
+    return make, given if packed else (*given, weight)
+
+
+def script_of(made: Kernel, target: str = "sapphirerapids") -> str:
+    """The Transform script, without the kernel behind it."""
+    text = stage_text(program_of(made[0], *made[1]), "schedule", by_name(target))
+    return text[: text.index("\n}\n") + 3]
+
+
+def marked(made: Kernel, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The phases on buffers, in front of the tile instructions."""
+    seen: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "lower_matrix_tiles", lambda m: seen.append(str(m)))
+        stage_text(program_of(made[0], *made[1]), "vector", TARGET)
+    (text,) = seen
+    return text
+
+
+def refusal(made: Kernel, script: str, target: str = "sapphirerapids") -> str:
+    """What is said about a script, in one sentence."""
+    program = program_of(made[0], *made[1])
+    with pytest.raises(Error) as found:
+        stage_text(program, "llvm", by_name(target), script=script)
+    assert "\n" not in str(found.value)
+    return str(found.value)
+
+
+# ---- text ----------------------------------------------------------------------------
+
+
+def test_a_panel_is_read_by_a_marked_contraction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It says what it computes: four bytes of a column lie together."""
+    check_text(
+        marked(kernel(65, 128, 100, "u8", "s8"), monkeypatch),
+        """
+    CHECK: #[[PANEL:map[0-9]*]] = affine_map<(d0, d1, d2) -> (0, d2 floordiv 4, d1 * 4 + d2 mod 4)>
+    CHECK: scf.for {{.*}} = %arg3 to %arg4
+    CHECK: scf.for
+    CHECK: memref.subview %arg1[{{.*}}, 0, 0] [1, 32, 128]
+    CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}], iterator_types = ["parallel", "parallel", "reduction"]}
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_fresh, nanoloom.amx_rows = 32 : i64
+    CHECK: arith.extui
+    CHECK-NEXT: arith.extsi
+    CHECK-NOT: nanoloom.interleave
+    """,  # noqa: E501
+    )
+
+
+@pytest.mark.parametrize("n", [64, 96, 100])
+def test_an_activation_is_woven_once_a_task(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of the loop over tiles, and no more of it than the task's columns."""
+    check_text(
+        marked(kernel(65, 64, n, "bf16", "bf16", packed=False), monkeypatch),
+        """
+    CHECK: #[[PANEL:map[0-9]*]] = affine_map<(d0, d1, d2) -> (d2 floordiv 2, d1 * 2 + d2 mod 2)>
+    CHECK: memref.alloca() {{.*}}: memref<32x64xbf16>
+    CHECK: scf.for {{.*}} = %arg3 to %arg4
+    CHECK-NOT: scf.for
+    CHECK: linalg.generic
+    CHECK-SAME: nanoloom.interleave
+    CHECK-NOT: nanoloom.interleave
+    CHECK: scf.for
+    CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}]
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_fresh, nanoloom.amx_rows = 32
+    CHECK-NOT: nanoloom.interleave
+    """,  # noqa: E501
+    )
+
+
+@pytest.mark.parametrize("m", [96, 65])
+@pytest.mark.parametrize(
+    ("left", "right", "word", "packed"),
+    [*((*case, True) for case in PRODUCTS), (*PRODUCTS[0], False)],
+)
+def test_a_step(m: int, left: str, right: str, word: str, packed: bool) -> None:
+    """Four loads and four products; nothing of it is on the stack."""
+    make, given = kernel(m, 1024, 64, left, right, packed=packed)
+    text = stage_text(program_of(make, *given), "asm", TARGET)
+    loop = loop_with(text, word)
+    steps, rest = divmod(count(loop, "tdp"), 4)
+    assert steps >= 1
+    assert rest == 0
+    assert count(loop, word) == count(loop, "tileloadd") == 4 * steps
+    assert count(loop, "tilestored") == count(loop, "tilezero") == 0
+    assert touches_stack(loop) == []
+    others = {other for _, _, other in PRODUCTS} - {word}
+    assert not any(other in text for other in others)
+
+
+@pytest.mark.parametrize("left, right, word", PRODUCTS)
+def test_a_sum_that_ends_within_a_tile_register(
+    left: str, right: str, word: str
+) -> None:
+    """Two registers of sums: the last step takes registers of another shape."""
+    make, given = kernel(96, 16 * 64 + 4, 64, left, right)
+    text = stage_text(program_of(make, *given), "asm", TARGET)
+    loop = loop_with(text, word)
+    steps, rest = divmod(count(loop, word), 2)
+    assert steps >= 1
+    assert rest == 0
+    assert count(loop, "tileloadd") == 3 * steps
+    assert touches_stack(loop) == []
+
+
+# ---- refusals ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("depth", "old", "new", "said"),
+    [
+        (128, "rows = 32", "rows = 33", "vectors = 2 and at most 32 rows"),
+        (36, "rows = 16", "rows = 32", "vectors = 2 and at most 16 rows"),
+        (128, "vectors = 2", "vectors = 1", "vectors = 2 and at most 32 rows"),
+        (128, "vectors = 2", "vectors = 4", "vectors = 2 and at most 32 rows"),
+        (128, "rows = 32", "rows = 16", "a tile has 32 results along dimension 0"),
+    ],
+)
+def test_other_tiles(depth: int, old: str, new: str, said: str) -> None:
+    made = kernel(65, depth, 100, "s8", "s8")
+    script = script_of(made)
+    assert f"{old} : i64" in script
+    assert said in refusal(made, script.replace(f"{old} : i64", f"{new} : i64"))
+
+
+def test_a_flat_sum_over_two_dimensions() -> None:
+    def make(b: Any, x: Any, w: Any) -> Any:
+        return b.einsum("mjk,jkn->mn", x, w, dtype=np.dtype(np.float32))
+
+    made = make, (zeros("bf16", 33, 3, 32), zeros("bf16", 3, 32, 100))
+    script = script_of(made)
+    chosen = script.split("{rows = ")[1].split("}")[0]
+    asked = '16 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-bf16"'
+    said = refusal(made, script.replace(chosen, asked))
+    assert "AMX wants packed = 1 for a sum over several dimensions" in said
+
+
+def test_bytes_that_are_not_packed() -> None:
+    made = kernel(33, 64, 100, "s8", "s8", packed=False)
+    script = script_of(made)
+    chosen = script.split("{rows = ")[1].split("}")[0]
+    asked = '32 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-int8"'
+    said = refusal(made, script.replace(chosen, asked))
+    assert "family amx-int8 wants packed = 1" in said
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "other", "said"),
+    [
+        ("s8", "u8", "amx-bf16", "family amx-bf16 does not sum s8 by u8 in i32"),
+        ("bf16", "bf16", "amx-int8", "family amx-int8 does not sum bf16 by bf16 in"),
+    ],
+)
+def test_other_numbers(left: str, right: str, other: str, said: str) -> None:
+    made = kernel(33, 64, 100, left, right)
+    script = script_of(made)
+    own = "amx-bf16" if left == "bf16" else "amx-int8"
+    assert said in refusal(made, script.replace(own, other))
+
+
+@pytest.mark.parametrize("target", ["icelake-server", "x86-64-v3", "aarch64"])
+@pytest.mark.parametrize("left, right, word", PRODUCTS)
+def test_targets_without_tiles(target: str, left: str, right: str, word: str) -> None:
+    made = kernel(33, 64, 100, left, right)
+    script = script_of(made)
+    family = "amx-bf16" if left == "bf16" else "amx-int8"
+    said = refusal(made, script, target)
+    assert f"{target} has no instruction for family {family} of {left} by" in said
+    assert word not in stage_text(program_of(made[0], *made[1]), "asm", by_name(target))
