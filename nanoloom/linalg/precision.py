@@ -2,8 +2,9 @@
 
     f32 = contract(a: f32, b: f32)   ->   f32 = contract(bf16(a), bf16(b))
 
-Weights are converted once, while compiling; activations where they are made.  Sums,
-softmax, normalization and everything else stay in f32.  Never chosen silently.
+Weights are converted once, while compiling; activations where they are made, those of
+attention included.  Sums, softmax, normalization and everything else stay in f32.
+Never chosen silently.
 """
 
 from __future__ import annotations
