@@ -1,0 +1,108 @@
+"""What the script of an attention kernel says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from nanoloom.linalg.softmax import normalized
+from nanoloom.target import by_name
+from tests.filecheck import check_text
+from tests.kernels.attention_programs import Attention, attention_program
+from tests.vector.kernel_harness import Make, stage_text
+
+
+def script(
+    given: Attention, target: str, make: Make | None = None, *, bf16: bool = False
+) -> str:
+    """The Transform script of the kernel that attention is."""
+    program = attention_program(make or given.make, *given.inputs(), bf16=bf16)
+    names = [kernel.root for kernel in program.kernels.values()]
+    number = names.index("attention")
+    text = stage_text(program, "schedule", by_name(target), number)
+    return text[: text.index("\n}\n") + 3]
+
+
+def families(text: str) -> list[str]:
+    return re.findall(r'family = "([^"]+)"', text)
+
+
+def test_both_products_and_what_lies_between() -> None:
+    check_text(
+        script(Attention((2, 3), 197, 197, 40, masked=True), "x86-64-v3"),
+        """
+    CHECK: // 64 rows of 197 scores at a time
+    CHECK: [[LAST:%.*]] = transform.structured.match attributes {nanoloom.last}
+    CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [1, 1, 64, 0, 0]
+    CHECK-SAME: use_forall
+    CHECK: [[SCORES:%.*]] = transform.structured.match attributes {nanoloom.scores}
+    CHECK-NEXT: transform.structured.tile_using_for [[SCORES]]
+    CHECK: [[BETWEEN:%.*]] = transform.structured.match attributes {nanoloom.scores_0}
+    CHECK-NEXT: fuse_into_containing_op [[BETWEEN]]
+    CHECK: [[PRODUCT:%.*]] = transform.structured.match attributes {nanoloom.product}
+    CHECK-NEXT: fuse_into_containing_op [[PRODUCT]]
+    CHECK: "nanoloom.nanokernel"(%product{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
+    CHECK: transform.structured.tile_using_for %root
+    CHECK: "nanoloom.nanokernel"(%root{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
+    """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows"), [(64, 64), (197, 64), (512, 32), (5000, 3), (16384, 1)]
+)
+def test_rows_of_a_task(keys: int, rows: int) -> None:
+    """As many as there is room for in 64 KiB: at least one, at most 64."""
+    text = script(Attention((2,), 70, keys, 16), "x86-64-v3")
+    assert f"// {rows} rows of {keys} scores at a time" in text
+    assert f"tile_sizes [1, {rows}, 0, 0]" in text
+
+
+def test_few_rows_are_one_task() -> None:
+    text = script(Attention((2,), 5, 197, 16), "x86-64-v3")
+    assert "// 5 rows of 197 scores at a time" in text
+
+
+def test_an_epilogue_is_fused_behind_the_second_product() -> None:
+    given = Attention((2,), 17, 33, 40)
+
+    def make(b: Any, q: Any, k: Any, v: Any) -> Any:
+        scores = given.scores(b, q, k)
+        p = normalized(b, scores, [scores.rank - 1], scores.dtype)
+        return b.elementwise(lambda s: s.maximum(0), given.weigh(b, p, v))
+
+    check_text(
+        script(given, "x86-64-v3", make),
+        """
+    CHECK: "nanoloom.nanokernel"(%product
+    CHECK: [[LAST:%.*]] = transform.structured.match attributes {nanoloom.last}
+    CHECK-NEXT: transform.structured.tile_using_for [[LAST]]
+    CHECK: [[ROOT:%.*]] = transform.structured.match attributes {nanoloom.root}
+    CHECK-NEXT: fuse_into_containing_op [[ROOT]]
+    CHECK: "nanoloom.nanokernel"(%root
+    """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "rows"),
+    [
+        (Attention((2,), 128, 128, 64), ["amx-bf16", "amx-bf16"], ["32", "32"]),
+        (Attention((2,), 17, 128, 64), ["amx-bf16", "amx-bf16"], ["17", "17"]),
+        (Attention((2,), 128, 100, 64), ["amx-bf16", "amx-bf16"], ["16", "16"]),
+        (Attention((2,), 128, 100, 36), ["amx-bf16", "amx-bf16"], ["16", "16"]),
+        (Attention((2,), 128, 100, 40), ["amx-bf16", "fma"], ["16"]),
+        (Attention((2,), 128, 197, 64), ["amx-bf16", "fma"], ["32"]),
+    ],
+)
+def test_tile_registers(given: Attention, found: list[str], rows: list[str]) -> None:
+    """Eight are enough for both products: tiles, and their ends of one shape."""
+    text = script(given, "sapphirerapids", bf16=True)
+    assert families(text) == found
+    assert re.findall(r'rows = (\d+) [^}]*"amx', text) == rows
+    program = attention_program(given.make, *given.inputs(), bf16=True)
+    number = [k.root for k in program.kernels.values()].index("attention")
+    asm = stage_text(program, "asm", by_name("sapphirerapids"), number)
+    assert asm.count("tdpbf16ps") >= 4
