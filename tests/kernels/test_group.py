@@ -11,8 +11,10 @@ from nanoloom import mlir
 from nanoloom.kernels.group import LIMIT, form_groups
 from nanoloom.kernels.program import Program
 from nanoloom.linalg.scalar import Scalar
+from nanoloom.linalg.softmax import normalized
 from tests.kernels.random_programs import grown, inputs_of
 from tests.linalg.bounds import sample
+from tests.vector.checks import check
 from tests.vector.kernel_harness import Make, build, program_of, run
 
 W = sample(1, (17, 19), "float32")
@@ -66,6 +68,52 @@ def test_a_result_that_is_needed_elsewhere_ends_its_kernel() -> None:
 
 def test_a_reduction_behind_a_contraction_is_another_kernel() -> None:
     assert roots(lambda b, x: summed(b, product(b, x))) == ["contraction", "reduction"]
+
+
+def test_a_softmax_behind_a_product_is_one_kernel_more() -> None:
+    """exp(x - max(x)) reads the product, but waits for the maximum of its rows."""
+
+    def make(b: Any, x: Any) -> Any:
+        return normalized(b, product(b, x), [1], x.dtype)
+
+    assert roots(make) == ["contraction", "reduction"]
+    grown = np.exp(X.astype(np.float64) @ W)
+    exact = grown / grown.sum(1, keepdims=True)
+    size = (abs(X.astype(np.float64)) @ abs(W)).max()
+    check(run(make, X), exact, 4 * 17 * size + 2 * 19 + 8)
+
+
+def test_a_normalization_behind_a_product_is_one_kernel_more() -> None:
+    """Its scale and shift stay with it, a bias with the product."""
+
+    def make(b: Any, x: Any) -> Any:
+        made = b.elementwise(lambda s, t: s + t, product(b, x), b.constant(W[0]))
+        mean = b.elementwise(lambda s: s * (1 / 19), summed(b, made))
+        centred = b.elementwise(lambda s, t: s - t, made, mean)
+        squares = summed(b, b.elementwise(lambda s: s * s, centred))
+        scaled = b.elementwise(
+            lambda s, t: s / (t * (1 / 19) + 1e-5).math("sqrt"), centred, squares
+        )
+        return b.elementwise(lambda s, t: s * t, scaled, b.constant(W[1]))
+
+    assert roots(make) == ["contraction", "reduction"]
+    wide = X.astype(np.float64) @ W + W[0]
+    centred = wide - wide.mean(1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+    exact = centred / deviation * W[1]
+    size = (abs(X.astype(np.float64)) @ abs(W) + abs(W[0])).max() / deviation.min()
+    check(run(make, X), exact, 4 * (17 + 19 + 8), size * abs(W[1]).max())
+
+
+def test_what_waits_for_nothing_joins_its_product() -> None:
+    """Two readers of a product that meet within its own tiles."""
+
+    def make(b: Any, x: Any) -> Any:
+        made = product(b, x)
+        grown = b.elementwise(lambda s: s.math("tanh"), made)
+        return b.elementwise(lambda s, t: s * t, made, grown)
+
+    assert roots(make) == ["contraction"]
 
 
 def test_rows_are_fused_through_reductions() -> None:
