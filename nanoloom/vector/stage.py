@@ -39,6 +39,9 @@ PLACE_BUFFERS = (
 
 CLEAN = ("canonicalize", "cse")
 
+# By shifts and additions: LLVM would call a function of a library for each number.
+ROUND_TO_BF16 = ("func.func(arith-expand{include-bf16=true})",)
+
 TO_BUFFERS = (
     "eliminate-empty-tensors",  # results are computed where they are wanted
     "one-shot-bufferize{bufferize-function-boundaries=1 "
@@ -79,8 +82,22 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     lower_matrix_tiles(module)
     instructions.make_instructions(module)
     vectorize_loops(module, target.vector.bits)
+    if not rounds_to_bf16(target) and is_rounded_to_bf16(module):
+        run_pipeline(module, ROUND_TO_BF16)
     module.operation.verify()
     return phases
+
+
+def rounds_to_bf16(target: Target) -> bool:
+    """Whether the target has an instruction for it."""
+    return any(target.has(name) for name in ("avx512bf16", "avxneconvert", "bf16"))
+
+
+def is_rounded_to_bf16(module: ir.Module) -> bool:
+    return any(
+        "bf16" in str(op.operation.results[0].type)
+        for op in named(module, "arith.truncf")
+    )
 
 
 def require_packed_reads(module: ir.Module) -> None:

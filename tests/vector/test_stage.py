@@ -10,6 +10,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.errors import Error
+from nanoloom.linalg.scalar import BFLOAT16
 from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
@@ -94,3 +95,15 @@ def test_a_script_that_is_none() -> None:
         module = ir.Module.parse(kernel.text)
         with pytest.raises(Error, match="the script has no"):
             vectorize(module, "", TARGET)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "skylake-avx512", "sapphirerapids"])
+def test_rounding_to_bf16_calls_nothing(target: str) -> None:
+    """Where no instruction does it, shifts and additions do."""
+
+    def rounded(b: Any, x: Any) -> Any:
+        return b.cast(x, BFLOAT16)
+
+    text = stage_text(program_of(rounded, ((5, 37), "float32")), "asm", by_name(target))
+    assert "truncsfbf2" not in text
+    assert ("vcvtneps2bf16" in text) == (target == "sapphirerapids")
