@@ -48,7 +48,7 @@ def test_the_instruction(
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
-@pytest.mark.parametrize("left, right", itertools.product(RANGES, RANGES))
+@pytest.mark.parametrize("left, right", list(itertools.product(RANGES, RANGES)))
 def test_flipped_signs_are_taken_back(target: object, left: str, right: str) -> None:
     """For every byte a: what the instruction reads, times b, plus correction * b."""
     use = dot_for(target, left, right)  # type: ignore[arg-type]
