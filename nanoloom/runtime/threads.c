@@ -46,6 +46,7 @@ void nanoloom_pool_run(void *pool, nanoloom_task task, void *argument, int64_t t
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -79,6 +80,8 @@ struct nanoloom_pool {
     _Atomic int owner;                         /* the process whose workers these are */
     int wanted;                                /* workers asked for */
     int workers;                               /* workers running */
+    int avoided;                               /* the CPU they keep off, -1 for none */
+    cpu_set_t cpus;                            /* those of the thread that made the pool */
     pthread_t threads[];
 };
 
@@ -172,6 +175,9 @@ static void start(struct nanoloom_pool *pool)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pool->avoided = -1;
+    if (sched_getaffinity(0, sizeof pool->cpus, &pool->cpus))
+        CPU_ZERO(&pool->cpus);
     int started = 0;
     while (started < pool->wanted &&
            !pthread_create(&pool->threads[started], &attributes, work, pool))
@@ -235,6 +241,22 @@ static bool has_workers(struct nanoloom_pool *pool)
     return pool->workers > 0;
 }
 
+/* A sleeping worker is often woken on its waker's CPU and waits there until the system
+ * moves it, milliseconds later: on virtual machines an idle CPU does not look idle. */
+static void keep_apart(struct nanoloom_pool *pool)
+{
+    int here = sched_getcpu();
+    if (here < 0 || here == pool->avoided)
+        return;
+    cpu_set_t others = pool->cpus;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) < pool->workers)
+        return;
+    for (int i = 0; i < pool->workers; i++)
+        pthread_setaffinity_np(pool->threads[i], sizeof others, &others);
+    pool->avoided = here;
+}
+
 static void publish(struct nanoloom_pool *pool, nanoloom_task task, void *argument,
                     uint32_t tasks)
 {
@@ -246,8 +268,10 @@ static void publish(struct nanoloom_pool *pool, nanoloom_task task, void *argume
     atomic_store_explicit(&pool->claim, (uint64_t)job << 32 | tasks, memory_order_release);
     atomic_store(&pool->published, job);
     uint32_t sleepers = atomic_load(&pool->sleepers);
-    if (sleepers) /* the caller takes one share itself */
+    if (sleepers) { /* the caller takes one share itself */
+        keep_apart(pool);
         futex(&pool->published, FUTEX_WAKE_PRIVATE, sleepers < tasks ? sleepers : tasks - 1);
+    }
 }
 
 static void wait_for(struct nanoloom_pool *pool, uint32_t tasks)
