@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,42 @@ def test_single_thread_build_needs_no_pthread(tmp_path: Path, folders: Folders) 
     library = ctypes.CDLL(str(output))
     library.count.restype = ctypes.c_int64
     assert library.count() == 5050
+
+
+APART = """
+#define _GNU_SOURCE
+#include "threads.h"
+#include <sched.h>
+#include <unistd.h>
+static int caller, cpus;
+static void look(void *unused, int64_t begin, int64_t end)
+{
+    cpu_set_t mine;
+    (void)unused, (void)begin, (void)end;
+    if (gettid() != caller && !sched_getaffinity(0, sizeof mine, &mine))
+        cpus = CPU_COUNT(&mine);
+    usleep(2000);
+}
+/* How many CPUs a worker may use after it has slept; 0 if none took part. */
+__attribute__((visibility("default"))) int usable(void)
+{
+    caller = gettid();
+    struct nanoloom_pool *pool = nanoloom_pool_create(2);
+    for (int i = 0; i < 20 && i < 3 + 17 * !cpus; i++) {
+        usleep(20000);
+        nanoloom_pool_run(pool, look, 0, 8);
+    }
+    nanoloom_pool_destroy(pool);
+    return cpus;
+}
+"""
+
+
+def test_a_worker_wakes_beside_its_caller(tmp_path: Path, folders: Folders) -> None:
+    """Not on the caller's CPU, unless that is the only one."""
+    sources = [Source.of_runtime("threads"), Source("apart", APART)]
+    objects = compile_c(sources, tmp_path, triple=TRIPLE, cache=folders.zig)
+    output = tmp_path / "apart.so"
+    link_shared(objects, output, exports=["usable"], cache=folders.zig)
+    every = len(os.sched_getaffinity(0))
+    assert ctypes.CDLL(str(output)).usable() == max(1, every - 1)
