@@ -17,6 +17,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 BOOL = np.dtype(np.bool_)
 FLOATS = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64))
 Number = int | float | bool
+NONPOSITIVE = "nanoloom.nonpositive"  # on math.exp: its operand is at most 0, or NaN
 
 
 def is_float(dtype: np.dtype) -> bool:
@@ -205,6 +206,12 @@ class Scalar:
         """A float function of the MLIR math dialect: exp, tanh, erf, floor, fma ..."""
         rest = [self.matching(other).value for other in others]
         return Scalar(getattr(math, name)(self.value, *rest), self.dtype)
+
+    def exp_nonpositive(self) -> Scalar:
+        """exp of what is at most 0 or NaN: cheaper; 0 where it would be denormal."""
+        grown = math.ExpOp(self.value)
+        grown.operation.attributes[NONPOSITIVE] = ir.UnitAttr.get()
+        return Scalar(grown.result, self.dtype)
 
     def bitcast(self, dtype: np.dtype) -> Scalar:
         return Scalar(arith.bitcast(compute_type(dtype), self.value), dtype)

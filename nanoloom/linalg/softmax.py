@@ -58,7 +58,7 @@ def normalized(b: Builder, x: Tensor, axes: list[int], dtype: np.dtype) -> Tenso
     wide = computed_as(x.dtype)
     grown = combine(
         b,
-        lambda s, top: (s - top).math("exp"),
+        lambda s, top: (s - top).exp_nonpositive(),
         x.shape,
         wide,
         x,
@@ -97,7 +97,7 @@ def log_probabilities(
         axes,
         0,
         keepdims=False,
-        prepare=lambda s: s.math("exp"),
+        prepare=lambda s: s.exp_nonpositive(),
     )
     logarithm = b.elementwise(lambda s: s.math("log"), total)
     return combine(

@@ -41,7 +41,9 @@ class Combiner:
         if self.operation != GREATER:
             name = COMBINERS[self.operation]
             kind = ir.Attribute.parse(f"#vector.kind<{name}>")
-            return vector.reduction(self.element, kind, lanes)
+            # By halves, or as the target does it: else one lane behind the other.
+            order = ir.Attribute.parse("#arith.fastmath<reassoc>")
+            return vector.reduction(self.element, kind, lanes, fastmath=order)
         count = ir.VectorType(lanes.type).shape[0]
         while count > 1:
             half = range(count // 2)

@@ -31,3 +31,9 @@ def is_same(one: ir.Value, other: ir.Value) -> bool:
     """Whether two extents are the same known number."""
     known = constant_index(one)
     return known is not None and known == constant_index(other)
+
+
+def is_next(one: ir.Value, other: ir.Value) -> bool:
+    """Whether two extents are known numbers, the second larger by one."""
+    known, following = constant_index(one), constant_index(other)
+    return known is not None and following == known + 1

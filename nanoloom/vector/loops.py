@@ -26,7 +26,7 @@ from nanoloom.vector.body import (
     read,
     read_lanes,
 )
-from nanoloom.vector.extents import is_same, rounded_down, size
+from nanoloom.vector.extents import is_next, is_same, rounded_down, size
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.transposes import squares, turning_dimension
 
@@ -158,7 +158,7 @@ class Loops:
         """What is left after full vectors: one masked step, or single elements."""
         if is_same(whole, extent):
             return
-        if not self.is_maskable():
+        if not self.is_maskable() or is_next(whole, extent):
             narrow = self.single()
             self.stepped(ivs, whole, extent, 1, lambda at: narrow.strip(at, None))
             return

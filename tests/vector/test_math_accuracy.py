@@ -34,6 +34,11 @@ def sigmoid(x: Array) -> Array:
     return np.where(x < -89, 0, 1 / (1 + np.exp(-x)))
 
 
+def exp_nonpositive(x: Array) -> Array:
+    """Without the denormals that the expansion documents as 0."""
+    return np.where(x < -87.3365, 0, np.exp(x))
+
+
 # name -> (float64 reference, the interval where the function is not trivial)
 REFERENCES: dict[str, tuple[Reference, float, float]] = {
     "math.exp": (np.exp, -104, 89),
@@ -61,7 +66,9 @@ REFERENCES: dict[str, tuple[Reference, float, float]] = {
     "math.acosh": (np.arccosh, 1, 10),
     "math.atanh": (np.arctanh, -1, 1),
     "sigmoid": (sigmoid, -88.7, 18),
+    "exp, x <= 0": (exp_nonpositive, -88, 0),
 }
+NONPOSITIVE = ["exp, x <= 0"]  # those that take no other operand
 UNARY = sorted(REFERENCES)
 SPECIALS = [0.0, TINY, 2.0**-127, 2.0**-126, 0.5, 1.0, 2.0, 3.0, HUGE, math.inf]
 
@@ -76,6 +83,10 @@ def samples(low: float, high: float) -> Array:
     return np.concatenate([spread, inside, special, -special])
 
 
+def within_domain(name: str, x: Array) -> Array:
+    return -abs(x) if name in NONPOSITIVE else x
+
+
 def exact(name: str, x: Array) -> Array:
     with np.errstate(all="ignore"):
         return REFERENCES[name][0](x.astype(np.float64))
@@ -87,7 +98,7 @@ def test_references_cover_the_table() -> None:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_error_is_below_the_stated_one(name: str) -> None:
-    x = samples(*REFERENCES[name][1:])
+    x = within_domain(name, samples(*REFERENCES[name][1:]))
     run = Compiled.build("16xf32", 1, ALL[name].build)
     got, true = run(x), exact(name, x)
     error = ulp_error(got, true)
@@ -104,7 +115,7 @@ def test_error_is_below_the_stated_one(name: str) -> None:
 def test_special_values_are_those_of_ieee(name: str) -> None:
     """Where the exact result is 0, inf or NaN it is met, with the sign of a zero."""
     positive = np.array([*SPECIALS, math.nan], np.float32)
-    x = np.concatenate([positive, -positive])
+    x = within_domain(name, np.concatenate([positive, -positive]))
     got = Compiled.build("16xf32", 1, ALL[name].build)(x)
     true = exact(name, x).astype(np.float32)
     special = ~np.isfinite(true) | (true == 0)

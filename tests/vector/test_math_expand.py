@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from nanoloom.linalg.scalar import NONPOSITIVE
 from nanoloom.mlir import context, ir, llvm, operations, run_pipeline, vector
 from nanoloom.vector.math import BUILDERS, EXPANSIONS, expand_math, sigmoid
 from tests.vector.math_harness import TO_LLVM, Compiled, lanes_module
@@ -142,6 +143,23 @@ def test_short_floats_are_rounded_once(name: str, kind: str, dtype: Any) -> None
     assert not np.array_equal(np.zeros_like(got), want)
 
 
+def test_a_marked_exp_makes_no_denormals() -> None:
+    """Unmarked it rounds into them; exact zeros are zeros either way."""
+    x = np.array([-87, -88, -103, -104, -177, -1e30, -np.inf, np.nan], np.float32)
+    plain, marked = (lanes_module("16xf32", 1, "math.exp") for _ in range(2))
+    for op in operations(marked, lambda op: op.operation.name == "math.exp"):
+        op.operation.attributes[NONPOSITIVE] = ir.UnitAttr.get()
+    expand_math(plain)
+    expand_math(marked)
+    tiny = np.finfo(np.float32).tiny
+    gradual, flushed = Compiled(plain)(x), Compiled(marked)(x)
+    assert flushed[0] == pytest.approx(gradual[0], rel=3e-7)
+    assert flushed[1:-1].tolist() == [0] * 6
+    assert (gradual[1:3] > 0).all() and (gradual[1:3] < tiny).all()
+    assert gradual[3:-1].tolist() == [0] * 4
+    assert np.isnan([flushed[-1], gradual[-1]]).all()
+
+
 @pytest.mark.parametrize("name", [*EXPANDED, *BUILDERS])
 def test_scalars_and_matrices_of_lanes_give_the_same_bits(name: str) -> None:
     """f32 one at a time and vector<2x16xf32> agree with vector<16xf32>."""
@@ -153,6 +171,7 @@ def test_scalars_and_matrices_of_lanes_give_the_same_bits(name: str) -> None:
 
     rng = np.random.default_rng(3)
     x = [rng.normal(size=1000).astype(np.float32) * 4 for _ in range(operands(name))]
+    x = [-abs(v) for v in x] if "x <= 0" in name else x
     flat = Compiled.build("16xf32", len(x), build)(*x)
     scalar = Compiled.build("f32", len(x), build)(*x)
     matrix = Compiled.build("16xf32", len(x), in_rows)(*x)

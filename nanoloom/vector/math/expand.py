@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from nanoloom.linalg.scalar import NONPOSITIVE
 from nanoloom.mlir import arith, ir, operations
+from nanoloom.vector.math.exp import exp_nonpositive
 from nanoloom.vector.math.lanes import element_of, with_element
 from nanoloom.vector.math.table import EXPANSIONS
 
@@ -31,6 +33,8 @@ def _is_expanded(op: ir.OpView) -> bool:
 
 def _expand(op: ir.Operation) -> ir.Value:
     build = EXPANSIONS[op.name].build
+    if NONPOSITIVE in op.attributes:
+        build = exp_nonpositive
     kind = op.results[0].type
     if isinstance(element_of(kind), ir.F32Type):
         return build(*op.operands)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nanoloom.mlir import ir
 from nanoloom.vector.math.erf import erf, erfc
-from nanoloom.vector.math.exp import exp, exp2, expm1
+from nanoloom.vector.math.exp import exp, exp2, exp_nonpositive, expm1
 from nanoloom.vector.math.hyperbolic import acosh, asinh, atanh, cosh, sinh
 from nanoloom.vector.math.inverse_trig import acos, asin, atan, atan2
 from nanoloom.vector.math.log import log, log1p, log2, log10
@@ -69,6 +69,7 @@ EXPANSIONS: dict[str, Expansion] = {
 
 # No operation of the math dialect: builders for who needs them.
 BUILDERS: dict[str, Expansion] = {
+    "exp, x <= 0": Expansion(exp_nonpositive, 1.1, "0 below -87.3"),
     "sigmoid": Expansion(sigmoid, 2.5, "0 below -89 instead of a denormal"),
 }
 
