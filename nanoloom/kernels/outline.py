@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nanoloom.kernels.group import Group, is_movable
+from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.structure import Op, extents, is_generic
 from nanoloom.mlir import func, ir, linalg
 
@@ -53,24 +54,32 @@ def group_results(group: Group) -> list[ir.Value]:
     return [r for r in group.ops[-1].operation.results if list(r.uses)]
 
 
-def outline(group: Group, constants: tuple[bool, ...]) -> ir.Module:
-    """A module with @kernel(inputs..., results...) -> results for a group."""
+def outline(
+    group: Group, constants: tuple[bool, ...], numbers: Arguments = NONE
+) -> ir.Module:
+    """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
+
+    constants: which inputs are parameters.
+    """
     values, results = external_inputs(group), group_results(group)
     made_kinds = [r.type for r in results]
-    kinds = [*[v.type for v in values], *made_kinds]
+    known = (*constants, *[True for _ in numbers.types])
+    kinds = [*[v.type for v in values], *numbers.kinds(), *made_kinds]
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body):
         kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, made_kinds))
         entry = kernel.add_entry_block()
-    kernel.attributes["arg_attrs"] = argument_attributes(constants, len(results))
+    kernel.attributes["arg_attrs"] = argument_attributes(known, len(results))
     mapping = dict(zip(values, entry.arguments, strict=False))
     with ir.InsertionPoint(entry), ir.Location.unknown():
         for op in group.ops:
             clone(op.operation, mapping)
-        targets = list(entry.arguments)[len(values) :]
+        targets = list(entry.arguments)[len(known) :]
         func.ReturnOp(
             [write_into(mapping[r], t) for r, t in zip(results, targets, strict=True)]
         )
+    if numbers.types:
+        read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
     return module
 
 

@@ -15,6 +15,7 @@ from blake3 import blake3
 from nanoloom.kernels.attention import join_attention
 from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
+from nanoloom.kernels.numbers import Arguments, erase_values, numbers_of, values_of
 from nanoloom.kernels.outline import (
     copy,
     describe,
@@ -24,7 +25,7 @@ from nanoloom.kernels.outline import (
 )
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space
-from nanoloom.linalg.stage import LinalgModule
+from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.mlir import ir, named, run_pipeline, tensor
 
 SIMPLIFY = (
@@ -47,7 +48,7 @@ def cut(lowered: LinalgModule) -> Program:
     separate_outputs(block)
     cutting = Cutting(lowered, block)
     for group in join_attention(form_groups(block)):
-        cutting.call(group)
+        cutting.draft(group)
     return cutting.program()
 
 
@@ -75,20 +76,40 @@ def bytes_of(kind: ir.Type) -> int:
     return int(np.prod(shaped.shape, dtype=np.int64)) * max(width // 8, 1)
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A call whose kernel is not made yet.
+
+    form: the kernel's text without `numbers`, the constants that may be arguments.
+    """
+
+    group: Group
+    inputs: tuple[Place, ...]
+    results: tuple[Place, ...]
+    form: str
+    numbers: tuple[ir.Attribute, ...]
+
+    @property
+    def constants(self) -> tuple[bool, ...]:
+        """Which inputs are parameters."""
+        return tuple(p.space is Space.PARAMETER for p in self.inputs)
+
+
 @dataclass
 class Cutting:
     """The program while it is put together."""
 
     lowered: LinalgModule
     block: ir.Block
+    drafts: list[Draft] = field(default_factory=list)
     kernels: dict[str, Kernel] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
     places: dict[ir.Value, Place] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         count = len(self.lowered.inputs)
+        self.parameters += self.lowered.parameters
         for i, argument in enumerate(self.block.arguments):
             space = Space.INPUT if i < count else Space.PARAMETER
             self.places[argument] = Place(space, i if i < count else i - count)
@@ -96,10 +117,9 @@ class Cutting:
         for i, value in enumerate(returned.operation.operands):
             self.places[base(value)] = Place(Space.OUTPUT, i)
 
-    def call(self, group: Group) -> None:
-        values = external_inputs(group)
-        places = [self.place(value) for value in values]
-        constants = tuple(p.space is Space.PARAMETER for p in places)
+    def draft(self, group: Group) -> None:
+        """Note what a group reads, writes and computes."""
+        places = tuple(self.places[base(v)] for v in external_inputs(group))
         results = group_results(group)
         for result in results:
             if result not in self.places:
@@ -107,52 +127,85 @@ class Cutting:
                 self.sizes.append(bytes_of(result.type))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
-        kernel = self.kernel(group, constants)
-        written = [self.places[result] for result in results]
-        self.calls.append(Call(kernel, (*places, *written), layer_of(group)))
+        written = tuple(self.places[result] for result in results)
+        module = outline(group, tuple(p.space is Space.PARAMETER for p in places))
+        constants = numbers_of(module)
+        numbers = values_of(constants)
+        erase_values(constants)
+        form = text_of(module)
+        self.drafts.append(Draft(group, places, written, form, numbers))
 
-    def place(self, value: ir.Value) -> Place:
-        return self.places[base(value)]
+    def calls(self) -> list[Call]:
+        """The calls in order; their kernels are made, equal ones once."""
+        alike: dict[str, list[Draft]] = {}
+        for draft in self.drafts:
+            alike.setdefault(draft.form, []).append(draft)
+        made = {
+            form: self.kernel(drafts[0], [draft.numbers for draft in drafts])
+            for form, drafts in alike.items()
+        }
+        return [self.call(draft, *made[draft.form]) for draft in self.drafts]
 
-    def kernel(self, group: Group, constants: tuple[bool, ...]) -> str:
-        """The name of the group's kernel: that of an equal one if there is one."""
-        module = outline(group, constants)
-        text = module.operation.get_asm(enable_debug_info=False)
-        if text not in self.names:
-            name = f"{describe(group)}_{blake3(text.encode()).hexdigest()[:8]}"
-            self.names[text] = name
-            arguments = module.body.operations[0].operation.regions[0].blocks[0]
-            shapes = [
-                tuple(ir.RankedTensorType(a.type).shape) for a in arguments.arguments
-            ]
-            self.kernels[name] = Kernel(
-                name, text, group.root.value, group.rows, constants, tuple(shapes)
-            )
-        return self.names[text]
+    def kernel(
+        self, draft: Draft, rows: list[tuple[ir.Attribute, ...]]
+    ) -> tuple[str, Arguments]:
+        """The kernel of alike drafts, whose numbers are in `rows`."""
+        numbers = Arguments.of(rows)
+        module = outline(draft.group, draft.constants, numbers)
+        text = text_of(module)
+        name = f"{describe(draft.group)}_{blake3(text.encode()).hexdigest()[:8]}"
+        arguments = module.body.operations[0].operation.regions[0].blocks[0].arguments
+        self.kernels[name] = Kernel(
+            name,
+            text,
+            draft.group.root.value,
+            draft.group.rows,
+            (*draft.constants, *(True for _ in numbers.types)),
+            tuple(tuple(ir.RankedTensorType(a.type).shape) for a in arguments),
+        )
+        return name, numbers
+
+    def call(self, draft: Draft, kernel: str, numbers: Arguments) -> Call:
+        layer = layer_of(draft.group)
+        given: list[Place] = []
+        for array in numbers.arrays(draft.numbers):
+            given.append(Place(Space.PARAMETER, len(self.parameters)))
+            name = f"{layer or kernel}.numbers.{array.dtype}"
+            self.parameters.append(constant_parameter(name, array))
+        return Call(kernel, (*draft.inputs, *given, *draft.results), layer)
 
     def program(self) -> Program:
-        lifetimes = self.lifetimes()
+        calls = self.calls()
+        lifetimes = self.lifetimes(calls)
         offsets, total = plan(lifetimes)
         return Program(
             self.kernels,
-            tuple(self.calls),
+            tuple(calls),
             self.lowered.inputs,
             self.lowered.outputs,
-            self.lowered.parameters,
+            tuple(self.parameters),
             tuple(self.sizes),
             tuple(offsets),
             total,
         )
 
-    def lifetimes(self) -> list[Lifetime]:
+    def lifetimes(self, calls: list[Call]) -> list[Lifetime]:
         first: dict[int, int] = {}
         last: dict[int, int] = {}
-        for step, call in enumerate(self.calls):
+        for step, call in enumerate(calls):
             for place in call.arguments:
                 if place.space is Space.ARENA:
                     first.setdefault(place.index, step)
                     last[place.index] = step
         return [Lifetime(size, first[i], last[i]) for i, size in enumerate(self.sizes)]
+
+
+def text_of(module: ir.Module) -> str:
+    return module.operation.get_asm(enable_debug_info=False)
+
+
+def constant_parameter(name: str, array: np.ndarray) -> Parameter:
+    return Parameter(name, array.shape, array.dtype, lambda: array)
 
 
 def layer_of(group: Group) -> str:

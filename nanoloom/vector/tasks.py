@@ -40,6 +40,7 @@ def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
         for op in block.operations
         if op.operation not in [loop.operation for loop in loops]
         and not op.operation.name.startswith(PURE)
+        and not reads_constant(op, kernel)
     ]
     if not loops or others:
         for loop in reversed(named(module, "scf.forall")):
@@ -53,6 +54,17 @@ def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
         phases.append((name, only_phase(module, kernel, number, name)))
     kernel.operation.erase()
     return phases
+
+
+def reads_constant(op: ir.OpView, kernel: ir.OpView) -> bool:
+    """Whether an operation loads what no task writes: every phase may load it again."""
+    block = kernel.operation.regions[0].blocks[0]
+    attributes = kernel.operation.attributes
+    if op.operation.name != "memref.load" or "arg_attrs" not in attributes:
+        return False
+    known = zip(block.arguments, attributes["arg_attrs"], strict=True)  # type: ignore[call-overload]
+    constants = [a for a, words in known if "nanoloom.constant" in words]
+    return op.operation.operands[0] in constants
 
 
 def top_loops(kernel: ir.OpView) -> list[ir.OpView]:

@@ -108,6 +108,14 @@ def mlp(net: Network) -> str:
     return net.quantized(net.linear(x, 5, 41, 19))
 
 
+def tower(net: Network, layers: int) -> str:
+    """Layers 37 -> 37 that are alike but for their weights, scales and zero points."""
+    x = "x"
+    for number in range(layers):
+        x = net.linear(x, 31 + 2 * number, 37, 37)
+    return net.quantized(x)
+
+
 def heads(net: Network, x: str, order: Sequence[int]) -> str:
     """[2, 7, 24] as [2, 3, 7, 8] or another order of the dimensions."""
     split = net.constant(np.array([2, 7, 3, 8]))

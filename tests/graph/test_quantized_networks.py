@@ -12,6 +12,8 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.compiler import Report
 from nanoloom.graph.quantized import DOMAIN
 from tests.graph.models import optimized
 from tests.graph.quantized_models import Product, arrays, exact, model
@@ -21,6 +23,7 @@ from tests.graph.quantized_networks import (
     both_forms,
     masked_attention,
     mlp,
+    tower,
 )
 from tests.linalg.bounds import sample
 
@@ -80,6 +83,23 @@ def test_mlp_is_exact() -> None:
     np.testing.assert_array_equal(got, exact.astype(np.float32))
     assert (got != reference(plain, x)).mean() > 0.9
     assert len(np.unique(got)) > 40
+
+
+def test_alike_layers_are_one_kernel() -> None:
+    """Quantize, all products, Dequantize: three kernels, whatever the ranges are."""
+    counts: list[int] = []
+    for layers in (2, 5):
+        _, quantized = both_forms(lambda net, n=layers: tower(net, n), (5, 37))
+        report = Report()
+        cache = Cache.temporary()
+        program = nanoloom.compile(quantized, cache=cache, report=report)
+        x = sample(73, (5, 37), "float32")
+        (got,) = program({"x": x}).values()
+        exact = in_float64(quantized, x).astype(np.float32)
+        np.testing.assert_array_equal(got, exact)
+        assert len(np.unique(got)) > 40
+        counts.append(report.kernels)
+    assert counts == [3, 3]
 
 
 def test_transformer_block() -> None:

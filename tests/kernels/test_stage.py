@@ -81,13 +81,6 @@ def test_kernels_equal_up_to_their_parameters_are_made_once() -> None:
     assert abs(0 * got - exact).max() > 1e-4 * abs(exact).max()
 
 
-def test_another_number_in_the_body_is_another_kernel() -> None:
-    def make(b: Any, x: Any) -> Any:
-        return [b.elementwise(lambda s, n=n: s * n, x) for n in (2, 3)]
-
-    assert len(program_of(make, X).kernels) == 2
-
-
 def test_views_cost_nothing() -> None:
     program = program_of(
         lambda b, x: b.reshape(b.elementwise(lambda s: s + s, x), (17, 5)), X
