@@ -39,9 +39,15 @@ def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
 
 
 def transpose(rows: list[ir.Value]) -> list[ir.Value]:
-    """L vectors of L elements: element i of vector j becomes element j of vector i."""
-    count = len(rows)
-    made = list(rows)
+    """L vectors of L elements: element i of vector j becomes element j of vector i.
+
+    bf16 as integers: LLVM stops at some shuffles of it where there are conversions of
+    bf16 and no AVX-512.
+    """
+    count, kind = len(rows), ir.VectorType(rows[0].type)
+    is_bf16 = isinstance(kind.element_type, ir.BF16Type)
+    bits = ir.VectorType.get(kind.shape, ir.IntegerType.get_signless(16))
+    made = [vector.bitcast(bits, row) for row in rows] if is_bf16 else list(rows)
     distance = count // 2
     while distance:
         for i in range(count):
@@ -51,7 +57,7 @@ def transpose(rows: list[ir.Value]) -> list[ir.Value]:
             made[i] = vector.shuffle(one, other, low(count, distance))
             made[i + distance] = vector.shuffle(one, other, high(count, distance))
         distance //= 2
-    return made
+    return [vector.bitcast(kind, row) for row in made] if is_bf16 else made
 
 
 def low(count: int, distance: int) -> list[int]:

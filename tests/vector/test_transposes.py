@@ -46,7 +46,9 @@ def test_rank_4(order: tuple[int, ...]) -> None:
 
 
 @TARGETS
-@pytest.mark.parametrize("name", ["float64", "float16", "int8", "int64", "bool"])
+@pytest.mark.parametrize(
+    "name", ["float64", "float16", "bfloat16", "int8", "int64", "bool"]
+)
 def test_types(target: Any, name: str) -> None:
     x = sample(3, (67, 35), name, -99, 99)
     assert (run(turned((1, 0)), x, target=target) == x.T).all()
@@ -131,6 +133,15 @@ def test_a_transpose_uses_shuffles_and_whole_vectors() -> None:
     CHECK-NOT: memref.load
     """,
     )
+
+
+def test_bf16_is_turned_as_integers() -> None:
+    """LLVM ends the process at its shuffles for AVX-NE-CONVERT without AVX-512."""
+    program = program_of(turned((1, 0)), ((64, 64), "bfloat16"))
+    text = stage_text(program, "vector", by_name("sierraforest"))
+    found = [line for line in text.splitlines() if "vector.shuffle" in line]
+    assert found and all("vector<16xi16>" in line for line in found)
+    assert "vperm2" in stage_text(program, "asm", by_name("sierraforest"))
 
 
 @pytest.mark.parametrize(
