@@ -19,14 +19,10 @@ from nanoloom.linalg.stage import LinalgModule, Parameter, name_arguments
 from nanoloom.mlir import arith, ir, linalg, named, tensor
 
 IsContraction = Callable[[ir.OpView], bool]
-GROUP = 2  # bf16 numbers are multiplied in pairs along the last reduced dimension
 
 
 def to_bf16(lowered: LinalgModule, is_contraction: IsContraction) -> LinalgModule:
-    """Lower the precision of every contraction that has pairs to multiply.
-
-    Raises nothing: a contraction over an odd extent stays in f32.
-    """
+    """Lower the precision of every contraction; raises nothing."""
     main = lowered.module.body.operations[0]
     conversion = Conversion(lowered, main)
     for op in named(lowered.module, "linalg.generic"):
@@ -56,7 +52,7 @@ class Conversion:
     def convert(self, op: ir.OpView) -> None:
         operands = list(op.operation.operands)
         kinds = [ir.RankedTensorType(v.type) for v in operands]
-        if any(str(k.element_type) != "f32" for k in kinds) or not pairs(op, kinds):
+        if any(str(k.element_type) != "f32" for k in kinds):
             return
         narrow = [self.narrow(v) for v in operands[:2]]
         indexings = op.operation.attributes["indexing_maps"]
@@ -134,18 +130,3 @@ class Conversion:
             with ir.InsertionPoint(block):
                 linalg.YieldOp([arith.truncf(bf16, block.arguments[0])])
         return made.results[0]
-
-
-def pairs(op: ir.OpView, kinds: list[ir.RankedTensorType]) -> bool:
-    """Whether the last reduced dimension has an even extent."""
-    iterators = [str(a) for a in op.operation.attributes["iterator_types"]]  # type: ignore[union-attr]
-    reduced = [d for d, text in enumerate(iterators) if "reduction" in text]
-    for kind, attribute in zip(
-        kinds,
-        op.operation.attributes["indexing_maps"],
-        strict=True,  # type: ignore[arg-type]
-    ):
-        for size, expr in zip(kind.shape, attribute.value.results, strict=True):
-            if isinstance(expr, ir.AffineDimExpr) and expr.position == reduced[-1]:
-                return size % GROUP == 0
-    return False

@@ -16,6 +16,7 @@ FLOATS = (
 )
 
 TILE_STEPS = 16  # groups in a row of a tile register
+TILE_ROWS = 32  # of a tile of sums: two registers of them below each other
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,14 @@ class Family:
     flat: bool = True
     tiles: bool = False
 
-    def most_rows(self, extent: int) -> int:
-        """Rows of a tile of sums over this extent, of a matrix unit with 8 registers.
+    @property
+    def steps(self) -> int:
+        """A panel has a multiple of so many groups: what is loaded at once."""
+        return TILE_STEPS if self.tiles else 1
 
-        Four registers of sums share two of each operand.  A shorter last step takes
-        registers of its own shape for the operands: two of sums are left.
-        """
-        return 32 if extent % (TILE_STEPS * self.group) == 0 else 16
+    def groups(self, extent: int) -> int:
+        """Groups of a panel for a sum over this extent, zeros behind it among them."""
+        return -(-extent // (self.group * self.steps)) * self.steps
 
 
 FMA_FAMILY = Family("fma", FLOATS, 1)

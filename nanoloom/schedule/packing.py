@@ -14,6 +14,7 @@ class Packing:
     argument: which kernel argument.  shared, column, reduced: its dimensions by role.
     group: so many steps of the last reduced dimension lie together (VNNI: 2 for bf16,
     4 for int8): [..., reduced / group, columns * group].
+    steps: zeros fill up the last reduced dimension to a multiple of so many groups.
     sums: unless 0, a panel of bytes ends with a step more, for every column the sum of
     its numbers times this, as 32 bits (modulo 2^32); zeros but in the first of the
     outer reduced dimensions.
@@ -26,11 +27,13 @@ class Packing:
     columns: int
     group: int = 1
     sums: int = 0
+    steps: int = 1
 
     def shape(self, logical: tuple[int, ...]) -> tuple[int, ...]:
         panels = -(-logical[self.column] // self.columns)
         reduced = [logical[d] for d in self.reduced]
-        reduced[-1] = -(-reduced[-1] // self.group) + bool(self.sums)
+        whole = -(-reduced[-1] // (self.group * self.steps))
+        reduced[-1] = whole * self.steps + bool(self.sums)
         lead = [logical[d] for d in self.shared]
         return (*lead, panels, *reduced, self.columns * self.group)
 

@@ -57,7 +57,10 @@ def descriptor(array: np.ndarray) -> ctypes.Structure:
     strides = [s // array.itemsize for s in array.strides]
     pointer = array.ctypes.data
     return Memref(
-        pointer, pointer, 0, (ctypes.c_int64 * rank)(*array.shape),
+        pointer,
+        pointer,
+        0,
+        (ctypes.c_int64 * rank)(*array.shape),
         (ctypes.c_int64 * rank)(*strides),
     )
 
@@ -98,7 +101,5 @@ def run(lowered: LinalgModule, feeds: Mapping[str, np.ndarray]) -> list[np.ndarr
     outputs = [np.empty(x.shape, x.dtype) for x in lowered.outputs]
     inputs = [x.reshape(s.shape) for x, s in zip(inputs, lowered.inputs, strict=True)]
     arguments = [descriptor(x) for x in (*inputs, *parameters, *outputs)]
-    engine.invoke(
-        "main", *[ctypes.pointer(ctypes.pointer(x)) for x in arguments]
-    )
+    engine.invoke("main", *[ctypes.pointer(ctypes.pointer(x)) for x in arguments])
     return outputs

@@ -11,7 +11,6 @@ Nothing but the block's scores is kept, so that they never reach memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.group import may_follow
@@ -24,7 +23,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir, named
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_STEPS
+from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_ROWS
 from nanoloom.schedule.language import (
     Directive,
     Loops,
@@ -41,7 +40,6 @@ from nanoloom.target.facts import Target
 # Bytes of a task's scores, which are written once and read thrice, and its rows.  Tile
 # registers take more: keys and values are woven anew by every task.
 VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
-MOST_ROWS = 16  # of a tile register
 
 
 def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
@@ -58,12 +56,8 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
     woven = family_of(first, inner, target, packed=False) is AMX_BF16
     most_bytes, most_rows = TILES if woven else VECTORS
     rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
-    ends = ends_within_tiles([(inner, first), (outer, root)], target)
-    most = MOST_ROWS if ends else 2 * MOST_ROWS
-    # Ends of two shapes and the whole tiles are more than the registers.
-    rest = target if len(ends) < 2 else replace(target, matrix=None)
-    one = plan_of(inner, first, rows, most, target, "product")
-    other = plan_of(outer, root, rows, most, rest, "root")
+    one = plan_of(inner, first, rows, target, "product")
+    other = plan_of(outer, root, rows, target, "root")
     task = dict.fromkeys(outer.shared, 1) | {outer.rows[0]: rows}
     directives: tuple[Directive, ...] = (
         Parallel(sizes(outer, root, last, task), ("all",)),
@@ -79,34 +73,16 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
 
 
 def plan_of(
-    shape: Contraction, op: Op, rows: int, most: int, target: Target, mark: str
+    shape: Contraction, op: Op, rows: int, target: Target, mark: str
 ) -> Nanokernel:
-    """The nanokernel of one of the products; its right operand is an activation.
-
-    most: rows of a tile of a matrix unit.
-    """
+    """The nanokernel of one of the products; its right operand is an activation."""
     family = family_of(op, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
-        return Nanokernel(min(rows, most), 2, False, family.name, mark)
+        return Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, mark)
     width = bits_of(op)
     columns = shape.extents[shape.column]
     tile = register_tile.choose(rows, columns, width, target.vector, family.cost)
     return Nanokernel(tile.rows, tile.vectors, False, family.name, mark)
-
-
-def ends_within_tiles(
-    both: Sequence[tuple[Contraction, Op]], target: Target
-) -> set[int]:
-    """Steps of the sums' last tile registers, of those that are not whole.
-
-    A register has one shape in all of a kernel: each of these takes three more.
-    """
-    ends: set[int] = set()
-    for shape, op in both:
-        family = family_of(op, shape, target, packed=False)
-        if family is not None and family.tiles:
-            ends.add(shape.extents[shape.reduced[0]] % (TILE_STEPS * family.group))
-    return ends - {0}
 
 
 def bits_of(op: Op) -> int:

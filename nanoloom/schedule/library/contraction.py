@@ -6,7 +6,7 @@ from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import Family
+from nanoloom.schedule.families import TILE_ROWS, Family
 from nanoloom.schedule.language import (
     Choice,
     Loops,
@@ -45,7 +45,7 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     lanes = target.vector.bits // width
     columns = tile.vectors * lanes
     sums = column_sums(family, root, shape, target)
-    packings = weight_packing(module, root, shape, columns, family.group, sums)
+    packings = weight_packing(module, root, shape, columns, family, sums)
     if not packings and not shape.contiguous:
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
@@ -82,10 +82,9 @@ def matrix_tiles(
     family: Family,
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
-    packings = weight_packing(module, root, shape, AMX_COLUMNS, family.group)
-    rows = family.most_rows(shape.extents[shape.reduced[-1]])
-    nanokernel = Nanokernel(min(m, rows), 2, bool(packings), family.name)
-    reason = f"{rows} x 32 sums: tile registers of 16 x 16, each operand used twice"
+    packings = weight_packing(module, root, shape, AMX_COLUMNS, family)
+    nanokernel = Nanokernel(min(m, TILE_ROWS), 2, bool(packings), family.name)
+    reason = "32 x 32 sums: tile registers of 16 x 16, each operand used twice"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason)
 
 
@@ -157,7 +156,7 @@ def weight_packing(
     root: Op,
     shape: Contraction,
     columns: int,
-    group: int,
+    family: Family,
     sums: int = 0,
 ) -> tuple[Packing, ...]:
     """Pack the right operand if it is a parameter, and mark it in the IR."""
@@ -173,8 +172,9 @@ def weight_packing(
         dims.index(shape.column),
         tuple(dims.index(d) for d in shape.reduced),
         columns,
-        group,
+        family.group,
         sums,
+        family.steps,
     )
     use_packed(kernel, block, number, packing)
     return (packing,)

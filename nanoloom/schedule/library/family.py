@@ -65,9 +65,8 @@ def has_instructions(
         slow = family is BF16_DOT and not pays(target)
         return use is not None and (packed or not use.flipped) and not slow
     if family.tiles:
-        whole = shape.extents[shape.reduced[-1]] % family.group == 0
         there = target.has(family.name) and target.matrix is not None
-        return there and whole and (packed or can_weave(shape))
+        return there and (packed or can_weave(shape))
     if family is BF16_CONVERT:
         return target.has("avxneconvert") and target.vector.bits == 256
     return family is not INT8_PAIRS or pair_products(target) is not None

@@ -2,10 +2,13 @@
 
 Takes the generics on buffers that vnni_panels.py has marked: bf16 with sums in f32,
 bytes of any signs with sums in i32.  The left operand is read as it is, 16 rows of 64
-bytes at any distance; the panel likewise.
+bytes at any distance; the panel likewise.  Where a sum ends within such a row, zeros
+fill up both: the panel has them, the left operand's last columns are copied.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from nanoloom.kernels.contraction import element
 from nanoloom.kernels.structure import Op, inputs, is_generic, iterators, maps
@@ -15,11 +18,26 @@ from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.amx_block import (
     copy_in,
     copy_out,
+    last_columns,
     place_of_dim,
     whole_block,
 )
 from nanoloom.vector.nanokernel.vnni_panels import FRESH, HEIGHT, MARK
 from nanoloom.vector.prefetch import prefetch_tiles
+
+
+@dataclass(frozen=True)
+class LeftRows:
+    """Where the left operand's rows of a tile lie.
+
+    row: the loop that they run along, -1 for a single row.  parts: how many of them go
+    to each tile register.
+    """
+
+    buffer: ir.Value
+    indexing: ir.AffineMap
+    row: int
+    parts: list[int]
 
 
 def lower(op: Op) -> None:
@@ -34,7 +52,8 @@ def lower(op: Op) -> None:
         if fresh
         else sums_of(op, out, row, height, count)
     )
-    sums = accumulate(op, left, right, row, count, begun, heights(height))
+    rows = LeftRows(left, maps(op)[0], row, heights(height))
+    sums = accumulate(op, right, rows, count, begun)
     if not whole_columns(out):
         through_block(op, sums, out, row, height, count)
     elif count is None:
@@ -67,12 +86,6 @@ def through_block(
     copy_out(op, block, out, height, count)
 
 
-def steps_of(value: ir.Value) -> tuple[int, int]:
-    """Numbers in a row of a tile register, and how many of them lie together."""
-    width = tiles.bytes_of(value)
-    return tiles.ROW_BYTES // width, 4 // width
-
-
 def whole_columns(out: ir.Value) -> bool:
     """Whether the result takes all columns of the tile registers."""
     kind = ir.MemRefType(out.type)
@@ -96,12 +109,10 @@ def heights(height: int) -> list[int]:
 
 def accumulate(
     op: Op,
-    left: ir.Value,
     right: ir.Value,
-    row: int,
+    left: LeftRows,
     count: ir.Value | None,
     begun: list[ir.Value],
-    parts: list[int],
 ) -> list[ir.Value]:
     """The reduction loops; gives a tile register of sums for each part of the tile.
 
@@ -110,11 +121,11 @@ def accumulate(
     """
     reduced = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
     depth = reduced_extents(op, right, reduced)
-    ivs = first_place(op, row, count, sum(parts))
+    ivs = first_place(op, left.row, count, sum(left.parts))
 
     def nest(level: int, here: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         if level == len(reduced) - 1:
-            return along(op, left, right, row, parts, here, sums, depth[-1])
+            return along(op, right, left, count, here, sums, depth[-1])
         loop = scf.ForOp(index(0), index(depth[level]), index(1), sums)
         with ir.InsertionPoint(loop.body):
             inner = list(here)
@@ -162,7 +173,7 @@ def loaded(
         for v in range(2):
             ahead = part * tiles.ROWS * distance + v * tiles.ROW_BYTES
             place = tiles.address(source, indexing, ivs, ahead)
-            made.append(tiles.load(place, rows, tiles.ROW_BYTES, distance))
+            made.append(tiles.load(place, rows, distance))
     return made
 
 
@@ -178,65 +189,66 @@ def reduced_extents(op: Op, right: ir.Value, reduced: list[int]) -> list[int]:
 
 def along(
     op: Op,
-    left: ir.Value,
     right: ir.Value,
-    row: int,
-    parts: list[int],
+    left: LeftRows,
+    count: ir.Value | None,
     ivs: list[ir.Value],
     sums: list[ir.Value],
     extent: int,
 ) -> list[ir.Value]:
     """The last reduced dimension: whole tile rows in a loop, then what is left."""
     dims = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
-    dim, reduced = dims[-1], len(dims)
-    together, _ = steps_of(left)
+    together = tiles.ROW_BYTES // tiles.bytes_of(right)
     whole = extent // together * together
+    rest = extent - whole
+    behind = at_step(ivs, dims[-1], index(whole))
+    # In front of the loop: a tile register waits for what has just been written.
+    block = last_columns(op, behind, count, sum(left.parts), rest) if rest else None
     if whole:
         loop = scf.ForOp(index(0), index(whole), index(together), sums)
         with ir.InsertionPoint(loop.body):
-            prefetch_tiles(right, reduced, loop.body)
-            here = list(ivs)
-            here[dim] = loop.induction_variable
+            prefetch_tiles(right, len(dims), loop.body)
+            here = at_step(ivs, dims[-1], loop.induction_variable)
             carried = list(loop.inner_iter_args)
-            scf.yield_(step(op, left, right, row, parts, here, carried, together))
+            scf.yield_(step(op, right, left, here, here, carried))
         sums = list(loop.results)
-    if extent > whole:
-        here = list(ivs)
-        here[dim] = index(whole)
-        sums = step(op, left, right, row, parts, here, sums, extent - whole)
-    return sums
+    if block is None:
+        return sums
+    last = LeftRows(block, ir.AffineMap.get_identity(2), 0, left.parts)
+    return step(op, right, last, [index(0)] * 2, behind, sums)
+
+
+def at_step(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
+    """The loop variables with one of them at a value."""
+    return [*ivs[:dim], value, *ivs[dim + 1 :]]
 
 
 def step(
     op: Op,
-    left: ir.Value,
     right: ir.Value,
-    row: int,
-    parts: list[int],
+    left: LeftRows,
+    at: list[ir.Value],
     ivs: list[ir.Value],
     sums: list[ir.Value],
-    depth: int,
 ) -> list[ir.Value]:
-    """Load the tiles of one step and multiply each pair of them."""
-    distance = tiles.row_distance(left, maps(op)[0], row)
-    _, group = steps_of(left)
-    width = depth * tiles.bytes_of(left)
+    """Load the tiles of one step and multiply each pair of them.
+
+    at: the loop variables of the left operand's place, ivs: those of the right one's.
+    """
+    distance = tiles.row_distance(left.buffer, left.indexing, left.row)
     product = tiles.PRODUCTS[element(op, 0), element(op, 1)]
-    panels = [
-        tiles.load(
-            tiles.address(right, maps(op)[1], ivs, v * tiles.ROW_BYTES),
-            depth // group,
-            tiles.ROW_BYTES,
-            tiles.row_distance_of(right),
-        )
-        for v in range(2)
+    below = tiles.row_distance_of(right)
+    starts = [
+        tiles.address(right, maps(op)[1], ivs, v * tiles.ROW_BYTES) for v in range(2)
     ]
+    panels = [tiles.load(start, tiles.ROWS, below) for start in starts]
     made: list[ir.Value] = []
-    for part, rows in enumerate(parts):
-        start = tiles.address(left, maps(op)[0], ivs, part * tiles.ROWS * distance)
-        tile = tiles.load(start, rows, width, distance)
+    for part, rows in enumerate(left.parts):
+        ahead = part * tiles.ROWS * distance
+        start = tiles.address(left.buffer, left.indexing, at, ahead)
+        tile = tiles.load(start, rows, distance)
         made += [
-            tiles.multiply(product, rows, width, sums[2 * part + v], tile, panels[v])
+            tiles.multiply(product, rows, sums[2 * part + v], tile, panels[v])
             for v in range(2)
         ]
     return made

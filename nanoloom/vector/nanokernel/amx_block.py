@@ -1,13 +1,14 @@
-"""Whole AMX tiles on the stack, where a result's tile reaches over its edge.
+"""Whole AMX tiles on the stack, where a tile reaches over its operand's edge.
 
-Tile registers are loaded and stored whole; what is inside the result is copied.
+Tile registers are loaded and stored whole; what is inside the result is copied, and
+what a sum's last step takes of the left operand.
 """
 
 from __future__ import annotations
 
 from nanoloom.kernels.structure import Op, maps
-from nanoloom.mlir import arith, ir, linalg, memref
-from nanoloom.vector.access import index
+from nanoloom.mlir import arith, ir, linalg, memref, scf, vector
+from nanoloom.vector.access import add, apply, index
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.vnni_panels import MARK
 
@@ -15,16 +16,78 @@ WIDTH = 2 * tiles.COLUMNS
 
 
 def whole_block(op: Op, height: int) -> ir.Value:
-    """Room for whole tiles on the stack, made once at the function's beginning."""
+    """Room for a tile of sums on the stack."""
+    return room(op, height, WIDTH, ir.MemRefType(op.operation.operands[2].type))
+
+
+def room(op: Op, height: int, width: int, like: ir.MemRefType) -> ir.Value:
+    """Rows of elements on the stack, made once at the function's beginning."""
     function = op.operation
     while function.name != "func.func":
         parent = function.parent
         assert parent is not None
         function = parent.operation
-    sums = ir.MemRefType(op.operation.operands[2].type).element_type
-    kind = ir.MemRefType.get([height, WIDTH], sums)
+    kind = ir.MemRefType.get([height, width], like.element_type)
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
-        return memref.alloca(kind, [], [])
+        return memref.alloca(kind, [], [], alignment=tiles.ROW_BYTES)
+
+
+def last_columns(
+    op: Op, ivs: list[ir.Value], count: ir.Value | None, height: int, rest: int
+) -> ir.Value:
+    """The left operand's last `rest` numbers of each row, zeros behind them.
+
+    A block of its own: what lies behind a row may be a NaN, or no memory.  ivs: where
+    the last step begins.  count: rows inside, None if all are; they are the block's
+    last ones, the others stay unknown.
+    """
+    left = op.operation.operands[0]
+    kind = ir.MemRefType(left.type)
+    row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
+    together = tiles.ROW_BYTES // tiles.bytes_of(left)
+    block = room(op, height, together, kind)
+    first = index(0) if count is None else arith.subi(index(height), count)
+    loop = scf.ForOp(index(0), index(height) if count is None else count, index(1))
+    with ir.InsertionPoint(loop.body):
+        r = loop.induction_variable
+        here = [r if d == row else iv for d, iv in enumerate(ivs)]
+        at = [apply(e, here) for e in maps(op)[0].results]
+        numbers = read_columns(left, at, together, rest)
+        write_row(numbers, block, add(first, r))
+        scf.yield_([])
+    return block
+
+
+def read_columns(
+    source: ir.Value, at: list[ir.Value], lanes: int, inside: int
+) -> ir.Value:
+    """A vector of the innermost dimension, zeros in all lanes but the first ones."""
+    kind = ir.MemRefType(source.type)
+    element = kind.element_type
+    zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
+    last = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(kind.rank - 1)])
+    bits = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+    return vector.transfer_read(
+        ir.VectorType.get([lanes], element),
+        source,
+        at,
+        ir.AffineMapAttr.get(last),
+        zero,
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+        mask=vector.create_mask(bits, [index(inside)]),
+    )
+
+
+def write_row(value: ir.Value, block: ir.Value, row: ir.Value) -> None:
+    last = ir.AffineMap.get(2, 0, [ir.AffineDimExpr.get(1)])
+    vector.TransferWriteOp(
+        None,
+        value,
+        block,
+        [row, index(0)],
+        ir.AffineMapAttr.get(last),
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+    )
 
 
 def copy_out(

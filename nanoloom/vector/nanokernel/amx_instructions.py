@@ -75,22 +75,21 @@ def zero(rows: int) -> ir.Value:
     return intrinsic(tile_type(), "tilezero", [i16(rows), i16(4 * COLUMNS)])
 
 
-def load(start: ir.Value, rows: int, width: int, distance: int) -> ir.Value:
-    """rows x width bytes, `distance` bytes apart."""
-    operands = [i16(rows), i16(width), start, i64(distance)]
+def load(start: ir.Value, rows: int, distance: int) -> ir.Value:
+    """Rows of 64 bytes, `distance` bytes apart."""
+    operands = [i16(rows), i16(ROW_BYTES), start, i64(distance)]
     return intrinsic(tile_type(), "tileloadd64", operands)
 
 
 def multiply(
     product: str,
     rows: int,
-    depth: int,
     sums: ir.Value,
     left: ir.Value,
     right: ir.Value,
 ) -> ir.Value:
-    """sums + left @ right; depth: bytes in a row of the left tile."""
-    operands = [i16(rows), i16(4 * COLUMNS), i16(depth), sums, left, right]
+    """sums + left @ right."""
+    operands = [i16(rows), i16(4 * COLUMNS), i16(ROW_BYTES), sums, left, right]
     return intrinsic(tile_type(), product, operands)
 
 

@@ -20,7 +20,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir
-from nanoloom.schedule.families import FAMILIES
+from nanoloom.schedule.families import FAMILIES, TILE_ROWS
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.dots import dot_for, pair_products
 from nanoloom.target.facts import Target
@@ -80,9 +80,8 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
         raise Error(f"{plan.rows} rows of {plan.vectors} vectors are no register tile")
     family, given = FAMILIES[plan.family], elements(op, shape)
     if family.tiles:
-        rows = family.most_rows(shape.extents[shape.reduced[-1]])
-        if plan.vectors != 2 or plan.rows > rows:
-            raise Error(f"AMX wants vectors = 2 and at most {rows} rows")
+        if plan.vectors != 2 or plan.rows > TILE_ROWS:
+            raise Error(f"AMX wants vectors = 2 and at most {TILE_ROWS} rows")
         if not plan.packed and len(shape.reduced) > 1:
             raise Error("AMX wants packed = 1 for a sum over several dimensions")
     if given not in family.elements:
@@ -155,12 +154,12 @@ def require_panel(
 ) -> None:
     """Panels are as wide and as deep as the family reads them."""
     rows, width = ir.RankedTensorType(packed_argument(logical).type).shape[-2:]
-    group = FAMILIES[plan.family].group
-    if rows != -(-shape.extents[shape.reduced[-1]] // group) + sums:
+    family = FAMILIES[plan.family]
+    if rows != family.groups(shape.extents[shape.reduced[-1]]) + sums:
         raise Error(f"the weight is not packed for family {plan.family}")
-    if width != columns * group:
+    if width != columns * family.group:
         raise Error(
-            f"the weight is packed in panels of {width // group} columns, "
+            f"the weight is packed in panels of {width // family.group} columns, "
             f"the nanokernel reads {columns}"
         )
 

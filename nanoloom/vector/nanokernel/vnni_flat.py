@@ -5,7 +5,8 @@ right operand that lie together in VNNI order are woven into a block of its own:
 
     block[k / 2][2 * n + k % 2] = right[k][n]
 
-once for all register tiles of the task.
+once for all register tiles of the task, with zeros behind the last row: tile registers
+are loaded whole.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from nanoloom.errors import Error
 from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, linalg, memref, scf, tensor, vector
-from nanoloom.vector.access import add, index
+from nanoloom.schedule.families import AMX_BF16
+from nanoloom.vector.access import add, apply, index
 from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.tile import as_index, plus, slice_offsets
 
@@ -27,7 +29,7 @@ DYNAMIC = -(1 << 63)  # as MLIR writes it
 
 
 def woven_part(op: Op, shape: Contraction, columns: int) -> ir.Value:
-    """The columns of the woven block that a tile reads: [K / 2, 2 * columns]."""
+    """The columns of the woven block that a tile reads: [pairs, 2 * columns]."""
     source, offset = at_task(op, shape)
     block = weave(source, op, shape, columns)
     depth = ir.RankedTensorType(block.type).shape[0]
@@ -106,7 +108,7 @@ def weave(source: ir.Value, op: Op, shape: Contraction, columns: int) -> ir.Valu
             return slot.owner.operation.results[0]
     kind = ir.RankedTensorType(source.type)
     dims = map_dims(maps(op)[shape.right])
-    depth = kind.shape[dims.index(shape.reduced[0])] // GROUP
+    depth = AMX_BF16.groups(shape.extents[shape.reduced[0]])
     place = dims.index(shape.column)
     width = most_of(source, place)
     if width is None:
@@ -139,11 +141,16 @@ def behind(source: ir.Value, op: Op) -> ir.InsertionPoint:
 def interleaved(
     source: ir.Value, target: ir.Value, dims: list[int | None], shape: Contraction
 ) -> ir.Value:
-    """target[k2, j] = source[2 k2 + j mod 2, j floordiv 2], as a marked generic."""
+    """target[k2, j] = source[k, j floordiv 2], k = 2 k2 + j mod 2, as a marked generic.
+
+    Behind the source's K rows zeros; the map has k mod K for them, so that it stays
+    within the source.
+    """
     k2, j = ir.AffineDimExpr.get(0), ir.AffineDimExpr.get(1)
     row = k2 * GROUP + ir.AffineExpr.get_mod(j, GROUP)
+    extent = shape.extents[shape.reduced[0]]
     place = {
-        shape.reduced[0]: row,
+        shape.reduced[0]: ir.AffineExpr.get_mod(row, extent),
         shape.column: ir.AffineExpr.get_floor_div(j, GROUP),
     }
     zero = ir.AffineConstantExpr.get(0)
@@ -164,7 +171,10 @@ def interleaved(
     bf16 = ir.BF16Type.get()
     body = made.regions[0].blocks.append(bf16, bf16)
     with ir.InsertionPoint(body):
-        linalg.YieldOp([body.arguments[0]])
+        ivs = [linalg.IndexOp(d).result for d in range(2)]
+        there = arith.cmpi(arith.CmpIPredicate.ult, apply(row, ivs), index(extent))
+        zero = arith.constant(bf16, 0.0)
+        linalg.YieldOp([arith.select(there, body.arguments[0], zero)])
     return made.results[0]
 
 
@@ -172,27 +182,35 @@ def lower(op: Op) -> None:
     """Loops over pairs of rows and vectors of columns (on buffers)."""
     source, target = op.operation.operands
     row, column = list(op.operation.attributes[MARK])  # type: ignore[call-overload]
-    weaving = Weaving(source, target, row, column)
     kind = ir.MemRefType(target.type)
-    rows = scf.ForOp(index(0), index(kind.shape[0]), index(1))
-    with ir.InsertionPoint(rows.body):
-        k = rows.induction_variable
-        if kind.is_dynamic_dim(1):
-            weaving.masked(k, memref.dim(source, index(column)))
-        else:
-            weaving.whole(k, kind.shape[1] // GROUP)
-        scf.yield_([])
+    pairs, alone = divmod(ir.MemRefType(source.type).shape[row], GROUP)
+    begin = 0
+    for end, there in (pairs, GROUP), (pairs + alone, alone), (kind.shape[0], 0):
+        weaving = Weaving(source, target, row, column, there)
+        rows = scf.ForOp(index(begin), index(end), index(1))
+        with ir.InsertionPoint(rows.body):
+            k = rows.induction_variable
+            if kind.is_dynamic_dim(1):
+                weaving.masked(k, memref.dim(source, index(column)))
+            else:
+                weaving.whole(k, kind.shape[1] // GROUP)
+            scf.yield_([])
+        begin = end
     op.operation.erase()
 
 
 @dataclass(frozen=True)
 class Weaving:
-    """What is woven into what, and which of the source's dimensions are which."""
+    """What is woven into what, and which of the source's dimensions are which.
+
+    there: rows of a pair inside the source; zeros stand for the others.
+    """
 
     source: ir.Value
     target: ir.Value
     row: int
     column: int
+    there: int
 
     def whole(self, pair: ir.Value, columns: int) -> None:
         """A pair of rows whose length is known."""
@@ -227,8 +245,9 @@ class Weaving:
         good = ir.ArrayAttr.get([ir.BoolAttr.get(True)])
         columns = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(self.column)])
         reading = ir.AffineMapAttr.get(columns)
+        lanes = ir.VectorType.get([count], i16)
         bits: list[ir.Value] = []
-        for ahead in range(GROUP):
+        for ahead in range(self.there):
             at = [index(0)] * rank
             at[self.row] = add(arith.muli(pair, index(GROUP)), index(ahead))
             at[self.column] = n
@@ -236,8 +255,9 @@ class Weaving:
                 kind, self.source, at, reading, zero, good, mask=mask(count, inside)
             )
             # As integers: LLVM has no shuffle of bf16 for a number like 17 of them.
-            bits.append(vector.bitcast(ir.VectorType.get([count], i16), numbers))
-        woven = vector.interleave(*bits)
+            bits.append(vector.bitcast(lanes, numbers))
+        none = vector.broadcast(lanes, arith.constant(i16, 0))
+        woven = vector.interleave(*bits, *[none] * (GROUP - self.there))
         made = vector.bitcast(ir.VectorType.get([GROUP * count], bf16), woven)
         last = ir.AffineMap.get(2, 0, [ir.AffineDimExpr.get(1)])
         both = None if inside is None else arith.muli(inside, index(GROUP))
