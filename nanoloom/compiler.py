@@ -26,9 +26,9 @@ from nanoloom.binary.table import Buffer, Element, ProgramTable, Step, Tensor
 from nanoloom.binary.table import Space as TableSpace
 from nanoloom.cache import Cache, key
 from nanoloom.graph.stage import optimize
+from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Place, Program, Space
 from nanoloom.kernels.stage import cut
-from nanoloom.kernels.structure import is_contraction
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16
 from nanoloom.linalg.stage import LinalgModule, Spec, lower
@@ -117,7 +117,7 @@ def emit_stage(
 
 def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModule:
     """The module with its contractions in the precision that was asked for."""
-    return to_bf16(lowered, is_contraction) if options.precision == "bf16" else lowered
+    return to_bf16(lowered, is_product) if options.precision == "bf16" else lowered
 
 
 def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:

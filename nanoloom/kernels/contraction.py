@@ -11,6 +11,7 @@ from nanoloom.kernels.structure import (
     dims_of,
     extents,
     input_count,
+    is_contraction,
     iterators,
     map_dims,
     maps,
@@ -73,6 +74,14 @@ def analyse(op: Op) -> Contraction | None:
         tuple(parallel),
         dims[-1] == column,
     )
+
+
+def is_product(op: Op) -> bool:
+    """Whether nanokernels may take a contraction: rows by columns, in any order.
+
+    Not one that works on each column alone, as a depthwise convolution does.
+    """
+    return is_contraction(op) and analyse(op) is not None
 
 
 def elements(op: Op, shape: Contraction) -> tuple[str, str, str]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from nanoloom import mlir
+from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import cut
-from nanoloom.kernels.structure import is_contraction
 from nanoloom.linalg.precision import to_bf16
 from nanoloom.linalg.softmax import normalized
 from tests.linalg.bounds import EPS, dtype_of, sample
@@ -96,7 +96,7 @@ def attention_program(make: Make, *inputs: Array, bf16: bool = False) -> Program
     if not bf16:
         return program_of(make, *inputs)
     with mlir.context():
-        return cut(to_bf16(build(make, *inputs), is_contraction))
+        return cut(to_bf16(build(make, *inputs), is_product))
 
 
 def roots(program: Program) -> list[str]:

@@ -16,6 +16,7 @@ from nanoloom.schedule.families import (
     INT8_DOT,
     INT8_LANES,
     INT8_PAIRS,
+    TILE_STEPS,
     Family,
 )
 from nanoloom.schedule.step_cost import StepCost
@@ -25,6 +26,9 @@ from nanoloom.target.facts import Target
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
+# A step of tile registers costs the same for fewer: a quarter of them pays, measured
+# against multiply-adds in f32 and dot products of bytes.
+GROUPS_FOR_TILES = TILE_STEPS // 4
 PREFERENCE = (
     AMX_BF16,
     AMX_INT8,
@@ -66,7 +70,8 @@ def has_instructions(
         return use is not None and (packed or not use.flipped) and not slow
     if family.tiles:
         there = target.has(family.name) and target.matrix is not None
-        return there and (packed or can_weave(shape))
+        deep = shape.extents[shape.reduced[-1]] >= GROUPS_FOR_TILES * family.group
+        return there and deep and (packed or can_weave(shape))
     if family is BF16_CONVERT:
         return target.has("avxneconvert") and target.vector.bits == 256
     return family is not INT8_PAIRS or pair_products(target) is not None

@@ -14,6 +14,7 @@ import pytest
 
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
+from nanoloom.schedule.library import family
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
 from nanoloom.vector.nanokernel import amx, amx_instructions
@@ -44,19 +45,22 @@ PRODUCTS = {
 }
 BF16_SIZES = [  # rows, depth, columns
     (1, 2, 17), (5, 34, 100), (17, 64, 32), (33, 130, 17), (65, 34, 100),
-    (197, 64, 32), (65, 128, 17),
+    (197, 64, 32), (65, 128, 17), (16, 2, 33), (33, 3, 31), (17, 17, 100), (1, 31, 70),
+    (128, 31, 5), (33, 33, 65), (128, 197, 64), (5, 197, 33),
 ]  # fmt: skip
 BYTE_SIZES = [
     (1, 36, 17), (5, 64, 100), (17, 100, 32), (33, 132, 17), (65, 128, 100),
-    (197, 64, 32),
+    (197, 64, 32), (16, 2, 33), (5, 2, 17), (33, 3, 100), (17, 4, 31), (128, 5, 33),
+    (1, 63, 65), (33, 65, 20),
 ]  # fmt: skip
 
 
 def machine(variant: str, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """A target with AMX whose code runs here."""
+    """A target with AMX whose code runs here, and takes it for any sum."""
     here = host()
+    monkeypatch.setattr(family, "GROUPS_FOR_TILES", 0)
     if variant == "tiles":
-        return here
+        return replace(here, name="amx-for-all")
     monkeypatch.setattr(amx, "lower", lambda op: None)
     return replace(
         TARGET,
@@ -159,10 +163,12 @@ def test_bytes(
     ("equation", "left", "right", "packed"),
     [
         ("mjk,jkn->mn", (37, 3, 36), (3, 36, 19), True),
+        ("mjk,jkn->mn", (50, 5, 67), (5, 67, 40), True),
         ("bmk,bkn->bmn", (2, 17, 64), (2, 64, 33), True),
         ("mk,nk->mn", (13, 68), (31, 68), True),
         ("k,kn->n", (100,), (100, 33), True),
         ("bhmk,bhkn->bhmn", (2, 3, 19, 12), (2, 3, 12, 33), False),
+        ("bmk,bkn->bmn", (2, 40, 197), (2, 197, 33), False),
     ],
 )
 def test_forms(
@@ -188,6 +194,24 @@ def test_sums_of_bytes_wrap(variant: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert (got == np.int64(255 * 255 * 70000).astype(np.int32)).all()
 
 
+@EACH
+@pytest.mark.parametrize("m, k, n", [(70, 33, 40), (40, 197, 33), (17, 7, 64)])
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_lies_behind_a_row_is_not_read(
+    variant: str, packed: bool, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next row, of NaN: zeros times that are no zeros."""
+    left, right = numbers(m, "bf16", m, k), numbers(n, "bf16", k, n)
+    poisoned = np.arange(m) % 3 == 1
+    left[poisoned] = np.nan
+    make = product("mk,kn->mn", right, packed=packed)
+    given = (left,) if packed else (left, right)
+    got = run(make, *given, target=machine(variant, monkeypatch), order=backwards)
+    assert np.isnan(got[poisoned]).all()
+    exact, magnitude, terms = contracted("mk,kn->mn", left[~poisoned], right)
+    check(got[~poisoned], exact, terms + 1, magnitude)
+
+
 def onwards(m: int, k: int, n: int, right: Array, start: int | None) -> Make:
     """start + x @ right, summed from the start on: a number, or one more input."""
     dtype = sums_of(right)
@@ -211,7 +235,7 @@ def onwards(m: int, k: int, n: int, right: Array, start: int | None) -> Make:
 @pytest.mark.parametrize("name", ["bf16", "u8"])
 @pytest.mark.parametrize(
     ("m", "k", "n", "start"),
-    [(64, 64, 64, 3), (33, 64, 17, -5), (65, 100, 100, 7), (5, 36, 100, None)],
+    [(64, 64, 64, 3), (33, 64, 17, -5), (65, 101, 100, 7), (5, 37, 100, None)],
 )
 def test_sums_go_on(
     variant: str,
