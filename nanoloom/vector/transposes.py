@@ -1,12 +1,13 @@
 """Squares of a transposed operand, turned in registers.
 
-An operand that is contiguous along another dimension than the result is read in vectors
-along that one, L vectors of L elements at a time, and turned by log2(L) rounds of
-shuffles, instead of one element a lane.
+An operand that is contiguous along another dimension than the result is read along that
+one, L vectors of L elements at a time, and turned by shuffles, instead of one element a
+lane.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import dims_of
@@ -16,6 +17,11 @@ from nanoloom.vector.extents import is_same, rounded_down
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
+
+# x86 puts a piece from memory into its place without the one unit that shuffles.
+PIECE = 128  # bits
+PART = 4  # lanes of the squares that fill what full vectors leave
+Range = tuple[ir.Value, ir.Value]  # start, end
 
 
 def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
@@ -38,96 +44,160 @@ def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def transpose(rows: list[ir.Value]) -> list[ir.Value]:
-    """L vectors of L elements: element i of vector j becomes element j of vector i.
+def transpose(square: Square) -> list[ir.Value]:
+    """The columns of a square, each a vector.
 
-    bf16 as integers: LLVM stops at some shuffles of it where there are conversions of
-    bf16 and no AVX-512.
+    The square is one of squares, of P elements a side.  Vector q gathers row q of all
+    that stand one below the other, so that P vectors hold P columns; these are turned
+    without an element leaving its P lanes.
     """
-    count, kind = len(rows), ir.VectorType(rows[0].type)
-    is_bf16 = isinstance(kind.element_type, ir.BF16Type)
-    bits = ir.VectorType.get(kind.shape, ir.IntegerType.get_signless(16))
-    made = [vector.bitcast(bits, row) for row in rows] if is_bf16 else list(rows)
-    distance = count // 2
-    while distance:
-        for i in range(count):
-            if i & distance:
-                continue
-            one, other = made[i], made[i + distance]
-            made[i] = vector.shuffle(one, other, low(count, distance))
-            made[i + distance] = vector.shuffle(one, other, high(count, distance))
-        distance //= 2
-    return [vector.bitcast(kind, row) for row in made] if is_bf16 else made
+    groups = square.lanes // square.size
+    gathered = [
+        [square.gathered(q, group) for group in range(groups)]
+        for q in range(square.size)
+    ]
+    columns: list[ir.Value] = []
+    for group in range(groups):
+        columns += turned([vectors[group] for vectors in gathered])
+    if not square.is_bf16:
+        return columns
+    kind = ir.VectorType.get([square.lanes], square.operand.element)
+    return [vector.bitcast(kind, column) for column in columns]
 
 
-def low(count: int, distance: int) -> list[int]:
-    """Lanes of the first vector in place, of the second moved up by `distance`."""
+@dataclass(frozen=True)
+class Square:
+    """lanes x lanes elements of an operand, rows along `turning`, `size` in a piece."""
+
+    operand: Operand
+    ivs: list[ir.Value]
+    dim: int
+    turning: int
+    lanes: int
+
+    @property
+    def size(self) -> int:
+        width = self.operand.element.width  # type: ignore[attr-defined]
+        return min(self.lanes, PIECE // width)
+
+    @property
+    def is_bf16(self) -> bool:
+        """bf16 is turned as integers.
+
+        LLVM stops at some shuffles of it where there are conversions of bf16 and no
+        AVX-512.
+        """
+        return isinstance(self.operand.element, ir.BF16Type)
+
+    def load(self, row: int, column: int, count: int) -> ir.Value:
+        here = replaced(self.ivs, self.dim, add(self.ivs[self.dim], index(row)))
+        along = add(self.ivs[self.turning], index(column))
+        here = replaced(here, self.turning, along)
+        kind = ir.VectorType.get([count], self.operand.element)
+        made = vector.load(kind, self.operand.buffer, self.operand.indices(here))
+        if not self.is_bf16:
+            return made
+        bits = ir.VectorType.get([count], ir.IntegerType.get_signless(16))
+        return vector.bitcast(bits, made)
+
+    def gathered(self, q: int, group: int) -> ir.Value:
+        """Pieces `group` of the rows q, q + P, ..., side by side.
+
+        One of them is in its place in the whole row, the others are put beside it.
+        """
+        made = self.load(group * self.size + q, 0, self.lanes)
+        for i in range(self.lanes // self.size):
+            if i != group:
+                piece = self.load(i * self.size + q, group * self.size, self.size)
+                start = [i * self.size]
+                made = vector.insert_strided_slice(piece, made, start, [1])
+        return made
+
+
+def turned(rows: list[ir.Value]) -> list[ir.Value]:
+    """P vectors: element i of every P lanes of vector j becomes element j of vector i.
+
+    log2(P) rounds: bundles of neighbouring rows are woven, each vector of one with that
+    of the other, its first halves and its second halves.
+    """
+    bundles = [[row] for row in rows]
+    while len(bundles) > 1:
+        both = zip(bundles[::2], bundles[1::2], strict=True)
+        unit = len(rows) // len(bundles)
+        bundles = [weave(one, other, len(rows), unit) for one, other in both]
+    return bundles[0]
+
+
+def weave(
+    bundle: list[ir.Value], other: list[ir.Value], size: int, unit: int
+) -> list[ir.Value]:
+    count = ir.VectorType(bundle[0].type).shape[0]
     return [
-        lane if not lane & distance else count + lane - distance
-        for lane in range(count)
+        vector.shuffle(x, y, lanes_woven(count, size, unit, half))
+        for x, y in zip(bundle, other, strict=True)
+        for half in range(2)
     ]
 
 
-def high(count: int, distance: int) -> list[int]:
+def lanes_woven(count: int, size: int, unit: int, half: int) -> list[int]:
+    """Of every `size` lanes of two vectors one half: units of each in turns."""
+    start = half * size // 2
     return [
-        lane + distance if not lane & distance else count + lane
-        for lane in range(count)
+        vector_start + group + place + lane
+        for group in range(0, count, size)
+        for place in range(start, start + size // 2, unit)
+        for vector_start in (0, count)
+        for lane in range(unit)
     ]
 
 
 def squares(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
-    """Squares of lanes x lanes, then what they leave of rows and columns."""
-    rows, columns = loops.extent(turning), loops.extent(loops.dim)
-    whole = rounded_down(columns, loops.lanes)
-    full = rounded_down(rows, loops.lanes)
-    outer = scf.ForOp(index(0), full, index(loops.lanes))
-    with ir.InsertionPoint(outer.body):
-        here = list(ivs)
-        here[turning] = outer.induction_variable
-        loops.stepped(
-            here, index(0), whole, loops.lanes, lambda at: square(loops, at, turning)
-        )
-        scf.yield_([])
-    singly(loops, ivs, turning, (index(0), full), (whole, columns))
-    singly(loops, ivs, turning, (full, rows), (index(0), columns))
+    """All of the vector dimension and of the one that strided operands lie along."""
+    rows = index(0), loops.extent(turning)
+    rectangle(loops, ivs, turning, rows, (index(0), loops.extent(loops.dim)))
+
+
+def rectangle(
+    loops: Loops, ivs: list[ir.Value], turning: int, rows: Range, columns: Range
+) -> None:
+    """Squares of lanes x lanes, then what they leave of rows and columns by smaller.
+
+    Rows are places along `turning`.  Squares one below the other come first: what they
+    read lies side by side.
+    """
+    if is_same(*rows) or is_same(*columns):
+        return
+    full = rounded_down(rows[1], loops.lanes)
+    whole = rounded_down(columns[1], loops.lanes)
+
+    def below(here: list[ir.Value]) -> None:
+        loop = scf.ForOp(rows[0], full, index(loops.lanes))
+        with ir.InsertionPoint(loop.body):
+            square(loops, replaced(here, turning, loop.induction_variable), turning)
+            scf.yield_([])
+
+    loops.stepped(ivs, columns[0], whole, loops.lanes, below)
+    if loops.lanes > 1:
+        narrow = replace(loops, lanes=PART if loops.lanes > PART else 1)
+        rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
+        rectangle(narrow, ivs, turning, (full, rows[1]), columns)
+
+
+def replaced(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
+    return [value if d == dim else iv for d, iv in enumerate(ivs)]
 
 
 def square(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
     """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
-    turned: dict[int, list[ir.Value]] = {}
-    for number, x in enumerate(loops.inputs):
-        if x.access(loops.dim) is not Access.STRIDED:
-            continue
-        kind = ir.VectorType.get([loops.lanes], x.element)
-        loaded: list[ir.Value] = []
-        for lane in range(loops.lanes):
-            here = list(ivs)
-            here[loops.dim] = add(ivs[loops.dim], index(lane))
-            loaded.append(vector.load(kind, x.buffer, x.indices(here)))
-        turned[number] = transpose(loaded)
-    for row in range(loops.lanes):
-        here = list(ivs)
-        here[turning] = add(ivs[turning], index(row))
-        known = {number: made[row] for number, made in turned.items()}
-        loops.strip(here, None, known)
-
-
-def singly(
-    loops: Loops,
-    ivs: list[ir.Value],
-    turning: int,
-    rows: tuple[ir.Value, ir.Value],
-    columns: tuple[ir.Value, ir.Value],
-) -> None:
-    """One element at a time over a rectangle that squares do not fill."""
-    if is_same(*rows) or is_same(*columns):
+    if loops.lanes == 1:
+        loops.strip(ivs, None)
         return
-    narrow = loops.single()
-    loop = scf.ForOp(rows[0], rows[1], index(1))
-    with ir.InsertionPoint(loop.body):
-        here = list(ivs)
-        here[turning] = loop.induction_variable
-        loops.stepped(
-            here, columns[0], columns[1], 1, lambda at: narrow.strip(at, None)
-        )
-        scf.yield_([])
+    columns = {
+        number: transpose(Square(x, ivs, loops.dim, turning, loops.lanes))
+        for number, x in enumerate(loops.inputs)
+        if x.access(loops.dim) is Access.STRIDED
+    }
+    for row in range(loops.lanes):
+        here = replaced(ivs, turning, add(ivs[turning], index(row)))
+        known = {number: made[row] for number, made in columns.items()}
+        loops.strip(here, None, known)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from nanoloom.kernels.program import Kernel
 from nanoloom.kernels.structure import (
     Kind,
@@ -18,6 +20,7 @@ from nanoloom.mlir import ir, named
 from nanoloom.schedule.language import Loops, Parallel, Schedule, Tile
 
 TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
+SQUARES = 64  # lanes of the widest vector: as many rows of squares have room for any
 
 
 def by_rows(kernel: Kernel, module: ir.Module, last: Op) -> Schedule:
@@ -28,10 +31,15 @@ def by_rows(kernel: Kernel, module: ir.Module, last: Op) -> Schedule:
     parallel = [d for d in range(rows) if kinds[d] == "parallel"]
     if not parallel or 0 in sizes:
         return Schedule((Loops(),), "no rows to share")
-    tiles = task_sizes(sizes, parallel)
+    several = len([op for op in named(module, "linalg.generic") if inputs(op)]) > 1
+    blocks = {} if several else turned_blocks(last, sizes)
+    if blocks:
+        reason = "an operand is turned: one task some squares of it"
+        tiles = task_sizes(sizes, list(range(len(sizes))), blocks)
+        return Schedule((Parallel(tiles, ("all",)), Loops()), reason)
+    tiles = task_sizes(sizes, parallel, {})
     reason = "rows are independent: one task a few of them, producers fused"
     inner: tuple[Tile, ...] = ()
-    several = len([op for op in named(module, "linalg.generic") if inputs(op)]) > 1
     if several and any(tiles[d] > 1 for d in parallel):
         ones = tuple(1 if d in parallel else 0 for d in range(len(sizes)))
         inner = (Tile(ones, ("all",)),)  # a row's temporaries stay in L1
@@ -58,14 +66,47 @@ def innermost(op: Op) -> int | None:
     return dims[-1] if dims else None
 
 
-def task_sizes(sizes: list[int], parallel: list[int]) -> tuple[int, ...]:
-    """Tile sizes such that a task has about TASK_ELEMENTS elements."""
-    tiles = [0] * len(sizes)
-    inner = 1
+def turned_blocks(last: Op, sizes: list[int]) -> dict[int, int]:
+    """Tile sizes of the result's innermost dimension and of an operand's, if another.
+
+    {} if no operand lies along another dimension, or if this is no elementwise kernel.
+    """
+    dim = len(sizes) - 1
+    if not is_generic(last) or kind(last) is not Kind.ELEMENTWISE:
+        return {}
+    for indexing in maps(last)[: len(inputs(last))]:
+        *outer, inner = map_dims(indexing) or [None]
+        if dim in outer and inner is not None:
+            return {
+                inner: block_size(sizes[inner], SQUARES),
+                dim: block_size(sizes[dim], TASK_ELEMENTS // SQUARES),
+            }
+    return {}
+
+
+def block_size(size: int, wanted: int) -> int:
+    """Whole vectors, all if it is not much more than wanted."""
+    if size < 2 * wanted:
+        return size
+    even = range(wanted, 2 * wanted, SQUARES // 4)
+    return next((block for block in even if size % block == 0), wanted)
+
+
+def task_sizes(
+    sizes: list[int], parallel: list[int], known: dict[int, int]
+) -> tuple[int, ...]:
+    """Tile sizes such that a task has about TASK_ELEMENTS elements.
+
+    known: those that are decided.
+    """
+    tiles = [known.get(d, 0) for d in range(len(sizes))]
+    inner = prod(known.values())
     for d, size in enumerate(sizes):
         if d not in parallel:
             inner *= size
     for d in reversed(parallel):
+        if d in known:
+            continue
         take = max(1, min(sizes[d], TASK_ELEMENTS // max(inner, 1)))
         if take < sizes[d] and sizes[d] % take:
             divisors = [t for t in range(take, 0, -1) if sizes[d] % t == 0]
