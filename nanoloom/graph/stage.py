@@ -2,7 +2,7 @@
 
 In:  an `onnx_ir.Model` with all dimensions bound, functions of the model inlined.
 Out: the same, simplified: constants folded, ONNX functions expanded, quantized
-products in integers, layouts chosen.
+products in integers, layouts chosen, reshapes out of the way of products.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
 from nanoloom.graph.quantized import integer_products
+from nanoloom.graph.requantized import keep_integers
+from nanoloom.graph.reshapes import sink_reshapes
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -43,7 +45,10 @@ def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
     Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
+    keep_integers(model.graph)
     integer_products(model.graph)
     channels_last(model.graph)
+    passes.RemoveUnusedNodesPass()(model)
+    sink_reshapes(model.graph)  # last: what transposes let through stands behind them
     passes.RemoveUnusedNodesPass()(model)
     return model

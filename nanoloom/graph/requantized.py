@@ -1,0 +1,101 @@
+"""Integers that are only moved stay integers.
+
+    Quantize(move(Dequantize(q)))  ->  move(q)       same scale and zero point
+
+with moves that make no new numbers: Reshape, Transpose, Slice ...  Both roundings of
+the left side are far below half a step, so that every q comes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.graph.editor import GraphEditor
+from nanoloom.graph.origin import Origin
+from nanoloom.graph.quantized import BYTES, Quantized, dequantized, quantization
+from nanoloom.graph.types import is_static, shape_of
+
+MOVES = {
+    "DepthToSpace",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+}
+RANGE = 2.0**-90, 2.0**90  # of scales: no number overflows or is denormal
+
+
+def keep_integers(graph: ir.Graph) -> None:
+    """Rewrite a graph with static shapes in place."""
+    rewriting = Moves(graph)
+    for node in graph:
+        if node.op_type == "QuantizeLinear" and node.domain in ("", "ai.onnx"):
+            rewriting.visit(node)
+
+
+@dataclass
+class Moves(GraphEditor):
+    """The graph being rewritten."""
+
+    def visit(self, node: ir.Node) -> None:
+        """Put the moved integers in the place of a Quantize that makes them again."""
+        out = node.outputs[0]
+        moves, source = moves_of(node.inputs[0])
+        given = dequantized(source)
+        wanted = quantization(Origin.of(node), out)
+        if given is None or wanted is None or out.dtype not in BYTES:
+            return
+        if out.dtype != given.value.dtype or not is_alike(given, wanted):
+            return
+        if out.is_graph_output() and not moves:
+            return
+        made = given.value
+        for move in moves:
+            made = self.add(
+                move,
+                move.op_type,
+                [made, *move.inputs[1:]],
+                list(move.attributes.values()),
+                shape_of(move.outputs[0]),
+                made,
+                move.name or move.op_type,
+            )
+        if moves:
+            self.replace(node, made)
+        else:
+            ir.convenience.replace_all_uses_with(out, made)
+            self.graph.remove(node, safe=True)
+
+
+def moves_of(value: ir.Value | None) -> tuple[list[ir.Node], Origin | None]:
+    """The moves that a value has come through, in order, and what made it before."""
+    moves: list[ir.Node] = []
+    node = None if value is None else value.producer()
+    while node is not None and is_move(node):
+        moves.insert(0, node)
+        value = node.inputs[0]
+        node = None if value is None else value.producer()
+    return moves, None if node is None else Origin.of(node)
+
+
+def is_move(node: ir.Node) -> bool:
+    plain = node.domain in ("", "ai.onnx") and node.op_type in MOVES
+    return plain and is_static(node.outputs[0])
+
+
+def is_alike(one: Quantized, other: Quantized) -> bool:
+    """Whether both have the same scale, one for all, and the same zero point."""
+    if one.scale.ndim or other.scale.ndim or one.scale != other.scale:
+        return False
+    zeros = [0 if x.zero is None else int(x.zero) for x in (one, other)]
+    return zeros[0] == zeros[1] and bool(RANGE[0] < np.abs(one.scale) < RANGE[1])

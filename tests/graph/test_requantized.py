@@ -1,0 +1,112 @@
+"""Integers that are only moved between two quantizations are moved as integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from nanoloom.graph.requantized import RANGE
+from tests.graph.models import operators, optimized, proto, shapes
+from tests.linalg.harness import evaluate
+
+TURNED = "Transpose<perm = [1, 0]>(d)"
+WEIGHTS = """<float s = {0.3}, float t = {0.6}, float zero_scale = {0},
+    float tiny = {1e-39}, uint8 z = {7}, uint8 w = {8}, int8 n = {7},
+    int64[1] from = {1}, int64[1] to = {5}, int64[1] axis = {0},
+    int64[2] shape = {-1, 3}>"""
+
+
+def text(body: str, x: str = "uint8[6, 4]", y: str = "uint8[N, M]") -> str:
+    return f"g ({x} x) => ({y} y) {WEIGHTS} {{ {body} }}"
+
+
+MOVES = {
+    "Transpose": f"d = DequantizeLinear(x, s, z) m = {TURNED}",
+    "Reshape": "d = DequantizeLinear(x, s, z) m = Reshape(d, shape)",
+    "Slice": "d = DequantizeLinear(x, s, z) m = Slice(d, from, to, axis)",
+    "Gather": "d = DequantizeLinear(x, s, z) m = Gather(d, from)",
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_take_the_integers(name: str) -> None:
+    model = text(f"{MOVES[name]} y = QuantizeLinear(m, s, z)")
+    graph = optimized(model)
+    assert operators(graph) == [name]
+    x = np.random.default_rng(1).integers(0, 256, (6, 4), dtype=np.uint8)
+    got = evaluate(proto(model), {"x": x})[0]
+    (right,) = ReferenceEvaluator(proto(model)).run(None, {"x": x})
+    assert got.dtype == np.uint8
+    np.testing.assert_array_equal(got, right)
+    assert not (got == np.asarray(right) + 1).any()
+
+
+def test_several_moves_in_their_order() -> None:
+    graph = optimized(
+        text(f"""d = DequantizeLinear(x, s, z) a = {TURNED}
+        b = Reshape(a, shape) c = Slice(b, from, to, axis)
+        y = QuantizeLinear(c, s, z)""")
+    )
+    assert operators(graph) == ["Transpose", "Reshape", "Slice"]
+    assert shapes(graph)["y"] == (4, 3)
+
+
+def test_without_a_move_nothing_is_left_between() -> None:
+    graph = optimized(
+        text("""d = DequantizeLinear(x, s, z) q = QuantizeLinear(d, s, z)
+        y = Transpose(q)""")
+    )
+    assert operators(graph) == ["Transpose"]
+
+
+def test_floats_that_others_read_stay() -> None:
+    graph = optimized(
+        f"""g (uint8[6, 4] x) => (uint8[4, 6] y, float[4, 6] e) {WEIGHTS} {{
+        d = DequantizeLinear(x, s, z) m = {TURNED} y = QuantizeLinear(m, s, z)
+        e = Exp(m) }}"""
+    )
+    assert sorted(operators(graph)) == [
+        "DequantizeLinear",
+        "Exp",
+        "Transpose",
+        "Transpose",
+    ]
+
+
+REFUSED = {
+    "another scale": ("DequantizeLinear(x, s, z)", "QuantizeLinear(m, t, z)"),
+    "another zero point": ("DequantizeLinear(x, s, z)", "QuantizeLinear(m, s, w)"),
+    "another type": ("DequantizeLinear(x, s, z)", "QuantizeLinear(m, s, n)"),
+    "no number comes back": (
+        "DequantizeLinear(x, tiny, z)",
+        "QuantizeLinear(m, tiny, z)",
+    ),
+    "a zero": ("DequantizeLinear(x, zero_scale)", "QuantizeLinear(m, zero_scale)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_stays(name: str) -> None:
+    first, last = REFUSED[name]
+    kind = "int8" if name == "another type" else "uint8"
+    model = text(f"d = {first} m = {TURNED} y = {last}", y=f"{kind}[4, 6]")
+    assert "QuantizeLinear" in operators(optimized(model))
+
+
+def test_new_numbers_stay() -> None:
+    model = text("""d = DequantizeLinear(x, s, z) m = Relu(d)
+        y = QuantizeLinear(m, s, z)""")
+    assert "QuantizeLinear" in operators(optimized(model))
+
+
+@pytest.mark.parametrize("power", range(-90, 90, 6))
+def test_every_integer_comes_back(power: int) -> None:
+    """(q - z) s / s in float32, for all q - z of 8 bits."""
+    rng = np.random.default_rng(power + 90)
+    scales = np.float32(2.0**power) * rng.uniform(1, 2, 200).astype(np.float32)
+    assert (abs(scales) > RANGE[0]).all()
+    whole = np.arange(-255, 256, dtype=np.float32)[:, None]
+    assert (np.rint(whole * scales / scales) == whole).all()
+    tiny = np.float32(1e-44)
+    assert (np.rint(whole * (tiny * np.float32(0.5)) / tiny) != whole).any()
