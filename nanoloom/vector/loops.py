@@ -12,10 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from nanoloom.kernels.structure import body, dims_of, input_count, iterators, maps
+from nanoloom.kernels.structure import (
+    all_dims,
+    body,
+    input_count,
+    iterators,
+    maps,
+)
 from nanoloom.mlir import arith, ir, memref, named, run_pipeline, scf, vector
 from nanoloom.vector import combine
-from nanoloom.vector.access import Access, Operand, add, index
+from nanoloom.vector.access import Access, Operand, add, index, vector_dimension
 from nanoloom.vector.body import (
     Lanes,
     Uniform,
@@ -131,12 +137,25 @@ class Loops:
         """Full vectors along the vector dimension, then the rest."""
         extent = self.extent(self.dim)
         whole = rounded_down(extent, self.lanes)
+        loops = self.loaded(ivs)
+        self.stepped(ivs, index(0), whole, self.lanes, lambda at: loops.strip(at, None))
+        loops.rest(ivs, whole, extent, loops.strip)
 
-        def step(at: list[ir.Value], mask: ir.Value | None) -> None:
-            self.strip(at, mask)
+    def loaded(self, ivs: list[ir.Value]) -> Loops:
+        """The same with what every element reads loaded before the loop.
 
-        self.stepped(ivs, index(0), whole, self.lanes, lambda at: step(at, None))
-        self.rest(ivs, whole, extent, step)
+        LLVM cannot: what the loop writes might be that.
+        """
+        inner = {d for d, k in enumerate(self.kinds) if k == "reduction"} | {self.dim}
+        return replace(
+            self,
+            inputs=[
+                x
+                if x.is_scalar or inner & all_dims(x.indexing)
+                else Operand(memref.load(x.buffer, x.indices(ivs)), x.indexing)
+                for x in self.inputs
+            ],
+        )
 
     def stepped(
         self, ivs: list[ir.Value], start: ir.Value, end: ir.Value, by: int, inner: Emit
@@ -271,30 +290,3 @@ class Loops:
             here[self.dim] = add(ivs[self.dim], index(lane))
             places.append(x.indices(here))
         return Vector(read_lanes(kind, self.lanes, places, x.buffer))
-
-
-def vector_dimension(
-    inputs: list[Operand], outputs: list[Operand], kinds: list[str]
-) -> int | None:
-    """The dimension to vectorize: innermost of the result, else of the first input."""
-    first = outputs[0]
-    results = list(first.indexing.results)
-    reduced = [d for d, k in enumerate(kinds) if k == "reduction"]
-    if reduced and inputs:
-        last = innermost(inputs)
-        if last in reduced and not any(
-            last in dims_of(e) for x in outputs for e in x.indexing.results
-        ):
-            return last
-    if results and isinstance(results[-1], ir.AffineDimExpr):
-        return results[-1].position
-    return innermost(inputs) if reduced and not results else None
-
-
-def innermost(inputs: list[Operand]) -> int | None:
-    """The dimension along which the largest input lies contiguously."""
-    for x in sorted(inputs, key=lambda x: -len(list(x.indexing.results))):
-        results = list(x.indexing.results)
-        if results and isinstance(results[-1], ir.AffineDimExpr):
-            return results[-1].position
-    return None

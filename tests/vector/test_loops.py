@@ -224,6 +224,23 @@ def test_the_rest_of_a_row_is_one_masked_step() -> None:
     )
 
 
+def test_what_a_row_shares_is_loaded_once() -> None:
+    """LLVM could not move it out of the loop, which writes to another buffer."""
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        return b.elementwise(lambda s, t: s * t, x, y)
+
+    program = program_of(make, ((9, 70), "float32"), ((9, 1), "float32"))
+    check_text(
+        stage_text(program, "vector", by_name("sapphirerapids")),
+        """
+    CHECK: memref.load
+    CHECK-NEXT: scf.for {{.*}} to %c64 step %c16
+    CHECK-NOT: memref.load
+    """,
+    )
+
+
 def test_bytes_fill_a_vector() -> None:
     program = program_of(fused, ((64,), "int8"), ((64,), "int8"))
     text = stage_text(program, "vector", by_name("sapphirerapids"))
