@@ -40,11 +40,10 @@ class Variant:
         self, inputs: Mapping[str, Array], nanoseconds: Array | None = None
     ) -> dict[str, Array]:
         given = [inputs[x.name] for x in self.library.inputs]
-        made = {
-            x.name: np.empty(x.shape, x.element.dtype) for x in self.library.outputs
-        }
-        self.instance.run(given, list(made.values()), nanoseconds=nanoseconds)
-        return made
+        made = self.library.new_outputs()
+        self.instance.run(given, made, nanoseconds=nanoseconds)
+        names = (x.name for x in self.library.outputs)
+        return dict(zip(names, made, strict=True))
 
 
 class Program:
@@ -261,11 +260,10 @@ class Loaded:
         from nanoloom.frontend.inputs import check_inputs
 
         arrays = check_inputs(self.inputs, inputs)
-        made = {
-            x.name: np.empty(x.shape, x.element.dtype) for x in self.library.outputs
-        }
-        self.instance.run([arrays[x.name] for x in self.inputs], list(made.values()))
-        return made
+        made = self.library.new_outputs()
+        self.instance.run([arrays[x.name] for x in self.inputs], made)
+        names = (x.name for x in self.library.outputs)
+        return dict(zip(names, made, strict=True))
 
     def __enter__(self) -> Loaded:
         return self

@@ -45,7 +45,7 @@ def open_program(job: Job) -> Ready:
     variant = program.variant(feeds)
     seconds = time.perf_counter() - started
     inputs = [feeds[x.name] for x in variant.library.inputs]
-    outputs = [np.empty(x.shape, x.element.dtype) for x in variant.library.outputs]
+    outputs = variant.library.new_outputs()
     times = np.zeros(len(variant.library.steps), np.int64)
 
     def run() -> None:

@@ -14,6 +14,17 @@ import numpy as np
 from nanoloom.binary.table import Element, Tensor
 from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
+from nanoloom.runtime.arrays import (
+    ALIGNED,
+    CONTIGUOUS,
+    WRITEABLE,
+    address,
+    address_and_flags,
+    empty,
+)
+
+INPUT_FLAGS = CONTIGUOUS | ALIGNED
+OUTPUT_FLAGS = INPUT_FLAGS | WRITEABLE
 
 
 class Library:
@@ -58,6 +69,10 @@ class Library:
         self.parameter_bytes = int(program.parameter_bytes)
         self.inner_parameters: int | None = program.parameters
 
+    def new_outputs(self) -> list[np.ndarray]:
+        """Arrays for `Instance.run` to write, each beginning with a line of cache."""
+        return [empty(x.shape, x.element.dtype) for x in self.outputs]
+
     def create(self, threads: int, parameters: np.ndarray | None = None) -> Instance:
         """A thread pool and working memory to run the program with.
 
@@ -95,7 +110,7 @@ class Instance:
 
     def arena(self) -> Arena:
         """New working memory for one `run` at a time."""
-        return Arena(self._entry)
+        return Arena(self._entry, self._parameter_address)
 
     def run(
         self,
@@ -116,14 +131,13 @@ class Instance:
         """
         if not self._pool:
             raise Error("the program is closed")
-        given = _pointers("input", inputs, self._inputs, written=False)
-        taken = _pointers("output", outputs, self._outputs, written=True)
-        times = None if nanoseconds is None else self._times(nanoseconds)
         used = arena or self._borrow()
-        memory = layout.Memory(self._parameter_address, given, taken, used.address)
+        _point(used.inputs, "input", inputs, self._inputs, INPUT_FLAGS)
+        _point(used.outputs, "output", outputs, self._outputs, OUTPUT_FLAGS)
+        times = None if nanoseconds is None else self._times(nanoseconds)
         self._entry.run(
             self._entry.program,
-            ctypes.byref(memory),
+            ctypes.byref(used.memory),
             self._entry.pool_run,
             self._pool,
             times,
@@ -164,18 +178,25 @@ class Instance:
         right = array.dtype == np.int64 and array.shape == (self._step_count,)
         if not right or not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
-        return _address(array)
+        return address(array)
 
 
 class Arena:
-    """Working memory of one run, on huge pages where the system has them."""
+    """Working memory of one run, on huge pages where the system has them.
 
-    def __init__(self, entry: layout.Library) -> None:
+    memory: the struct that a run takes, with places for its inputs and outputs.
+    """
+
+    def __init__(self, entry: layout.Library, parameters: int | None) -> None:
         self._entry = entry
         self._bytes = int(entry.workspace_bytes(entry.program))
         self.address = entry.arena_create(self._bytes)
         if not self.address:
             raise MemoryError(f"no memory for an arena of {self._bytes} bytes")
+        program = entry.program.contents
+        self.inputs = (ctypes.c_void_p * program.input_count)()
+        self.outputs = (ctypes.c_void_p * program.output_count)()
+        self.memory = layout.Memory(parameters, self.inputs, self.outputs, self.address)
 
     def __del__(self) -> None:
         if getattr(self, "address", None):
@@ -187,10 +208,6 @@ def _tensor(row: layout.Tensor) -> Tensor:
     return Tensor(row.name.decode(), Element(row.element), shape)
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def _parameter_address(library: Library, parameters: np.ndarray | None) -> int | None:
     if parameters is None:
         if library.parameter_bytes and not library.inner_parameters:
@@ -200,29 +217,32 @@ def _parameter_address(library: Library, parameters: np.ndarray | None) -> int |
         raise ValueError(
             f"{parameters.nbytes} bytes of parameters, not {library.parameter_bytes}"
         )
-    address = _address(parameters)
-    if not parameters.flags.c_contiguous or address % 64:
+    start = address(parameters)
+    if not parameters.flags.c_contiguous or start % 64:
         raise ValueError("parameters must be contiguous and 64-byte aligned")
-    return address
+    return start
 
 
-def _pointers(
-    kind: str, arrays: Sequence[np.ndarray], wanted: Sequence[Tensor], *, written: bool
-) -> ctypes.Array[ctypes.c_void_p]:
+def _point(
+    places: ctypes.Array[ctypes.c_void_p],
+    kind: str,
+    arrays: Sequence[np.ndarray],
+    wanted: Sequence[Tensor],
+    flags: int,
+) -> None:
+    """Write the arrays' addresses; raises InputError for one that does not fit."""
     if len(arrays) != len(wanted):
         raise InputError(f"{len(arrays)} {kind}s given, the model has {len(wanted)}")
-    for array, tensor in zip(arrays, wanted, strict=True):
+    for number, (array, tensor) in enumerate(zip(arrays, wanted, strict=True)):
         if array.dtype != tensor.element.dtype or array.shape != tensor.shape:
             raise InputError(
                 f"{array.dtype}{list(array.shape)} given, the model wants "
                 f"{tensor.element.dtype}{list(tensor.shape)}",
                 where=f"{kind} {tensor.name}",
             )
-        flags = array.flags
-        usable = flags.c_contiguous and flags.aligned
-        if not usable or (written and not flags.writeable):
+        places[number], found = address_and_flags(array)
+        if found & flags != flags:
             raise InputError(
                 "the array must be contiguous, aligned and, for an output, writable",
                 where=f"{kind} {tensor.name}",
             )
-    return (ctypes.c_void_p * len(arrays))(*(_address(array) for array in arrays))
