@@ -13,7 +13,8 @@ import onnx_ir
 
 from nanoloom.graph.control import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
-from nanoloom.linalg.builder import Builder, tensor_type, to_body
+from nanoloom.linalg.builder import Builder, tensor_type
+from nanoloom.linalg.generic import to_body
 from nanoloom.linalg.loops import repeat, settled, tensors
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.places import index, read_at, write_at

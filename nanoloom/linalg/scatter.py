@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nanoloom.linalg.builder import Builder, from_body, to_body
+from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.generic import from_body, to_body
 from nanoloom.linalg.indexing import wrapped
 from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.linalg.builder import BOOL
-from nanoloom.linalg.scalar import constant, select
+from nanoloom.linalg.scalar import BOOL, constant, select
 from nanoloom.linalg.softmax import normalized
 from nanoloom.target import Target
 from nanoloom.target.host import host
