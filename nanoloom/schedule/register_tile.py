@@ -61,7 +61,7 @@ def cost(
     loaded = rows * step.left_loads + vectors * step.right_loads
     loads = loaded / unit.load_per_cycle
     copied = WIDEN * rows * step.widened / unit.bits
-    hidden = LOAD * (rows * step.left_loads + 3 * vectors) / unit.load_per_cycle
+    hidden = LOAD * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
     chain = step.multiplies * unit.fma_latency
     cycles = max(work, loads, chain) + hidden + step.lines + copied
     tiles = -(-m // rows) * -(-n // (vectors * lanes))

@@ -12,6 +12,7 @@ from math import prod
 
 from nanoloom.mlir import arith, ir, memref, named, scf
 from nanoloom.vector.access import add, constant_of, index, multiply
+from nanoloom.vector.nanokernel.extents import most_number
 
 LINE = 64  # bytes
 DISTANCE = 128  # lines: two pages, which the hardware's own prefetch does not cross
@@ -92,13 +93,13 @@ def stream(
 
 
 def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
-    """The loops around a block whose numbers of rounds are known, outermost first."""
+    """The loops around a block with a limit to their rounds, outermost first."""
     loops: list[scf.ForOp] = []
     owner = block.owner
     while owner.operation.name == "scf.for":
         loop = owner.opview if isinstance(owner, ir.Operation) else owner
         assert isinstance(loop, scf.ForOp)
-        if None in [constant_of(v) for v in list(loop.operation.operands)[:3]]:
+        if None in bounds(loop):
             break
         loops.insert(0, loop)
         owner = loop.operation.block.owner
@@ -125,7 +126,7 @@ def prefetch(stream: Stream) -> None:
     share = -(-stream.lines // prod(rounds))
     number: ir.Value = index(0)
     for loop, count in zip(stream.loops, rounds, strict=True):
-        lower, _, step = [constant_of(v) for v in list(loop.operation.operands)[:3]]
+        lower, _, step = bounds(loop)
         assert lower is not None and step is not None
         done = arith.divui(loop.induction_variable, index(step))
         assert lower == 0, "a tiled loop begins at 0"
@@ -146,7 +147,22 @@ def prefetch(stream: Stream) -> None:
         memref.PrefetchOp(stream.buffer, at, False, SECOND_LEVEL, True)
 
 
+def bounds(loop: scf.ForOp) -> tuple[int | None, int | None, int | None]:
+    """Lower bound, upper bound or what it is at most, and step, None if not known.
+
+    A block of rows at the edge is smaller than the others: its last rounds are missing.
+    """
+    lower, upper, step = list(loop.operation.operands)[:3]
+    most = constant_of(upper)
+    return (
+        constant_of(lower),
+        most_number(upper) if most is None else most,
+        constant_of(step),
+    )
+
+
 def trip_count(loop: scf.ForOp) -> int:
-    lower, upper, step = [constant_of(v) for v in list(loop.operation.operands)[:3]]
+    """Rounds of a loop, at most."""
+    lower, upper, step = bounds(loop)
     assert lower is not None and upper is not None and step is not None
     return -(-(upper - lower) // step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
@@ -20,8 +22,10 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
-FEW_ROWS, MANY_ROWS = 128, 512  # of a task
+FEW_ROWS, MANY_ROWS = 128, 256  # of a task
 ENOUGH_PANELS = 12  # tasks, so that the last ones keep few threads waiting
+# Of the second-level cache, for the left operand of a task; panels take the rest.
+ROWS_SHARE = 0.4
 
 
 def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
@@ -35,7 +39,7 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
     if family.tiles:
-        return matrix_tiles(module, root, last, shape, m, family)
+        return matrix_tiles(module, root, last, shape, m, family, target)
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
     width = element.width  # type: ignore[attr-defined]
@@ -50,7 +54,7 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
     nanokernel = Nanokernel(tile.rows, tile.vectors, bool(packings), family.name)
-    return tiled(root, last, shape, nanokernel, columns, packings, reason)
+    return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
 
 
 def tiled(
@@ -61,9 +65,10 @@ def tiled(
     columns: int,
     packings: tuple[Packing, ...],
     reason: str,
+    target: Target,
 ) -> Choice:
     """Tasks of panels, register tiles inside them, then what is left as loops."""
-    outer, inner = loop_sizes(root, last, shape, nanokernel.rows, columns)
+    outer, inner = loop_sizes(root, last, shape, nanokernel.rows, columns, target)
     directives = (
         Parallel(outer, ("all",)),
         *([Tile(inner, ("all",))] if any(inner) else []),
@@ -80,12 +85,13 @@ def matrix_tiles(
     shape: Contraction,
     m: int,
     family: Family,
+    target: Target,
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
     packings = weight_packing(module, root, shape, AMX_COLUMNS, family)
     nanokernel = Nanokernel(min(m, TILE_ROWS), 2, bool(packings), family.name)
     reason = "32 x 32 sums: tile registers of 16 x 16, each operand used twice"
-    return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason)
+    return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason, target)
 
 
 def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
@@ -114,7 +120,7 @@ def row_of(shape: Contraction) -> int | None:
 
 
 def loop_sizes(
-    root: Op, last: Op, shape: Contraction, rows: int, columns: int
+    root: Op, last: Op, shape: Contraction, rows: int, columns: int, target: Target
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tile sizes of the tasks, and of the register tile inside a task."""
     row = row_of(shape)
@@ -122,8 +128,8 @@ def loop_sizes(
     outer[shape.column] = columns
     inner: dict[int, int] = {}
     if row is not None:
-        panels = -(-shape.extents[shape.column] // columns)
-        block = row_block(shape.extents[row], rows, panels)
+        most = most_rows(root, shape, columns, target)
+        block = row_block(shape.extents[row], rows, most)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows
     if root == last:
@@ -138,16 +144,28 @@ def loop_sizes(
     )
 
 
-def row_block(extent: int, rows: int, panels: int) -> int:
-    """Rows of a task: whole register tiles, all blocks alike.
+def most_rows(root: Op, shape: Contraction, columns: int, target: Target) -> int:
+    """How many rows a task has at most.
 
-    Where the panels alone are tasks enough a block is large: each block of rows brings
-    all of the weight through the caches once more.
+    They stay in the second-level cache while panels of the weight go by.  Where the
+    panels are too few to be tasks for all threads, the blocks are smaller.
     """
+    kind = ir.RankedTensorType(inputs(root)[shape.left].type).element_type
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    row_bytes = max(1, depth * kind.width // 8)  # type: ignore[attr-defined]
+    panels = -(-shape.extents[shape.column] // columns)
     most = MANY_ROWS if panels >= ENOUGH_PANELS else FEW_ROWS
+    return min(most, int(ROWS_SHARE * target.caches.l2 / row_bytes))
+
+
+def row_block(extent: int, rows: int, most: int) -> int:
+    """Rows of a task: about `most`, all blocks alike, whole register tiles."""
     if extent <= most * 3 // 2:
         return extent
-    blocks = -(-extent // most)
+    blocks = -(-extent // max(most, rows))
+    even = [n for n in range(blocks, 2 * blocks) if extent % (n * rows) == 0]
+    if even:
+        return extent // even[0]
     return -(-extent // (blocks * rows)) * rows
 
 
