@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from nanoloom.errors import Error
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_LLVM
+from nanoloom.llvm.rolled import keep_rolled
 from nanoloom.mlir import ir, llvm, operations, run_pipeline
 from nanoloom.vector.math import expand_math
 
@@ -27,6 +28,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     expand_math(module)
     run_pipeline(module, TO_LLVM)
     mask_integers(module)
+    keep_rolled(module)
     require_llvm(module)
     text = llvm.translate_module_to_llvmir(module.operation)
     text = text.replace("define void @kernel_", "define internal void @kernel_")

@@ -45,6 +45,8 @@ class Nanokernel:
     family: of the instructions (see vector/nanokernel/).
     rows x vectors: the register tile.  packed: the right operand comes as panels
     [n/columns][k...][columns], made while compiling.  mark: of the contraction.
+    depth: of a matrix unit, so much of the last reduced dimension is summed for all of
+    a task's rows before the next part of it; 0 for all at once.
     """
 
     rows: int
@@ -52,6 +54,7 @@ class Nanokernel:
     packed: bool
     family: str = "fma"
     mark: str = "root"
+    depth: int = 0
 
 
 @dataclass(frozen=True)

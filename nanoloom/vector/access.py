@@ -101,6 +101,16 @@ def multiply(left: ir.Value, right: ir.Value) -> ir.Value:
     return arith.muli(left, right)
 
 
+def divide(left: ir.Value, right: ir.Value) -> ir.Value:
+    """left / right of numbers that are not negative, without the useless ones."""
+    one, other = constant_of(left), constant_of(right)
+    if other == 1:
+        return left
+    if one is not None and other:
+        return index(one // other)
+    return arith.divui(left, right)
+
+
 def apply(expr: ir.AffineExpr, ivs: list[ir.Value]) -> ir.Value:
     """An affine expression as index arithmetic on the loop variables."""
     if isinstance(expr, ir.AffineDimExpr):

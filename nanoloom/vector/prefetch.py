@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.mlir import arith, ir, memref, named, scf
-from nanoloom.vector.access import add, constant_of, index, multiply
+from nanoloom.vector.access import add, constant_of, divide, index, multiply
 from nanoloom.vector.nanokernel.extents import most_number
 
 LINE = 64  # bytes
@@ -21,18 +21,29 @@ SECOND_LEVEL = 2  # memref.prefetch's locality: not into the first level
 
 @dataclass(frozen=True)
 class Stream:
-    """A loop that reads panels: its round, and the loops around it within a task.
+    """A loop that reads panels.
 
-    loops: outermost first.  lead: indices of the panel (shared dimensions, panel).
-    lines: of a panel.  width: elements in a line.  once: no tile reads it again.
+    lead: indices of the panel (shared dimensions, panel).  number: of this round among
+    `rounds` that read the panel.  once: no tile reads it again.
     """
 
     buffer: ir.Value
-    loops: tuple[scf.ForOp, ...]
     lead: tuple[ir.Value, ...]
-    lines: int
-    width: int
+    number: ir.Value
+    rounds: int
     once: bool
+
+    @property
+    def width(self) -> int:
+        """Elements in a line."""
+        kind = ir.MemRefType(self.buffer.type).element_type
+        return LINE * 8 // kind.width  # type: ignore[attr-defined]
+
+    @property
+    def lines(self) -> int:
+        """Of a panel."""
+        shape = ir.MemRefType(self.buffer.type).shape
+        return -(-prod(list(shape)[len(self.lead) :]) // self.width)
 
 
 def insert_prefetches(module: ir.Module) -> None:
@@ -44,10 +55,10 @@ def insert_prefetches(module: ir.Module) -> None:
         block = op.operation.block
         if op.operation.operands[0] not in arguments or block in seen:
             continue
-        found = stream_of(op)
-        if found is not None:
-            seen.add(block)
-            with ir.InsertionPoint.at_block_begin(block), op.operation.location:
+        with ir.InsertionPoint.at_block_begin(block), op.operation.location:
+            found = stream_of(op)
+            if found is not None:
+                seen.add(block)
                 prefetch(found)
 
 
@@ -64,32 +75,34 @@ def stream_of(op: ir.OpView) -> Stream | None:
     if not inner or inner[-1] != kind.rank - 2:
         return None
     first = inner[0]
-    made = stream(buffer, loops, at[:first], len(loops) == kind.rank - 1 - first)
-    if not made.once and kind.shape[first - 1] == 1:
+    once = len(loops) == kind.rank - 1 - first
+    if not once and kind.shape[first - 1] == 1:
         return None  # there is no next panel
-    return made
+    rounds = prod(trip_count(loop) for loop in loops)
+    return Stream(buffer, tuple(at[:first]), round_of(loops), rounds, once)
 
 
-def prefetch_tiles(panel: ir.Value, reduced: int, block: ir.Block) -> None:
+def prefetch_panel(
+    panel: ir.Value, reduced: int, number: ir.Value, rounds: int, once: bool
+) -> None:
     """The same for tile registers, in a round of their loop over a panel's buffer.
 
     panel: [1..., reduced..., columns], one panel of an argument.  reduced: how many
     loops the sum has.
     """
-    loops = counted_loops(block)
-    if ir.MemRefType(panel.type).rank == reduced + 1:
-        return  # woven on the way: it lies in the cache
-    lead = [index(0)] * (ir.MemRefType(panel.type).rank - reduced - 1)
-    prefetch(stream(panel, loops, lead, len(loops) <= reduced))
+    lead = (index(0),) * (ir.MemRefType(panel.type).rank - reduced - 1)
+    prefetch(Stream(panel, lead, number, rounds, once))
 
 
-def stream(
-    buffer: ir.Value, loops: tuple[scf.ForOp, ...], lead: list[ir.Value], once: bool
-) -> Stream:
-    kind = ir.MemRefType(buffer.type)
-    panel = prod(list(kind.shape)[len(lead) :])
-    width = LINE * 8 // kind.element_type.width  # type: ignore[attr-defined]
-    return Stream(buffer, loops, tuple(lead), -(-panel // width), width, once)
+def round_of(loops: tuple[scf.ForOp, ...]) -> ir.Value:
+    """The number of this round, through all loops."""
+    number: ir.Value = index(0)
+    for loop in loops:
+        lower, _, step = bounds(loop)
+        assert lower == 0 and step is not None, "a tiled loop begins at 0"
+        done = divide(loop.induction_variable, index(step))
+        number = add(multiply(number, index(trip_count(loop))), done)
+    return number
 
 
 def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
@@ -119,26 +132,18 @@ def follows(value: ir.Value, variables: list[ir.Value]) -> bool:
 def prefetch(stream: Stream) -> None:
     """Ask for this round's share of the next panel.
 
-    Rounds are numbered through all loops; behind the last line it is asked for again.
+    Behind the last line it is asked for again.
     A panel that is read once is not kept: the lines a little further on are enough.
     """
-    rounds = [trip_count(loop) for loop in stream.loops]
-    share = -(-stream.lines // prod(rounds))
-    number: ir.Value = index(0)
-    for loop, count in zip(stream.loops, rounds, strict=True):
-        lower, _, step = bounds(loop)
-        assert lower is not None and step is not None
-        done = arith.divui(loop.induction_variable, index(step))
-        assert lower == 0, "a tiled loop begins at 0"
-        number = add(multiply(number, index(count)), done)
+    share = -(-stream.lines // stream.rounds)
     *shared, panel = stream.lead
     kind = ir.MemRefType(stream.buffer.type)
     zeros = [index(0)] * (kind.rank - 1 - len(stream.lead))
     for ahead in range(share):
-        line = add(multiply(number, index(share)), index(ahead))
+        line = add(multiply(stream.number, index(share)), index(ahead))
         if stream.once:
             line = add(line, index(DISTANCE))
-        elif prod(rounds) * share > stream.lines:
+        elif stream.rounds * share > stream.lines:
             line = arith.minui(line, index(stream.lines - 1))
         # Past the end of its row on purpose: a panel is contiguous.
         place = [*zeros, multiply(line, index(stream.width))]

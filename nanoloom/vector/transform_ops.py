@@ -1,7 +1,8 @@
 """nanoloom's own transform operations, so that a script says everything.
 
-"nanoloom.nanokernel"(%root) {rows, vectors, packed, family}: the tiled contraction
-becomes the target's instructions, with its epilogue, sums in registers throughout.
+"nanoloom.nanokernel"(%root) {rows, vectors, packed, family, depth}: the tiled
+contraction becomes the target's instructions, with its epilogue, sums in registers
+throughout.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -32,6 +33,7 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     vectors: ir.IntegerAttr
     packed: ir.IntegerAttr
     family: ir.StringAttr
+    depth: ir.IntegerAttr
 
 
 def apply_script(module: ir.Module, script: str, lower: Lower) -> None:
@@ -103,6 +105,7 @@ def attach(lower: Lower) -> None:
                 int(op.vectors.value),
                 bool(op.packed.value),
                 op.family.value,
+                depth=int(op.depth.value),
             )
             for payload in list(state.get_payload_ops(op.target)):
                 with at_line(op):

@@ -51,7 +51,8 @@ def match(name: str, mark: str) -> str:
 def nanokernel(handle: str, rows: int, vectors: int, packed: int, family: str) -> str:
     return (
         f'"nanoloom.nanokernel"(%{handle}) {{rows = {rows} : i64, vectors = {vectors} '
-        f': i64, packed = {packed} : i64, family = "{family}"}} : ({ANY}) -> ()'
+        f': i64, packed = {packed} : i64, family = "{family}", '
+        f"depth = 0 : i64}} : ({ANY}) -> ()"
     )
 
 

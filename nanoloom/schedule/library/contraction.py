@@ -8,7 +8,7 @@ from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import TILE_ROWS, Family
+from nanoloom.schedule.families import TILE_ROWS, TILE_STEPS, Family
 from nanoloom.schedule.language import (
     Choice,
     Loops,
@@ -22,6 +22,9 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
+CHUNK_SHARE = (
+    3 * 2048
+)  # bytes of a step in the first-level cache: two operands' tiles, sums
 FEW_ROWS, MANY_ROWS = 128, 256  # of a task
 ENOUGH_PANELS = 12  # tasks, so that the last ones keep few threads waiting
 # Of the second-level cache, for the left operand of a task; panels take the rest.
@@ -71,7 +74,7 @@ def tiled(
     outer, inner = loop_sizes(root, last, shape, nanokernel.rows, columns, target)
     directives = (
         Parallel(outer, ("all",)),
-        *([Tile(inner, ("all",))] if any(inner) else []),
+        *([Tile(inner, ("all",))] if any(inner) and not nanokernel.depth else []),
         nanokernel,
         Loops(),
     )
@@ -89,7 +92,9 @@ def matrix_tiles(
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
     packings = weight_packing(module, root, shape, AMX_COLUMNS, family)
-    nanokernel = Nanokernel(min(m, TILE_ROWS), 2, bool(packings), family.name)
+    rows, steps = min(m, TILE_ROWS), target.caches.l1d // CHUNK_SHARE
+    depth = max(1, steps) * TILE_STEPS * family.group
+    nanokernel = Nanokernel(rows, 2, bool(packings), family.name, depth=depth)
     reason = "32 x 32 sums: tile registers of 16 x 16, each operand used twice"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason, target)
 

@@ -1,275 +1,258 @@
-"""AMX: 32 x 32 results in four tile registers (paper, Fig. 2c and Listing 3).
+"""AMX: a block of rows by 32 columns, tile after tile (amx_tile.py).
 
 Takes the generics on buffers that vnni_panels.py has marked: bf16 with sums in f32,
-bytes of any signs with sums in i32.  The left operand is read as it is, 16 rows of 64
-bytes at any distance; the panel likewise.  Where a sum ends within such a row, zeros
-fill up both: the panel has them, the left operand's last columns are copied.
+bytes of any signs with sums in i32.
+
+    for chunk of k: for tile of rows: sums[tile] += left[tile, chunk] * right[chunk]
+
+A chunk of the panel, the left operand's rows of a tile and the tile's sums stay in the
+first-level cache: tile registers want more than the second level gives.  Between the
+chunks the sums of all rows lie in a block of their own, rows of 128 bytes; the first
+chunk starts from zero, the last one writes the result.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.contraction import element
-from nanoloom.kernels.structure import Op, inputs, is_generic, iterators, maps
+from nanoloom.kernels.structure import Op, inputs, is_generic, maps
 from nanoloom.mlir import arith, ir, memref, scf
-from nanoloom.vector.access import index
+from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.amx_block import (
+    WIDTH,
     copy_in,
     copy_out,
-    last_columns,
     place_of_dim,
+    room,
+    rows_from,
     whole_block,
 )
-from nanoloom.vector.nanokernel.vnni_panels import FRESH, HEIGHT, MARK
-from nanoloom.vector.prefetch import prefetch_tiles
+from nanoloom.vector.nanokernel.amx_tile import Chunk, Product, accumulate, heights
+from nanoloom.vector.nanokernel.vnni_panels import DEPTH, FRESH, HEIGHT, MARK, MOST
 
 
 @dataclass(frozen=True)
-class LeftRows:
-    """Where the left operand's rows of a tile lie.
+class Rows:
+    """The rows of a result: how many, and the tiles that they make.
 
-    row: the loop that they run along, -1 for a single row.  parts: how many of them go
-    to each tile register.
+    count: a value, None where whole tiles make all of them.
     """
 
-    buffer: ir.Value
-    indexing: ir.AffineMap
-    row: int
-    parts: list[int]
+    count: ir.Value | None
+    tiles: int
+
+    def first(self, number: ir.Value, height: int) -> ir.Value:
+        """The first row of a tile; one over the edge begins earlier.
+
+        Its first rows are computed again and not written.
+        """
+        at = multiply(number, index(height))
+        if self.count is None:
+            return at
+        return arith.minsi(at, arith.subi(self.count, index(height)))
+
+    def own(self, number: ir.Value, height: int) -> ir.Value | None:
+        """How many rows of a tile are its own, its last ones; None for all."""
+        if self.count is None:
+            return None
+        left = arith.subi(self.count, multiply(number, index(height)))
+        return arith.minsi(left, index(height))
 
 
 def lower(op: Op) -> None:
     """Replace a marked generic on buffers by tile instructions."""
-    left, right, out = op.operation.operands
-    row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
-    height = op.operation.attributes[HEIGHT].value  # type: ignore[attr-defined]
-    count = row_count(op, out, row, height)
-    fresh = FRESH in op.operation.attributes
-    begun = (
-        [tiles.zero(rows) for rows in heights(height) for _ in range(2)]
-        if fresh
-        else sums_of(op, out, row, height, count)
+    marks = op.operation.attributes
+    row, height, most, depth = (
+        marks[name].value  # type: ignore[attr-defined]
+        for name in (MARK, HEIGHT, MOST, DEPTH)
     )
-    rows = LeftRows(left, maps(op)[0], row, heights(height))
-    sums = accumulate(op, right, rows, count, begun)
-    if not whole_columns(out):
-        through_block(op, sums, out, row, height, count)
-    elif count is None:
-        store(sums, out, op, row, height)
+    rows = rows_of(op, row, height, most)
+    product = Product(op, row, height, rows.tiles)
+    chunks = chunks_of(product, depth)
+    out = op.operation.operands[2]
+    if len(chunks) == 1:
+        pass_over(product, rows, index(0), chunks[0], None, None)
     else:
-        full = arith.cmpi(arith.CmpIPredicate.eq, count, index(height))
-        either = scf.IfOp(full, has_else=True)
-        with ir.InsertionPoint(either.then_block):
-            store(sums, out, op, row, height)
-            scf.yield_([])
-        with ir.InsertionPoint(either.else_block):
-            through_block(op, sums, out, row, height, count)
-            scf.yield_([])
-    if fresh:
+        block = room(op, rows.tiles * height, WIDTH, ir.MemRefType(out.type))
+        first, last, size = 0, len(chunks) - 1, chunks[0][0]
+        pass_over(product, rows, index(0), chunks[first], None, block)
+        if last > 1:
+            loop = scf.ForOp(index(1), index(last), index(1))
+            with ir.InsertionPoint(loop.body):
+                begin = multiply(loop.induction_variable, index(size))
+                pass_over(product, rows, begin, chunks[1], block, block)
+                scf.yield_([])
+        pass_over(product, rows, index(last * size), chunks[last], block, None)
+    if FRESH in marks:
         forget_fill(op, out)
     op.operation.erase()
 
 
+def rows_of(op: Op, row: int, height: int, most: int) -> Rows:
+    """most: how many rows there are at most."""
+    out = op.operation.operands[2]
+    place = place_of_dim(maps(op)[2], row)
+    kind = ir.MemRefType(out.type)
+    number = -(-most // height)
+    if row < 0:
+        return Rows(None, 1)
+    if not kind.is_dynamic_dim(place) and kind.shape[place] % height == 0:
+        return Rows(None, number)
+    return Rows(memref.dim(out, index(place)), number)
+
+
+def chunks_of(product: Product, depth: int) -> list[tuple[int, int]]:
+    """Steps of each chunk of the sum, and what the last one has behind them.
+
+    depth: numbers of a chunk, 0 for all of them.
+    """
+    size = depth // product.together or product.steps
+    number = max(1, -(-product.steps // max(size, 1)))
+    if len(product.reduced) > 1 or product.tiles == 1:
+        number = 1
+    size = -(-product.steps // number)
+    whole = [(size, 0)] * (number - 1)
+    return [*whole, (product.steps - size * (number - 1), product.rest)]
+
+
+def pass_over(
+    product: Product,
+    rows: Rows,
+    first: ir.Value,
+    chunk: tuple[int, int],
+    source: ir.Value | None,
+    target: ir.Value | None,
+) -> None:
+    """A chunk for all tiles of rows, one after the other.
+
+    first: the chunk's first step.  source, target: the block that sums come from and go
+    to, None for what the operation says.
+    """
+    height = product.height
+    part = Chunk(first, *chunk)
+    if rows.tiles == 1:
+        tile(product, rows, index(0), part, source, target)
+        return
+    end = index(rows.tiles)
+    if rows.count is not None:
+        end = arith.ceildivui(rows.count, index(height))
+    loop = scf.ForOp(index(0), end, index(1))
+    with ir.InsertionPoint(loop.body):
+        tile(product, rows, loop.induction_variable, part, source, target)
+        scf.yield_([])
+
+
+def tile(
+    product: Product,
+    rows: Rows,
+    number: ir.Value,
+    chunk: Chunk,
+    source: ir.Value | None,
+    target: ir.Value | None,
+) -> None:
+    """One tile of a chunk, from where its sums are to where they go."""
+    height = product.height
+    at, own = rows.first(number, height), rows.own(number, height)
+    if source is not None:
+        begun = get(source, multiply(number, index(height)), height)
+    elif FRESH in product.op.operation.attributes:
+        begun = [tiles.zero(n) for n in product.parts for _ in range(2)]
+    else:
+        begun = sums_of(product, at, own)
+    sums = accumulate(product, at, number, own, chunk, begun)
+    if target is not None:
+        put(sums, target, multiply(number, index(height)), height)
+    else:
+        write(product, sums, at, own)
+
+
+def write(
+    product: Product, sums: list[ir.Value], at: ir.Value, own: ir.Value | None
+) -> None:
+    """Sums into the result, through the stack where a tile reaches over its edge."""
+    if not whole_columns(product.out):
+        through_block(product, sums, at, own)
+    elif own is None:
+        store(product, sums, at)
+    else:
+        full = arith.cmpi(arith.CmpIPredicate.eq, own, index(product.height))
+        either = scf.IfOp(full, has_else=True)
+        with ir.InsertionPoint(either.then_block):
+            store(product, sums, at)
+            scf.yield_([])
+        with ir.InsertionPoint(either.else_block):
+            through_block(product, sums, at, own)
+            scf.yield_([])
+
+
 def through_block(
-    op: Op,
-    sums: list[ir.Value],
-    out: ir.Value,
-    row: int,
-    height: int,
-    count: ir.Value | None,
+    product: Product, sums: list[ir.Value], at: ir.Value, own: ir.Value | None
 ) -> None:
     """Store whole tiles on the stack and copy what is inside the result."""
+    block = whole_block(product.op, product.height)
+    put(sums, block, index(0), product.height)
+    copy_out(product.op, block, inside(product, at, own), product.height, own)
+
+
+def inside(product: Product, at: ir.Value, own: ir.Value | None) -> ir.Value:
+    """A tile's own rows of the result; at: the first row of the tile."""
+    if product.row < 0:
+        return product.out
+    height = index(product.height)
+    start = at if own is None else arith.subi(add(at, height), own)
+    many = height if own is None else own
+    place = place_of_dim(maps(product.op)[2], product.row)
+    return rows_from(product.out, place, start, many)
+
+
+def sums_of(product: Product, at: ir.Value, own: ir.Value | None) -> list[ir.Value]:
+    """Tile registers of what the result holds, nothing beyond it is loaded."""
+    op, out, height = product.op, product.out, product.height
+    if whole_columns(out):
+        return [tiles.load(*place) for place in corners(product, at)]
     block = whole_block(op, height)
-    store(sums, block, None, row, height)
-    copy_out(op, block, out, height, count)
+    copy_in(op, block, inside(product, at, own), height, own)
+    return get(block, index(0), height)
 
 
 def whole_columns(out: ir.Value) -> bool:
     """Whether the result takes all columns of the tile registers."""
     kind = ir.MemRefType(out.type)
     last = kind.rank - 1
-    return not kind.is_dynamic_dim(last) and kind.shape[last] == 2 * tiles.COLUMNS
+    return not kind.is_dynamic_dim(last) and kind.shape[last] == WIDTH
 
 
-def row_count(op: Op, out: ir.Value, row: int, height: int) -> ir.Value | None:
-    """How many rows are inside the result, None if a whole tile always is."""
-    place = place_of_dim(maps(op)[2], row)
-    kind = ir.MemRefType(out.type)
-    if row < 0 or (not kind.is_dynamic_dim(place) and kind.shape[place] == height):
-        return None
-    return memref.dim(out, index(place))
+def store(product: Product, sums: list[ir.Value], at: ir.Value) -> None:
+    """Write a tile's sums into the result."""
+    for value, place in zip(sums, corners(product, at), strict=True):
+        tiles.store(value, *place)
 
 
-def heights(height: int) -> list[int]:
-    """Rows of each tile register that a tile of this height takes."""
-    return [min(tiles.ROWS, height - start) for start in range(0, height, tiles.ROWS)]
+def corners(product: Product, at: ir.Value) -> list[tuple[ir.Value, int, int]]:
+    """Where the tile registers of a tile lie in the result."""
+    indexing = maps(product.op)[2]
+    distance = tiles.row_distance(product.out, indexing, product.row)
+    ivs = product.begin(at)
+    return tiles.places(product.out, indexing, ivs, product.parts, distance)
 
 
-def accumulate(
-    op: Op,
-    right: ir.Value,
-    left: LeftRows,
-    count: ir.Value | None,
-    begun: list[ir.Value],
-) -> list[ir.Value]:
-    """The reduction loops; gives a tile register of sums for each part of the tile.
-
-    A tile over the edge begins `height - count` rows earlier: those rows are computed
-    again and not written.  begun: the sums that it goes on from.
-    """
-    reduced = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
-    depth = reduced_extents(op, right, reduced)
-    ivs = first_place(op, left.row, count, sum(left.parts))
-
-    def nest(level: int, here: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        if level == len(reduced) - 1:
-            return along(op, right, left, count, here, sums, depth[-1])
-        loop = scf.ForOp(index(0), index(depth[level]), index(1), sums)
-        with ir.InsertionPoint(loop.body):
-            inner = list(here)
-            inner[reduced[level]] = loop.induction_variable
-            scf.yield_(nest(level + 1, inner, list(loop.inner_iter_args)))
-        return list(loop.results)
-
-    return nest(0, ivs, begun)
+def put(sums: list[ir.Value], block: ir.Value, row: ir.Value, height: int) -> None:
+    """Write a tile's sums into a block, from a row on."""
+    for value, place in zip(sums, in_block(block, row, height), strict=True):
+        tiles.store(value, *place)
 
 
-def first_place(
-    op: Op, row: int, count: ir.Value | None, height: int
-) -> list[ir.Value]:
-    """The loop variables where a tile begins."""
-    ivs = [index(0) for _ in iterators(op)]
-    if count is not None:
-        ivs[row] = arith.subi(count, index(height))
-    return ivs
+def get(block: ir.Value, row: ir.Value, height: int) -> list[ir.Value]:
+    """A tile's sums from a block."""
+    return [tiles.load(*place) for place in in_block(block, row, height)]
 
 
-def sums_of(
-    op: Op, out: ir.Value, row: int, height: int, count: ir.Value | None
-) -> list[ir.Value]:
-    """Tile registers of what the result holds, nothing beyond it is loaded."""
-    if whole_columns(out):
-        ivs = first_place(op, row, count, height)
-        return loaded(out, maps(op)[2], row, ivs, heights(height))
-    block = whole_block(op, height)
-    copy_in(op, block, out, height, count)
+def in_block(
+    block: ir.Value, row: ir.Value, height: int
+) -> list[tuple[ir.Value, int, int]]:
     identity = ir.AffineMap.get_identity(2)
-    return loaded(block, identity, 0, [index(0)] * 2, heights(height))
-
-
-def loaded(
-    source: ir.Value,
-    indexing: ir.AffineMap,
-    row: int,
-    ivs: list[ir.Value],
-    parts: list[int],
-) -> list[ir.Value]:
-    """Tile registers from memory, two beside each other for each part."""
-    distance = tiles.row_distance(source, indexing, row)
-    made: list[ir.Value] = []
-    for part, rows in enumerate(parts):
-        for v in range(2):
-            ahead = part * tiles.ROWS * distance + v * tiles.ROW_BYTES
-            place = tiles.address(source, indexing, ivs, ahead)
-            made.append(tiles.load(place, rows, distance))
-    return made
-
-
-def reduced_extents(op: Op, right: ir.Value, reduced: list[int]) -> list[int]:
-    """Extents of the reduced dimensions: outer ones of the panel, the last of left."""
-    kind = ir.MemRefType(right.type)
-    outer = list(kind.shape)[-1 - len(reduced) : -2]
-    left = op.operation.operands[0]
-    shape = ir.MemRefType(left.type).shape
-    place = place_of_dim(maps(op)[0], reduced[-1])
-    return [*outer, shape[place]]
-
-
-def along(
-    op: Op,
-    right: ir.Value,
-    left: LeftRows,
-    count: ir.Value | None,
-    ivs: list[ir.Value],
-    sums: list[ir.Value],
-    extent: int,
-) -> list[ir.Value]:
-    """The last reduced dimension: whole tile rows in a loop, then what is left."""
-    dims = [d for d, k in enumerate(iterators(op)) if k == "reduction"]
-    together = tiles.ROW_BYTES // tiles.bytes_of(right)
-    whole = extent // together * together
-    rest = extent - whole
-    behind = at_step(ivs, dims[-1], index(whole))
-    # In front of the loop: a tile register waits for what has just been written.
-    block = last_columns(op, behind, count, sum(left.parts), rest) if rest else None
-    if whole:
-        loop = scf.ForOp(index(0), index(whole), index(together), sums)
-        with ir.InsertionPoint(loop.body):
-            prefetch_tiles(right, len(dims), loop.body)
-            here = at_step(ivs, dims[-1], loop.induction_variable)
-            carried = list(loop.inner_iter_args)
-            scf.yield_(step(op, right, left, here, here, carried))
-        sums = list(loop.results)
-    if block is None:
-        return sums
-    last = LeftRows(block, ir.AffineMap.get_identity(2), 0, left.parts)
-    return step(op, right, last, [index(0)] * 2, behind, sums)
-
-
-def at_step(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
-    """The loop variables with one of them at a value."""
-    return [*ivs[:dim], value, *ivs[dim + 1 :]]
-
-
-def step(
-    op: Op,
-    right: ir.Value,
-    left: LeftRows,
-    at: list[ir.Value],
-    ivs: list[ir.Value],
-    sums: list[ir.Value],
-) -> list[ir.Value]:
-    """Load the tiles of one step and multiply each pair of them.
-
-    at: the loop variables of the left operand's place, ivs: those of the right one's.
-    """
-    distance = tiles.row_distance(left.buffer, left.indexing, left.row)
-    product = tiles.PRODUCTS[element(op, 0), element(op, 1)]
-    below = tiles.row_distance_of(right)
-    starts = [
-        tiles.address(right, maps(op)[1], ivs, v * tiles.ROW_BYTES) for v in range(2)
-    ]
-    panels = [tiles.load(start, tiles.ROWS, below) for start in starts]
-    made: list[ir.Value] = []
-    for part, rows in enumerate(left.parts):
-        ahead = part * tiles.ROWS * distance
-        start = tiles.address(left.buffer, left.indexing, at, ahead)
-        tile = tiles.load(start, rows, distance)
-        made += [
-            tiles.multiply(product, rows, sums[2 * part + v], tile, panels[v])
-            for v in range(2)
-        ]
-    return made
-
-
-def store(
-    sums: list[ir.Value], target: ir.Value, op: Op | None, row: int, height: int
-) -> None:
-    """Write the tile registers: into the result itself, or a block of whole tiles."""
-    rank = ir.MemRefType(target.type).rank
-    if op is None:
-        indexing, count, at = ir.AffineMap.get_identity(rank), rank, 0
-    else:
-        indexing, count, at = maps(op)[2], maps(op)[2].n_dims, row
-    distance = tiles.row_distance(target, indexing, at) if height > 1 else 128
-    ivs = [index(0)] * count
-    for part, rows in enumerate(heights(height)):
-        for v in range(2):
-            ahead = part * tiles.ROWS * distance + v * tiles.COLUMNS * 4
-            start = tiles.address(target, indexing, ivs, ahead)
-            tiles.store(sums[2 * part + v], rows, start, distance)
+    return tiles.places(block, identity, [row, index(0)], heights(height), 4 * WIDTH)
 
 
 def forget_fill(op: Op, out: ir.Value) -> None:

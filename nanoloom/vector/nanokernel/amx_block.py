@@ -13,6 +13,7 @@ from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.vnni_panels import MARK
 
 WIDTH = 2 * tiles.COLUMNS
+DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
 def whole_block(op: Op, height: int) -> ir.Value:
@@ -30,6 +31,33 @@ def room(op: Op, height: int, width: int, like: ir.MemRefType) -> ir.Value:
     kind = ir.MemRefType.get([height, width], like.element_type)
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         return memref.alloca(kind, [], [], alignment=tiles.ROW_BYTES)
+
+
+def rows_from(
+    buffer: ir.Value, place: int, start: ir.Value, many: ir.Value
+) -> ir.Value:
+    """So many rows of a buffer from one on; place: which of its dimensions they are."""
+    kind = ir.MemRefType(buffer.type)
+    extents = [
+        memref.dim(buffer, index(d)) if kind.is_dynamic_dim(d) else kind.shape[d]
+        for d in range(kind.rank)
+    ]
+    strides, _ = kind.get_strides_and_offset()
+    known = [
+        "?" if d == place or kind.is_dynamic_dim(d) else str(kind.shape[d])
+        for d in range(kind.rank)
+    ]
+    steps = ", ".join("?" if x == DYNAMIC else str(x) for x in strides)
+    layout = f"strided<[{steps}], offset: ?>"
+    return memref.subview(
+        buffer,
+        [start if d == place else 0 for d in range(kind.rank)],
+        [many if d == place else extents[d] for d in range(kind.rank)],
+        [1] * kind.rank,
+        result_type=ir.Type.parse(
+            f"memref<{'x'.join(known)}x{kind.element_type}, {layout}>"
+        ),
+    )
 
 
 def last_columns(
@@ -50,10 +78,11 @@ def last_columns(
     loop = scf.ForOp(index(0), index(height) if count is None else count, index(1))
     with ir.InsertionPoint(loop.body):
         r = loop.induction_variable
-        here = [r if d == row else iv for d, iv in enumerate(ivs)]
+        own = add(first, r)
+        here = [add(iv, own) if d == row else iv for d, iv in enumerate(ivs)]
         at = [apply(e, here) for e in maps(op)[0].results]
         numbers = read_columns(left, at, together, rest)
-        write_row(numbers, block, add(first, r))
+        write_row(numbers, block, own)
         scf.yield_([])
     return block
 

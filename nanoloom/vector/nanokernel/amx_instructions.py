@@ -75,6 +75,28 @@ def zero(rows: int) -> ir.Value:
     return intrinsic(tile_type(), "tilezero", [i16(rows), i16(4 * COLUMNS)])
 
 
+def places(
+    buffer: ir.Value,
+    indexing: ir.AffineMap,
+    ivs: list[ir.Value],
+    parts: list[int],
+    distance: int,
+) -> list[tuple[ir.Value, int, int]]:
+    """Address, rows and distance of a tile's registers of sums.
+
+    parts: rows of those below each other; two are beside each other.
+    """
+    return [
+        (
+            address(buffer, indexing, ivs, part * ROWS * distance + v * ROW_BYTES),
+            rows,
+            distance,
+        )
+        for part, rows in enumerate(parts)
+        for v in range(2)
+    ]
+
+
 def load(start: ir.Value, rows: int, distance: int) -> ir.Value:
     """Rows of 64 bytes, `distance` bytes apart."""
     operands = [i16(rows), i16(ROW_BYTES), start, i64(distance)]
@@ -93,7 +115,7 @@ def multiply(
     return intrinsic(tile_type(), product, operands)
 
 
-def store(value: ir.Value, rows: int, start: ir.Value, distance: int) -> None:
+def store(value: ir.Value, start: ir.Value, rows: int, distance: int) -> None:
     """Write a tile register: rows of 16 sums, `distance` bytes apart."""
     ir.Operation.create(
         "llvm.call_intrinsic",

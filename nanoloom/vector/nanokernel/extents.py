@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from nanoloom.kernels.structure import Op, map_dims, maps
 from nanoloom.mlir import ir
+
+
+def most_results(op: Op, dim: int) -> int | None:
+    """How many results a contraction's tile has at most along a dimension."""
+    place = map_dims(maps(op)[2]).index(dim)
+    return most_of(op.operation.operands[2], place)
 
 
 def most_of(value: ir.Value, place: int) -> int | None:

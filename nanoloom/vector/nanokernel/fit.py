@@ -26,7 +26,7 @@ from nanoloom.target.dots import dot_for, pair_products
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel import vnni_panels
 from nanoloom.vector.nanokernel.epilogue import consumers
-from nanoloom.vector.nanokernel.extents import most_of
+from nanoloom.vector.nanokernel.extents import most_results
 from nanoloom.vector.nanokernel.tile import (
     extent_is_not_one,
     is_packed,
@@ -59,10 +59,10 @@ def require_fit(
     columns = plan.vectors * (vnni_panels.COLUMNS if tiles else lanes)
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
     room = {shape.column: columns}
-    if row is not None:
+    if row is not None and not tiles:
         room[row] = plan.rows
     for dim in shape.result:
-        require_room(op, dim, room.get(dim, 1))
+        require_room(op, dim, room.get(dim, 1), any_number=tiles and dim == row)
     for dim in shape.reduced:
         if shape.extents[dim] < 0:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
@@ -112,21 +112,16 @@ def require_instructions(
         )
 
 
-def require_room(op: Op, dim: int, most: int) -> None:
-    extent = bound(op, dim)
+def require_room(op: Op, dim: int, most: int, *, any_number: bool) -> None:
+    """any_number: a matrix unit goes through all rows of a task by itself."""
+    extent = most_results(op, dim)
     if extent is None:
         raise Error(f"how far dimension {dim} of the tile reaches is not known")
-    if extent > most:
+    if extent > most and not any_number:
         raise Error(
             f"a tile has {extent} results along dimension {dim}, the nanokernel {most}",
             hint="tile the kernel's last operation to that size, then clean up",
         )
-
-
-def bound(op: Op, dim: int) -> int | None:
-    """How many results a tile has at most along a dimension."""
-    place = map_dims(maps(op)[2]).index(dim)
-    return most_of(op.operation.operands[2], place)
 
 
 def require_panels(

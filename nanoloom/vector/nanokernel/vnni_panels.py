@@ -16,6 +16,7 @@ from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.extents import most_results
 from nanoloom.vector.nanokernel.tile import (
     as_index,
     initial_number,
@@ -27,6 +28,8 @@ from nanoloom.vector.nanokernel.vnni_flat import woven_part
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
 FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
+MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
+DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
 ROWS = COLUMNS = 16  # of a tile register of sums
 
 
@@ -57,7 +60,9 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     i64 = ir.IntegerType.get_signless(64)
     number = -1 if row is None else row
     made.operation.attributes[MARK] = ir.IntegerAttr.get(i64, number)
-    made.operation.attributes[HEIGHT] = ir.IntegerAttr.get(i64, plan.rows)
+    most = 1 if row is None else most_results(op, row)
+    for name, value in ((HEIGHT, plan.rows), (MOST, most), (DEPTH, plan.depth)):
+        made.operation.attributes[name] = ir.IntegerAttr.get(i64, value)
     if starts_at_zero(operands[2]):
         made.operation.attributes[FRESH] = ir.UnitAttr.get()
     copy_body(op, made, shape)

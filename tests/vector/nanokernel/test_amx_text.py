@@ -24,6 +24,7 @@ PRODUCTS = [
     ("u8", "s8", "tdpbusd"),
     ("u8", "u8", "tdpbuud"),
 ]
+ALL = "depth = 0 : i64"  # of the sum at once
 Kernel = tuple[Make, tuple[np.ndarray, ...]]
 
 
@@ -82,10 +83,11 @@ def test_a_panel_is_read_by_a_marked_contraction(
         """
     CHECK: #[[PANEL:map[0-9]*]] = affine_map<(d0, d1, d2) -> (0, d2 floordiv 4, d1 * 4 + d2 mod 4)>
     CHECK: scf.for {{.*}} = %arg3 to %arg4
-    CHECK: scf.for
+    CHECK-NOT: scf.for
     CHECK: memref.subview %arg1[{{.*}}, 0, 0] [1, 32, 128]
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}], iterator_types = ["parallel", "parallel", "reduction"]}
-    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_fresh, nanoloom.amx_rows = 32 : i64
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 512 : i64
+    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_most_rows = 65 : i64, nanoloom.amx_rows = 32
     CHECK: arith.extui
     CHECK-NEXT: arith.extsi
     CHECK-NOT: nanoloom.interleave
@@ -108,9 +110,9 @@ def test_an_activation_is_woven_once_a_task(
     CHECK: linalg.generic
     CHECK-SAME: nanoloom.interleave
     CHECK-NOT: nanoloom.interleave
-    CHECK: scf.for
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}]
-    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_fresh, nanoloom.amx_rows = 32
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 256 : i64
+    CHECK-SAME: nanoloom.amx_fresh, {{.*}}nanoloom.amx_rows = 32
     CHECK-NOT: nanoloom.interleave
     """,  # noqa: E501
     )
@@ -149,7 +151,9 @@ def test_a_sum_that_ends_within_a_tile_register(
     assert rest == 0
     assert count(loop, "tileloadd") == 4 * steps
     assert touches_stack(loop) == []
-    assert text.count(word) == 4 * steps + 4
+    behind = text.count(word) - 4 * steps
+    assert behind > 0
+    assert behind % 4 == 0
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,6 @@ def test_short_sums_do_without(left: str, right: str, least: int, other: str) ->
         (35, "rows = 32", "rows = 48", "vectors = 2 and at most 32 rows"),
         (128, "vectors = 2", "vectors = 1", "vectors = 2 and at most 32 rows"),
         (128, "vectors = 2", "vectors = 4", "vectors = 2 and at most 32 rows"),
-        (128, "rows = 32", "rows = 16", "a tile has 32 results along dimension 0"),
     ],
 )
 def test_other_tiles(depth: int, old: str, new: str, said: str) -> None:
@@ -190,7 +193,7 @@ def test_a_flat_sum_over_two_dimensions() -> None:
     made = make, (zeros("bf16", 33, 3, 32), zeros("bf16", 3, 32, 100))
     script = script_of(made)
     chosen = script.split("{rows = ")[1].split("}")[0]
-    asked = '16 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-bf16"'
+    asked = f'16 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-bf16", {ALL}'
     said = refusal(made, script.replace(chosen, asked))
     assert "AMX wants packed = 1 for a sum over several dimensions" in said
 
@@ -199,7 +202,7 @@ def test_bytes_that_are_not_packed() -> None:
     made = kernel(33, 64, 100, "s8", "s8", packed=False)
     script = script_of(made)
     chosen = script.split("{rows = ")[1].split("}")[0]
-    asked = '32 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-int8"'
+    asked = f'32 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-int8", {ALL}'
     said = refusal(made, script.replace(chosen, asked))
     assert "family amx-int8 wants packed = 1" in said
 
@@ -227,3 +230,42 @@ def test_targets_without_tiles(target: str, left: str, right: str, word: str) ->
     said = refusal(made, script, target)
     assert f"{target} has no instruction for family {family} of {left} by" in said
     assert word not in stage_text(program_of(made[0], *made[1]), "asm", by_name(target))
+
+
+# ---- chunks of the sum ---------------------------------------------------------------
+
+
+def test_sums_wait_in_a_block_between_chunks() -> None:
+    """768 numbers in three: from zero, from the block and to it, and to the result."""
+    make, given = kernel(128, 768, 64, "bf16", "bf16")
+    text = stage_text(program_of(make, *given), "vector", TARGET)
+    check_text(
+        text,
+        """
+    CHECK: [[BLOCK:%.*]] = memref.alloca() {{.*}}: memref<128x32xf32>
+    CHECK: scf.for [[ROW:%.*]] = %c0 to %c4
+    CHECK-COUNT-4: llvm.x86.tilezero
+    CHECK: scf.for {{.*}} = %c0 to %c256 step %c32
+    CHECK: memref.prefetch
+    CHECK-COUNT-4: llvm.x86.tdpbf16ps
+    CHECK: memref.extract_aligned_pointer_as_index [[BLOCK]]
+    CHECK-COUNT-4: llvm.x86.tilestored64
+    CHECK: scf.for [[ROW:%.*]] = %c0 to %c4
+    CHECK: memref.extract_aligned_pointer_as_index [[BLOCK]]
+    CHECK-COUNT-4: llvm.x86.tileloadd64
+    CHECK: scf.for {{.*}} = %c0 to %c256 step %c32
+    CHECK: scf.for [[ROW:%.*]] = %c0 to %c4
+    CHECK: scf.for {{.*}} = %c0 to %c256 step %c32
+    CHECK: memref.extract_aligned_pointer_as_index {{%arg|%subview}}
+    CHECK-COUNT-4: llvm.x86.tilestored64
+    """,
+    )
+
+
+@pytest.mark.parametrize(("m", "k"), [(32, 768), (128, 256)])
+def test_a_sum_at_once(m: int, k: int) -> None:
+    """A single tile of rows, or a panel that the first-level cache holds."""
+    make, given = kernel(m, k, 64, "bf16", "bf16")
+    text = stage_text(program_of(make, *given), "vector", TARGET)
+    assert text.count("llvm.x86.tdpbf16ps") == 4
+    assert "memref.alloca" not in text
