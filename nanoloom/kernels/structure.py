@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TypeAlias
 
@@ -25,10 +26,8 @@ def is_generic(op: Op) -> bool:
 
 
 def iterators(op: Op) -> list[str]:
-    return [
-        "reduction" if "reduction" in str(a) else "parallel"
-        for a in op.operation.attributes["iterator_types"]  # type: ignore[union-attr]
-    ]
+    written = str(op.operation.attributes["iterator_types"])  # one text, not one each
+    return re.findall(r"<(\w+)>", written)
 
 
 def maps(op: Op) -> list[ir.AffineMap]:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import onnx_ir
 
 from nanoloom.errors import ModelError, Unsupported
+from nanoloom.frontend.mapped import MappedTensor
 from nanoloom.graph.types import (
     deciding_sources,
     numpy_dtype,
@@ -92,10 +94,14 @@ class Lowering:
 
     def release_all(self) -> None:
         """Give back the pages of every weight file that has been read so far."""
-        for value in self.graph.initializers.values():
-            region = getattr(value.const_value, "region", None)
-            if region is not None:
-                region.release()
+        for tensor in self.mapped:
+            tensor.release()
+
+    @cached_property
+    def mapped(self) -> list[MappedTensor]:
+        """The constants that are read from files: asked for after each weight."""
+        stored = [v.const_value for v in self.graph.initializers.values()]
+        return [x for x in stored if isinstance(x, MappedTensor)]
 
     def tensor_of(self, value: onnx_ir.Value | None) -> Tensor | None:
         """What a value of the graph is here: computed before, or a constant."""
