@@ -52,7 +52,11 @@ AMX_INT8 = Family("amx-int8", BYTES, 4, flat=False, tiles=True)
 BF16_DOT = Family("bf16-dot", HALVES, 2)
 # Even and odd numbers are converted as they are loaded: two loads for each of them.
 BF16_CONVERT = Family(
-    "bf16-convert", HALVES, 2, StepCost(2, left_loads=2, right_loads=2), flat=False
+    "bf16-convert",
+    HALVES,
+    2,
+    StepCost(2, left_loads=2, right_loads=2, others=2),
+    flat=False,
 )
 # A shift and an and for a vector, its mask in a register.  Two loads of a row's pair
 # count as three: a tile of many rows is slower than loads and products alone, measured.

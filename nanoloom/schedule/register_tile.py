@@ -24,18 +24,25 @@ class RegisterTile:
         return f"{self.rows}x{self.vectors} vectors"
 
 
-def candidates(registers: int, step: StepCost = FMA) -> list[tuple[int, int]]:
+def candidates(
+    registers: int, step: StepCost = FMA, columns: int = 0, lanes: int = 1
+) -> list[tuple[int, int]]:
     """Tiles that fit: accumulators, one row of the right operand, one broadcast.
 
     Of lines that are not packed, all or a half ... are used: a power of two of vectors.
+    columns: of the result; tiles that do not divide them have masks.
     """
-    each, others = step.right_registers, step.others
+    right, others = step.right_registers, step.others
+
+    def masks(vectors: int) -> int:
+        return step.masks * vectors if columns % (vectors * lanes) else 0
+
     widths = [v for v in range(1, 9) if not step.lines or v & (v - 1) == 0]
     return [
         (rows, vectors)
         for vectors in widths
         for rows in range(1, registers)
-        if rows * vectors + each * vectors + others <= registers
+        if (rows + right) * vectors + masks(vectors) + others <= registers
     ]
 
 
@@ -86,7 +93,7 @@ def choose(
     lanes = max(1, unit.bits // bits)
     ranked = [
         RegisterTile(r, v, cost(r, v, m, n, lanes, unit, step))
-        for r, v in candidates(unit.registers, step)
+        for r, v in candidates(unit.registers, step, n, lanes)
         if r <= EDGE_ROWS or m % r == 0
     ]
     return min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))

@@ -15,6 +15,7 @@ class StepCost:
     right_registers: of one vector of the right operand; others: all that is left.
     lines: of the right operand from the second-level cache, a cycle each, however
     little is used of them.
+    masks: registers of a vector that reaches over the result's edge.
     widened: bits of a row's numbers in the copy in front of the loops (widened.py).
     """
 
@@ -28,6 +29,7 @@ class StepCost:
     others: int = 1
     lines: float = 0
     widened: int = 0
+    masks: int = 0
 
 
 FMA = StepCost()  # a broadcast, a load and a multiply-add

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanoloom.schedule.register_tile import EDGE_ROWS, candidates, choose, cost
+from nanoloom.schedule.step_cost import FMA
 from nanoloom.target import TARGETS, Target, by_name
 
 UNIT = by_name("sapphirerapids").vector
@@ -43,6 +44,15 @@ def test_the_choice_fits_and_none_is_cheaper(m: int, n: int, unit: object) -> No
     )
     assert tile.cost <= best + 1e-3
     assert tile.cost == cost(rows, vectors, m, n, lanes, unit)  # type: ignore[arg-type]
+
+
+def test_masks_take_registers_where_a_tile_reaches_over_the_edge() -> None:
+    unit, step = by_name("x86-64-v3").vector, dataclasses.replace(FMA, masks=1)
+    tile = choose(127, 517, 32, unit, step)
+    assert (tile.rows + 2) * tile.vectors + 1 <= unit.registers
+    assert (6, 2) in candidates(16, step, 512, 8)
+    assert (6, 2) not in candidates(16, step, 517, 8)
+    assert choose(96, 768, 32, unit, step) == choose(96, 768, 32, unit)
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,13 @@ from nanoloom.schedule.families import (
     TILE_STEPS,
     Family,
 )
-from nanoloom.schedule.step_cost import StepCost
+from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
 
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
+FEW_REGISTERS = 16
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
 # against multiply-adds in f32 and dot products of bytes.
@@ -107,16 +108,31 @@ def step_cost(
     """A step's cost.
 
     Where panels hold sums, every row has its sign bits inverted.  Rows that are not
-    packed are interleaved: shuffles, and a register that says how.  Multiply-adds of
-    narrow numbers convert them.
+    packed are interleaved: shuffles, and a register that says how; over the edge they
+    are read under a mask, which without mask registers is one more vector.
     """
+    cost = numbers_cost(family, root, shape, target)
+    if packed:
+        return cost
+    masks = 0 if target.vector.mask_registers else 1
+    if cost == FMA:
+        return replace(cost, masks=masks)
+    right, others = cost.right + family.group - 1, max(cost.others, 2)
+    if family.group == 1:
+        return replace(cost, others=others, masks=masks)
+    return replace(cost, right=right, others=others, lines=family.group, masks=masks)
+
+
+def numbers_cost(
+    family: Family, root: Op, shape: Contraction, target: Target
+) -> StepCost:
+    """A step's cost for these element types: of narrow numbers what converts them."""
     cost = family.cost
     if column_sums(family, root, shape, target):
-        cost = replace(cost, left=1, others=2)
+        return replace(cost, left=1, others=2)
     left, _, result = elements(root, shape)
     if family is FMA_FAMILY and left != result:
         return replace(cost, right=CONVERSION, widened=32)
-    if packed or family.group == 1:
-        return cost
-    right, others = cost.right + family.group - 1, max(cost.others, 2)
-    return replace(cost, right=right, others=others, lines=family.group)
+    if family is BF16_HALVES and target.vector.registers > FEW_REGISTERS:
+        return replace(cost, others=cost.others + 1)  # LLVM loads the next panel early
+    return cost

@@ -152,12 +152,15 @@ class Sums:
         # Part by part: what a part needs of the panels is in registers for it alone.
         for prepare_left, prepare_right in self.step.parts:
             rights = [prepare_right(panel) for panel in panels]
-            lefts = [prepare_left(row) for row in rows]
-            sums = [
-                self.step.product(sums[r * plan.vectors + v], left, right)
-                for r, left in enumerate(lefts)
-                for v, right in enumerate(rights)
-            ]
+            made: list[ir.Value] = []
+            for row in rows:  # its numbers in front of its products: one register
+                left = prepare_left(row)
+                now = sums[len(made) : len(made) + plan.vectors]
+                made += [
+                    self.step.product(sum_, left, right)
+                    for sum_, right in zip(now, rights, strict=True)
+                ]
+            sums = made
         return sums
 
     def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:

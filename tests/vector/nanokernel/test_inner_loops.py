@@ -13,7 +13,7 @@ from tests.linalg.bounds import dtype_of
 from tests.vector.assembly import inner_loops, touches_stack
 from tests.vector.kernel_harness import program_of, stage_text
 
-SIZES = [(96, 256, 256), (31, 97, 127)]
+SIZES = [(96, 256, 256), (31, 97, 127), (8, 768, 768)]
 TYPES = {
     "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8",
 }  # fmt: skip
@@ -124,17 +124,45 @@ def test_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:
         ("skylake-avx512", "f16", "f16", "vfmadd", 1, 1),
     ],
 )
+@pytest.mark.parametrize("sizes", [SIZES[0], SIZES[2]], ids=str)
 def test_in_parts(
-    target: str, left: str, right: str, word: str, a_product: int, a_vector: int
+    sizes: tuple[int, int, int],
+    target: str,
+    left: str,
+    right: str,
+    word: str,
+    a_product: int,
+    a_vector: int,
 ) -> None:
     """Rows cost their broadcasts alone: they were widened in front of the loop."""
-    loop, rows, vectors = inner_loop(SIZES[0], left, right, target, word)
+    loop, rows, vectors = inner_loop(sizes, left, right, target, word)
     parts = 2 if word == "vfmadd" and a_product == 2 else 1
     steps, rest = divmod(count(loop, word), parts * rows * vectors)
     assert rest == 0
     most = a_product * rows * vectors + parts * rows + a_vector * vectors
     assert steps * rows * vectors < len(vector_work(loop)) <= steps * most + 1
     assert spills(loop) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target"),
+    [
+        ((16, 256, 256), "x86-64-v3"),
+        ((1, 768, 768), "x86-64-v3"),
+        ((96, 256, 256), "skylake-avx512"),
+        ((31, 97, 127), "skylake-avx512"),
+    ],
+)
+def test_two_activations(sizes: tuple[int, int, int], target: str) -> None:
+    """Rows as they lie; without mask registers a mask takes a vector's place."""
+    m, k, n = sizes
+    product = program_of(
+        lambda b, x, w: b.einsum("mk,kn->mn", x, w),
+        ((m, k), "float32"),
+        ((k, n), "float32"),
+    )
+    loop = loop_with(stage_text(product, "asm", by_name(target)), "vfmadd")
+    assert vector_work(touches_stack(loop)) == []
 
 
 def spills(loop: list[str]) -> list[str]:
