@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nanoloom.compiler import Compiled, Report
 
 Array = np.ndarray
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # of inputs by their names
+Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
 PARAMETERS, LIBRARY = "parameters.bin", "program.so"
 
 
@@ -71,6 +73,8 @@ class Program:
         self.report = report
         self.inputs, self.outputs = source.interface(cache)
         self._variants: dict[str, Variant] = {}
+        self._called: dict[Call, Variant] = {}
+        self._deciding: dict[Shapes, tuple[str, ...]] = {}
 
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """Run the model.
@@ -87,12 +91,26 @@ class Program:
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""
         shapes = {name: array.shape for name, array in arrays.items()}
+        given = tuple(shapes.items())
+        names = self._deciding.get(given, ())
+        call = (given, tuple(arrays[name].tobytes() for name in names))
+        if call not in self._called:
+            found, names = self._variant(arrays, shapes)
+            self._deciding[given] = names
+            call = (given, tuple(arrays[name].tobytes() for name in names))
+            self._called[call] = found
+        return self._called[call]
+
+    def _variant(
+        self, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
+    ) -> tuple[Variant, tuple[str, ...]]:
+        """The variant, and the inputs whose values decide it beside their shapes."""
         values: dict[str, Array] = {}
         for name in self.source.value_inputs(self.cache, shapes):
             values[name] = arrays[name]
         while True:
             try:
-                return self.variant_of(shapes, values)
+                return self.variant_of(shapes, values), tuple(values)
             except DataDependent as error:
                 more = {n: arrays[n] for n in error.inputs if n not in values}
                 if not more:

@@ -94,6 +94,10 @@ def signature(dtype: np.dtype[Any], shape: Sequence[int | str]) -> str:
 
 def check_input(spec: Spec, value: object, sizes: dict[str, tuple[int, str]]) -> Array:
     """One array.  sizes: what named dimensions were in earlier inputs, and where."""
+    if type(value) is np.ndarray and value.shape == spec.shape:
+        known = value.dtype == spec.dtype and value.flags.c_contiguous
+        if known and value.flags.aligned:  # most calls: the rest takes microseconds
+            return value
     where = f"input {spec.name}"
     array = converted(spec, value, where)
     wanted = signature(spec.dtype, spec.shape)

@@ -8,7 +8,7 @@ from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import TILE_ROWS, TILE_STEPS, Family
+from nanoloom.schedule.families import FAMILIES, TILE_ROWS, TILE_STEPS, Family
 from nanoloom.schedule.language import (
     Choice,
     Loops,
@@ -18,17 +18,13 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.family import column_sums, family_of, step_cost
+from nanoloom.schedule.library.row_block import most_rows, row_block
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
-CHUNK_SHARE = (
-    3 * 2048
-)  # bytes of a step in the first-level cache: two operands' tiles, sums
-FEW_ROWS, MANY_ROWS = 128, 256  # of a task
-ENOUGH_PANELS = 12  # tasks, so that the last ones keep few threads waiting
-# Of the second-level cache, for the left operand of a task; panels take the rest.
-ROWS_SHARE = 0.4
+# Bytes of a step in the first-level cache: two tiles of each operand, as much for sums.
+STEP_BYTES = 3 * 2048
 
 
 def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
@@ -71,7 +67,7 @@ def tiled(
     target: Target,
 ) -> Choice:
     """Tasks of panels, register tiles inside them, then what is left as loops."""
-    outer, inner = loop_sizes(root, last, shape, nanokernel.rows, columns, target)
+    outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
     directives = (
         Parallel(outer, ("all",)),
         *([Tile(inner, ("all",))] if any(inner) and not nanokernel.depth else []),
@@ -92,7 +88,7 @@ def matrix_tiles(
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
     packings = weight_packing(module, root, shape, AMX_COLUMNS, family)
-    rows, steps = min(m, TILE_ROWS), target.caches.l1d // CHUNK_SHARE
+    rows, steps = min(m, TILE_ROWS), target.caches.l1d // STEP_BYTES
     depth = max(1, steps) * TILE_STEPS * family.group
     nanokernel = Nanokernel(rows, 2, bool(packings), family.name, depth=depth)
     reason = "32 x 32 sums: tile registers of 16 x 16, each operand used twice"
@@ -124,16 +120,30 @@ def row_of(shape: Contraction) -> int | None:
     return long[-1] if long else None
 
 
+def row_bytes(root: Op, shape: Contraction) -> int:
+    """Bytes of a row of the left operand."""
+    kind = ir.RankedTensorType(inputs(root)[shape.left].type).element_type
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    return max(1, depth * kind.width // 8)  # type: ignore[attr-defined]
+
+
 def loop_sizes(
-    root: Op, last: Op, shape: Contraction, rows: int, columns: int, target: Target
+    root: Op,
+    last: Op,
+    shape: Contraction,
+    plan: Nanokernel,
+    columns: int,
+    target: Target,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tile sizes of the tasks, and of the register tile inside a task."""
+    rows, tiles = plan.rows, FAMILIES[plan.family].tiles
     row = row_of(shape)
     outer: dict[int, int] = dict.fromkeys(shape.result, 1)
     outer[shape.column] = columns
     inner: dict[int, int] = {}
     if row is not None:
-        most = most_rows(root, shape, columns, target)
+        panels = -(-shape.extents[shape.column] // columns)
+        most = most_rows(row_bytes(root, shape), panels, tiles, target)
         block = row_block(shape.extents[row], rows, most)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows
@@ -147,31 +157,6 @@ def loop_sizes(
         tuple(outer[d] for d in shape.result),
         tuple(inner.get(d, 0) for d in shape.result),
     )
-
-
-def most_rows(root: Op, shape: Contraction, columns: int, target: Target) -> int:
-    """How many rows a task has at most.
-
-    They stay in the second-level cache while panels of the weight go by.  Where the
-    panels are too few to be tasks for all threads, the blocks are smaller.
-    """
-    kind = ir.RankedTensorType(inputs(root)[shape.left].type).element_type
-    depth = prod(shape.extents[d] for d in shape.reduced)
-    row_bytes = max(1, depth * kind.width // 8)  # type: ignore[attr-defined]
-    panels = -(-shape.extents[shape.column] // columns)
-    most = MANY_ROWS if panels >= ENOUGH_PANELS else FEW_ROWS
-    return min(most, int(ROWS_SHARE * target.caches.l2 / row_bytes))
-
-
-def row_block(extent: int, rows: int, most: int) -> int:
-    """Rows of a task: about `most`, all blocks alike, whole register tiles."""
-    if extent <= most * 3 // 2:
-        return extent
-    blocks = -(-extent // max(most, rows))
-    even = [n for n in range(blocks, 2 * blocks) if extent % (n * rows) == 0]
-    if even:
-        return extent // even[0]
-    return -(-extent // (blocks * rows)) * rows
 
 
 def weight_packing(
