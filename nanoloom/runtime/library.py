@@ -25,6 +25,7 @@ from nanoloom.runtime.arrays import (
 
 INPUT_FLAGS = CONTIGUOUS | ALIGNED
 OUTPUT_FLAGS = INPUT_FLAGS | WRITEABLE
+Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 
 
 class Library:
@@ -94,7 +95,8 @@ class Instance:
     ) -> None:
         self._entry = entry
         self._program = entry.program.contents
-        self._inputs, self._outputs = library.inputs, library.outputs
+        self._inputs = _wanted(library.inputs)
+        self._outputs = _wanted(library.outputs)
         self._step_count = len(library.steps)
         self._parameters = parameters  # kept alive: the program reads it in place
         self._parameter_address = _parameter_address(library, parameters)
@@ -223,26 +225,31 @@ def _parameter_address(library: Library, parameters: np.ndarray | None) -> int |
     return start
 
 
+def _wanted(tensors: Sequence[Tensor]) -> list[Wanted]:
+    return [(x.element.dtype, x.shape, x.name) for x in tensors]
+
+
 def _point(
     places: ctypes.Array[ctypes.c_void_p],
     kind: str,
     arrays: Sequence[np.ndarray],
-    wanted: Sequence[Tensor],
+    wanted: list[Wanted],
     flags: int,
 ) -> None:
     """Write the arrays' addresses; raises InputError for one that does not fit."""
     if len(arrays) != len(wanted):
         raise InputError(f"{len(arrays)} {kind}s given, the model has {len(wanted)}")
-    for number, (array, tensor) in enumerate(zip(arrays, wanted, strict=True)):
-        if array.dtype != tensor.element.dtype or array.shape != tensor.shape:
+    for number, array in enumerate(arrays):
+        dtype, shape, name = wanted[number]
+        if array.dtype != dtype or array.shape != shape:
             raise InputError(
                 f"{array.dtype}{list(array.shape)} given, the model wants "
-                f"{tensor.element.dtype}{list(tensor.shape)}",
-                where=f"{kind} {tensor.name}",
+                f"{dtype}{list(shape)}",
+                where=f"{kind} {name}",
             )
         places[number], found = address_and_flags(array)
         if found & flags != flags:
             raise InputError(
                 "the array must be contiguous, aligned and, for an output, writable",
-                where=f"{kind} {tensor.name}",
+                where=f"{kind} {name}",
             )
