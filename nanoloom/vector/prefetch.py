@@ -2,7 +2,8 @@
 
 While the register tiles of one panel are computed, the next panel comes into the
 second-level cache, a few lines each round of the reduction loop: a panel is read by
-every tile of a task, but only the first of them would wait for memory.
+every tile of a task, but only the first of them would wait for memory.  A panel with a
+single reader comes into the first level, a little ahead of it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from nanoloom.vector.access import add, constant_of, divide, index, multiply
 from nanoloom.vector.nanokernel.extents import most_number
 
 LINE = 64  # bytes
-DISTANCE = 128  # lines: two pages, which the hardware's own prefetch does not cross
-SECOND_LEVEL = 2  # memref.prefetch's locality: not into the first level
+DISTANCE = 16  # lines: further ahead of one reader they only push out others
+SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ def prefetch(stream: Stream) -> None:
         place = [*zeros, multiply(line, index(stream.width))]
         following = panel if stream.once else add(panel, index(1))
         at = [*shared, following, *place]
-        memref.PrefetchOp(stream.buffer, at, False, SECOND_LEVEL, True)
+        level = FIRST_LEVEL if stream.once else SECOND_LEVEL
+        memref.PrefetchOp(stream.buffer, at, False, level, True)
 
 
 def bounds(loop: scf.ForOp) -> tuple[int | None, int | None, int | None]:
