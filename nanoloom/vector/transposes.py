@@ -167,6 +167,9 @@ def rectangle(
     """
     if is_same(*rows) or is_same(*columns):
         return
+    if loops.lanes == 1:
+        singly(loops, ivs, turning, rows, columns)
+        return
     full = rounded_down(rows[1], loops.lanes)
     whole = rounded_down(columns[1], loops.lanes)
 
@@ -177,10 +180,20 @@ def rectangle(
             scf.yield_([])
 
     loops.stepped(ivs, columns[0], whole, loops.lanes, below)
-    if loops.lanes > 1:
-        narrow = replace(loops, lanes=PART if loops.lanes > PART else 1)
-        rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
-        rectangle(narrow, ivs, turning, (full, rows[1]), columns)
+    narrow = replace(loops, lanes=PART if loops.lanes > PART else 1)
+    rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
+    rectangle(narrow, ivs, turning, (full, rows[1]), columns)
+
+
+def singly(
+    loops: Loops, ivs: list[ir.Value], turning: int, rows: Range, columns: Range
+) -> None:
+    """One element at a time."""
+    loop = scf.ForOp(rows[0], rows[1], index(1))
+    with ir.InsertionPoint(loop.body):
+        here = replaced(ivs, turning, loop.induction_variable)
+        loops.stepped(here, *columns, 1, lambda at: loops.strip(at, None))
+        scf.yield_([])
 
 
 def replaced(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
@@ -189,9 +202,6 @@ def replaced(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
 
 def square(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
     """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
-    if loops.lanes == 1:
-        loops.strip(ivs, None)
-        return
     columns = {
         number: transpose(Square(x, ivs, loops.dim, turning, loops.lanes))
         for number, x in enumerate(loops.inputs)

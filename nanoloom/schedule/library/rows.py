@@ -77,17 +77,18 @@ def turned_blocks(last: Op, sizes: list[int]) -> dict[int, int]:
     for indexing in maps(last)[: len(inputs(last))]:
         *outer, inner = map_dims(indexing) or [None]
         if dim in outer and inner is not None:
-            return {
-                inner: block_size(sizes[inner], SQUARES),
-                dim: block_size(sizes[dim], TASK_ELEMENTS // SQUARES),
-            }
+            columns = block_size(sizes[dim], TASK_ELEMENTS // SQUARES)
+            rows = block_size(sizes[inner], max(SQUARES, TASK_ELEMENTS // columns))
+            more = max(columns, TASK_ELEMENTS // rows)
+            return {inner: rows, dim: block_size(sizes[dim], more)}
     return {}
 
 
 def block_size(size: int, wanted: int) -> int:
-    """Whole vectors, all if it is not much more than wanted."""
+    """Whole squares, all if it is not much more than wanted."""
     if size < 2 * wanted:
         return size
+    wanted -= wanted % SQUARES
     even = range(wanted, 2 * wanted, SQUARES // 4)
     return next((block for block in even if size % block == 0), wanted)
 
