@@ -25,6 +25,7 @@ from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
 from nanoloom.vector.nanokernel.tile import PACKED, tile_of
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.tasks import split_into_phases
+from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import apply_script
 
 STACK_BYTES = 256 * 1024  # a temporary up to this size lives on the thread's stack
@@ -78,6 +79,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     copies_to_generics(module)
     insert_prefetches(module)
     phases = split_into_phases(module)
+    bound_temporaries(module)
     run_pipeline(module, PLACE_BUFFERS)
     lower_matrix_tiles(module)
     instructions.make_instructions(module)

@@ -25,6 +25,7 @@ from nanoloom.vector.nanokernel.amx_block import (
     copy_out,
     place_of_dim,
     room,
+    room_of,
     rows_from,
     whole_block,
 )
@@ -217,8 +218,8 @@ def sums_of(product: Product, at: ir.Value, own: ir.Value | None) -> list[ir.Val
 
 
 def whole_columns(out: ir.Value) -> bool:
-    """Whether the result takes all columns of the tile registers."""
-    kind = ir.MemRefType(out.type)
+    """Whether the result has room for all columns of the tile registers."""
+    kind = ir.MemRefType(room_of(out).type)
     last = kind.rank - 1
     return not kind.is_dynamic_dim(last) and kind.shape[last] == WIDTH
 

@@ -6,6 +6,8 @@ what a sum's last step takes of the left operand.
 
 from __future__ import annotations
 
+from math import prod
+
 from nanoloom.kernels.structure import Op, maps
 from nanoloom.mlir import arith, ir, linalg, memref, scf, vector
 from nanoloom.vector.access import add, apply, index
@@ -58,6 +60,22 @@ def rows_from(
             f"memref<{'x'.join(known)}x{kind.element_type}, {layout}>"
         ),
     )
+
+
+def room_of(out: ir.Value) -> ir.Value:
+    """The temporary that a result is the beginning of, as large as a tile of sums.
+
+    What else is in it nobody reads.  The result itself if there is none.
+    """
+    owner = out.owner
+    if isinstance(owner, ir.Block) or owner.name != "memref.subview":
+        return out
+    room = owner.operands[0]
+    made = room.owner
+    alone = not isinstance(made, ir.Block) and made.name == "memref.alloca"
+    offsets = list(owner.attributes["static_offsets"])  # type: ignore[call-overload]
+    small = alone and prod(ir.MemRefType(room.type).shape) <= 2 * tiles.ROWS * WIDTH
+    return room if small and not any(offsets) else out
 
 
 def last_columns(

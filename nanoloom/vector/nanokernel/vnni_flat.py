@@ -186,6 +186,8 @@ def lower(op: Op) -> None:
     pairs, alone = divmod(ir.MemRefType(source.type).shape[row], GROUP)
     begin = 0
     for end, there in (pairs, GROUP), (pairs + alone, alone), (kind.shape[0], 0):
+        if begin == end:
+            continue
         weaving = Weaving(source, target, row, column, there)
         rows = scf.ForOp(index(begin), index(end), index(1))
         with ir.InsertionPoint(rows.body):

@@ -10,13 +10,16 @@ and is marked, so that amx.py makes tile instructions of it once it works on buf
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op, body, maps
+from nanoloom.kernels.structure import Op, body, map_dims, maps
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_results
+from nanoloom.vector.nanokernel.groups import zero_of
 from nanoloom.vector.nanokernel.tile import (
     as_index,
     initial_number,
@@ -24,6 +27,7 @@ from nanoloom.vector.nanokernel.tile import (
     packed_argument,
 )
 from nanoloom.vector.nanokernel.vnni_flat import woven_part
+from nanoloom.vector.nanokernel.widened import part_of
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
 FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
@@ -49,6 +53,12 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     else:
         part = woven_part(op, shape, columns)
         right = panel_map(indexing.n_dims, shape, group, 0)
+    most = 1 if row is None else most_results(op, row)
+    assert most is not None, "fit.py lets no other pass"
+    fresh = starts_at_zero(operands[2])
+    if fresh:
+        whole: dict[int | None, int] = {row: most, shape.column: columns}
+        operands[2] = in_own_room(operands[2], maps(op)[2], whole)
     indexings = [maps(op)[shape.left], right, maps(op)[2]]
     made = linalg.GenericOp(
         [operands[2].type],
@@ -60,10 +70,9 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     i64 = ir.IntegerType.get_signless(64)
     number = -1 if row is None else row
     made.operation.attributes[MARK] = ir.IntegerAttr.get(i64, number)
-    most = 1 if row is None else most_results(op, row)
     for name, value in ((HEIGHT, plan.rows), (MOST, most), (DEPTH, plan.depth)):
         made.operation.attributes[name] = ir.IntegerAttr.get(i64, value)
-    if starts_at_zero(operands[2]):
+    if fresh:
         made.operation.attributes[FRESH] = ir.UnitAttr.get()
     copy_body(op, made, shape)
     # The old operation goes with the next clean-up: handles of the script hold it.
@@ -80,6 +89,35 @@ def starts_at_zero(sums: ir.Value) -> bool:
     zero = owner.name == "arith.constant" and owner.attributes["value"].value == 0  # type: ignore[attr-defined]
     owner.erase()  # a clone
     return zero
+
+
+def in_own_room(
+    sums: ir.Value, indexing: ir.AffineMap, whole: Mapping[int | None, int]
+) -> ir.Value:
+    """Zeros of the tile alone, where `sums` is a part of more that are zero.
+
+    Nothing is copied from there then, and there is room for whole tile registers.
+    whole: extents of dimensions where tiles are whole.
+    """
+    owner = sums.owner
+    if isinstance(owner, ir.Block) or owner.name != "tensor.extract_slice":
+        return sums
+    kind = ir.RankedTensorType(sums.type)
+    dims = map_dims(indexing)
+    extents = [whole.get(d, e) for d, e in zip(dims, kind.shape, strict=True)]
+    target = part_of(tensor.empty(extents, kind.element_type), sums)
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    made = linalg.GenericOp(
+        [target.type],
+        [],
+        [target],
+        ir.ArrayAttr.get([identity]),
+        ir.ArrayAttr.get([parallel] * kind.rank),
+    )
+    with ir.InsertionPoint(made.regions[0].blocks.append(kind.element_type)):
+        linalg.YieldOp([zero_of(kind.element_type)])
+    return made.results[0]
 
 
 def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:
