@@ -18,7 +18,13 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.family import column_sums, family_of, step_cost
-from nanoloom.schedule.library.row_block import most_rows, row_block
+from nanoloom.schedule.library.row_block import (
+    TILES,
+    VECTORS,
+    WOVEN,
+    most_rows,
+    row_block,
+)
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
@@ -88,11 +94,21 @@ def matrix_tiles(
 ) -> Choice | None:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
     packings = weight_packing(module, root, shape, AMX_COLUMNS, family)
-    rows, steps = min(m, TILE_ROWS), target.caches.l1d // STEP_BYTES
-    depth = max(1, steps) * TILE_STEPS * family.group
+    depth = chunk(shape, m, family, target)
+    rows = min(m, TILE_ROWS)
     nanokernel = Nanokernel(rows, 2, bool(packings), family.name, depth=depth)
     reason = "32 x 32 sums: tile registers of 16 x 16, each operand used twice"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason, target)
+
+
+def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:
+    """So much of a sum at a time that its panel stays in the first-level cache.
+
+    0 for all of it: where the panel fits, or a single tile reads it.
+    """
+    depth = target.caches.l1d // STEP_BYTES * TILE_STEPS * family.group
+    large = shape.extents[shape.reduced[-1]] > depth
+    return depth if large and len(shape.reduced) == 1 and m > TILE_ROWS else 0
 
 
 def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
@@ -143,7 +159,8 @@ def loop_sizes(
     inner: dict[int, int] = {}
     if row is not None:
         panels = -(-shape.extents[shape.column] // columns)
-        most = most_rows(row_bytes(root, shape), panels, tiles, target)
+        limits = (TILES if plan.packed else WOVEN) if tiles else VECTORS
+        most = most_rows(row_bytes(root, shape), panels, limits, target)
         block = row_block(shape.extents[row], rows, most)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows

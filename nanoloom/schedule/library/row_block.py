@@ -23,16 +23,16 @@ class Limits:
 
 # As measured: tile registers wait for the cache, vector registers rather for weights.
 VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.4, 32, 256)
+WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
 FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
 
-def most_rows(row_bytes: int, panels: int, tiles: bool, target: Target) -> int:
+def most_rows(row_bytes: int, panels: int, limits: Limits, target: Target) -> int:
     """The rows that a block should have at most.
 
-    row_bytes: of the left operand.  panels: of the weight.  tiles: for a matrix unit.
+    row_bytes: of the left operand.  panels: of the weight.
     """
-    limits = TILES if tiles else VECTORS
     fitting = int(limits.share * target.caches.l2 / row_bytes)
     most = limits.most if panels >= FEW_PANELS else FEW_ROWS
     return min(most, max(limits.least, fitting))

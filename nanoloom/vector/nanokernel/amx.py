@@ -110,7 +110,7 @@ def chunks_of(product: Product, depth: int) -> list[tuple[int, int]]:
     """
     size = depth // product.together or product.steps
     number = max(1, -(-product.steps // max(size, 1)))
-    if len(product.reduced) > 1 or product.tiles == 1:
+    if len(product.reduced) > 1:
         number = 1
     size = -(-product.steps // number)
     whole = [(size, 0)] * (number - 1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from nanoloom.kernels.contraction import element
 from nanoloom.kernels.structure import Op, iterators, maps
@@ -176,9 +177,7 @@ def prefetch(product: Product, number: ir.Value) -> None:
     """A round's share of the next panel; one that is woven lies in the cache."""
     reduced = len(product.reduced)
     if ir.MemRefType(product.right.type).rank > reduced + 1:
-        rounds = product.tiles * product.steps
-        for depth in product.depths[:-1]:
-            rounds *= depth
+        rounds = product.tiles * product.steps * prod(product.depths[:-1])
         prefetch_panel(product.right, reduced, number, rounds, product.tiles == 1)
 
 

@@ -83,11 +83,11 @@ def test_a_panel_is_read_by_a_marked_contraction(
         """
     CHECK: #[[PANEL:map[0-9]*]] = affine_map<(d0, d1, d2) -> (0, d2 floordiv 4, d1 * 4 + d2 mod 4)>
     CHECK: scf.for {{.*}} = %arg3 to %arg4
-    CHECK-NOT: scf.for
+    CHECK: scf.for
     CHECK: memref.subview %arg1[{{.*}}, 0, 0] [1, 32, 128]
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}], iterator_types = ["parallel", "parallel", "reduction"]}
-    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 512 : i64
-    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_most_rows = 65 : i64, nanoloom.amx_rows = 32
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 0 : i64
+    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_most_rows = 32 : i64, nanoloom.amx_rows = 32
     CHECK: arith.extui
     CHECK-NEXT: arith.extsi
     CHECK-NOT: nanoloom.interleave
@@ -110,8 +110,9 @@ def test_an_activation_is_woven_once_a_task(
     CHECK: linalg.generic
     CHECK-SAME: nanoloom.interleave
     CHECK-NOT: nanoloom.interleave
+    CHECK: scf.for
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}]
-    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 256 : i64
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 0 : i64
     CHECK-SAME: nanoloom.amx_fresh, {{.*}}nanoloom.amx_rows = 32
     CHECK-NOT: nanoloom.interleave
     """,  # noqa: E501
