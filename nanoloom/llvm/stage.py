@@ -9,6 +9,7 @@ which loads the buffer pointers and runs the tasks begin..end-1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from nanoloom.errors import Error
@@ -36,7 +37,19 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
         entry(f"{name}_{i}", phase, count)
         for i, ((phase, _), count) in enumerate(zip(phases, counts, strict=True))
     ]
-    return text + "\n".join(entries)
+    return without_calls(text + "\n".join(entries))
+
+
+def without_calls(text: str) -> str:
+    """Functions with tile registers copy by themselves.
+
+    LLVM would call memcpy for a row of a tile, and a call costs all tile registers and
+    their configuration.
+    """
+    if "x86_amx" not in text:
+        return text
+    words = '"no-builtin-memcpy" "no-builtin-memset"'
+    return re.sub(r"^(define .*) \{$", rf"\1 {words} {{", text, flags=re.MULTILINE)
 
 
 def require_llvm(module: ir.Module) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.softmax import normalized
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
@@ -145,3 +146,18 @@ def test_attention_has_its_scores_on_the_stack(bf16: bool) -> None:
     rooms = re.findall(r"memref.alloca\(\).*: memref<([^>]+)>", text)
     assert f"1x{128 if bf16 else 64}x208xf32" in rooms
     assert not any("197" in room for room in rooms)
+
+
+def test_tiles_are_copied_without_calls() -> None:
+    """Scores that softmax reads as the product left them: each tile is copied."""
+    given = Attention((2,), 197, 197, 64)
+
+    def make(b: Builder, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = b.einsum("amk,ank->amn", q, k)
+        return given.weigh(b, normalized(b, scores, [2], scores.dtype), v)
+
+    program = attention_program(make, *given.inputs(), bf16=True)
+    number = [k.root for k in program.kernels.values()].index("attention")
+    text = stage_text(program, "asm", TARGET, number)
+    assert "tdpbf16ps" in text
+    assert "call" not in text
