@@ -62,12 +62,13 @@ class Writer:
                 self.tile("tile_using_forall", sizes, fuse, slowest, "last")
             case Tile(sizes, fuse, mark):
                 self.tile("tile_using_for", sizes, fuse, None, mark)
-            case Nanokernel(rows, vectors, packed, family, mark, depth):
+            case Nanokernel(rows, vectors, packed, family, mark, depth, copied):
                 root = self.match(mark)
                 self.lines.append(
                     f'"nanoloom.nanokernel"({root}) {{rows = {rows} : i64, '
                     f"vectors = {vectors} : i64, packed = {int(packed)} : i64, "
-                    f'family = "{family}", depth = {depth} : i64}} '
+                    f'family = "{family}", depth = {depth} : i64, '
+                    f"copied = {int(copied)} : i64}} "
                     f": ({ANY}) -> ()"
                 )
             case Loops():

@@ -47,6 +47,7 @@ class Nanokernel:
     [n/columns][k...][columns], made while compiling.  mark: of the contraction.
     depth: of a matrix unit, so much of the last reduced dimension is summed for all of
     a task's rows before the next part of it; 0 for all at once.
+    copied: a right operand that is not packed is copied to a panel by every task.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class Nanokernel:
     family: str = "fma"
     mark: str = "root"
     depth: int = 0
+    copied: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """nanoloom's own transform operations, so that a script says everything.
 
-"nanoloom.nanokernel"(%root) {rows, vectors, packed, family, depth}: the tiled
-contraction becomes the target's instructions, with its epilogue, sums in registers
-throughout.
+"nanoloom.nanokernel"(%root) {rows, vectors, packed, family, depth, copied}: the
+tiled contraction becomes the target's instructions, with its epilogue, sums in
+registers throughout.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -34,6 +34,7 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     packed: ir.IntegerAttr
     family: ir.StringAttr
     depth: ir.IntegerAttr
+    copied: ir.IntegerAttr
 
 
 def apply_script(module: ir.Module, script: str, lower: Lower) -> None:
@@ -106,6 +107,7 @@ def attach(lower: Lower) -> None:
                 bool(op.packed.value),
                 op.family.value,
                 depth=int(op.depth.value),
+                copied=bool(op.copied.value),
             )
             for payload in list(state.get_payload_ops(op.target)):
                 with at_line(op):

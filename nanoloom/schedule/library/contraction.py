@@ -31,6 +31,8 @@ from nanoloom.target.facts import Target
 AMX_COLUMNS = 32
 # Bytes of a step in the first-level cache: two tiles of each operand, as much for sums.
 STEP_BYTES = 3 * 2048
+PAGE, FEW_PAGES = 4096, 64  # so many are translated at once by any processor
+COPY_TILES = 4  # tiles of rows that share the copy of a panel
 
 
 def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
@@ -58,8 +60,23 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     if not packings and not shape.contiguous:
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
-    nanokernel = Nanokernel(tile.rows, tile.vectors, bool(packings), family.name)
+    copied = not packings and pays_to_copy(root, shape, m, tile.rows)
+    nanokernel = Nanokernel(
+        tile.rows, tile.vectors, bool(packings), family.name, copied=copied
+    )
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
+
+
+def pays_to_copy(root: Op, shape: Contraction, m: int, rows: int) -> bool:
+    """Whether a panel of a flat right operand lies in too many pages of memory.
+
+    And enough tiles of rows read it to pay for a copy.
+    """
+    kind = ir.RankedTensorType(inputs(root)[shape.right].type)
+    row = shape.extents[shape.column] * kind.element_type.width // 8  # type: ignore[attr-defined]
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    pages = depth * min(row, PAGE) // PAGE
+    return pages > FEW_PAGES and m >= COPY_TILES * rows
 
 
 def tiled(

@@ -17,6 +17,7 @@ from nanoloom.vector.nanokernel import (
     int8_lanes,
     int8_pairs,
 )
+from nanoloom.vector.nanokernel.flat_panel import copy_right
 from nanoloom.vector.nanokernel.tile import Tile
 from nanoloom.vector.nanokernel.widened import widen_left
 
@@ -27,6 +28,9 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile that fits its family; gives rows * vectors sums."""
     left, right, _ = elements(tile.op, tile.shape)
     signed = left == "s8", right == "s8"
+    sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
+    if tile.plan.copied:
+        copy_right(tile, sums if tile.plan.family == "fma" else None)
     match tile.plan.family:
         case "bf16-dot":
             return bf16_dot.accumulate(tile, known(dot_for(target, left, right)))
@@ -41,10 +45,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
         case _:
-            widen_left(
-                tile,
-                ir.RankedTensorType(tile.op.operation.operands[2].type).element_type,
-            )
+            widen_left(tile, sums)
             return fma.accumulate(tile)
 
 

@@ -118,7 +118,7 @@ def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:
 def right_reader(tile: Tile):  # type: ignore[no-untyped-def]
     """A function (loop variables, vector number) -> vector of the right operand."""
     shape = tile.shape
-    operand = tile.op.operation.operands[shape.right]
+    operand = tile.right
     indexing = maps(tile.op)[shape.right]
     if tile.plan.packed:
         return packed_reader(tile, operand, indexing)

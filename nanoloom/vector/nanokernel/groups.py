@@ -180,7 +180,7 @@ def right_reader(tile: Tile, group: int) -> RightReader:
     Its lanes * group numbers are in the panels' order.
     """
     shape = tile.shape
-    operand = tile.op.operation.operands[shape.right]
+    operand = tile.right
     indexing = maps(tile.op)[shape.right]
     depth = shape.reduced[-1]
     if tile.plan.packed:

@@ -27,7 +27,8 @@ class Tile:
     row: the dimension that the register tile's rows run along (None: a single row).
     row_count, column_count: how many are inside the result (values; the tile may reach
     over its edge), None where the tile is always full.  left_copy: what is read in
-    place of the left operand (widened.py).
+    place of the left operand (widened.py), right_copy: in place of the right one
+    (flat_panel.py).
     """
 
     op: Op
@@ -38,11 +39,17 @@ class Tile:
     row_count: ir.Value | None
     column_count: ir.Value | None
     left_copy: ir.Value | None = None
+    right_copy: ir.Value | None = None
 
     @property
     def left(self) -> ir.Value:
         """The left operand, or a copy of it in another type."""
         return self.left_copy or self.op.operation.operands[self.shape.left]
+
+    @property
+    def right(self) -> ir.Value:
+        """The right operand, or the task's copy of it."""
+        return self.right_copy or self.op.operation.operands[self.shape.right]
 
     @property
     def columns(self) -> int:

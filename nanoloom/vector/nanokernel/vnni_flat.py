@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 from nanoloom.errors import Error
 from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op, inputs, map_dims, maps
+from nanoloom.kernels.structure import Op, map_dims, maps
 from nanoloom.mlir import arith, ir, linalg, memref, scf, tensor, vector
 from nanoloom.schedule.families import AMX_BF16
 from nanoloom.vector.access import add, apply, index
 from nanoloom.vector.nanokernel.extents import most_of
-from nanoloom.vector.nanokernel.tile import as_index, plus, slice_offsets
+from nanoloom.vector.nanokernel.task import at_task, behind
+from nanoloom.vector.nanokernel.tile import as_index
 
 MARK = "nanoloom.interleave"  # on a generic: lower() makes its loops
 GROUP = 2
@@ -45,59 +46,6 @@ def woven_part(op: Op, shape: Contraction, columns: int) -> ir.Value:
         [depth, GROUP * columns],
         [1, 1],
     ).result
-
-
-def at_task(op: Op, shape: Contraction) -> tuple[ir.Value, ir.Value | int]:
-    """The right operand as the task sees it, and the tile's first column in it."""
-    value = inputs(op)[shape.right]
-    dims = map_dims(maps(op)[shape.right])
-    offset: ir.Value | int = 0
-    outer = whole_loops(op)
-    while not isinstance(value.owner, ir.Block):
-        owner = value.owner
-        if owner.name != "tensor.extract_slice" or in_task(owner):
-            break
-        if not any(is_within(operand, outer) for operand in owner.operands):
-            owner.move_before(outer)
-            break
-        offset = plus(offset, slice_offsets(owner)[dims.index(shape.column)])
-        value = owner.operands[0]
-    extents = ir.RankedTensorType(value.type).shape
-    if any(extents[dims.index(d)] != 1 for d in shape.shared):
-        raise Error(
-            "AMX wants one of its right operands in a task, cut outside of loops"
-        )
-    return value, offset
-
-
-def whole_loops(op: Op) -> ir.Operation:
-    """The operation of the task's own that an operation stands in, or is."""
-    outer = op.operation
-    while not in_task(outer):
-        parent = outer.parent
-        assert parent is not None
-        outer = parent.operation
-    return outer
-
-
-def is_within(value: ir.Value, outer: ir.Operation) -> bool:
-    """Whether a value is made inside of an operation."""
-    owner = value.owner
-    block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    while True:
-        owner = block.owner.operation
-        if owner == outer:
-            return True
-        if owner.name in ("scf.forall", "func.func"):
-            return False
-        block = owner.block
-
-
-def in_task(op: ir.Operation) -> bool:
-    """Whether an operation stands directly in a task, outside of loops over tiles."""
-    parent = op.parent
-    assert parent is not None
-    return parent.operation.name in ("scf.forall", "func.func")
 
 
 def weave(source: ir.Value, op: Op, shape: Contraction, columns: int) -> ir.Value:
@@ -129,13 +77,6 @@ def weave(source: ir.Value, op: Op, shape: Contraction, columns: int) -> ir.Valu
         return tensor.InsertSliceOp(
             made, block, [], given, [], [0, 0], sizes, [1, 1]
         ).result
-
-
-def behind(source: ir.Value, op: Op) -> ir.InsertionPoint:
-    """Where a value is known, outside of the loops over tiles."""
-    if not isinstance(source.owner, ir.Block):
-        return ir.InsertionPoint.after(source.owner)
-    return ir.InsertionPoint(whole_loops(op))
 
 
 def interleaved(

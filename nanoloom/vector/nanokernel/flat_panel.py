@@ -1,0 +1,84 @@
+"""A right operand that is not packed: a task's columns as a block of their own.
+
+    for k...: for n in columns: block[k][n] = right[k][n]
+
+once for all register tiles of a task.  Each row of the operand lies in another page of
+memory, of a wide one even in the same few places of the caches; the block is one after
+the other, and of the type that is multiplied.
+"""
+
+from __future__ import annotations
+
+from nanoloom.kernels.structure import map_dims, maps
+from nanoloom.mlir import ir, linalg, tensor
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.extents import most_of
+from nanoloom.vector.nanokernel.task import at_task, behind
+from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.widened import extended
+
+
+def copy_right(tile: Tile, element: ir.Type | None = None) -> None:
+    """Let a tile read its right operand from the task's copy.
+
+    element: its type, default the operand's own.  Nothing happens where a task has more
+    columns than a tile, or where it is not known how large its part is.
+    """
+    source, _ = at_task(tile.op, tile.shape)
+    kind = ir.RankedTensorType(source.type)
+    extents = [most_of(source, place) for place in range(kind.rank)]
+    place = map_dims(maps(tile.op)[tile.shape.right]).index(tile.shape.column)
+    known = [e for e in extents if e is not None]
+    if len(known) < kind.rank or known[place] > tile.columns:
+        return
+    known[place] = tile.columns
+    with behind(source, tile.op):
+        tile.right_copy = copied(source, known, element or kind.element_type)
+
+
+def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
+    """The copy, in room for these extents.
+
+    It has a dimension of 1 more in between: MLIR takes a copy from one tensor to
+    another of the same shape for nothing, and reads the source.
+    """
+    kind = ir.RankedTensorType(source.type)
+    rank, last = kind.rank, kind.rank - 1
+    room = tensor.empty([*extents[:last], 1, extents[last]], element)
+    sizes = [
+        tensor.dim(source, index(place))
+        for place in range(rank)
+        if kind.is_dynamic_dim(place)
+    ]
+    shape = [*kind.shape[:last], 1, kind.shape[last]]
+    inside = slice_of(room, shape, sizes, shape)
+    dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
+    between = [*dims[:last], ir.AffineConstantExpr.get(0), dims[last]]
+    indexings = ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, between)
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    made = linalg.GenericOp(
+        [inside.type],
+        [source],
+        [inside],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
+        ir.ArrayAttr.get([parallel] * rank),
+    )
+    block = made.regions[0].blocks.append(kind.element_type, element)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([extended(element, block.arguments[0])])
+    zeros, ones = [0] * len(shape), [1] * len(shape)
+    whole = tensor.InsertSliceOp(
+        made.results[0], room, [], sizes, [], zeros, shape, ones
+    ).result
+    filled = list(ir.RankedTensorType(whole.type).shape)
+    return slice_of(whole, filled, [], extents)
+
+
+def slice_of(
+    value: ir.Value, shape: list[int], sizes: list[ir.Value], kept: list[int]
+) -> ir.Value:
+    """The beginning of a tensor; kept: the shape without dimensions of 1 to drop."""
+    element = ir.RankedTensorType(value.type).element_type
+    zeros, ones = [0] * len(shape), [1] * len(shape)
+    made = ir.RankedTensorType.get(kept, element)
+    return tensor.ExtractSliceOp(made, value, [], sizes, [], zeros, shape, ones).result
