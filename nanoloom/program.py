@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from nanoloom.cache import Cache, default_root, key
 from nanoloom.errors import DataDependent, Error, InputError
-from nanoloom.options import CompileOptions
+from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import load_parameters
 from nanoloom.runtime.threads import default_threads
@@ -215,6 +215,7 @@ def compile(
     *,
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    precision: Precision | None = None,
     options: CompileOptions | None = None,
     cache: Cache | None = None,
     report: Report | None = None,
@@ -223,15 +224,24 @@ def compile(
 
     threads: default follows affinity, cgroup quota and OMP_NUM_THREADS.
     dims: numbers for named dimensions; those left open are bound by the first call.
+    precision: "f32" (default) or "bf16", of the products of f32 operands.
+    options: all that decides about the code; they have a precision of their own.
     cache: where compiled code is kept (default: the user's cache folder).
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
     from nanoloom.target.remembered import host
 
+    if precision is not None and precision not in get_args(Precision):
+        known = " or ".join(map(repr, get_args(Precision)))
+        raise Error(f"precision is {known}, not {precision!r}")
+    if options is not None and precision not in (None, options.precision):
+        raise Error(
+            f"precision is {precision!r} here and {options.precision!r} in the options"
+        )
     store = cache or Cache(default_root())
     program = Program(
         Source(model, store),
-        options or CompileOptions(host(store)),
+        options or CompileOptions(host(store), precision or "f32"),
         threads=threads or default_threads(),
         dims=dims or {},
         cache=store,

@@ -11,8 +11,10 @@ from onnx import TensorProto, helper
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.errors import InputError
+from nanoloom.errors import Error, InputError
+from nanoloom.options import CompileOptions
 from nanoloom.program import Program
+from nanoloom.target.host import host
 
 
 @pytest.fixture
@@ -66,3 +68,40 @@ def test_arrays_that_do_not_fit_after_one_that_did(program: Program) -> None:
         program(good | {"shape": np.array((2, 3, 1), np.int64)})
     strided = np.ones(12, np.float32)[::2]
     assert program(good | {"x": strided})["y"].shape == (2, 3)
+
+
+def product(tmp_path: Path) -> str:
+    """y = x w, with 64 numbers to a sum."""
+    weight = np.random.default_rng(0).standard_normal((64, 48)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [16, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [16, 48])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )
+    opset = [helper.make_opsetid("", 18)]
+    path = str(tmp_path / "product.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+def test_a_precision(tmp_path: Path) -> None:
+    """bf16 has numbers of its own: within its rounding, and not those of f32."""
+    path, cache = product(tmp_path), Cache.temporary()
+    x = np.random.default_rng(1).standard_normal((16, 64)).astype(np.float32)
+    exact = nanoloom.compile(path, cache=cache)({"x": x})["y"]
+    rounded = nanoloom.compile(path, precision="bf16", cache=cache)({"x": x})["y"]
+    weight = onnx.numpy_helper.to_array(onnx.load(path).graph.initializer[0])
+    bound = np.abs(x) @ np.abs(weight) * (2.0**-7)  # both operands round to 8 bits
+    assert (np.abs(rounded - exact) <= bound).all()
+    assert not np.array_equal(rounded, exact)
+
+
+def test_precisions_that_are_not_known(tmp_path: Path) -> None:
+    path, cache = product(tmp_path), Cache.temporary()
+    with pytest.raises(Error, match="precision is 'f32' or 'bf16', not 'fp8'"):
+        nanoloom.compile(path, precision="fp8", cache=cache)  # type: ignore[arg-type]
+    options = CompileOptions(host(), "f32")
+    with pytest.raises(Error, match="'bf16' here and 'f32' in the options"):
+        nanoloom.compile(path, precision="bf16", options=options, cache=cache)
