@@ -61,6 +61,7 @@ enum {
     SPIN_NANOSECONDS = 50000, /* a few futex wake-ups; steps follow each other faster */
     SPINS_PER_LOOK_AT_CLOCK = 32,
     CHUNKS_PER_THREAD = 2, /* of what is left: chunks shrink towards the end of a job */
+    FEW_TASKS = 8, /* a thread: one chunk then, tasks fetch what the next one reads */
     STACK_BYTES = 8 << 20
 };
 
@@ -137,7 +138,9 @@ static void take_part(struct nanoloom_pool *pool)
         nanoloom_task task = atomic_load_explicit(&pool->task, memory_order_relaxed);
         void *argument = atomic_load_explicit(&pool->argument, memory_order_relaxed);
         uint32_t tasks = atomic_load_explicit(&pool->tasks, memory_order_relaxed);
-        uint32_t share = CHUNKS_PER_THREAD * (uint32_t)(pool->workers + 1);
+        uint32_t share = (uint32_t)(pool->workers + 1);
+        if (left > FEW_TASKS * share)
+            share *= CHUNKS_PER_THREAD;
         uint32_t chunk = left / share + (left < share);
         if (!atomic_compare_exchange_weak_explicit(&pool->claim, &claim, claim - chunk,
                                                    memory_order_acq_rel,
