@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from nanoloom.errors import Error, InputError, ModelError, Unsupported
 
 if TYPE_CHECKING:
-    from nanoloom.program import Program, compile, load
+    from nanoloom.loaded import load
+    from nanoloom.program import Program, compile
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,9 +32,9 @@ def __getattr__(name: str) -> object:
     """`compile`, `load` and `Program` bring numpy with them: imported when used."""
     if name not in __all__:
         raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
-    from nanoloom import program
+    from nanoloom import loaded, program
 
-    return getattr(program, name)
+    return getattr(loaded if name == "load" else program, name)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import load_parameters
 from nanoloom.runtime.threads import default_threads
-from nanoloom.source import Interface, Source
+from nanoloom.source import Source
 
 if TYPE_CHECKING:
     from nanoloom.compiler import Compiled, Report
@@ -262,44 +261,3 @@ def prepare(program: Program) -> None:
     except DataDependent:
         if not program.inputs:
             raise
-
-
-def load(path: str | Path, threads: int | None = None) -> Loaded:
-    """A shared library that `Program.save` or `nanoloom compile -o` wrote."""
-    return Loaded(Path(path), threads or default_threads())
-
-
-class Loaded:
-    """A saved program: call it with a dict of arrays, get a dict of arrays."""
-
-    def __init__(self, path: Path, threads: int) -> None:
-        if not path.is_file():
-            raise Error("no such file", where=str(path))
-        self.library = Library(path)
-        self.inputs = tuple(
-            Interface(x.name, x.shape, x.element.dtype) for x in self.library.inputs
-        )
-        self.outputs = tuple(
-            Interface(x.name, x.shape, x.element.dtype) for x in self.library.outputs
-        )
-        self.instance = self.library.create(threads)
-
-    def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        from nanoloom.frontend.inputs import check_inputs
-
-        arrays = check_inputs(self.inputs, inputs)
-        made = self.library.new_outputs()
-        self.instance.run([arrays[x.name] for x in self.inputs], made)
-        names = (x.name for x in self.library.outputs)
-        return dict(zip(names, made, strict=True))
-
-    def __enter__(self) -> Loaded:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.instance.close()

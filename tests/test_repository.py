@@ -32,6 +32,7 @@ ORDER = (
     "compiler",
     "source",
     "program",
+    "loaded",
     "inspect",
     "reproduce",
     "cli",

@@ -12,8 +12,9 @@ from nanoloom.cli import session
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.progress import Watch
+    from nanoloom.loaded import Loaded
     from nanoloom.options import Precision
-    from nanoloom.program import Loaded, Program
+    from nanoloom.program import Program
     from nanoloom.source import Interface
 
 

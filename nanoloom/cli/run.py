@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.prepared import Inputs, Request
     from nanoloom.cli.progress import Watch
-    from nanoloom.program import Loaded, Program
+    from nanoloom.loaded import Loaded
+    from nanoloom.program import Program
 
 EXAMPLE = "Example: nanoloom run bert.onnx -d batch=1 -i ids=ids.npy -o results/"
 SHOWN = 3  # values of an output in the table

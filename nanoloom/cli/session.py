@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from nanoloom.cache import Cache
     from nanoloom.cli.progress import Watch
     from nanoloom.compiler import Report
+    from nanoloom.loaded import Loaded
     from nanoloom.options import CompileOptions, Precision
-    from nanoloom.program import Loaded, Program
+    from nanoloom.program import Program
     from nanoloom.source import Interface
     from nanoloom.target.facts import Target
 
@@ -97,7 +98,7 @@ def elf_machine(model: Path) -> int | None:
 def open_library(model: Path, threads: int | None) -> Loaded:
     """A library that `nanoloom compile` made; raises Error for any other."""
     from nanoloom.errors import Error
-    from nanoloom.program import load
+    from nanoloom.loaded import load
 
     here, there = elf_machine(Path(sys.executable)), elf_machine(model)
     if None not in (here, there) and here != there:
