@@ -17,6 +17,7 @@ from nanoloom.vector.nanokernel.extents import most_number
 
 LINE = 64  # bytes
 DISTANCE = 16  # lines: further ahead of one reader they only push out others
+MOST_LINES = 8  # of a round: more of them keep its own loads waiting
 SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 
 
@@ -137,6 +138,8 @@ def prefetch(stream: Stream) -> None:
     A panel that is read once is not kept: the lines a little further on are enough.
     """
     share = -(-stream.lines // stream.rounds)
+    if not stream.once:
+        share = min(share, MOST_LINES)
     *shared, panel = stream.lead
     kind = ir.MemRefType(stream.buffer.type)
     zeros = [index(0)] * (kind.rank - 1 - len(stream.lead))
