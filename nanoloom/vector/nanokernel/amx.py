@@ -76,8 +76,8 @@ def lower(op: Op) -> None:
         pass_over(product, rows, index(0), chunks[0], None, None)
     else:
         block = room(op, rows.tiles * height, WIDTH, ir.MemRefType(out.type))
-        first, last, size = 0, len(chunks) - 1, chunks[0][0]
-        pass_over(product, rows, index(0), chunks[first], None, block)
+        last, size = len(chunks) - 1, chunks[0][0]
+        pass_over(product, rows, index(0), chunks[0], None, block)
         if last > 1:
             loop = scf.ForOp(index(1), index(last), index(1))
             with ir.InsertionPoint(loop.body):

@@ -22,6 +22,7 @@ from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.amx_block import last_columns, place_of_dim
+from nanoloom.vector.nanokernel.fma import with_value
 from nanoloom.vector.prefetch import prefetch_panel
 
 
@@ -84,7 +85,7 @@ class Product:
     def begin(self, at: ir.Value) -> list[ir.Value]:
         """The loop variables where the tile of this first row begins."""
         ivs = [index(0) for _ in iterators(self.op)]
-        return ivs if self.row < 0 else at_step(ivs, self.row, at)
+        return ivs if self.row < 0 else with_value(ivs, self.row, at)
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def accumulate(
         loop = scf.ForOp(index(0), index(outer[level]), index(1), sums)
         with ir.InsertionPoint(loop.body):
             iv = loop.induction_variable
-            here = at_step(ivs, product.reduced[level], iv)
+            here = with_value(ivs, product.reduced[level], iv)
             following = add(multiply(round_, index(outer[level])), iv)
             carried = list(loop.inner_iter_args)
             scf.yield_(nest(level + 1, here, following, carried))
@@ -148,7 +149,7 @@ def along(
     together = index(product.together)
     rows = LeftRows(product.left, maps(op)[0], product.row, product.parts)
     first = multiply(chunk.first, together)
-    behind = at_step(ivs, dim, add(first, index(chunk.steps * product.together)))
+    behind = with_value(ivs, dim, add(first, index(chunk.steps * product.together)))
     # In front of the loop: a tile register waits for what has just been written.
     block = (
         last_columns(op, behind, count, product.height, chunk.rest)
@@ -163,7 +164,7 @@ def along(
             done = multiply(chunk.first, index(product.tiles))
             passed = add(multiply(number, index(chunk.steps)), divide(iv, together))
             prefetch(product, add(done, passed))
-            here = at_step(ivs, dim, add(first, iv))
+            here = with_value(ivs, dim, add(first, iv))
             carried = list(loop.inner_iter_args)
             scf.yield_(step(product, rows, here, here, carried))
         sums = list(loop.results)
@@ -224,8 +225,3 @@ def step(
             for v in range(2)
         ]
     return made
-
-
-def at_step(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
-    """The loop variables with one of them at a value."""
-    return [*ivs[:dim], value, *ivs[dim + 1 :]]
