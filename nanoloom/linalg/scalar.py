@@ -235,6 +235,8 @@ class Scalar:
         if is_float(self.dtype):
             convert = arith.fptoui if is_unsigned(dtype) else arith.fptosi
             return Scalar(convert(kind, self.value), dtype)
+        if dtype == BFLOAT16:  # as ml_dtypes does
+            return self.cast(np.dtype(np.float32)).cast(dtype)
         if is_float(dtype):
             convert = arith.uitofp if is_unsigned(self.dtype) else arith.sitofp
             return Scalar(convert(kind, self.value), dtype)
