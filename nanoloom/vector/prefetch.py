@@ -3,7 +3,8 @@
 While the register tiles of one panel are computed, the next panel comes into the
 second-level cache, a few lines each round of the reduction loop: a panel is read by
 every tile of a task, but only the first of them would wait for memory.  A panel with a
-single reader comes into the first level, a little ahead of it.
+single reader comes into the first level, a little ahead of it.  Of sums in chunks it is
+the chunk's part of a panel, and behind a task's last panel the next part of its first.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 class Stream:
     """A loop that reads panels.
 
-    lead: indices of the panel (shared dimensions, panel).  number: of this round among
-    `rounds` that read the panel.  once: no tile reads it again.
+    following: where the next part begins, indices of the shared dimensions, the panel
+    and its outermost reduced dimension; extent: of a part in that one.  number: of this
+    round among `rounds` that read a part.  once: no tile reads it again.
     """
 
     buffer: ir.Value
-    lead: tuple[ir.Value, ...]
+    following: tuple[ir.Value, ...]
+    extent: int
     number: ir.Value
     rounds: int
     once: bool
@@ -43,9 +46,10 @@ class Stream:
 
     @property
     def lines(self) -> int:
-        """Of a panel."""
+        """Of the part of a panel that is read."""
         shape = ir.MemRefType(self.buffer.type).shape
-        return -(-prod(list(shape)[len(self.lead) :]) // self.width)
+        row = prod(list(shape)[len(self.following) :])
+        return -(-self.extent * row // self.width)
 
 
 def insert_prefetches(module: ir.Module) -> None:
@@ -73,15 +77,62 @@ def stream_of(op: ir.OpView) -> Stream | None:
         return None
     at = list(op.operation.operands)[1 : 1 + kind.rank]
     variables = [loop.induction_variable for loop in loops]
-    inner = [place for place, value in enumerate(at) if follows(value, variables)]
+    inner = [place for place, value in enumerate(at) if terms(value, variables)]
     if not inner or inner[-1] != kind.rank - 2:
         return None
-    first = inner[0]
-    once = len(loops) == kind.rank - 1 - first
+    first, steps = inner[0], [terms(at[place], variables)[-1] for place in inner]
+    outside = [
+        n for n in range(len(loops)) if n not in steps and depend(at, variables[n])
+    ]
+    own = loops[max(outside, default=-1) + 1 :]
+    once = len(own) == kind.rank - 1 - first
     if not once and kind.shape[first - 1] == 1:
         return None  # there is no next panel
-    rounds = prod(trip_count(loop) for loop in loops)
-    return Stream(buffer, tuple(at[:first]), round_of(loops), rounds, once)
+    *shared, panel = at[:first]
+    following, extent = (panel if once else add(panel, index(1)), index(0)), 0
+    chunks = [n for n in outside if n in terms(at[first], variables)]
+    if len(chunks) == 1 and outside[-1:] != chunks:
+        following = after_part(panel, loops[outside[-1]], loops[chunks[0]])
+        extent = whole(loops[steps[0]])
+    return Stream(
+        buffer,
+        (*shared, *following),
+        extent or kind.shape[first],
+        round_of(own),
+        prod(trip_count(loop) for loop in own),
+        once,
+    )
+
+
+def after_part(
+    panel: ir.Value, panels: scf.ForOp, chunks: scf.ForOp
+) -> tuple[ir.Value, ir.Value]:
+    """The panel that is read next, and where in it.
+
+    Each chunk of the sum goes through the task's panels; behind the last chunk is the
+    next task.
+    """
+    number = divide(panels.induction_variable, panels.operation.operands[2])
+    last_panel, last_chunk = is_last(panels), is_last(chunks)
+    again = arith.andi(last_panel, arith.xori(last_chunk, true()))
+    start = chunks.induction_variable
+    ahead = add(start, chunks.operation.operands[2])
+    beyond = arith.select(last_chunk, index(0), ahead)
+    return (
+        arith.select(again, arith.subi(panel, number), add(panel, index(1))),
+        arith.select(last_panel, beyond, start),
+    )
+
+
+def is_last(loop: scf.ForOp) -> ir.Value:
+    """Whether this is a loop's last round."""
+    _, upper, step = list(loop.operation.operands)[:3]
+    following = add(loop.induction_variable, step)
+    return arith.cmpi(arith.CmpIPredicate.uge, following, upper)
+
+
+def true() -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(1), 1)
 
 
 def prefetch_panel(
@@ -92,8 +143,11 @@ def prefetch_panel(
     panel: [1..., reduced..., columns], one panel of an argument.  reduced: how many
     loops the sum has.
     """
-    lead = (index(0),) * (ir.MemRefType(panel.type).rank - reduced - 1)
-    prefetch(Stream(panel, lead, number, rounds, once))
+    kind = ir.MemRefType(panel.type)
+    zeros = [index(0)] * (kind.rank - reduced - 1)
+    following = (*zeros[1:], index(int(not once)), index(0))
+    extent = kind.shape[len(zeros)]
+    prefetch(Stream(panel, following, extent, number, rounds, once))
 
 
 def round_of(loops: tuple[scf.ForOp, ...]) -> ir.Value:
@@ -121,14 +175,24 @@ def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
     return tuple(loops)
 
 
-def follows(value: ir.Value, variables: list[ir.Value]) -> bool:
-    """Whether an index is a loop's variable, or that plus a number."""
+def terms(value: ir.Value, variables: list[ir.Value]) -> list[int]:
+    """The loops whose variables an index is the sum of, outermost first."""
     if value in variables:
-        return True
+        return [variables.index(value)]
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.addi":
-        return False
-    return any(operand in variables for operand in owner.operands)
+        return []
+    return sorted(n for operand in owner.operands for n in terms(operand, variables))
+
+
+def depend(values: list[ir.Value], variable: ir.Value) -> bool:
+    """Whether any of these values is computed from another one."""
+    return any(
+        value == variable
+        or (not isinstance(value.owner, ir.Block)
+        and depend(list(value.owner.operands), variable))
+        for value in values
+    )
 
 
 def prefetch(stream: Stream) -> None:
@@ -140,9 +204,8 @@ def prefetch(stream: Stream) -> None:
     share = -(-stream.lines // stream.rounds)
     if not stream.once:
         share = min(share, MOST_LINES)
-    *shared, panel = stream.lead
     kind = ir.MemRefType(stream.buffer.type)
-    zeros = [index(0)] * (kind.rank - 1 - len(stream.lead))
+    begin = [*stream.following, *[index(0)] * (kind.rank - 1 - len(stream.following))]
     for ahead in range(share):
         line = add(multiply(stream.number, index(share)), index(ahead))
         if stream.once:
@@ -150,9 +213,7 @@ def prefetch(stream: Stream) -> None:
         elif stream.rounds * share > stream.lines:
             line = arith.minui(line, index(stream.lines - 1))
         # Past the end of its row on purpose: a panel is contiguous.
-        place = [*zeros, multiply(line, index(stream.width))]
-        following = panel if stream.once else add(panel, index(1))
-        at = [*shared, following, *place]
+        at = [*begin, multiply(line, index(stream.width))]
         level = FIRST_LEVEL if stream.once else SECOND_LEVEL
         memref.PrefetchOp(stream.buffer, at, False, level, True)
 
@@ -169,6 +230,13 @@ def bounds(loop: scf.ForOp) -> tuple[int | None, int | None, int | None]:
         most_number(upper) if most is None else most,
         constant_of(step),
     )
+
+
+def whole(loop: scf.ForOp) -> int:
+    """How far a loop that begins at 0 goes, at most."""
+    _, upper, _ = bounds(loop)
+    assert upper is not None
+    return upper
 
 
 def trip_count(loop: scf.ForOp) -> int:

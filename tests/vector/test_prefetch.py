@@ -40,7 +40,7 @@ def test_a_single_row_reads_a_panel_once() -> None:
     """Nobody would come back for the next panel: the lines further on are fetched."""
     program = program_of(product, ((1, 256), "float32"))
     text = stage_text(program, "vector", TARGET)
-    assert text.count("memref.prefetch") == 4 * 6  # steps of a round x vectors
+    assert text.count("memref.prefetch") == 8 * 6  # steps of a round x vectors
     assert f"arith.constant {DISTANCE} : index" in text
 
 

@@ -8,7 +8,13 @@ from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import FAMILIES, TILE_ROWS, TILE_STEPS, Family
+from nanoloom.schedule.families import (
+    FAMILIES,
+    FMA_FAMILY,
+    TILE_ROWS,
+    TILE_STEPS,
+    Family,
+)
 from nanoloom.schedule.language import (
     Choice,
     Loops,
@@ -25,7 +31,9 @@ from nanoloom.schedule.library.row_block import (
     most_rows,
     row_block,
 )
+from nanoloom.schedule.library.sum_chunks import in_chunks, sum_chunks
 from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.step_cost import FMA
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
@@ -64,6 +72,13 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     nanokernel = Nanokernel(
         tile.rows, tile.vectors, bool(packings), family.name, copied=copied
     )
+    if packings and row is not None and family is FMA_FAMILY and cost == FMA:
+        chunks = sum_chunks(shape, row, nanokernel, width, target)
+        if chunks is not None:
+            directives = in_chunks(
+                shape, row, nanokernel, columns, chunks, root == last
+            )
+            return Choice(Schedule(directives, reason), packings)
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
 
 

@@ -138,20 +138,29 @@ def require_panels(
         return
     use = dot_for(target, *elements(op, shape)[:2])
     sums = plan.family == "int8-dot" and use is not None and use.flipped
-    require_panel(shape, plan, logical, columns, int(sums))
-    place = map_dims(maps(op)[shape.right]).index(shape.column)
+    dims = map_dims(maps(op)[shape.right])
+    depth = ir.RankedTensorType(logical.type).shape[dims.index(shape.reduced[-1])]
+    require_panel(shape, plan, logical, columns, depth, int(sums))
+    place = dims.index(shape.column)
     if not is_multiple(offsets[place], columns):
         raise Error(f"a tile may begin within a panel of {columns} columns")
 
 
 def require_panel(
-    shape: Contraction, plan: Nanokernel, logical: ir.Value, columns: int, sums: int
+    shape: Contraction,
+    plan: Nanokernel,
+    logical: ir.Value,
+    columns: int,
+    depth: int,
+    sums: int,
 ) -> None:
-    """Panels are as wide and as deep as the family reads them."""
+    """Panels are as wide and as deep as the family reads them; depth: of the weight."""
     rows, width = ir.RankedTensorType(packed_argument(logical).type).shape[-2:]
     family = FAMILIES[plan.family]
-    if rows != family.groups(shape.extents[shape.reduced[-1]]) + sums:
+    if rows != family.groups(depth) + sums:
         raise Error(f"the weight is not packed for family {plan.family}")
+    if depth != shape.extents[shape.reduced[-1]] and plan.family != "fma":
+        raise Error(f"family {plan.family} runs the whole sum: do not tile it")
     if width != columns * family.group:
         raise Error(
             f"the weight is packed in panels of {width // family.group} columns, "

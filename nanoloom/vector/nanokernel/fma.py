@@ -20,9 +20,9 @@ from nanoloom.vector.nanokernel.tile import (
     read_vector,
 )
 
-# Steps of the innermost reduction in a round of its loop: what the loop itself costs,
-# an addition and a branch, takes the multiply-adds' issue slots.
-UNROLL = 4
+# Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
+# addition, a branch and a prefetch, takes their issue slots.
+ROUND = 96
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:
@@ -55,6 +55,11 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     return nest(tile, list(tile.shape.reduced), ivs, start, step)
 
 
+def unroll(rows: int, vectors: int) -> int:
+    """Steps of the innermost reduction in a round of its loop."""
+    return 8 if 8 * rows * vectors <= ROUND else 4
+
+
 def widened(value: ir.Value, kind: ir.Type) -> ir.Value:
     """bf16 and f16 operands as f32: exact."""
     return value if value.type == kind else arith.extf(kind, value)
@@ -63,7 +68,8 @@ def widened(value: ir.Value, kind: ir.Type) -> ir.Value:
 def nest(tile, dims, ivs, sums, step):  # type: ignore[no-untyped-def]
     """One loop a reduced dimension, the accumulators carried through all of them."""
     if len(dims) == 1:
-        return unrolled(tile.shape.extents[dims[0]], dims[0], ivs, sums, step)
+        steps = unroll(tile.plan.rows, tile.plan.vectors)
+        return unrolled(tile.shape.extents[dims[0]], steps, dims[0], ivs, sums, step)
     extent = tile.shape.extents[dims[0]]
     if extent == 1:
         return nest(tile, dims[1:], ivs, sums, step)
@@ -76,14 +82,14 @@ def nest(tile, dims, ivs, sums, step):  # type: ignore[no-untyped-def]
     return list(loop.results)
 
 
-def unrolled(extent, dim, ivs, sums, step):  # type: ignore[no-untyped-def]
-    """The innermost reduction: UNROLL steps a round, then the steps that are left."""
-    whole = extent // UNROLL * UNROLL if extent > UNROLL else 0
+def unrolled(extent, steps, dim, ivs, sums, step):  # type: ignore[no-untyped-def]
+    """The innermost reduction: so many steps a round, then the steps that are left."""
+    whole = extent // steps * steps if extent > steps else 0
     if whole:
-        loop = scf.ForOp(index(0), index(whole), index(UNROLL), sums)
+        loop = scf.ForOp(index(0), index(whole), index(steps), sums)
         with ir.InsertionPoint(loop.body):
             made = list(loop.inner_iter_args)
-            for ahead in range(UNROLL):
+            for ahead in range(steps):
                 now = add(loop.induction_variable, index(ahead))
                 made = step(with_value(ivs, dim, now), made)
             scf.yield_(made)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel.fma import UNROLL
+from nanoloom.vector.nanokernel.fma import unroll
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.checks import check, contracted, few, odd_sizes
@@ -147,7 +147,7 @@ def test_x86_inner_loop(
     loop = loop_with(text, "vfmadd")
     work = [line for line in loop if register in line]
     steps, rest = divmod(count(loop, "vfmadd"), rows * vectors)
-    assert steps == UNROLL
+    assert steps == unroll(rows, vectors)
     assert rest == 0
     assert count(work, "vmovups") == steps * vectors
     assert count(work, "vbroadcastss") == steps * rows
@@ -163,7 +163,7 @@ def test_other_inner_loops(target: str, word: str) -> None:
     """vfma: the sum in the added register (vfmacc) or in a factor's (vfmadd)."""
     text, rows, vectors = assembly(96, 256, 256, target)
     loop = loop_with(text, word)
-    assert count(loop, word) == UNROLL * rows * vectors
+    assert count(loop, word) == unroll(rows, vectors) * rows * vectors
     assert touches_stack(loop) == []
 
 

@@ -1,0 +1,99 @@
+"""Long sums: a block of results for a chunk of k, then for the next chunk.
+
+    for task (rows, columns): for chunk of k: for panel of columns: for tile of rows:
+        sums[tile, panel] += left[tile, chunk] * panel[chunk]
+
+What a block of rows has of a chunk stays in the second-level cache while several panels
+go by, and so do the block's sums.  Whole rows would push each other out: a row of 4096
+numbers is four pages of memory, and 128 of them fill the cache alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.kernels.contraction import Contraction
+from nanoloom.schedule.language import Directive, Loops, Nanokernel, Parallel, Tile
+from nanoloom.schedule.library.row_block import row_block
+from nanoloom.target.facts import Target
+
+ROWS = 128  # of a block, about
+CHUNK_BYTES = 2048  # of a row: as measured, 1024 to 4096 are alike
+LONG_ROW = 8192  # bytes; shorter ones are left whole
+LONG = 0.5  # of the second-level cache: rows that fill more are cut
+SUMS_BYTES = 288 * 1024  # of a block of sums, on the thread's stack
+FEWEST_PANELS, FEWEST_TASKS = 4, 8  # fewer panels do not pay for sums that wait
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """depth: numbers of k at a time.  rows, panels: of a task."""
+
+    depth: int
+    rows: int
+    panels: int
+
+
+def sum_chunks(
+    shape: Contraction, row: int, nanokernel: Nanokernel, bits: int, target: Target
+) -> Chunks | None:
+    """How a sum is cut, None to leave it whole.
+
+    row: the dimension that tiles have rows of.  bits: of a number.
+    """
+    m, k = shape.extents[row], shape.extents[shape.reduced[-1]]
+    size, room = bits // 8, target.caches.l2
+    fits = k * size <= LONG_ROW or min(m, ROWS) * k * size <= LONG * room
+    if len(shape.reduced) > 1 or fits:
+        return None
+    rows = row_block(m, nanokernel.rows, ROWS)
+    columns = nanokernel.vectors * target.lanes(bits)
+    panels = -(-shape.extents[shape.column] // columns)
+    fitting = min(SUMS_BYTES, room // 4) // (rows * columns * size)
+    most = min(fitting, panels * -(-m // rows) // FEWEST_TASKS)
+    even = [n for n in range(FEWEST_PANELS, most + 1) if panels % n == 0]
+    depth = divisor(k, min(CHUNK_BYTES, int(LONG * room) // ROWS) // size)
+    if depth is None or most < FEWEST_PANELS:
+        return None
+    return Chunks(depth, rows, max(even, default=most))
+
+
+def in_chunks(
+    shape: Contraction,
+    row: int,
+    nanokernel: Nanokernel,
+    columns: int,
+    chunks: Chunks,
+    alone: bool,
+) -> tuple[Directive, ...]:
+    """The loops, outermost first.  alone: nothing follows the contraction."""
+    count = len(shape.extents)
+    task = dict.fromkeys(shape.result, 1)
+    task[row], task[shape.column] = chunks.rows, columns * chunks.panels
+    if chunks.rows >= shape.extents[row]:
+        task[row] = 0
+
+    def along(dim: int, size: int, mark: str, dims: int) -> Tile:
+        sizes = tuple(size if d == dim else 0 for d in range(dims))
+        return Tile(sizes, ("all",) if mark == "last" else (), mark)
+
+    whole = range(count) if alone else shape.result
+    return (
+        Parallel(tuple(task.get(d, 0) for d in whole), ("all",)),
+        along(shape.reduced[-1], chunks.depth, "root", count),
+        along(shape.column, columns, "root", count),
+        along(row, nanokernel.rows, "root", count),
+        *([] if alone else [along(row, 1, "last", len(shape.result))]),
+        nanokernel,
+        Loops(),
+    )
+
+
+def divisor(extent: int, wanted: int) -> int | None:
+    """The part of an extent next to a size, in multiples of 4; None far from it."""
+    parts = [
+        extent // n
+        for n in range(1, extent // 4)
+        if extent % (4 * n) == 0 and wanted <= 2 * extent // n <= 4 * wanted
+    ]
+    return min(parts, key=lambda part: abs(part - wanted), default=None)
