@@ -18,7 +18,7 @@ Measure = Annotated[
     bool,
     typer.Option(
         "--measure",
-        help="Measure this machine's arithmetic and memory (half a second).",
+        help="Measure this machine's arithmetic and memory (a few seconds).",
     ),
 ]
 UNITS = {"l1": "GB/s", "l2": "GB/s", "memory": "GB/s"}  # others: operations

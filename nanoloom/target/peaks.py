@@ -19,7 +19,7 @@ from nanoloom.errors import Error
 from nanoloom.target.facts import Target
 from nanoloom.target.loops import SCRATCH_BYTES, loops_of, module_text, sums_of, symbol
 
-ONE_RUN = 0.002  # seconds: long beside a timer interrupt, short beside a time slice
+ONE_RUN = 0.02  # seconds, as kernels run: in bursts of 2 ms the clock is 4 % higher
 ROUNDS = 6  # each measures everything once: a neighbour's burst does not hit one alone
 MEMORY_BYTES = 16 << 20  # of each thread
 MEMORY_AT_MOST = 256 << 20
@@ -69,7 +69,7 @@ class _Work:
 
 
 def measure(target: Target, threads: int) -> Peaks:
-    """Measure one thread and then `threads` of them, in about half a second.
+    """Measure one thread and then `threads` of them, in a few seconds.
 
     Raises:
         Error: this machine does not run code for `target`.

@@ -17,7 +17,7 @@ from nanoloom.vector.access import add, constant_of, divide, index, multiply
 from nanoloom.vector.nanokernel.extents import most_number
 
 LINE = 64  # bytes
-DISTANCE = 16  # lines: further ahead of one reader they only push out others
+DISTANCE = 64  # lines, a page: the processor itself does not fetch over its end
 MOST_LINES = 8  # of a round: more of them keep its own loads waiting
 SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 
