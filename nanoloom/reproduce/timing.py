@@ -17,17 +17,23 @@ class Pace:
 
     rounds: turns of each contender.  pause: seconds before a turn, longer than the
     threads of any library spin (OpenBLAS: 2^26 ticks, 0.03 s).  burst: seconds of calls
-    in a turn.  most: calls in a turn.
+    in a turn.  most: calls in a turn.  longest: seconds of a contender in all turns; a
+    slow one, as bf16 without instructions for it, has fewer of them.
     """
 
     rounds: int = 7
     pause: float = 0.05
     burst: float = 0.03
     most: int = 200
+    longest: float = 5.0
 
     def calls(self, seconds: float) -> int:
         """How many calls of so many seconds a burst has room for."""
         return max(1, min(self.most, math.ceil(self.burst / max(seconds, 1e-9))))
+
+    def turns(self, seconds: float) -> int:
+        """How many turns a contender has whose calls take so long."""
+        return max(1, min(self.rounds, int(self.longest / max(seconds, 1e-9))))
 
 
 QUICK = Pace(rounds=2, pause=0.0, burst=0.0, most=1)
@@ -44,10 +50,13 @@ def interleaved(
     are woken and its data is fetched there, as in a loop of a program.
     """
     lengths = [min(each.time(1, 1)) for each in contenders]
+    turns = [pace.turns(length) for length in lengths]
     found: list[list[float]] = [[] for _ in contenders]
     for number in range(pace.rounds):
         for place in range(len(contenders)):
             index = (place + number) % len(contenders)
+            if number >= turns[index]:
+                continue
             time.sleep(pace.pause)
             calls = pace.calls(lengths[index])
             found[index] += contenders[index].time(calls, 1 if calls > 1 else 0)

@@ -111,6 +111,15 @@ def test_turns() -> None:
     assert (one.median, other.median) == (0.01, 0.5)
 
 
+def test_a_slow_contender_has_fewer_turns() -> None:
+    """Calls of 10 s in each of 7 rounds would keep everybody waiting."""
+    log: list[str] = []
+    slow, long = Clocked("s", 10.0, log), Clocked("l", 2.0, log)
+    pace = Pace(rounds=7, pause=0, longest=5.0)
+    one, other = interleaved([slow, long], pace)
+    assert (len(one.seconds), len(other.seconds)) == (1, 2)
+
+
 def test_the_quick_pace_calls_once() -> None:
     assert QUICK.calls(1e-9) == 1 and Pace().calls(0) == Pace().most
 
