@@ -22,7 +22,8 @@ CHUNK_BYTES = 2048  # of a row: as measured, 1024 to 4096 are alike
 LONG_ROW = 8192  # bytes; shorter ones are left whole
 LONG = 0.5  # of the second-level cache: rows that fill more are cut
 SUMS_BYTES = 288 * 1024  # of a block of sums, on the thread's stack
-FEWEST_PANELS, FEWEST_TASKS = 4, 8  # fewer panels do not pay for sums that wait
+FEWEST_PANELS, MOST_PANELS = 4, 8  # fewer do not pay for sums that wait; as measured
+FEWEST_TASKS = 8
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def sum_chunks(
     columns = nanokernel.vectors * target.lanes(bits)
     panels = -(-shape.extents[shape.column] // columns)
     fitting = min(SUMS_BYTES, room // 4) // (rows * columns * size)
-    most = min(fitting, panels * -(-m // rows) // FEWEST_TASKS)
+    most = min(fitting, MOST_PANELS, panels * -(-m // rows) // FEWEST_TASKS)
     even = [n for n in range(FEWEST_PANELS, most + 1) if panels % n == 0]
     depth = divisor(k, min(CHUNK_BYTES, int(LONG * room) // ROWS) // size)
     if depth is None or most < FEWEST_PANELS:
