@@ -47,6 +47,7 @@ def test_a_long_sum_is_cut() -> None:
     check_text(
         text,
         """
+    CHECK: // register tile 6x4 vectors: {{.*}}; sums in chunks of 512
     CHECK: structured.fuse {{.*}} tile_sizes [132, 512, 0] {apply_cleanup, use_forall}
     CHECK: tile_using_for {{.*}} tile_sizes [0, 0, 512]
     CHECK: tile_using_for {{.*}} tile_sizes [0, 64, 0]

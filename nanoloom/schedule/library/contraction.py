@@ -78,7 +78,8 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
             directives = in_chunks(
                 shape, row, nanokernel, columns, chunks, root == last
             )
-            return Choice(Schedule(directives, reason), packings)
+            why = f"{reason}; sums in chunks of {chunks.depth}"
+            return Choice(Schedule(directives, why), packings)
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
 
 
