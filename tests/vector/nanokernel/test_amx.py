@@ -1,7 +1,7 @@
 """AMX: bf16 and bytes in tile registers, weights packed and activations woven.
 
-The numbers come twice: "loops" leaves the marked generics to ordinary loops, so that
-any machine computes what they say; "tiles" are the instructions, where there are any.
+The numbers come twice: "loops" has definitions in place of tile instructions
+(tile_loops.py), for any machine; "tiles" are the instructions, where there are any.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.vector.kernel_harness import (
     run,
     stage_text,
 )
+from tests.vector.nanokernel.tile_loops import in_loops
 
 TARGET = by_name("sapphirerapids")
 NATIVE = host().matrix is not None and host().has("amx-bf16", "amx-int8")
@@ -62,7 +63,7 @@ def machine(variant: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     monkeypatch.setattr(family, "GROUPS_FOR_TILES", 0)
     if variant == "tiles":
         return replace(here, name="amx-for-all")
-    monkeypatch.setattr(amx, "lower", lambda op: None)
+    in_loops(monkeypatch)
     return replace(
         TARGET,
         name="amx-in-loops",
@@ -267,7 +268,7 @@ def test_a_wrong_kernel_fails(
 ) -> None:
     """Bytes taken with other signs, products that are left out."""
     target = replace(machine(variant, monkeypatch), name=f"wrong-{name}")
-    if variant == "loops" or name == "bf16":
+    if name == "bf16":
         monkeypatch.setattr(amx, "lower", lambda op: op.operation.erase())
     else:
         wrong = dict.fromkeys(PRODUCTS, "tdpbsud")
