@@ -48,7 +48,7 @@ class Family:
 
 FMA_FAMILY = Family("fma", FLOATS, 1)
 AMX_BF16 = Family("amx-bf16", HALVES, 2, tiles=True)
-AMX_INT8 = Family("amx-int8", BYTES, 4, flat=False, tiles=True)
+AMX_INT8 = Family("amx-int8", BYTES, 4, tiles=True)
 BF16_DOT = Family("bf16-dot", HALVES, 2)
 # Even and odd numbers are converted as they are loaded: two loads for each of them.
 BF16_CONVERT = Family(

@@ -18,7 +18,6 @@ from nanoloom.vector.nanokernel import (
     epilogue,
     families,
     instructions,
-    vnni_flat,
     vnni_panels,
 )
 from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
@@ -117,11 +116,9 @@ def require_packed_reads(module: ir.Module) -> None:
 def lower_matrix_tiles(module: ir.Module) -> None:
     """Marked contractions become tile instructions, behind all work on buffers."""
     for op in named(module, "linalg.generic"):
-        with ir.InsertionPoint(op), op.operation.location:
-            if vnni_panels.MARK in op.operation.attributes:
+        if vnni_panels.MARK in op.operation.attributes:
+            with ir.InsertionPoint(op), op.operation.location:
                 amx.lower(op)
-            elif vnni_flat.MARK in op.operation.attributes:
-                vnni_flat.lower(op)
 
 
 def return_nothing(module: ir.Module) -> None:

@@ -13,24 +13,24 @@ chunk starts from zero, the last one writes the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.kernels.structure import Op, inputs, is_generic, maps
 from nanoloom.mlir import arith, ir, memref, scf
-from nanoloom.vector.access import add, index, multiply
+from nanoloom.vector.access import constant_of, index, multiply
 from nanoloom.vector.nanokernel import amx_instructions as tiles
-from nanoloom.vector.nanokernel.amx_block import (
-    WIDTH,
-    copy_in,
-    copy_out,
-    place_of_dim,
-    room,
-    room_of,
-    rows_from,
-    whole_block,
+from nanoloom.vector.nanokernel.amx_block import WIDTH, place_of_dim, room
+from nanoloom.vector.nanokernel.amx_sums import get, put, sums_of, write
+from nanoloom.vector.nanokernel.amx_tile import Chunk, Product, accumulate
+from nanoloom.vector.nanokernel.vnni_flat import woven_operand
+from nanoloom.vector.nanokernel.vnni_panels import (
+    DEPTH,
+    FRESH,
+    HEIGHT,
+    MARK,
+    MOST,
+    PLACES,
 )
-from nanoloom.vector.nanokernel.amx_tile import Chunk, Product, accumulate, heights
-from nanoloom.vector.nanokernel.vnni_panels import DEPTH, FRESH, HEIGHT, MARK, MOST
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,25 @@ def lower(op: Op) -> None:
     rows = rows_of(op, row, height, most)
     product = Product(op, row, height, rows.tiles)
     chunks = chunks_of(product, depth)
-    out = op.operation.operands[2]
-    if len(chunks) == 1:
-        pass_over(product, rows, index(0), chunks[0], None, None)
+    if PLACES in marks:
+        deepest = max(chunk.steps + bool(chunk.rest) for chunk in chunks)
+        woven = woven_operand(op, product.reduced[-1], deepest, len(chunks), rows.tiles)
+        product = replace(product, woven=woven)
+    out, last = product.out, len(chunks) - 1
+    if last == 0:
+        pass_over(product, rows, chunks[0], None, None)
     else:
         block = room(op, rows.tiles * height, WIDTH, ir.MemRefType(out.type))
-        last, size = len(chunks) - 1, chunks[0][0]
-        pass_over(product, rows, index(0), chunks[0], None, block)
+        pass_over(product, rows, chunks[0], None, block)
         if last > 1:
             loop = scf.ForOp(index(1), index(last), index(1))
             with ir.InsertionPoint(loop.body):
+                size = chunks[1].steps * product.together
                 begin = multiply(loop.induction_variable, index(size))
-                pass_over(product, rows, begin, chunks[1], block, block)
+                chunk = replace(chunks[1], begin=begin)
+                pass_over(product, rows, chunk, block, block)
                 scf.yield_([])
-        pass_over(product, rows, index(last * size), chunks[last], block, None)
+        pass_over(product, rows, chunks[last], block, None)
     if FRESH in marks:
         forget_fill(op, out)
     op.operation.erase()
@@ -92,8 +97,8 @@ def lower(op: Op) -> None:
 
 def rows_of(op: Op, row: int, height: int, most: int) -> Rows:
     """most: how many rows there are at most."""
-    out = op.operation.operands[2]
-    place = place_of_dim(maps(op)[2], row)
+    out = op.operation.operands[-1]
+    place = place_of_dim(maps(op)[-1], row)
     kind = ir.MemRefType(out.type)
     number = -(-most // height)
     if row < 0:
@@ -103,8 +108,8 @@ def rows_of(op: Op, row: int, height: int, most: int) -> Rows:
     return Rows(memref.dim(out, index(place)), number)
 
 
-def chunks_of(product: Product, depth: int) -> list[tuple[int, int]]:
-    """Steps of each chunk of the sum, and what the last one has behind them.
+def chunks_of(product: Product, depth: int) -> list[Chunk]:
+    """The chunks of the sum, all alike but for the last one.
 
     depth: numbers of a chunk, 0 for all of them.
     """
@@ -113,34 +118,69 @@ def chunks_of(product: Product, depth: int) -> list[tuple[int, int]]:
     if len(product.reduced) > 1:
         number = 1
     size = -(-product.steps // number)
-    whole = [(size, 0)] * (number - 1)
-    return [*whole, (product.steps - size * (number - 1), product.rest)]
+    begins = [index(size * product.together * n) for n in range(number)]
+    left = product.steps - size * (number - 1)
+    whole = [Chunk(begin, size, 0) for begin in begins[:-1]]
+    return [*whole, Chunk(begins[-1], left, product.rest)]
 
 
 def pass_over(
     product: Product,
     rows: Rows,
-    first: ir.Value,
-    chunk: tuple[int, int],
+    chunk: Chunk,
     source: ir.Value | None,
     target: ir.Value | None,
 ) -> None:
     """A chunk for all tiles of rows, one after the other.
 
-    first: the chunk's first step.  source, target: the block that sums come from and go
-    to, None for what the operation says.
+    source, target: the block that sums come from and go to, None for what the operation
+    says.
     """
-    height = product.height
-    part = Chunk(first, *chunk)
+    woven, weaving = product.woven, replace(chunk, weaves=True)
+    again = None if woven is None else woven.again
+
+    def those(begin: int, chunk: Chunk) -> None:
+        tiles_from(begin, product, rows, chunk, source, target)
+
+    def first_and_others() -> None:
+        tile(product, rows, index(0), weaving, source, target)
+        those(1, chunk)
+
+    if again is None:
+        those(0, chunk if woven is None else weaving)
+    elif constant_of(again) == 0:
+        first_and_others()
+    else:
+        new = arith.cmpi(arith.CmpIPredicate.eq, again, index(0))
+        either = scf.IfOp(new, has_else=True)
+        with ir.InsertionPoint(either.then_block):
+            first_and_others()
+            scf.yield_([])
+        with ir.InsertionPoint(either.else_block):
+            those(0, chunk)
+            scf.yield_([])
+
+
+def tiles_from(
+    begin: int,
+    product: Product,
+    rows: Rows,
+    chunk: Chunk,
+    source: ir.Value | None,
+    target: ir.Value | None,
+) -> None:
+    """The tiles of rows from one on."""
+    if begin >= rows.tiles:
+        return
     if rows.tiles == 1:
-        tile(product, rows, index(0), part, source, target)
+        tile(product, rows, index(0), chunk, source, target)
         return
     end = index(rows.tiles)
     if rows.count is not None:
-        end = arith.ceildivui(rows.count, index(height))
-    loop = scf.ForOp(index(0), end, index(1))
+        end = arith.ceildivui(rows.count, index(product.height))
+    loop = scf.ForOp(index(begin), end, index(1))
     with ir.InsertionPoint(loop.body):
-        tile(product, rows, loop.induction_variable, part, source, target)
+        tile(product, rows, loop.induction_variable, chunk, source, target)
         scf.yield_([])
 
 
@@ -166,94 +206,6 @@ def tile(
         put(sums, target, multiply(number, index(height)), height)
     else:
         write(product, sums, at, own)
-
-
-def write(
-    product: Product, sums: list[ir.Value], at: ir.Value, own: ir.Value | None
-) -> None:
-    """Sums into the result, through the stack where a tile reaches over its edge."""
-    if not whole_columns(product.out):
-        through_block(product, sums, at, own)
-    elif own is None:
-        store(product, sums, at)
-    else:
-        full = arith.cmpi(arith.CmpIPredicate.eq, own, index(product.height))
-        either = scf.IfOp(full, has_else=True)
-        with ir.InsertionPoint(either.then_block):
-            store(product, sums, at)
-            scf.yield_([])
-        with ir.InsertionPoint(either.else_block):
-            through_block(product, sums, at, own)
-            scf.yield_([])
-
-
-def through_block(
-    product: Product, sums: list[ir.Value], at: ir.Value, own: ir.Value | None
-) -> None:
-    """Store whole tiles on the stack and copy what is inside the result."""
-    block = whole_block(product.op, product.height)
-    put(sums, block, index(0), product.height)
-    copy_out(product.op, block, inside(product, at, own), product.height, own)
-
-
-def inside(product: Product, at: ir.Value, own: ir.Value | None) -> ir.Value:
-    """A tile's own rows of the result; at: the first row of the tile."""
-    if product.row < 0:
-        return product.out
-    height = index(product.height)
-    start = at if own is None else arith.subi(add(at, height), own)
-    many = height if own is None else own
-    place = place_of_dim(maps(product.op)[2], product.row)
-    return rows_from(product.out, place, start, many)
-
-
-def sums_of(product: Product, at: ir.Value, own: ir.Value | None) -> list[ir.Value]:
-    """Tile registers of what the result holds, nothing beyond it is loaded."""
-    op, out, height = product.op, product.out, product.height
-    if whole_columns(out):
-        return [tiles.load(*place) for place in corners(product, at)]
-    block = whole_block(op, height)
-    copy_in(op, block, inside(product, at, own), height, own)
-    return get(block, index(0), height)
-
-
-def whole_columns(out: ir.Value) -> bool:
-    """Whether the result has room for all columns of the tile registers."""
-    kind = ir.MemRefType(room_of(out).type)
-    last = kind.rank - 1
-    return not kind.is_dynamic_dim(last) and kind.shape[last] == WIDTH
-
-
-def store(product: Product, sums: list[ir.Value], at: ir.Value) -> None:
-    """Write a tile's sums into the result."""
-    for value, place in zip(sums, corners(product, at), strict=True):
-        tiles.store(value, *place)
-
-
-def corners(product: Product, at: ir.Value) -> list[tuple[ir.Value, int, int]]:
-    """Where the tile registers of a tile lie in the result."""
-    indexing = maps(product.op)[2]
-    distance = tiles.row_distance(product.out, indexing, product.row)
-    ivs = product.begin(at)
-    return tiles.places(product.out, indexing, ivs, product.parts, distance)
-
-
-def put(sums: list[ir.Value], block: ir.Value, row: ir.Value, height: int) -> None:
-    """Write a tile's sums into a block, from a row on."""
-    for value, place in zip(sums, in_block(block, row, height), strict=True):
-        tiles.store(value, *place)
-
-
-def get(block: ir.Value, row: ir.Value, height: int) -> list[ir.Value]:
-    """A tile's sums from a block."""
-    return [tiles.load(*place) for place in in_block(block, row, height)]
-
-
-def in_block(
-    block: ir.Value, row: ir.Value, height: int
-) -> list[tuple[ir.Value, int, int]]:
-    identity = ir.AffineMap.get_identity(2)
-    return tiles.places(block, identity, [row, index(0)], heights(height), 4 * WIDTH)
 
 
 def forget_fill(op: Op, out: ir.Value) -> None:

@@ -20,7 +20,7 @@ DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 def whole_block(op: Op, height: int) -> ir.Value:
     """Room for a tile of sums on the stack."""
-    return room(op, height, WIDTH, ir.MemRefType(op.operation.operands[2].type))
+    return room(op, height, WIDTH, ir.MemRefType(op.operation.operands[-1].type))
 
 
 def room(op: Op, height: int, width: int, like: ir.MemRefType) -> ir.Value:
@@ -99,16 +99,19 @@ def last_columns(
         own = add(first, r)
         here = [add(iv, own) if d == row else iv for d, iv in enumerate(ivs)]
         at = [apply(e, here) for e in maps(op)[0].results]
-        numbers = read_columns(left, at, together, rest)
+        numbers = read_columns(left, at, together, index(rest))
         write_row(numbers, block, own)
         scf.yield_([])
     return block
 
 
 def read_columns(
-    source: ir.Value, at: list[ir.Value], lanes: int, inside: int
+    source: ir.Value, at: list[ir.Value], lanes: int, inside: ir.Value | None
 ) -> ir.Value:
-    """A vector of the innermost dimension, zeros in all lanes but the first ones."""
+    """A vector of the innermost dimension, zeros in all lanes but the first ones.
+
+    inside: how many those are, None for all.
+    """
     kind = ir.MemRefType(source.type)
     element = kind.element_type
     zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
@@ -121,7 +124,7 @@ def read_columns(
         ir.AffineMapAttr.get(last),
         zero,
         ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
-        mask=vector.create_mask(bits, [index(inside)]),
+        mask=None if inside is None else vector.create_mask(bits, [inside]),
     )
 
 
@@ -182,7 +185,7 @@ def in_block(op: Op, rank: int) -> ir.AffineMap:
     """Where an element of the result lies in the block."""
     row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
     dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
-    place = place_of_dim(maps(op)[2], row)
+    place = place_of_dim(maps(op)[-1], row)
     rows = dims[place] if row >= 0 else ir.AffineConstantExpr.get(0)
     return ir.AffineMap.get(rank, 0, [rows, dims[-1]])
 

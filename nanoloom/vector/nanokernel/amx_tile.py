@@ -12,8 +12,9 @@ the left operand's last columns are copied.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 
 from nanoloom.kernels.contraction import element
@@ -23,6 +24,7 @@ from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.amx_block import last_columns, place_of_dim
 from nanoloom.vector.nanokernel.fma import with_value
+from nanoloom.vector.nanokernel.vnni_flat import Woven
 from nanoloom.vector.prefetch import prefetch_panel
 
 
@@ -31,13 +33,14 @@ class Product:
     """A marked generic on buffers, and what its tiles have in common.
 
     row: the loop that the rows run along, -1 for a single row.  height: rows of a tile.
-    tiles: how many of them share a panel.
+    tiles: how many of them share a panel.  woven: where a flat right operand goes.
     """
 
     op: Op
     row: int
     height: int
     tiles: int
+    woven: Woven | None = None
 
     @property
     def left(self) -> ir.Value:
@@ -49,7 +52,7 @@ class Product:
 
     @property
     def out(self) -> ir.Value:
-        return self.op.operation.operands[2]
+        return self.op.operation.operands[-1]
 
     @cached_property
     def reduced(self) -> list[int]:
@@ -67,6 +70,10 @@ class Product:
         outer = list(kind.shape)[-1 - len(self.reduced) : -2]
         shape = ir.MemRefType(self.left.type).shape
         return [*outer, shape[place_of_dim(maps(self.op)[0], self.reduced[-1])]]
+
+    @property
+    def instruction(self) -> str:
+        return tiles.PRODUCTS[element(self.op, 0), element(self.op, 1)]
 
     @property
     def steps(self) -> int:
@@ -87,14 +94,38 @@ class Product:
         ivs = [index(0) for _ in iterators(self.op)]
         return ivs if self.row < 0 else with_value(ivs, self.row, at)
 
+    def panels(self, ivs: list[ir.Value], k: ir.Value) -> list[ir.Value]:
+        """The right operand's two tiles of a step; k counts from the chunk's first."""
+        if self.woven is not None:
+            return self.woven.tiles(k)
+        indexing, below = maps(self.op)[1], tiles.row_distance_of(self.right)
+        starts = [
+            tiles.address(self.right, indexing, ivs, v * tiles.ROW_BYTES)
+            for v in range(2)
+        ]
+        return [tiles.load(start, tiles.ROWS, below) for start in starts]
+
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of the last reduced dimension: whole steps from `first`, and the rest."""
+    """A part of the last reduced dimension: whole steps from `begin`, and the rest.
 
-    first: ir.Value
+    weaves: whether its part of a flat right operand is still to be woven.
+    """
+
+    begin: ir.Value
     steps: int
     rest: int
+    weaves: bool = False
+
+
+Between = Callable[[int, int], None]  # behind which product of a step, of how many
+Step = Callable[[ir.Value, list[ir.Value], Between], list[ir.Value]]
+
+
+def nothing(number: int, count: int) -> None:
+    """Between the products of a step."""
+    del number, count
 
 
 def heights(height: int) -> list[int]:
@@ -145,41 +176,84 @@ def along(
 
     number: of the passes over this panel, this one included.
     """
-    op, dim = product.op, product.reduced[-1]
-    together = index(product.together)
-    rows = LeftRows(product.left, maps(op)[0], product.row, product.parts)
-    first = multiply(chunk.first, together)
-    behind = with_value(ivs, dim, add(first, index(chunk.steps * product.together)))
+    op, dim, name = product.op, product.reduced[-1], product.instruction
+    end = index(chunk.steps * product.together)
+    behind = with_value(ivs, dim, add(chunk.begin, end))
     # In front of the loop: a tile register waits for what has just been written.
     block = (
         last_columns(op, behind, count, product.height, chunk.rest)
         if chunk.rest
         else None
     )
-    if chunk.steps:
-        end = index(chunk.steps * product.together)
-        loop = scf.ForOp(index(0), end, together, sums)
-        with ir.InsertionPoint(loop.body):
-            iv = loop.induction_variable
-            done = multiply(chunk.first, index(product.tiles))
-            passed = add(multiply(number, index(chunk.steps)), divide(iv, together))
-            prefetch(product, add(done, passed))
-            here = with_value(ivs, dim, add(first, iv))
-            carried = list(loop.inner_iter_args)
-            scf.yield_(step(product, rows, here, here, carried))
-        sums = list(loop.results)
+    rows = LeftRows(product.left, maps(op)[0], product.row, product.parts)
+
+    def whole(k: ir.Value, sums: list[ir.Value], between: Between) -> list[ir.Value]:
+        here = with_value(ivs, dim, add(chunk.begin, k))
+        prefetch(product, chunk, number, k)
+        return step(rows, here, product.panels(here, k), sums, name, between)
+
+    if product.woven is not None and chunk.weaves:
+        sums = weave_along(product.woven, chunk, sums, whole)
+    else:
+        sums = rounds(chunk.steps, product.together, sums, whole, lambda _: nothing)
     if block is None:
         return sums
     last = LeftRows(block, ir.AffineMap.get_identity(2), 0, product.parts)
-    return step(product, last, [index(0)] * 2, behind, sums)
+    panels = product.panels(behind, end)
+    return step(last, [index(0)] * 2, panels, sums, name, nothing)
 
 
-def prefetch(product: Product, number: ir.Value) -> None:
-    """A round's share of the next panel; one that is woven lies in the cache."""
+def rounds(
+    steps: int,
+    together: int,
+    sums: list[ir.Value],
+    whole: Step,
+    between: Callable[[ir.Value], Between],
+) -> list[ir.Value]:
+    """So many steps in a loop over k; between: what goes between products, for a k."""
+    if steps <= 0:
+        return sums
+    end = index(steps * together)
+    loop = scf.ForOp(index(0), end, index(together), sums)
+    with ir.InsertionPoint(loop.body):
+        k, carried = loop.induction_variable, list(loop.inner_iter_args)
+        scf.yield_(whole(k, carried, between(k)))
+    return list(loop.results)
+
+
+def weave_along(
+    woven: Woven, chunk: Chunk, sums: list[ir.Value], whole: Step
+) -> list[ir.Value]:
+    """The whole steps of a chunk; each weaves what the one behind it multiplies.
+
+    The first one finds its rows woven, the last one weaves the rest of the chunk.
+    """
+    together = woven.together
+    woven.step(chunk.begin, index(0), together if chunk.steps else chunk.rest)
+    if not chunk.steps:
+        return sums
+
+    def following(k: ir.Value) -> Between:
+        ahead = add(k, index(together))
+        return partial(woven.groups, add(chunk.begin, ahead), ahead)
+
+    sums = rounds(chunk.steps - 1, together, sums, whole, following)
+    end = index(chunk.steps * together)
+    if chunk.rest:
+        woven.step(add(chunk.begin, end), end, chunk.rest)
+    return whole(index((chunk.steps - 1) * together), sums, nothing)
+
+
+def prefetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None:
+    """A round's share of the next panel; a flat operand has none."""
+    if product.woven is not None:
+        return
+    together, alone = index(product.together), product.tiles == 1
+    done = multiply(divide(chunk.begin, together), index(product.tiles))
+    passed = add(multiply(number, index(chunk.steps)), divide(k, together))
+    rounds = product.tiles * product.steps * prod(product.depths[:-1])
     reduced = len(product.reduced)
-    if ir.MemRefType(product.right.type).rank > reduced + 1:
-        rounds = product.tiles * product.steps * prod(product.depths[:-1])
-        prefetch_panel(product.right, reduced, number, rounds, product.tiles == 1)
+    prefetch_panel(product.right, reduced, add(done, passed), rounds, alone)
 
 
 @dataclass(frozen=True)
@@ -197,31 +271,25 @@ class LeftRows:
 
 
 def step(
-    product: Product,
     left: LeftRows,
     at: list[ir.Value],
-    ivs: list[ir.Value],
+    panels: list[ir.Value],
     sums: list[ir.Value],
+    instruction: str,
+    between: Between,
 ) -> list[ir.Value]:
-    """Load the tiles of one step and multiply each pair of them.
+    """Load the left operand's tiles of one step and multiply each pair of them.
 
-    at: the loop variables of the left operand's place, ivs: those of the right one's.
+    at: the loop variables of their place.  between: called behind each product.
     """
-    op, right = product.op, product.right
     distance = tiles.row_distance(left.buffer, left.indexing, left.row)
-    instruction = tiles.PRODUCTS[element(op, 0), element(op, 1)]
-    below = tiles.row_distance_of(right)
-    starts = [
-        tiles.address(right, maps(op)[1], ivs, v * tiles.ROW_BYTES) for v in range(2)
-    ]
-    panels = [tiles.load(start, tiles.ROWS, below) for start in starts]
     made: list[ir.Value] = []
     for part, rows in enumerate(left.parts):
         ahead = part * tiles.ROWS * distance
         start = tiles.address(left.buffer, left.indexing, at, ahead)
         tile = tiles.load(start, rows, distance)
-        made += [
-            tiles.multiply(instruction, rows, sums[2 * part + v], tile, panels[v])
-            for v in range(2)
-        ]
+        for panel in panels:
+            begun = sums[len(made)]
+            made.append(tiles.multiply(instruction, rows, begun, tile, panel))
+            between(len(made) - 1, len(sums))
     return made

@@ -6,6 +6,8 @@ f32) and g = 4 for bytes (sums in i32):
     for k in 0..K: acc[r][c] += left[r][k] * panel[k / g][g * c + k % g]
 
 and is marked, so that amx.py makes tile instructions of it once it works on buffers.
+A flat right operand is read as it lies; two numbers beside it say which of the task's
+tiles read the same of it (visits.py), so that it is woven once (vnni_flat.py).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op, body, map_dims, maps
+from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
@@ -26,7 +28,7 @@ from nanoloom.vector.nanokernel.tile import (
     origin,
     packed_argument,
 )
-from nanoloom.vector.nanokernel.vnni_flat import woven_part
+from nanoloom.vector.nanokernel.visits import visit_of
 from nanoloom.vector.nanokernel.widened import part_of
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
@@ -34,6 +36,7 @@ FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
 MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
 DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
+PLACES = "nanoloom.amx_places"  # parts of a flat operand that tiles come back to
 ROWS = COLUMNS = 16  # of a tile register of sums
 
 
@@ -43,40 +46,54 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     It stays a generic, now with indices (k floordiv g, g n + k mod g), so that it still
     says what it computes.
     """
-    group = FAMILIES[plan.family].group
     columns = plan.vectors * COLUMNS
-    operands = list(op.operation.operands)
-    indexing = maps(op)[shape.right]
-    if plan.packed:
-        part = panel_of(op, shape, columns)
-        right = panel_map(indexing.n_dims, shape, group, len(shape.shared) + 1)
-    else:
-        part = woven_part(op, shape, columns)
-        right = panel_map(indexing.n_dims, shape, group, 0)
+    left, other, out = (maps(op)[number] for number in (shape.left, shape.right, 2))
     most = 1 if row is None else most_results(op, row)
     assert most is not None, "fit.py lets no other pass"
-    fresh = starts_at_zero(operands[2])
+    marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
+             DEPTH: plan.depth}  # fmt: skip
+    right, beside = inputs(op)[shape.right], list[ir.Value]()
+    if plan.packed:
+        right = panel_of(op, shape, columns)
+        other = panel_map(other.n_dims, shape, FAMILIES[plan.family].group)
+    else:
+        visit = visit_of(op, right)
+        beside, marks[PLACES] = [visit.again, visit.place], visit.places
+    sums = op.operation.operands[2]
+    fresh = starts_at_zero(sums)
     if fresh:
         whole: dict[int | None, int] = {row: most, shape.column: columns}
-        operands[2] = in_own_room(operands[2], maps(op)[2], whole)
-    indexings = [maps(op)[shape.left], right, maps(op)[2]]
+        sums = in_own_room(sums, out, whole)
+    number = ir.AffineMap.get(out.n_dims, 0, [])
+    indexings = [left, other, *[number] * len(beside), out]
+    given = [inputs(op)[shape.left], right, *beside]
+    made = marked(op, given, sums, indexings, marks)
+    if fresh:
+        made.operation.attributes[FRESH] = ir.UnitAttr.get()
+    copy_body(op, made, shape, [x.type for x in beside])
+    # The old operation goes with the next clean-up: handles of the script hold it.
+    op.operation.results[0].replace_all_uses_with(made.results[0])
+
+
+def marked(
+    op: Op,
+    given: list[ir.Value],
+    sums: ir.Value,
+    indexings: list[ir.AffineMap],
+    marks: Mapping[str, int],
+) -> linalg.GenericOp:
+    """The generic in place of a contraction, its body still empty."""
     made = linalg.GenericOp(
-        [operands[2].type],
-        [operands[shape.left], part],
-        [operands[2]],
+        [sums.type],
+        given,
+        [sums],
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
         op.operation.attributes["iterator_types"],
     )
     i64 = ir.IntegerType.get_signless(64)
-    number = -1 if row is None else row
-    made.operation.attributes[MARK] = ir.IntegerAttr.get(i64, number)
-    for name, value in ((HEIGHT, plan.rows), (MOST, most), (DEPTH, plan.depth)):
+    for name, value in marks.items():
         made.operation.attributes[name] = ir.IntegerAttr.get(i64, value)
-    if fresh:
-        made.operation.attributes[FRESH] = ir.UnitAttr.get()
-    copy_body(op, made, shape)
-    # The old operation goes with the next clean-up: handles of the script hold it.
-    op.operation.results[0].replace_all_uses_with(made.results[0])
+    return made
 
 
 def starts_at_zero(sums: ir.Value) -> bool:
@@ -146,23 +163,30 @@ def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Val
     ).result
 
 
-def panel_map(count: int, shape: Contraction, group: int, lead: int) -> ir.AffineMap:
-    """Indices of the panel for the contraction's loop variables, `lead` zeros first."""
+def panel_map(count: int, shape: Contraction, group: int) -> ir.AffineMap:
+    """Indices of the panel for the contraction's loop variables."""
     n = ir.AffineDimExpr.get(shape.column)
     k = ir.AffineDimExpr.get(shape.reduced[-1])
-    zero = [ir.AffineConstantExpr.get(0)] * lead
+    zero = [ir.AffineConstantExpr.get(0)] * (len(shape.shared) + 1)
     outer = [ir.AffineDimExpr.get(d) for d in shape.reduced[:-1]]
     step = ir.AffineExpr.get_floor_div(k, group)
     place = n * group + ir.AffineExpr.get_mod(k, group)
     return ir.AffineMap.get(count, 0, [*zero, *outer, step, place])
 
 
-def copy_body(op: Op, made: linalg.GenericOp, shape: Contraction) -> None:
-    """The contraction's own arithmetic, the left operand first."""
+def copy_body(
+    op: Op, made: linalg.GenericOp, shape: Contraction, beside: list[ir.Type]
+) -> None:
+    """The contraction's own arithmetic, the left operand first.
+
+    beside: types of what stands behind the right one.
+    """
     old = list(body(op).arguments)
-    given = [old[shape.left], old[shape.right], old[2]]
-    block = made.regions[0].blocks.append(*[x.type for x in given])
-    known = dict(zip(given, block.arguments, strict=True))
+    left, right, sums = old[shape.left], old[shape.right], old[2]
+    types = [left.type, right.type, *beside, sums.type]
+    given = list(made.regions[0].blocks.append(*types).arguments)
+    block = made.regions[0].blocks[0]
+    known = dict(zip((left, right, sums), (*given[:2], given[-1]), strict=True))
     with ir.InsertionPoint(block):
         for inner in body(op).operations:
             copied = inner.operation.clone()

@@ -146,6 +146,21 @@ def test_bf16_activations(
 
 @EACH
 @pytest.mark.parametrize("signs", SIGNS, ids=" by ".join)
+@pytest.mark.parametrize("m, k, n", [size for size in BYTE_SIZES if size[0] > 16])
+def test_activations_of_bytes(
+    variant: str,
+    signs: tuple[str, str],
+    m: int,
+    k: int,
+    n: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left, right = numbers(m, signs[0], m, k), numbers(n, signs[1], k, n)
+    compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
+
+
+@EACH
+@pytest.mark.parametrize("signs", SIGNS, ids=" by ".join)
 @pytest.mark.parametrize("m, k, n", BYTE_SIZES)
 def test_bytes(
     variant: str,
@@ -183,7 +198,6 @@ def test_forms(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one, other = numbers(1, name, *left), numbers(2, name, *right)
-    packed = packed or name == "s8"
     compare(equation, one, other, machine(variant, monkeypatch), packed=packed)
 
 
