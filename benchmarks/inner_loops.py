@@ -48,18 +48,24 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Case:
-    """A product to compile, and the word that its multiplications begin with."""
+    """A product to compile, and the word that its multiplications begin with.
+
+    flat: the right operand is an activation, which is not packed.
+    """
 
     family: str
     target: str
     left: str
     right: str
     word: str
+    flat: bool = False
 
 
 CASES = (
     Case("amx-bf16", "sapphirerapids", "bf16", "bf16", "tdpbf16ps"),
+    Case("amx-bf16", "sapphirerapids", "bf16", "bf16", "tdpbf16ps", flat=True),
     Case("amx-int8", "sapphirerapids", "u8", "s8", "tdpb"),
+    Case("amx-int8", "sapphirerapids", "u8", "s8", "tdpb", flat=True),
     Case("bf16-dot", "znver4", "bf16", "bf16", "vdpbf16ps"),
     Case("bf16-dot", "neoverse-v2", "bf16", "bf16", "bfdot"),
     Case("bf16-convert", "arrowlake-s", "bf16", "bf16", "vfmadd"),
@@ -103,17 +109,19 @@ class Row:
 
 
 def model(case: Case, size: tuple[int, int, int]) -> onnx_ir.Model:
-    """x[M, K] @ w[K, N], w a constant."""
+    """x[M, K] @ w[K, N], w a constant if it is not flat."""
     m, k, n = size
     integers = case.right in ("s8", "u8")
     left, right = TYPES[case.left], TYPES[case.right]
     data = bytes(k * n * helper.tensor_dtype_to_np_dtype(right).itemsize)
-    w = helper.make_tensor("w", right, [k, n], data, raw=True)
+    constant = helper.make_tensor("w", right, [k, n], data, raw=True)
+    given = helper.make_tensor_value_info("w", right, [k, n])
     node = helper.make_node("MatMulInteger" if integers else "MatMul", "xw", ["y"])
     x = helper.make_tensor_value_info("x", left, [m, k])
     result = TensorProto.INT32 if integers else left
     y = helper.make_tensor_value_info("y", result, [m, n])
-    graph = helper.make_graph([node], "product", [x], [y], [w])
+    inputs, weights = ([x, given], []) if case.flat else ([x], [constant])
+    graph = helper.make_graph([node], "product", inputs, [y], weights)
     opsets = [helper.make_opsetid("", 21)]
     return onnx_ir.from_proto(
         helper.make_model(graph, opset_imports=opsets, ir_version=10)
@@ -136,6 +144,8 @@ def compiled(case: Case, size: tuple[int, int, int]) -> tuple[list[str], str]:
         tile = re.search(r"rows = (\d+).*vectors = (\d+)", script)
         if tile and family in script:
             loops = inner_loops(text)
+            # The longest of those that have most: where a flat operand is woven.
+            loops.sort(key=len, reverse=True)
             loop = max(loops, key=lambda lines: count(lines, case.word), default=[])
             if not count(loop, case.word):
                 raise Refused("no loop of its products is left: K is small")
@@ -180,7 +190,7 @@ def sheet(rows: Sequence[Row], version: str) -> Sheet:
     cells = [
         (
             made.case.family,
-            f"{made.case.left} x {made.case.right}",
+            f"{made.case.left} x {made.case.right}" + " flat" * made.case.flat,
             made.case.target,
             made.model,
             made.tile,

@@ -1,8 +1,4 @@
-"""AMX: bf16 and bytes in tile registers, weights packed and activations woven.
-
-The numbers come twice: "loops" has definitions in place of tile instructions
-(tile_loops.py), for any machine; "tiles" are the instructions, where there are any.
-"""
+"""AMX: what tile instructions compute of bf16 and bytes."""
 
 from __future__ import annotations
 
@@ -14,29 +10,21 @@ import pytest
 
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
-from nanoloom.schedule.library import family
-from nanoloom.target import Target, by_name
-from nanoloom.target.host import host
 from nanoloom.vector.nanokernel import amx, amx_instructions
-from tests.linalg.bounds import dtype_of, sample
+from tests.linalg.bounds import sample
 from tests.vector.checks import check, contracted, passes
-from tests.vector.kernel_harness import (
-    Array,
-    Make,
-    Shaped,
-    backwards,
-    program_of,
-    run,
-    stage_text,
+from tests.vector.kernel_harness import Array, Make, backwards, run
+from tests.vector.nanokernel.tile_products import (
+    EACH,
+    SIGNS,
+    compare,
+    machine,
+    numbers,
+    product,
+    script_of,
+    sums_of,
 )
-from tests.vector.nanokernel.tile_loops import in_loops
 
-TARGET = by_name("sapphirerapids")
-NATIVE = host().matrix is not None and host().has("amx-bf16", "amx-int8")
-VARIANTS = ("loops", "tiles") if NATIVE else ("loops",)
-EACH = pytest.mark.parametrize("variant", VARIANTS)
-TYPES = {"bf16": "bfloat16", "s8": "int8", "u8": "uint8"}
-SIGNS = [("s8", "s8"), ("s8", "u8"), ("u8", "s8"), ("u8", "u8")]
 PRODUCTS = {
     ("bf16", "bf16"): "tdpbf16ps",
     ("s8", "s8"): "tdpbssd",
@@ -57,106 +45,16 @@ BYTE_SIZES = [
 ]  # fmt: skip
 
 
-def machine(variant: str, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """A target with AMX whose code runs here, and takes it for any sum."""
-    here = host()
-    monkeypatch.setattr(family, "GROUPS_FOR_TILES", 0)
-    if variant == "tiles":
-        return replace(here, name="amx-for-all")
-    in_loops(monkeypatch)
-    return replace(
-        TARGET,
-        name="amx-in-loops",
-        triple=here.triple,
-        cpu=here.cpu,
-        features=here.features,
-        abi=here.abi,
-        code_model=here.code_model,
-    )
-
-
-def numbers(seed: int, name: str, *shape: int) -> Array:
-    """Seeded; of bytes all of the type's range, its ends among them."""
-    if name == "bf16":
-        return sample(seed, shape, TYPES[name])
-    made = sample(seed, shape, TYPES[name], -128, 255)
-    limits = np.iinfo(made.dtype)
-    made.reshape(-1)[: made.size // 5] = limits.min
-    made.reshape(-1)[-(made.size // 5) :] = limits.max
-    return made
-
-
-def sums_of(array: Array) -> np.dtype:
-    return np.dtype(np.int32 if array.dtype.kind in "iu" else np.float32)
-
-
-def product(equation: str, right: Array, *, packed: bool) -> Make:
-    dtype = sums_of(right)
-    if packed:
-        return lambda b, x: b.einsum(equation, x, b.constant(right), dtype=dtype)
-    return lambda b, x, w: b.einsum(equation, x, w, dtype=dtype)
-
-
-def zeros(name: str, *shape: int) -> Array:
-    return np.zeros(shape, dtype_of(TYPES[name]))
-
-
-def script_of(make: Make, target: Target, *given: Shaped) -> str:
-    """The Transform script of the only kernel, without the kernel itself."""
-    text = stage_text(program_of(make, *given), "schedule", target)
-    return text[: text.index("\n}\n") + 3]
-
-
-def compare(
-    equation: str, left: Array, right: Array, target: Target, *, packed: bool
-) -> None:
-    """The numbers, those of other columns not, and the family that made them."""
-    make = product(equation, right, packed=packed)
-    given = (left,) if packed else (left, right)
-    assert 'family = "amx-' in script_of(make, target, *given)
-    got = run(make, *given, target=target, order=backwards)
-    exact, magnitude, terms = contracted(equation, left, right)
-    if got.dtype.kind == "i":
-        exact = exact.astype(np.int64).astype(np.int32)
-    check(got, exact, terms + 1, magnitude)  # products are exact, sums round
-    assert not passes(got, np.roll(exact, 1, -1), terms + 1, magnitude)
-
-
 # ---- numbers -------------------------------------------------------------------------
 
 
 @EACH
 @pytest.mark.parametrize("m, k, n", BF16_SIZES)
-def test_bf16_weights(
+def test_bf16(
     variant: str, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, right = numbers(m, "bf16", m, k), numbers(n, "bf16", k, n)
     compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=True)
-
-
-@EACH
-@pytest.mark.parametrize("m, k, n", [size for size in BF16_SIZES if size[0] > 16])
-def test_bf16_activations(
-    variant: str, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both operands come as they are: the right one is woven by every task."""
-    left, right = numbers(m, "bf16", m, k), numbers(n, "bf16", k, n)
-    compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
-
-
-@EACH
-@pytest.mark.parametrize("signs", SIGNS, ids=" by ".join)
-@pytest.mark.parametrize("m, k, n", [size for size in BYTE_SIZES if size[0] > 16])
-def test_activations_of_bytes(
-    variant: str,
-    signs: tuple[str, str],
-    m: int,
-    k: int,
-    n: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    left, right = numbers(m, signs[0], m, k), numbers(n, signs[1], k, n)
-    compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
 
 
 @EACH
@@ -177,15 +75,13 @@ def test_bytes(
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "s8"])
 @pytest.mark.parametrize(
-    ("equation", "left", "right", "packed"),
+    ("equation", "left", "right"),
     [
-        ("mjk,jkn->mn", (37, 3, 36), (3, 36, 19), True),
-        ("mjk,jkn->mn", (50, 5, 67), (5, 67, 40), True),
-        ("bmk,bkn->bmn", (2, 17, 64), (2, 64, 33), True),
-        ("mk,nk->mn", (13, 68), (31, 68), True),
-        ("k,kn->n", (100,), (100, 33), True),
-        ("bhmk,bhkn->bhmn", (2, 3, 19, 12), (2, 3, 12, 33), False),
-        ("bmk,bkn->bmn", (2, 40, 197), (2, 197, 33), False),
+        ("mjk,jkn->mn", (37, 3, 36), (3, 36, 19)),
+        ("mjk,jkn->mn", (50, 5, 67), (5, 67, 40)),
+        ("bmk,bkn->bmn", (2, 17, 64), (2, 64, 33)),
+        ("mk,nk->mn", (13, 68), (31, 68)),
+        ("k,kn->n", (100,), (100, 33)),
     ],
 )
 def test_forms(
@@ -194,11 +90,10 @@ def test_forms(
     equation: str,
     left: tuple[int, ...],
     right: tuple[int, ...],
-    packed: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one, other = numbers(1, name, *left), numbers(2, name, *right)
-    compare(equation, one, other, machine(variant, monkeypatch), packed=packed)
+    compare(equation, one, other, machine(variant, monkeypatch), packed=True)
 
 
 @EACH

@@ -95,38 +95,11 @@ def test_a_panel_is_read_by_a_marked_contraction(
     )
 
 
-@pytest.mark.parametrize("n", [64, 96, 100])
-def test_an_activation_is_woven_once_a_task(
-    n: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Outside of the loop over tiles, and no more of it than the task's columns."""
-    check_text(
-        marked(kernel(65, 64, n, "bf16", "bf16", packed=False), monkeypatch),
-        """
-    CHECK: #[[PANEL:map[0-9]*]] = affine_map<(d0, d1, d2) -> (d2 floordiv 2, d1 * 2 + d2 mod 2)>
-    CHECK: memref.alloca() {{.*}}: memref<32x64xbf16>
-    CHECK: scf.for {{.*}} = %arg3 to %arg4
-    CHECK-NOT: scf.for
-    CHECK: linalg.generic
-    CHECK-SAME: nanoloom.interleave
-    CHECK-NOT: nanoloom.interleave
-    CHECK: scf.for
-    CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}]
-    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 0 : i64
-    CHECK-SAME: nanoloom.amx_fresh, {{.*}}nanoloom.amx_rows = 32
-    CHECK-NOT: nanoloom.interleave
-    """,  # noqa: E501
-    )
-
-
 @pytest.mark.parametrize("m", [96, 65])
-@pytest.mark.parametrize(
-    ("left", "right", "word", "packed"),
-    [*((*case, True) for case in PRODUCTS), (*PRODUCTS[0], False)],
-)
-def test_a_step(m: int, left: str, right: str, word: str, packed: bool) -> None:
+@pytest.mark.parametrize("left, right, word", PRODUCTS)
+def test_a_step(m: int, left: str, right: str, word: str) -> None:
     """Four loads and four products; nothing of it is on the stack."""
-    make, given = kernel(m, 1024, 64, left, right, packed=packed)
+    make, given = kernel(m, 1024, 64, left, right)
     text = stage_text(program_of(make, *given), "asm", TARGET)
     loop = loop_with(text, word)
     steps, rest = divmod(count(loop, "tdp"), 4)
@@ -197,15 +170,6 @@ def test_a_flat_sum_over_two_dimensions() -> None:
     asked = f'16 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-bf16", {ALL}'
     said = refusal(made, script.replace(chosen, asked))
     assert "AMX wants packed = 1 for a sum over several dimensions" in said
-
-
-def test_bytes_that_are_not_packed() -> None:
-    made = kernel(33, 64, 100, "s8", "s8", packed=False)
-    script = script_of(made)
-    chosen = script.split("{rows = ")[1].split("}")[0]
-    asked = f'32 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-int8", {ALL}'
-    said = refusal(made, script.replace(chosen, asked))
-    assert "family amx-int8 wants packed = 1" in said
 
 
 @pytest.mark.parametrize(
