@@ -6,12 +6,19 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import onnx_ir
 import pytest
 
+from nanoloom import mlir
+from nanoloom.graph.stage import optimize
+from nanoloom.kernels.stage import cut
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.linalg.stage import lower
 from nanoloom.vector import stage
 from nanoloom.vector.nanokernel import vnni_flat
 from tests.filecheck import check_text
 from tests.kernels.attention_programs import Attention, attention_program, exact
+from tests.linalg.single import model_of
 from tests.vector.assembly import count, inner_loops, touches_stack
 from tests.vector.kernel_harness import backwards, executable, program_of, stage_text
 from tests.vector.nanokernel.tile_products import (
@@ -206,6 +213,30 @@ def test_batches(
 ) -> None:
     one, other = numbers(1, name, *left), numbers(2, name, *right)
     compare(equation, one, other, machine(variant, monkeypatch), packed=False)
+
+
+@EACH
+@pytest.mark.parametrize("left, right", SIGNS)
+def test_zero_points(
+    variant: str, left: str, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MatMulInteger of two activations, exact."""
+    x, w = numbers(1, left, 70, 131), numbers(2, right, 131, 50)
+    a, c = numbers(3, left, 70), numbers(4, right, 50)
+    model, feeds = model_of("MatMulInteger", [x, w, a, c], {}, version=10)
+    graph = onnx_ir.from_proto(model)
+    optimize(graph, OPERATORS.keys())
+    with mlir.context():
+        program = cut(lower(graph))
+    target = machine(variant, monkeypatch)
+    scripts = [
+        stage_text(program, "schedule", target, number)
+        for number in range(len(program.kernels))
+    ]
+    assert 'packed = 0 : i64, family = "amx-int8"' in "".join(scripts)
+    (got,) = executable(program, target)(*feeds.values(), order=backwards)
+    wide = x.astype(np.int64) - a[:, None], w.astype(np.int64) - c
+    assert (got == wide[0] @ wide[1]).all()
 
 
 @EACH
