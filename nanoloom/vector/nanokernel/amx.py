@@ -77,19 +77,19 @@ def lower(op: Op) -> None:
         product = replace(product, woven=woven)
     out, last = product.out, len(chunks) - 1
     if last == 0:
-        pass_over(product, rows, chunks[0], None, None)
+        Pass(product, rows).over(chunks[0])
     else:
         block = room(op, rows.tiles * height, WIDTH, ir.MemRefType(out.type))
-        pass_over(product, rows, chunks[0], None, block)
+        Pass(product, rows, target=block).over(chunks[0])
         if last > 1:
             loop = scf.ForOp(index(1), index(last), index(1))
             with ir.InsertionPoint(loop.body):
                 size = chunks[1].steps * product.together
                 begin = multiply(loop.induction_variable, index(size))
                 chunk = replace(chunks[1], begin=begin)
-                pass_over(product, rows, chunk, block, block)
+                Pass(product, rows, block, block).over(chunk)
                 scf.yield_([])
-        pass_over(product, rows, chunks[last], block, None)
+        Pass(product, rows, source=block).over(chunks[last])
     if FRESH in marks:
         forget_fill(op, out)
     op.operation.erase()
@@ -124,88 +124,73 @@ def chunks_of(product: Product, depth: int) -> list[Chunk]:
     return [*whole, Chunk(begins[-1], left, product.rest)]
 
 
-def pass_over(
-    product: Product,
-    rows: Rows,
-    chunk: Chunk,
-    source: ir.Value | None,
-    target: ir.Value | None,
-) -> None:
-    """A chunk for all tiles of rows, one after the other.
+@dataclass(frozen=True)
+class Pass:
+    """All tiles of rows for a chunk of the sum, one after the other.
 
     source, target: the block that sums come from and go to, None for what the operation
     says.
     """
-    woven, weaving = product.woven, replace(chunk, weaves=True)
-    again = None if woven is None else woven.again
 
-    def those(begin: int, chunk: Chunk) -> None:
-        tiles_from(begin, product, rows, chunk, source, target)
+    product: Product
+    rows: Rows
+    source: ir.Value | None = None
+    target: ir.Value | None = None
 
-    def first_and_others() -> None:
-        tile(product, rows, index(0), weaving, source, target)
-        those(1, chunk)
+    def over(self, chunk: Chunk) -> None:
+        """The first tile that reads a part of a flat operand weaves it."""
+        woven = self.product.woven
+        if woven is None:
+            self.tiles(0, chunk)
+        elif woven.again is None:
+            self.tiles(0, replace(chunk, weaves=True))
+        elif constant_of(woven.again) == 0:
+            self.weaving(chunk)
+        else:
+            new = arith.cmpi(arith.CmpIPredicate.eq, woven.again, index(0))
+            either = scf.IfOp(new, has_else=True)
+            with ir.InsertionPoint(either.then_block):
+                self.weaving(chunk)
+                scf.yield_([])
+            with ir.InsertionPoint(either.else_block):
+                self.tiles(0, chunk)
+                scf.yield_([])
 
-    if again is None:
-        those(0, chunk if woven is None else weaving)
-    elif constant_of(again) == 0:
-        first_and_others()
-    else:
-        new = arith.cmpi(arith.CmpIPredicate.eq, again, index(0))
-        either = scf.IfOp(new, has_else=True)
-        with ir.InsertionPoint(either.then_block):
-            first_and_others()
+    def weaving(self, chunk: Chunk) -> None:
+        """The first tile weaves for all of them."""
+        self.tile(index(0), replace(chunk, weaves=True))
+        if self.rows.tiles > 1:
+            self.tiles(1, chunk)
+
+    def tiles(self, begin: int, chunk: Chunk) -> None:
+        """The tiles from one on."""
+        if self.rows.tiles == 1:
+            self.tile(index(0), chunk)
+            return
+        end = index(self.rows.tiles)
+        if self.rows.count is not None:
+            end = arith.ceildivui(self.rows.count, index(self.product.height))
+        loop = scf.ForOp(index(begin), end, index(1))
+        with ir.InsertionPoint(loop.body):
+            self.tile(loop.induction_variable, chunk)
             scf.yield_([])
-        with ir.InsertionPoint(either.else_block):
-            those(0, chunk)
-            scf.yield_([])
 
-
-def tiles_from(
-    begin: int,
-    product: Product,
-    rows: Rows,
-    chunk: Chunk,
-    source: ir.Value | None,
-    target: ir.Value | None,
-) -> None:
-    """The tiles of rows from one on."""
-    if begin >= rows.tiles:
-        return
-    if rows.tiles == 1:
-        tile(product, rows, index(0), chunk, source, target)
-        return
-    end = index(rows.tiles)
-    if rows.count is not None:
-        end = arith.ceildivui(rows.count, index(product.height))
-    loop = scf.ForOp(index(begin), end, index(1))
-    with ir.InsertionPoint(loop.body):
-        tile(product, rows, loop.induction_variable, chunk, source, target)
-        scf.yield_([])
-
-
-def tile(
-    product: Product,
-    rows: Rows,
-    number: ir.Value,
-    chunk: Chunk,
-    source: ir.Value | None,
-    target: ir.Value | None,
-) -> None:
-    """One tile of a chunk, from where its sums are to where they go."""
-    height = product.height
-    at, own = rows.first(number, height), rows.own(number, height)
-    if source is not None:
-        begun = get(source, multiply(number, index(height)), height)
-    elif FRESH in product.op.operation.attributes:
-        begun = [tiles.zero(n) for n in product.parts for _ in range(2)]
-    else:
-        begun = sums_of(product, at, own)
-    sums = accumulate(product, at, number, own, chunk, begun)
-    if target is not None:
-        put(sums, target, multiply(number, index(height)), height)
-    else:
-        write(product, sums, at, own)
+    def tile(self, number: ir.Value, chunk: Chunk) -> None:
+        """One tile, from where its sums are to where they go."""
+        product, height = self.product, self.product.height
+        at, own = self.rows.first(number, height), self.rows.own(number, height)
+        place = multiply(number, index(height))
+        if self.source is not None:
+            begun = get(self.source, place, height)
+        elif FRESH in product.op.operation.attributes:
+            begun = [tiles.zero(n) for n in product.parts for _ in range(2)]
+        else:
+            begun = sums_of(product, at, own)
+        sums = accumulate(product, at, number, own, chunk, begun)
+        if self.target is not None:
+            put(sums, self.target, place, height)
+        else:
+            write(product, sums, at, own)
 
 
 def forget_fill(op: Op, out: ir.Value) -> None:

@@ -235,7 +235,7 @@ def weave_along(
 
     def following(k: ir.Value) -> Between:
         ahead = add(k, index(together))
-        return partial(woven.groups, add(chunk.begin, ahead), ahead)
+        return partial(woven.part, add(chunk.begin, ahead), ahead)
 
     sums = rounds(chunk.steps - 1, together, sums, whole, following)
     end = index(chunk.steps * together)

@@ -11,9 +11,10 @@ while the one before it is multiplied: vector registers work beside the tile reg
 rows.  Here only a task's first one does, where the block has room for all that the
 others read; a step that only one tile reads lies in a block of two.
 
-The columns stay in order.  Unpacking within 128 bits, as in Listing 4, takes half the
-shuffles, but then all sums of each tile have to be shuffled, in the end and at a loss;
-these here cost nothing as long as the products of a step take longer than they do.
+The columns stay in order: two shuffles across the lanes make a row of pairs.  Unpacking
+within 128 bits, as in Listing 4, takes half as long, but permutes columns: in the end
+all sums of all tiles would have to be shuffled.  These here take hardly longer than the
+products of their step (`python -m benchmarks inner_loops`), in the first tile alone.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ class Woven:
         """
         at = self.place(k)
         whole, alone = divmod(rows, self.group)
+        ends = min(whole, tiles.ROWS), whole + bool(alone), tiles.ROWS
         begin = 0
-        for count, there in (whole, self.group), (bool(alone), alone), (tiles.ROWS, 0):
-            end = min(begin + count, tiles.ROWS)
+        for end, there in zip(ends, (self.group, alone, 0), strict=True):
             if begin < end:
                 loop = scf.ForOp(index(begin), index(end), index(1))
                 with ir.InsertionPoint(loop.body):
@@ -84,12 +85,12 @@ class Woven:
                     scf.yield_([])
             begin = end
 
-    def groups(self, source: ir.Value, k: ir.Value, part: int, parts: int) -> None:
-        """Weave one of so many parts of a whole step, without a loop."""
-        at, share = self.place(k), tiles.ROWS // parts
-        for number in range(part * share, (part + 1) * share):
-            ahead = index(number * self.group)
-            self.weave(add(source, ahead), add(at, index(number)), self.group)
+    def part(self, source: ir.Value, k: ir.Value, number: int, count: int) -> None:
+        """Weave one of so many parts of a whole step, in no loop of its own."""
+        at, share = self.place(k), tiles.ROWS // count
+        for group in range(number * share, (number + 1) * share):
+            ahead = index(group * self.group)
+            self.weave(add(source, ahead), add(at, index(group)), self.group)
 
     def weave(self, source: ir.Value, at: ir.Value, there: int) -> None:
         """A group of rows; there: so many of them are rows of the operand's."""
