@@ -193,7 +193,7 @@ def along(
         return step(rows, here, product.panels(here, k), sums, name, between)
 
     if product.woven is not None and chunk.weaves:
-        sums = weave_along(product.woven, chunk, sums, whole)
+        sums = weave_along(product.woven, product.together, chunk, sums, whole)
     else:
         sums = rounds(chunk.steps, product.together, sums, whole, lambda _: nothing)
     if block is None:
@@ -222,13 +222,12 @@ def rounds(
 
 
 def weave_along(
-    woven: Woven, chunk: Chunk, sums: list[ir.Value], whole: Step
+    woven: Woven, together: int, chunk: Chunk, sums: list[ir.Value], whole: Step
 ) -> list[ir.Value]:
     """The whole steps of a chunk; each weaves what the one behind it multiplies.
 
     The first one finds its rows woven, the last one weaves the rest of the chunk.
     """
-    together = woven.together
     woven.step(chunk.begin, index(0), together if chunk.steps else chunk.rest)
     if not chunk.steps:
         return sums

@@ -249,4 +249,4 @@ def zeros_like(value: ir.Value) -> ir.Value:
     return vector.broadcast(kind, zero_of(kind.element_type))
 
 
-__all__ = ["Row", "Step", "accumulate", "interleaved", "spread", "starts"]
+__all__ = ["Row", "Step", "accumulate", "interleaved", "spread", "starts", "zero_of"]

@@ -10,7 +10,7 @@ from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel.task import is_within
-from nanoloom.vector.prefetch import counted_loops, round_of, trip_count
+from nanoloom.vector.prefetch import bounds, counted_loops, round_of, trip_count
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,11 @@ def visit_of(op: Op, value: ir.Value) -> Visit:
     """The visit of an operation in a task's loops (on tensors).
 
     Loops outside of all that come back bring other parts: those take the same places.
+    So do those outside of a loop that does not begin at 0, as one that was peeled.
     """
     loops = counted_loops(op.operation.block)
+    while any(bounds(loop)[0] for loop in loops):
+        loops = loops[1:]
     other = [changes(value, loop.operation) for loop in loops]
     first = other.index(False) if False in other else len(loops)
     again = index(0)

@@ -26,7 +26,7 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.vector.access import add, apply, constant_of, divide, index, multiply
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.amx_block import WIDTH, read_columns, room
-from nanoloom.vector.nanokernel.groups import interleaved
+from nanoloom.vector.nanokernel.groups import interleaved, zero_of
 from nanoloom.vector.nanokernel.vnni_panels import PLACES
 
 MOST_BYTES = 256 * 1024  # of a block: the limit of a stack's temporaries
@@ -54,11 +54,6 @@ class Woven:
     def group(self) -> int:
         """Rows that are woven together."""
         return 4 // tiles.bytes_of(self.source)
-
-    @property
-    def together(self) -> int:
-        """Numbers of k in a row of a tile register."""
-        return self.group * tiles.ROWS
 
     def place(self, k: ir.Value) -> ir.Value:
         """The block's row that has the numbers from k on; k counts from the chunk's."""
@@ -95,16 +90,12 @@ class Woven:
     def weave(self, source: ir.Value, at: ir.Value, there: int) -> None:
         """A group of rows; there: so many of them are rows of the operand's."""
         kind = ir.MemRefType(self.source.type).element_type
-        # As integers: LLVM shuffles bf16 one by one on CPUs without arithmetic for it.
-        bits = ir.IntegerType.get_signless(8 * tiles.bytes_of(self.source))
-        lanes = ir.VectorType.get([WIDTH], bits)
-        none = vector.broadcast(lanes, arith.constant(bits, 0))
-        rows = [self.read(add(source, index(g)), lanes) for g in range(there)]
+        none = vector.broadcast(ir.VectorType.get([WIDTH], kind), zero_of(kind))
+        rows = [self.read(add(source, index(g))) for g in range(there)]
         woven = interleaved(rows + [none] * (self.group - there))
-        made = ir.VectorType.get([WIDTH * self.group], kind)
-        vector.store(vector.bitcast(made, woven), self.block, [at, index(0)])
+        vector.store(woven, self.block, [at, index(0)])
 
-    def read(self, row: ir.Value, lanes: ir.VectorType) -> ir.Value:
+    def read(self, row: ir.Value) -> ir.Value:
         """The columns of a row that are there, zeros behind them."""
         ivs = [index(0)] * self.indexing.n_dims
         ivs[self.row] = row
@@ -116,7 +107,7 @@ class Woven:
             inside = memref.dim(self.source, index(last))
         elif kind.shape[last] < WIDTH:
             inside = index(kind.shape[last])
-        return vector.bitcast(lanes, read_columns(self.source, place, WIDTH, inside))
+        return read_columns(self.source, place, WIDTH, inside)
 
     def tiles(self, k: ir.Value) -> list[ir.Value]:
         """The two tile registers of a step."""
@@ -140,11 +131,10 @@ def woven_operand(op: Op, row: int, steps: int, chunks: int, readers: int) -> Wo
         again, place, places = index(0), index(0), 1
     shared = readers > 1 or constant_of(again) != 0
     kind = ir.MemRefType(source.type)
-    width = ROW_BYTES // tiles.bytes_of(source)
+    width = ROW_BYTES // tiles.bytes_of(source)  # so many numbers of k are two steps
     if not shared or places * steps * tiles.ROWS * ROW_BYTES > MOST_BYTES:
         block = room(op, 2 * tiles.ROWS, width, kind)
-        ring = 2 * tiles.ROW_BYTES // tiles.bytes_of(source)
-        return Woven(source, maps(op)[1], row, block, index(0), ring, None)
+        return Woven(source, maps(op)[1], row, block, index(0), width, None)
     block = room(op, places * steps * tiles.ROWS, width, kind)
     start = multiply(place, index(steps * tiles.ROWS))
     return Woven(source, maps(op)[1], row, block, start, 0, again)

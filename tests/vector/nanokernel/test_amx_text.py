@@ -11,12 +11,10 @@ from nanoloom.errors import Error
 from nanoloom.target import by_name
 from nanoloom.vector import stage
 from tests.filecheck import check_text
-from tests.linalg.bounds import dtype_of
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.kernel_harness import Make, program_of, stage_text
+from tests.vector.nanokernel.tile_products import TARGET, product, zeros
 
-TARGET = by_name("sapphirerapids")
-TYPES = {"bf16": "bfloat16", "s8": "int8", "u8": "uint8"}
 PRODUCTS = [
     ("bf16", "bf16", "tdpbf16ps"),
     ("s8", "s8", "tdpbssd"),
@@ -28,22 +26,9 @@ ALL = "depth = 0 : i64, copied = 0 : i64"  # of the sum at once
 Kernel = tuple[Make, tuple[np.ndarray, ...]]
 
 
-def zeros(name: str, *shape: int) -> np.ndarray:
-    return np.zeros(shape, dtype_of(TYPES[name]))
-
-
-def kernel(
-    m: int, k: int, n: int, left: str, right: str, *, packed: bool = True
-) -> Kernel:
-    weight = zeros(right, k, n)
-    sums = np.dtype(np.float32 if left == "bf16" else np.int32)
-
-    def make(b: Any, x: Any, *others: Any) -> Any:
-        w = b.constant(weight) if packed else others[0]
-        return b.einsum("mk,kn->mn", x, w, dtype=sums)
-
-    given = (zeros(left, m, k),)
-    return make, given if packed else (*given, weight)
+def kernel(m: int, k: int, n: int, left: str, right: str) -> Kernel:
+    make = product("mk,kn->mn", zeros(right, k, n), packed=True)
+    return make, (zeros(left, m, k),)
 
 
 def script_of(made: Kernel, target: str = "sapphirerapids") -> str:

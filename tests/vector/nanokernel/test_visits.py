@@ -15,7 +15,7 @@ func.func @f(%source: tensor<64x96xf32>, %other: tensor<32x32xf32>) -> tensor<32
   %c32 = arith.constant 32 : index
   %c96 = arith.constant 96 : index
   %c128 = arith.constant 128 : index
-  %made = scf.for %{outer} = %c0 to %{outer_end} step %c32
+  %made = scf.for %{outer} = %{begin} to %{outer_end} step %c32
       iter_args(%x = %other) -> (tensor<32x32xf32>) {{
     %inside = scf.for %{inner} = %c0 to %{inner_end} step %c32
         iter_args(%y = %x) -> (tensor<32x32xf32>) {{
@@ -41,11 +41,13 @@ SLICE = (
 )
 
 
-def visit(outer: tuple[str, str], inner: tuple[str, str], part: str) -> tuple[str, int]:
+def visit(
+    outer: tuple[str, str], inner: tuple[str, str], part: str, begin: str = "c0"
+) -> tuple[str, int]:
     """The function with a use of the two numbers, and how many places there are."""
     text = LOOPS.format(
         outer=outer[0], outer_end=outer[1], inner=inner[0], inner_end=inner[1],
-        part=part,
+        part=part, begin=begin,
     )  # fmt: skip
     with mlir.context(), ir.Location.unknown():
         module = ir.Module.parse(text)
@@ -138,3 +140,17 @@ def test_a_copy_that_no_loop_changes() -> None:
           } : tensor<32x32xf32>"""
     text, _ = visit(ROWS, COLUMNS, part)
     assert "arith.addi" in text
+
+
+def test_a_loop_that_does_not_begin_at_0() -> None:
+    """Its first round is as good as any other: every tile is the first."""
+    text, places = visit(ROWS, COLUMNS, SLICE.format("%column"), begin="c32")
+    assert places == 1
+    check_text(
+        text,
+        """
+    CHECK: scf.for
+    CHECK: scf.for
+    CHECK: builtin.unrealized_conversion_cast {{%c0[_0-9]*}}, {{%c0[_0-9]*}} :
+    """,
+    )
