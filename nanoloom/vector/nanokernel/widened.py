@@ -48,12 +48,11 @@ def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
 
 def part_of(room: ir.Value, value: ir.Value) -> ir.Value:
     """The beginning of `room`, as large as `value`."""
-    kind = ir.RankedTensorType(value.type)
-    element = ir.RankedTensorType(room.type).element_type
-    dynamic = [p for p in range(kind.rank) if kind.is_dynamic_dim(p)]
-    if not dynamic:
+    kind, whole = ir.RankedTensorType(value.type), ir.RankedTensorType(room.type)
+    if list(kind.shape) == list(whole.shape):
         return room
-    made = ir.RankedTensorType.get(kind.shape, element)
+    dynamic = [p for p in range(kind.rank) if kind.is_dynamic_dim(p)]
+    made = ir.RankedTensorType.get(kind.shape, whole.element_type)
     sizes = [tensor.dim(value, index(place)) for place in dynamic]
     zeros, ones = [0] * kind.rank, [1] * kind.rank
     return tensor.ExtractSliceOp(

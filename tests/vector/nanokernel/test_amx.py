@@ -97,6 +97,30 @@ def test_forms(
 
 
 @EACH
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("n", [21, 32, 53])
+def test_an_epilogue(
+    variant: str, packed: bool, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes what is inside the result, of tiles that are narrower than 32, too."""
+    left, right = numbers(1, "bf16", 128, 84), numbers(2, "bf16", 84, n)
+    bias = sample(3, (n,), "float32", -9, 9)
+    sums = product("mk,kn->mn", right, packed=packed)
+
+    def make(b: Any, x: Any, *others: Any) -> Any:
+        *w, added = others
+        return b.elementwise(lambda s, t: s + t, sums(b, x, *w), added)
+
+    given = (left, bias) if packed else (left, right, bias)
+    target = machine(variant, monkeypatch)
+    assert 'family = "amx-' in script_of(make, target, *given)
+    got = run(make, *given, target=target, order=backwards)
+    exact, magnitude, terms = contracted("mk,kn->mn", left, right)
+    check(got, exact + bias, terms + 2, magnitude + abs(bias))
+    assert not passes(got, exact, terms + 2, magnitude + abs(bias))
+
+
+@EACH
 def test_sums_of_bytes_wrap(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """70000 products of 255 * 255 do not fit in 32 bits."""
     left, right = np.full((1, 70000), 255, np.uint8), np.full((70000, 3), 255, np.uint8)

@@ -242,13 +242,20 @@ def test_zero_points(
 @EACH
 @pytest.mark.parametrize(
     ("rows", "keys", "size"),
-    [(128, 100, 64), (70, 33, 9), (200, 197, 40), (64, 1100, 70), (70, 230, 300)],
+    [
+        (128, 100, 64),
+        (70, 33, 9),
+        (200, 197, 40),
+        (64, 1100, 70),
+        (70, 230, 300),
+        (70, 21, 40),  # keys narrower than a tile
+    ],
 )
 def test_attention(
     variant: str, rows: int, keys: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several tiles of columns share a block with its rows; or it has no room."""
-    given = Attention((2,), rows, keys, size)
+    given = Attention((2,), rows, keys, size, masked=True)
     inputs = given.inputs()
     program = attention_program(given.make, *inputs, bf16=True)
     made = executable(program, machine(variant, monkeypatch))
