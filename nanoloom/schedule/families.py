@@ -25,8 +25,9 @@ class Family:
 
     elements: of the left and right operand and of the sums.  group: so many steps of
     the last reduced dimension lie together in a panel.  needs: extensions, () for any.
-    flat: whether it reads right operands that are not packed, too.  tiles: of a
-    matrix unit, not of vector registers.
+    flat: whether it reads right operands that are not packed, too.  flat_cost: of a
+    step of those where one row is read at a time, not a group.  tiles: of a matrix
+    unit, not of vector registers.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Family:
     group: int
     cost: StepCost = FMA
     flat: bool = True
+    flat_cost: StepCost | None = None
     tiles: bool = False
 
     @property
@@ -56,7 +58,7 @@ BF16_CONVERT = Family(
     HALVES,
     2,
     StepCost(2, left_loads=2, right_loads=2, others=2),
-    flat=False,
+    flat_cost=StepCost(together=2),
 )
 # A shift and an and for a vector, its mask in a register.  Two loads of a row's pair
 # count as three: a tile of many rows is slower than loads and products alone, measured.
@@ -65,7 +67,9 @@ BF16_HALVES = Family(
     HALVES,
     2,
     StepCost(2, right=2, left_loads=3, right_registers=2, others=2, widened=64),
-    flat=False,
+    flat_cost=StepCost(
+        right=1, shifts=0.5, right_loads=0.5, others=2, widened=32, together=2
+    ),
 )
 INT8_DOT = Family("int8-dot", BYTES, 4)
 # A vector is extended as it is loaded.

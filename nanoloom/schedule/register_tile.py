@@ -37,7 +37,12 @@ def candidates(
     def masks(vectors: int) -> int:
         return step.masks * vectors if columns % (vectors * lanes) else 0
 
-    widths = [v for v in range(1, 9) if not step.lines or v & (v - 1) == 0]
+    def fits(vectors: int) -> bool:
+        if step.together > 1:
+            return vectors % step.together == 0 and vectors * lanes <= columns
+        return not step.lines or vectors & (vectors - 1) == 0
+
+    widths = [v for v in range(1, 9) if fits(v)]
     return [
         (rows, vectors)
         for vectors in widths
@@ -65,12 +70,13 @@ def cost(
     """
     prepared = rows * step.left + vectors * step.right
     work = arithmetic(rows * vectors, prepared, unit, step)
+    shifted = (rows * step.multiplies + step.shifts) * vectors / unit.fma_per_cycle
     loaded = rows * step.left_loads + vectors * step.right_loads
     loads = loaded / unit.load_per_cycle
     copied = WIDEN * rows * step.widened / unit.bits
     hidden = LOAD * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
     chain = step.multiplies * unit.fma_latency
-    cycles = max(work, loads, chain) + hidden + step.lines + copied
+    cycles = max(work, shifted, loads, chain) + hidden + step.lines + copied
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
     useful = arithmetic(m * n / lanes, 0, unit, step)
     return tiles * cycles / useful

@@ -11,11 +11,14 @@ class StepCost:
 
     multiplies, additions: for one vector of sums.
     left, right: arithmetic for a row of the left operand, a vector of the right one.
+    shifts: of the right vector's, those that the multiplying units do (Intel's do).
     left_loads, right_loads: the same, loads.
     right_registers: of one vector of the right operand; others: all that is left.
     lines: of the right operand from the second-level cache, a cycle each, however
     little is used of them.
     masks: registers of a vector that reaches over the result's edge.
+    together: so many vectors of the right operand are read at once, without masks: a
+    tile has a multiple of them, and no more columns than the result.
     widened: bits of a row's numbers in the copy in front of the loops (widened.py).
     """
 
@@ -23,6 +26,7 @@ class StepCost:
     additions: float = 0
     left: float = 0
     right: float = 0
+    shifts: float = 0
     left_loads: float = 1
     right_loads: float = 1
     right_registers: int = 1
@@ -30,6 +34,7 @@ class StepCost:
     lines: float = 0
     widened: int = 0
     masks: int = 0
+    together: int = 1
 
 
 FMA = StepCost()  # a broadcast, a load and a multiply-add

@@ -81,7 +81,8 @@ def plan_of(
         return Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, mark)
     width = bits_of(op)
     columns = shape.extents[shape.column]
-    tile = register_tile.choose(rows, columns, width, target.vector, family.cost)
+    cost = family.flat_cost or family.cost
+    tile = register_tile.choose(rows, columns, width, target.vector, cost)
     return Nanokernel(tile.rows, tile.vectors, False, family.name, mark)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nanoloom.kernels.contraction import Contraction, elements, left_lies_along
-from nanoloom.kernels.structure import Op
+from nanoloom.kernels.structure import Op, inputs
+from nanoloom.mlir import ir
+from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import (
     AMX_BF16,
     AMX_INT8,
@@ -23,6 +25,7 @@ from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
 
+F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
 FEW_REGISTERS = 16
@@ -54,7 +57,8 @@ def family_of(
     along = left_lies_along(root, shape)
     for family in PREFERENCE:
         fits = given in family.elements and (packed or family.flat)
-        if not fits or (family.group > 1 and not along):
+        by_row = not packed and family.flat_cost is not None
+        if not fits or (family.group > 1 and not along and not by_row):
             continue
         if has_instructions(family, root, shape, target, packed):
             return family
@@ -73,9 +77,34 @@ def has_instructions(
         there = target.has(family.name) and target.matrix is not None
         deep = shape.extents[shape.reduced[-1]] >= GROUPS_FOR_TILES * family.group
         return there and deep and (packed or can_weave(shape))
+    by_row = not packed and family.flat_cost is not None
+    if by_row and not pairs_pay(family, root, shape, target):
+        return False
     if family is BF16_CONVERT:
         return target.has("avxneconvert") and target.vector.bits == 256
     return family is not INT8_PAIRS or pair_products(target) is not None
+
+
+def pairs_pay(family: Family, root: Op, shape: Contraction, target: Target) -> bool:
+    """Whether a flat operand can be read by pairs of columns, and if that is faster.
+
+    On Arm one instruction widens half a vector as well, and in order.
+    """
+    given = isinstance(inputs(root)[shape.right].owner, ir.Block) and shape.contiguous
+    n, unit = shape.extents[shape.column], target.vector
+    lanes = unit.bits // F32_BITS
+    if not given or not target.has("sse4.2") or n < 2 * lanes:
+        return False
+    long = [shape.extents[d] for d in shape.rows if shape.extents[d] > 1]
+    m = long[-1] if long else 1
+    ordered = step_cost(FMA_FAMILY, root, shape, target, packed=False)
+    pairs, single = (
+        register_tile.choose(m, n, F32_BITS, unit, cost)
+        for cost in (family.flat_cost or ordered, ordered)
+    )
+    # Without mask registers 16-bit numbers are masked one by one.
+    masked = not unit.mask_registers and n % (single.vectors * lanes) > 0
+    return masked or pairs.cost <= single.cost
 
 
 def can_weave(shape: Contraction) -> bool:
@@ -103,9 +132,14 @@ def column_sums(family: Family, root: Op, shape: Contraction, target: Target) ->
 
 
 def step_cost(
-    family: Family, root: Op, shape: Contraction, target: Target, packed: bool
+    family: Family,
+    root: Op,
+    shape: Contraction,
+    target: Target,
+    packed: bool,
+    copied: bool = False,
 ) -> StepCost:
-    """A step's cost.
+    """A step's cost; copied: of multiply-adds with a task's copy (flat_panel.py).
 
     Where panels hold sums, every row has its sign bits inverted.  Rows that are not
     packed are interleaved: shuffles, and a register that says how; over the edge they
@@ -114,10 +148,15 @@ def step_cost(
     cost = numbers_cost(family, root, shape, target)
     if packed:
         return cost
+    if family.flat_cost is not None:
+        return family.flat_cost
     masks = 0 if target.vector.mask_registers else 1
-    if cost == FMA:
-        return replace(cost, masks=masks)
+    if cost == FMA or copied:
+        return replace(cost, right=0, masks=masks)
     right, others = cost.right + family.group - 1, max(cost.others, 2)
+    if family is FMA_FAMILY:
+        shifts = CONVERSION / 2
+        return replace(cost, shifts=shifts, others=others, masks=masks)
     if family.group == 1:
         return replace(cost, others=others, masks=masks)
     return replace(cost, right=right, others=others, lines=family.group, masks=masks)

@@ -7,21 +7,32 @@ Reference loop, k in pairs; the sums are f32, products are exact in it:
         acc[r][c] += f32(left[r][k + 1]) * f32(right[k + 1][c])
 
 vcvtneebf162ps loads the numbers of a panel with even k, vcvtneobf162ps the others,
-vbcstnebf162ps one number of the left operand for every lane.
+vbcstnebf162ps one number of the left operand for every lane.  Of a row that is not
+packed they are those of even and of odd columns (bf16_flat.py).
 """
 
 from __future__ import annotations
 
 from nanoloom.mlir import ir, vector
-from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel import bf16_flat, groups
 from nanoloom.vector.nanokernel.bf16_halves import PAIR, multiply_add
 from nanoloom.vector.nanokernel.instructions import EVEN, ODD, ONE, instruction
-from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.tile import Tile, read_vector
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops; gives rows * vectors accumulators of f32."""
     wide = ir.VectorType.get([tile.lanes], ir.F32Type.get())
+
+    def right(name: str) -> groups.Prepare:
+        return lambda numbers: instruction(name, wide, [numbers])
+
+    if not tile.plan.packed:
+
+        def one(place: list[ir.Value]) -> ir.Value:
+            return instruction(ONE, wide, [read_vector(tile.left, place, 1, None)])
+
+        return bf16_flat.accumulate(tile, right(EVEN), right(ODD), one)
 
     def left(number: int) -> groups.PrepareRow:
         def make(row: groups.Row) -> ir.Value:
@@ -30,9 +41,6 @@ def accumulate(tile: Tile) -> list[ir.Value]:
             return instruction(ONE, wide, [row.alone(number)])
 
         return make
-
-    def right(name: str) -> groups.Prepare:
-        return lambda panel: instruction(name, wide, [panel])
 
     parts = ((left(0), right(EVEN)), (left(1), right(ODD)))
     return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add))

@@ -8,12 +8,13 @@ Reference loop, k in pairs; the sums are f32, products are exact in it:
 
 Of the right operand the number with even k is the lower half of a lane: bits << 16.
 The other is the upper half: bits & 0xffff0000.  The left operand's are f32 already.
+In a row that is not packed they are even and odd columns (bf16_flat.py).
 """
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, vector
-from nanoloom.vector.nanokernel import groups
+from nanoloom.mlir import arith, ir, tensor, vector
+from nanoloom.vector.nanokernel import bf16_flat, groups
 from nanoloom.vector.nanokernel.tile import Tile
 from nanoloom.vector.nanokernel.widened import extended, widen_left
 
@@ -27,6 +28,13 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     f32 = ir.F32Type.get()
     wide = ir.VectorType.get([tile.lanes], f32)
     widen_left(tile, f32)
+    if not tile.plan.packed:
+
+        def number(place: list[ir.Value]) -> ir.Value:
+            found = tensor.extract(tile.left, place)
+            return vector.broadcast(wide, extended(f32, found))
+
+        return bf16_flat.accumulate(tile, even, odd, number)
 
     def left(number: int) -> groups.PrepareRow:
         return lambda row: vector.broadcast(wide, extended(f32, row.number(number)))

@@ -135,6 +135,8 @@ def require_panels(
     if not plan.packed:
         if not shape.contiguous:
             raise Error("the right operand's innermost dimension is not the result's")
+        if FAMILIES[plan.family].flat_cost is not None:
+            require_pairs(op, shape, plan, columns)
         return
     use = dot_for(target, *elements(op, shape)[:2])
     sums = plan.family == "int8-dot" and use is not None and use.flipped
@@ -144,6 +146,18 @@ def require_panels(
     place = dims.index(shape.column)
     if not is_multiple(offsets[place], columns):
         raise Error(f"a tile may begin within a panel of {columns} columns")
+
+
+def require_pairs(op: Op, shape: Contraction, plan: Nanokernel, columns: int) -> None:
+    """Pairs of vectors can be read from one operand, or from the task's copy of it."""
+    operand, _ = origin(inputs(op)[shape.right])
+    place = map_dims(maps(op)[shape.right]).index(shape.column)
+    extent = ir.RankedTensorType(operand.type).shape[place]  # below 0: not known
+    if plan.vectors % 2 or (extent < columns and not plan.copied):
+        raise Error(
+            f"family {plan.family} wants packed = 1, or pairs of vectors and no more "
+            "columns than the right operand has"
+        )
 
 
 def require_panel(

@@ -7,6 +7,8 @@ Reference loop:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nanoloom.mlir import arith, ir, scf, tensor, vector
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel.tile import (
@@ -20,6 +22,11 @@ from nanoloom.vector.nanokernel.tile import (
     read_vector,
 )
 
+# Vectors of the right operand at loop variables; a number of the left one at a place,
+# in every lane.
+Columns = Callable[[list[ir.Value]], list[ir.Value]]
+Number = Callable[[list[ir.Value]], ir.Value]
+
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
 ROUND = 96
@@ -27,27 +34,39 @@ ROUND = 96
 
 def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
-    rows, vectors = tile.plan.rows, tile.plan.vectors
     element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     kind = ir.VectorType.get([tile.lanes], element)
-    start = start_values(tile, kind)
-    left = tile.left
+    read = right_reader(tile)
+
+    def columns(ivs: list[ir.Value]) -> list[ir.Value]:
+        return [widened(read(ivs, v), kind) for v in range(tile.plan.vectors)]
+
+    def number(place: list[ir.Value]) -> ir.Value:
+        scalar = tensor.extract(tile.left, place)
+        return vector.broadcast(kind, widened(scalar, element))
+
+    return outer_products(tile, columns, number, start_values(tile, kind))
+
+
+def outer_products(
+    tile: Tile, columns: Columns, number: Number, start: list[ir.Value]
+) -> list[ir.Value]:
+    """The loops: every row's number times all columns, added up from `start`."""
     indexing = maps(tile.op)[tile.shape.left]
-    row_indices = [tile.row_index(r) for r in range(rows)]
-    right = right_reader(tile)
+    row_indices = [tile.row_index(r) for r in range(tile.plan.rows)]
 
     def step(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        columns = [widened(right(ivs, v), kind) for v in range(vectors)]
+        right = columns(ivs)
         made: list[ir.Value] = []
-        for r in range(rows):
+        for row in row_indices:
             here = list(ivs)
             if tile.row is not None:
-                here[tile.row] = row_indices[r]
-            scalar = tensor.extract(left, place_of(indexing, here))
-            wide = vector.broadcast(kind, widened(scalar, element))
+                here[tile.row] = row
+            wide = number(place_of(indexing, here))
+            now = sums[len(made) : len(made) + len(right)]
             made += [
-                vector.fma(wide, columns[v], sums[r * vectors + v])
-                for v in range(vectors)
+                vector.fma(wide, column, sum_)
+                for column, sum_ in zip(right, now, strict=True)
             ]
         return made
 

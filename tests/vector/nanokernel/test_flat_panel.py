@@ -85,7 +85,7 @@ def test_a_panel_is_copied_once_a_task() -> None:
     check_text(
         text,
         """
-    CHECK: memref.alloc{{.*}} memref<1024x1x48xf32>
+    CHECK: memref.alloc{{.*}} memref<1024x1x64xf32>
     CHECK: scf.for {{.*}} = %arg3 to %arg4
     CHECK: scf.for
     CHECK: arith.extf {{.*}} : vector<16xbf16> to vector<16xf32>
