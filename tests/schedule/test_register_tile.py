@@ -55,6 +55,25 @@ def test_masks_take_registers_where_a_tile_reaches_over_the_edge() -> None:
     assert choose(96, 768, 32, unit, step) == choose(96, 768, 32, unit)
 
 
+def test_vectors_that_are_read_together() -> None:
+    """A multiple of them, and no more columns than the result has: none is masked."""
+    step = dataclasses.replace(FMA, together=2)
+    for columns, widest in ((64, 6), (47, 4), (16, 2)):
+        found = {vectors for _, vectors in candidates(16, step, columns, 8)}
+        assert found == set(range(2, widest + 1, 2)), columns
+    assert candidates(16, step, 15, 8) == []
+
+
+def test_shifts_take_the_place_of_multiply_adds() -> None:
+    """Where more is done beside them: 12 and one for each of two vectors."""
+    unit = by_name("x86-64-v3").vector
+    plain, shifted = (
+        cost(6, 2, 96, 768, 8, unit, dataclasses.replace(FMA, shifts=shifts))
+        for shifts in (0, 1)
+    )
+    assert shifted - plain == pytest.approx((14 - 12) / 12)
+
+
 @pytest.mark.parametrize(
     ("name", "accumulators"),
     [("x86-64-v3", 12), ("sapphirerapids", 24), ("neoverse-v1", 24)],

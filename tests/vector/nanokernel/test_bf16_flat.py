@@ -26,6 +26,7 @@ from tests.vector.kernel_harness import (
 )
 from tests.vector.nanokernel.reference import machine
 
+Form = tuple[str, tuple[int, ...], tuple[int, ...]]
 F32 = np.dtype(np.float32)
 FAMILIES = [
     ("sierraforest", "bf16-convert"),
@@ -75,7 +76,7 @@ def test_products(
 
 @EACH
 @pytest.mark.parametrize(
-    ("equation", "left", "right"),
+    "form",
     [
         ("bmk,bkn->bmn", (2, 7, 9), (2, 9, 97)),
         ("bmk,kn->bmn", (3, 5, 9), (9, 127)),
@@ -85,13 +86,9 @@ def test_products(
     ],
 )
 def test_forms(
-    equation: str,
-    left: tuple[int, ...],
-    right: tuple[int, ...],
-    name: str,
-    family: str,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, family: str, form: Form, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    equation, left, right = form
     x, w = bf16(1, *left), bf16(2, *right)
     compare(equation, x, w, machine(name, monkeypatch), family)
 

@@ -40,6 +40,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products copy their panels, too."""
     monkeypatch.setattr(contraction, "FEW_PAGES", -1)
     monkeypatch.setattr(contraction, "COPY_TILES", 0)
+    monkeypatch.setattr(contraction, "COPY_ROWS", 0)
 
 
 def compare(equation: str, left: Any, right: Any, sums: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nanoloom.target import by_name
+from tests.kernels.attention_programs import Attention, attention_program
 from tests.linalg.bounds import dtype_of
 from tests.vector.assembly import inner_loops, touches_stack
 from tests.vector.kernel_harness import program_of, stage_text
@@ -20,17 +21,27 @@ TYPES = {
 
 
 def inner_loop(
-    sizes: tuple[int, int, int], left: str, right: str, target: str, word: str
+    sizes: tuple[int, int, int],
+    left: str,
+    right: str,
+    target: str,
+    word: str,
+    flat: bool = False,
 ) -> tuple[list[str], int, int]:
-    """The loop with most of an instruction, and the rows and vectors of its tile."""
+    """The loop with most of an instruction, and the rows and vectors of its tile.
+
+    flat: the right operand is an activation.
+    """
     m, k, n = sizes
     weight = np.zeros((k, n), dtype_of(TYPES[right]))
     sums = np.dtype(np.int32 if left[1:] == "8" else np.float32)
 
-    def make(b: Any, x: Any) -> Any:
-        return b.einsum("mk,kn->mn", x, b.constant(weight), dtype=sums)
+    def make(b: Any, x: Any, *given: Any) -> Any:
+        w = given[0] if given else b.constant(weight)
+        return b.einsum("mk,kn->mn", x, w, dtype=sums)
 
-    program = program_of(make, np.zeros((m, k), dtype_of(TYPES[left])))
+    given = [np.zeros((m, k), dtype_of(TYPES[left])), *([weight] if flat else [])]
+    program = program_of(make, *given)
     script = stage_text(program, "schedule", by_name(target))
     rows, vectors = re.search(r"rows = (\d+).*vectors = (\d+)", script).groups()  # type: ignore[union-attr]
     text = stage_text(program, "asm", by_name(target))
@@ -111,6 +122,58 @@ def test_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:
     assert touches_stack(loop) == []
     wanted = 2 * (rows * vectors + rows + vectors)
     assert len(vector_work(loop)) == steps * wanted
+
+
+FLAT_SIZES = [(24, 256, 256), (31, 97, 127), (8, 768, 768), (1, 768, 768)]
+
+
+@pytest.mark.parametrize("sizes", FLAT_SIZES, ids=str)
+@pytest.mark.parametrize("target", ["sierraforest", "arrowlake-s"])
+def test_flat_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:
+    """Half the vectors are of even columns, half of odd ones: nothing is masked."""
+    loop, rows, vectors = inner_loop(sizes, "bf16", "bf16", target, "vfmadd", flat=True)
+    steps, rest = divmod(count(loop, "vfmadd"), rows * vectors)
+    assert steps >= 1
+    assert rest == 0
+    assert 2 * count(loop, "vcvtneebf162ps") == steps * vectors
+    assert 2 * count(loop, "vcvtneobf162ps") == steps * vectors
+    assert count(loop, "vbcstnebf162ps") == steps * rows
+    assert touches_stack(loop) == []
+    assert len(vector_work(loop)) == steps * (rows * vectors + rows + vectors)
+
+
+@pytest.mark.parametrize("sizes", FLAT_SIZES, ids=str)
+@pytest.mark.parametrize("target", ["x86-64-v3", "alderlake", "skylake-avx512"])
+def test_flat_halves(target: str, sizes: tuple[int, int, int]) -> None:
+    """A pair of vectors: a load, a shift and a mask."""
+    loop, rows, vectors = inner_loop(sizes, "bf16", "bf16", target, "vfmadd", flat=True)
+    steps, rest = divmod(count(loop, "vfmadd"), rows * vectors)
+    assert steps >= 1
+    assert rest == 0
+    assert 2 * count(loop, "vpslld") == steps * vectors
+    assert count(loop, "vpmovzx") == 0
+    assert spills(loop) == []
+    most = rows * vectors + rows + vectors + vectors // 2
+    assert steps * rows * vectors < len(vector_work(loop)) <= steps * most
+
+
+@pytest.mark.parametrize(
+    ("target", "word", "row"),
+    [
+        ("arrowlake-s", "vcvtneebf162ps", "vbcstnebf162ps"),
+        ("x86-64-v3", "vpslld\t$16", "vbroadcastss"),
+        ("skylake-avx512", "vpslld\t$16", "vbroadcastss"),
+    ],
+)
+def test_attention_in_bf16(target: str, word: str, row: str) -> None:
+    """Both products read flat operands: keys that were turned, values as they lie."""
+    given = Attention((2,), 128, 128, 64)
+    program = attention_program(given.make, *given.inputs(), bf16=True)
+    number = [k.root for k in program.kernels.values()].index("attention")
+    text = stage_text(program, "asm", by_name(target), number)
+    loops = [x for x in inner_loops(text) if count(x, word) and count(x, row)]
+    assert len(loops) == 2
+    assert all(spills(loop) == [] for loop in loops)
 
 
 @pytest.mark.parametrize(
