@@ -29,6 +29,7 @@ from tests.vector.kernel_harness import (
     program_of,
     targets,
 )
+from tests.vector.nanokernel.reference import machine
 
 SHAPES = [
     Attention((2, 3), 197, 197, 40),
@@ -80,9 +81,11 @@ def test_numbers(given: Attention, target: Target) -> None:
 
 
 @pytest.mark.parametrize("given", SINGLE, ids=str)
-def test_bf16(given: Attention) -> None:
+@pytest.mark.parametrize("name", ["", "x86-64-v3", "sierraforest"])
+def test_bf16(given: Attention, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of bf16 numbers; the probabilities are rounded to bf16 once."""
-    compare(given, host(), bf16=True, order=backwards)
+    target = machine(name, monkeypatch) if name else host()
+    compare(given, target, bf16=True, order=backwards)
 
 
 @TARGETS

@@ -33,7 +33,7 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.contraction import AMX_COLUMNS
-from nanoloom.schedule.library.family import family_of
+from nanoloom.schedule.library.family import family_of, step_cost
 from nanoloom.schedule.library.marks import mark
 from nanoloom.target.facts import Target
 
@@ -81,7 +81,7 @@ def plan_of(
         return Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, mark)
     width = bits_of(op)
     columns = shape.extents[shape.column]
-    cost = family.flat_cost or family.cost
+    cost = step_cost(family, op, shape, target, packed=False)
     tile = register_tile.choose(rows, columns, width, target.vector, cost)
     return Nanokernel(tile.rows, tile.vectors, False, family.name, mark)
 

@@ -52,14 +52,17 @@ def accumulate(
         return [half(pair) for pair in pairs for half in (even, odd)]
 
     kind = ir.VectorType.get([tile.lanes], ir.F32Type.get())
-    start = start_values(tile, kind)
-    filled = initial_number(tile.op.operation.operands[2]) is not None
-    zero = vector.broadcast(kind, arith.constant(kind.element_type, 0.0))
-    first = start if filled else [zero] * len(start)
-    sums = in_order(outer_products(tile, columns, number, first), tile.lanes)
+    first = initial_number(tile.op.operation.operands[2])
+    begin = vector.broadcast(kind, first or arith.constant(kind.element_type, 0.0))
+    starts = [begin] * (tile.plan.rows * tile.plan.vectors)
+    sums = in_order(outer_products(tile, columns, number, starts), tile.lanes)
     if window.shift is not None:
         sums = moved(tile, sums, window.shift)
-    return sums if filled else [arith.addf(*x) for x in zip(start, sums, strict=True)]
+    if first is not None:
+        return sums
+    # What the result holds is in order: it is added now, and takes no registers before.
+    held = start_values(tile, kind)
+    return [arith.addf(*both) for both in zip(held, sums, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from nanoloom.mlir import arith, ir, vector
 from nanoloom.target import Target, by_name
 from nanoloom.target.dots import DOTS, GROUP, PAIR_PRODUCTS
 from nanoloom.target.host import host
+from nanoloom.vector import stage
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
 
@@ -28,6 +29,7 @@ def machine(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     parts = not (target.extensions & RELEVANT) <= here.extensions
     if parts:
         monkeypatch.setattr(instructions, "emit", in_parts)
+        monkeypatch.setattr(stage, "rounds_to_bf16", lambda _: False)
     return replace(
         target,
         name=f"{name}-{'in-parts' if parts else 'here'}",
