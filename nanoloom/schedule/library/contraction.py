@@ -24,7 +24,12 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.family import column_sums, family_of, step_cost
+from nanoloom.schedule.library.family import (
+    F32_BITS,
+    column_sums,
+    family_of,
+    step_cost,
+)
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -34,6 +39,7 @@ from nanoloom.schedule.library.row_block import (
 )
 from nanoloom.schedule.library.sum_chunks import in_chunks, sum_chunks
 from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA
 from nanoloom.target.facts import Target
 
@@ -45,6 +51,7 @@ COPY_TILES = 4  # tiles of rows that share the copy of a panel
 # Rows that share the copy of 2-byte numbers, which it widens.  Measured on AVX-512 and
 # AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
 # by 20 % for 128.
+# Fewer, too, where numbers over the edge would be masked one by one: twice as fast.
 COPY_ROWS, HALF = 48, 2
 
 
@@ -66,7 +73,7 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     packed = is_parameter(module, root, shape)
     cost = step_cost(family, root, shape, target, packed)
     tile = register_tile.choose(m, n, width, target.vector, cost)
-    copied = not packed and pays_to_copy(root, shape, family, m, tile.rows)
+    copied = not packed and pays_to_copy(root, shape, family, m, tile, target)
     if copied and (family.flat_cost or family is FMA_FAMILY):  # the copy is of f32
         family = FMA_FAMILY
         cost = step_cost(family, root, shape, target, packed, copied)
@@ -93,7 +100,12 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
 
 
 def pays_to_copy(
-    root: Op, shape: Contraction, family: Family, m: int, rows: int
+    root: Op,
+    shape: Contraction,
+    family: Family,
+    m: int,
+    tile: RegisterTile,
+    target: Target,
 ) -> bool:
     """Whether tasks should copy their panel of a flat right operand.
 
@@ -101,12 +113,14 @@ def pays_to_copy(
     enough rows read it to pay for a copy.
     """
     kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
-    size = kind.width // 8  # type: ignore[attr-defined]
+    size, n = kind.width // 8, shape.extents[shape.column]  # type: ignore[attr-defined]
     if size == HALF and family in (BF16_HALVES, FMA_FAMILY):
-        return m >= COPY_ROWS
+        over = n % (tile.vectors * target.lanes(F32_BITS)) > 0
+        one_by_one = over and not target.vector.mask_registers
+        return m >= COPY_ROWS or (one_by_one and family is FMA_FAMILY)
     depth = prod(shape.extents[d] for d in shape.reduced)
-    pages = depth * min(shape.extents[shape.column] * size, PAGE) // PAGE
-    return pages > FEW_PAGES and m >= COPY_TILES * rows
+    pages = depth * min(n * size, PAGE) // PAGE
+    return pages > FEW_PAGES and m >= COPY_TILES * tile.rows
 
 
 def tiled(

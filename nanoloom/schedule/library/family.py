@@ -92,7 +92,7 @@ def pairs_pay(family: Family, root: Op, shape: Contraction, target: Target) -> b
     """
     given = isinstance(inputs(root)[shape.right].owner, ir.Block) and shape.contiguous
     n, unit = shape.extents[shape.column], target.vector
-    lanes = unit.bits // F32_BITS
+    lanes = target.lanes(F32_BITS)
     if not given or not target.has("sse4.2") or n < 2 * lanes:
         return False
     long = [shape.extents[d] for d in shape.rows if shape.extents[d] > 1]

@@ -176,13 +176,17 @@ def test_a_task_may_copy_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         ("skylake-avx512", 33, 48, "fma", 0),
         ("x86-64-v3", 33, 97, "bf16-halves", 0),
         ("x86-64-v3", 48, 97, "fma", 1),
+        ("x86-64-v3", 7, 13, "fma", 1),
         ("arrowlake-s", 96, 384, "bf16-convert", 0),
         ("arrowlake-s", 96, 8192, "fma", 1),
         ("apple-m1", 33, 384, "fma", 0),
     ],
 )
 def test_the_choice(name: str, m: int, n: int, family: str, copied: int) -> None:
-    """A copy in f32 pays for many rows or pages; three vectors are not pairs."""
+    """A copy in f32 pays for many rows or pages, or where nothing can be masked.
+
+    Three vectors are not pairs.
+    """
     given = ((m, 96), "bfloat16"), ((96, n), "bfloat16")
     script = chosen(product("mk,kn->mn"), by_name(name), *given)
     assert f'"{family}", depth = 0 : i64, copied = {copied}' in script
