@@ -189,8 +189,10 @@ def depend(values: list[ir.Value], variable: ir.Value) -> bool:
     """Whether any of these values is computed from another one."""
     return any(
         value == variable
-        or (not isinstance(value.owner, ir.Block)
-        and depend(list(value.owner.operands), variable))
+        or (
+            not isinstance(value.owner, ir.Block)
+            and depend(list(value.owner.operands), variable)
+        )
         for value in values
     )
 

@@ -12,6 +12,7 @@ from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
+from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import (
     amx,
@@ -38,9 +39,6 @@ PLACE_BUFFERS = (
 )
 
 CLEAN = ("canonicalize", "cse")
-
-# By shifts and additions: LLVM would call a function of a library for each number.
-ROUND_TO_BF16 = ("func.func(arith-expand{include-bf16=true})",)
 
 TO_BUFFERS = (
     "eliminate-empty-tensors",  # results are computed where they are wanted
@@ -83,8 +81,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     lower_matrix_tiles(module)
     instructions.make_instructions(module)
     vectorize_loops(module, target.vector.bits)
-    if not rounds_to_bf16(target) and is_rounded_to_bf16(module):
-        run_pipeline(module, ROUND_TO_BF16)
+    if not rounds_to_bf16(target):
+        round_in_integers(module)
     module.operation.verify()
     return phases
 
@@ -92,13 +90,6 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
 def rounds_to_bf16(target: Target) -> bool:
     """Whether the target has an instruction for it."""
     return any(target.has(name) for name in ("avx512bf16", "avxneconvert", "bf16"))
-
-
-def is_rounded_to_bf16(module: ir.Module) -> bool:
-    return any(
-        "bf16" in str(op.operation.results[0].type)
-        for op in named(module, "arith.truncf")
-    )
 
 
 def require_packed_reads(module: ir.Module) -> None:
