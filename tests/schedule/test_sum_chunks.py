@@ -95,6 +95,21 @@ def test_numbers(target: Any, follows: bool) -> None:
     check(got, exact, count + 2, magnitude)
 
 
+@pytest.mark.parametrize("target", targets(), ids=str)
+def test_rows_in_two_dimensions(target: Any) -> None:
+    """As of a batch of sequences: a task has rows of one of them."""
+    x, w = sample(5, (3, 133, 3080), "float32"), sample(6, (3080, 1100), "float32")
+
+    def make(b: Any, left: Any) -> Any:
+        made = b.einsum("bmk,kn->bmn", left, b.constant(w))
+        return b.elementwise(lambda s: s.maximum(0.0), made)
+
+    assert "tile_using_for" in stage_text(program_of(make, x), "schedule", target)
+    exact, magnitude, count = contracted("bmk,kn->bmn", x, w)
+    got = run(make, x, target=target, order=backwards)
+    check(got, np.maximum(exact, 0), count, magnitude)
+
+
 def test_behind_a_task_s_last_panel_comes_its_first_one() -> None:
     """The next chunk of it is fetched, behind the last chunk the next task's panel."""
     make = product(np.zeros((4096, 4096), np.float32))

@@ -11,6 +11,7 @@ numbers is four pages of memory, and 128 of them fill the cache alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from nanoloom.kernels.contraction import Contraction
 from nanoloom.schedule.language import Directive, Loops, Nanokernel, Parallel, Tile
@@ -51,7 +52,9 @@ def sum_chunks(
     columns = nanokernel.vectors * target.lanes(bits)
     panels = -(-shape.extents[shape.column] // columns)
     fitting = min(SUMS_BYTES, room // 4) // (rows * columns * size)
-    most = min(fitting, MOST_PANELS, panels * -(-m // rows) // FEWEST_TASKS)
+    others = (shape.extents[d] for d in shape.result if d not in (row, shape.column))
+    blocks = -(-m // rows) * prod(others)
+    most = min(fitting, MOST_PANELS, panels * blocks // FEWEST_TASKS)
     even = [n for n in range(FEWEST_PANELS, most + 1) if panels % n == 0]
     depth = divisor(k, min(CHUNK_BYTES, int(LONG * room) // ROWS) // size)
     if depth is None or most < FEWEST_PANELS:
