@@ -53,6 +53,7 @@ class Case:
 
     flat: the right operand is an activation; of vectors, rows are too few to copy it.
     """
+
     family: str
     target: str
     left: str
