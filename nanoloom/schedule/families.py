@@ -25,16 +25,14 @@ class Family:
 
     elements: of the left and right operand and of the sums.  group: so many steps of
     the last reduced dimension lie together in a panel.  needs: extensions, () for any.
-    flat: whether it reads right operands that are not packed, too.  flat_cost: of a
-    step of those where one row is read at a time, not a group.  tiles: of a matrix
-    unit, not of vector registers.
+    flat_cost: of a step of rows that are not packed, where one is read at a time, not a
+    group.  tiles: of a matrix unit, not of vector registers.
     """
 
     name: str
     elements: tuple[tuple[str, str, str], ...]
     group: int
     cost: StepCost = FMA
-    flat: bool = True
     flat_cost: StepCost | None = None
     tiles: bool = False
 

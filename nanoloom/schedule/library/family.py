@@ -56,7 +56,7 @@ def family_of(
     given = elements(root, shape)
     along = left_lies_along(root, shape)
     for family in PREFERENCE:
-        fits = given in family.elements and (packed or family.flat)
+        fits = given in family.elements
         by_row = not packed and family.flat_cost is not None
         if not fits or (family.group > 1 and not along and not by_row):
             continue

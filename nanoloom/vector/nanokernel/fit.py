@@ -87,8 +87,6 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
-    if not plan.packed and not family.flat:
-        raise Error(f"family {plan.family} wants packed = 1")
 
 
 def require_instructions(

@@ -30,8 +30,6 @@ CASES = [  # target, operands, packed, a family in place of the chosen one, the 
      "the weight is not packed for family int8-lanes"),
     ("x86-64-v3", "bf16", "bf16", True, "fma",
      "the weight is not packed for family fma"),
-    ("sapphirerapids", "s8", "s8", False, "amx-int8",
-     "family amx-int8 wants packed = 1"),
     ("x86-64-v3", "f32", "f32", True, "int8-pairs",
      "family int8-pairs does not sum f32 by f32 in f32"),
     ("x86-64-v3", "s8", "u8", True, "fma",
