@@ -71,8 +71,11 @@ def product(group: Group) -> Op | None:
 
 
 def is_tileable(shape: Contraction) -> bool:
-    """Whether register tiles can run over rows and columns of both operands."""
-    few = len(shape.rows) == 1 and len(shape.reduced) == 1 and not shape.other_columns
+    """Whether register tiles can run over rows and columns of both operands.
+
+    A single row, as of the next word of a text, is no dimension of its own.
+    """
+    few = len(shape.rows) < 2 and len(shape.reduced) == 1 and not shape.other_columns
     return few and shape.contiguous and 0 < shape.extents[shape.column] <= MOST_KEYS
 
 

@@ -11,6 +11,7 @@ Nothing but the block's scores is kept, so that they never reach memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from nanoloom.kernels.contraction import Contraction, analyse
 from nanoloom.kernels.group import may_follow
@@ -52,13 +53,16 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
     mark(first, "product")
     mark(scores, "scores")
     mark(root, "root")
-    keys, m = outer.extents[outer.reduced[0]], outer.extents[outer.rows[0]]
+    keys, m = (
+        outer.extents[outer.reduced[0]],
+        prod(outer.extents[d] for d in outer.rows),
+    )
     woven = family_of(first, inner, target, packed=False) is AMX_BF16
     most_bytes, most_rows = TILES if woven else VECTORS
     rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
     one = plan_of(inner, first, rows, target, "product")
     other = plan_of(outer, root, rows, target, "root")
-    task = dict.fromkeys(outer.shared, 1) | {outer.rows[0]: rows}
+    task = dict.fromkeys(outer.shared, 1) | dict.fromkeys(outer.rows, rows)
     directives: tuple[Directive, ...] = (
         Parallel(sizes(outer, root, last, task), ("all",)),
         *products(inner, [first, *behind], one, "scores", target),
@@ -99,7 +103,7 @@ def products(
     op, last = ops[0], ops[-1]
     tiles = FAMILIES[plan.family].tiles
     lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // bits_of(op)
-    inner = {shape.rows[0]: plan.rows, shape.column: plan.vectors * lanes}
+    inner = dict.fromkeys(shape.rows, plan.rows) | {shape.column: plan.vectors * lanes}
     if op == last:
         return Tile(sizes(shape, op, last, inner), (), plan.mark), plan
     links = [f"{end}_{number}" for number in range(len(ops) - 2)]
