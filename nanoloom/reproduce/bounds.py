@@ -46,8 +46,16 @@ class Limits:
 
     def peak(self, arithmetic: Arithmetic) -> float | None:
         """GFLOP/s (int8: GOP/s) of the fastest unit for it; None without one."""
-        rates = [self.peaks.best(unit, self.threads) for unit in UNITS[arithmetic]]
-        return max((rate for rate in rates if rate is not None), default=None)
+        unit = self.unit(arithmetic)
+        return self.peaks.best(unit, self.threads) if unit else None
+
+    def unit(self, arithmetic: Arithmetic) -> str:
+        """The name of the fastest unit for it, "" without one."""
+        rates = {
+            unit: self.peaks.best(unit, self.threads) for unit in UNITS[arithmetic]
+        }
+        there = [unit for unit, rate in rates.items() if rate is not None]
+        return max(there, key=lambda unit: rates[unit] or 0.0, default="")
 
     def bandwidth(self, size: int) -> tuple[str, float]:
         """The level that so many bytes are read from, and its GB/s."""
@@ -58,11 +66,8 @@ class Limits:
             return "L3", self.level3
         return "memory", self.peaks.best("memory", self.threads) or 0.0
 
-    def bound(self, arithmetic: Arithmetic, flops: float, size: int) -> float | None:
-        """The most GFLOP/s for so many operations on so many bytes; None: no peak."""
-        peak = self.peak(arithmetic)
-        if peak is None:
-            return None
+    def bound(self, peak: float, flops: float, size: int) -> float:
+        """The most GFLOP/s for so many operations on so many bytes."""
         return min(peak, self.bandwidth(size)[1] * flops / size)
 
 

@@ -50,6 +50,7 @@ class Peer:
 
 
 NANOLOOM = Peer("nanoloom", "nanoloom", (), "nanoloom.reproduce.own:open_program")
+PEAK = Peer("peak", "the peak", (), "nanoloom.reproduce.peak:open_peak")
 PEERS = (
     Peer("onednn", "oneDNN", ("torch",), "nanoloom.reproduce.chain_peers:onednn"),
     Peer("pytorch", "PyTorch", ("torch",), "nanoloom.reproduce.chain_peers:pytorch"),
@@ -179,11 +180,11 @@ class Company:
         return found
 
     def open(self, key: str, job: Job, function: str = "") -> Remote:
-        """A peer with a task loaded; raises Error if it does not take it."""
+        """Who is asked for, with a task loaded; raises Error if it does not take it."""
         place = (key, job.threads)
         remote = self._open.get(place)
         if remote is None or not remote.alive:
-            everybody = (NANOLOOM, *self.peers)
+            everybody = (NANOLOOM, PEAK, *self.peers)
             peer = next(peer for peer in everybody if peer.key == key)
             limits = AVX2_ONLY if self._avx2 else {}
             remote = Remote(peer, job.threads, self._folder, limits)

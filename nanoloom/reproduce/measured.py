@@ -17,7 +17,7 @@ from nanoloom.reproduce import stored
 from nanoloom.reproduce.bounds import Limits, limits
 from nanoloom.reproduce.chain_models import feeds, onnx_model
 from nanoloom.reproduce.chains import Chain, Numbers, draw
-from nanoloom.reproduce.contenders import NANOLOOM, Company, Remote
+from nanoloom.reproduce.contenders import NANOLOOM, PEAK, Company, Remote
 from nanoloom.reproduce.expected import Expected, expected
 from nanoloom.reproduce.jobs import Job
 from nanoloom.reproduce.own import PLAIN
@@ -45,6 +45,8 @@ class Row:
 
     times: by contender, nanoloom among them if it compiles; names: theirs, with
     versions; absent: who is not there, and why.  families: of nanoloom's nanokernels.
+    peak: GFLOP/s (int8: GOP/s) of the fastest unit, in turns with the others, at the
+    median; None without one.
     """
 
     chain: Chain
@@ -53,6 +55,7 @@ class Row:
     names: dict[str, str] = field(default_factory=dict[str, str])
     absent: dict[str, str] = field(default_factory=dict[str, str])
     families: tuple[str, ...] = ()
+    peak: float | None = None
 
     @property
     def threads(self) -> int:
@@ -66,8 +69,8 @@ class Row:
 
     def of_peak(self, key: str) -> float | None:
         """Percent of the measured peak."""
-        rate, peak = self.gflops(key), self.limits.peak(self.chain.arithmetic)
-        return 100 * rate / peak if rate and peak else None
+        rate = self.gflops(key)
+        return 100 * rate / self.peak if rate and self.peak else None
 
     def of_bound(self, key: str) -> float | None:
         """Percent of what arithmetic and memory allow."""
@@ -78,7 +81,9 @@ class Row:
     def bound(self) -> float | None:
         """The most GFLOP/s, see `bounds`."""
         chain = self.chain
-        return self.limits.bound(chain.arithmetic, chain.flops, chain.bytes)
+        if self.peak is None:
+            return None
+        return self.limits.bound(self.peak, chain.flops, chain.bytes)
 
     def against(self, key: str) -> float | None:
         """nanoloom's speed in percent of a peer's; None if one was not measured."""
@@ -100,7 +105,7 @@ class Row:
         word = {"mixed": "bf16", "bf16-flat": "flat bf16"}.get(arithmetic, arithmetic)
         if self.families and PLAIN not in self.families:
             wide = self.limits.peaks.best("f32", self.threads) or 0.0
-            own_unit = (self.limits.peak(arithmetic) or 0.0) > 1.5 * wide
+            own_unit = (self.peak or 0.0) > 1.5 * wide
             if not (own_unit and self.families == ("fma",)):
                 return ""
             return f"no {word} instructions for this product: multiply-adds in f32"
@@ -133,17 +138,22 @@ def measure_chain(chain: Chain, counts: list[int], setting: Setting) -> list[Row
 
 
 def race(row: Row, contenders: list[Remote], setting: Setting, label: str) -> None:
-    """Time them in turns; the peak is the best of before and after."""
+    """Time them in turns, and the peak with them."""
+    unit = row.limits.unit(row.chain.arithmetic)
+    facts = {"target": to_dict(setting.target), "unit": unit}
+    job = Job(row.threads, facts=facts)
+    peaks = [setting.company.open(PEAK.key, job)] if unit else []
     times = interleaved(
-        contenders, setting.pace, lambda done, total: setting.say(label, done, total)
+        [*contenders, *peaks],
+        setting.pace,
+        lambda done, total: setting.say(label, done, total),
     )
-    for each, seconds in zip(contenders, times, strict=True):
-        row.times[each.key] = seconds
-        row.names[each.key] = each.name
-    after = limits(setting.target, row.threads)
-    arithmetic = row.chain.arithmetic
-    if (after.peak(arithmetic) or 0.0) > (row.limits.peak(arithmetic) or 0.0):
-        row.limits = after
+    for each, seconds in zip([*contenders, *peaks], times, strict=True):
+        if each in peaks:
+            row.peak = each.facts["operations"] / seconds.median / 1e9
+        else:
+            row.times[each.key] = seconds
+            row.names[each.key] = each.name
 
 
 def write(place: Path, chain: Chain, numbers: Numbers, model: onnx.ModelProto) -> None:

@@ -57,7 +57,7 @@ def bars(title: str, rows: Sequence[Row]) -> bytes:
 def bar_panel(axes: Any, rows: Sequence[Row]) -> None:
     """Percent of the measured peak; GFLOP/s where no peak is known."""
     keys = [key for key in NAMES if any(key in row.times for row in rows)]
-    relative = all(row.limits.peak(row.chain.arithmetic) for row in rows)
+    relative = all(row.peak for row in rows)
     width = 0.8 / max(1, len(keys))
     for place, key in enumerate(keys):
         heights = [

@@ -51,7 +51,7 @@ def record(row: Row, key: str) -> dict[str, Any]:
         row.gflops(key),
         row.of_peak(key),
         row.against(key) if key != "nanoloom" else None,
-        row.limits.peak(row.chain.arithmetic),
+        row.peak,
         row.bound,
         " ".join(row.families) if key == "nanoloom" else "",
         row.note if key == "nanoloom" else row.absent.get(key, ""),
@@ -124,17 +124,17 @@ def speed_sheet(title: str, rows: Sequence[Row]) -> Sheet:
 
 
 def peaks(rows: Sequence[Row]) -> list[str]:
-    """The denominators: the highest measured with each number of threads."""
+    """The denominators: the highest of all rows with each number of threads."""
     found: dict[int, float] = {}
     for row in rows:
-        peak = row.limits.peak(row.chain.arithmetic)
-        if peak is not None:
-            found[row.threads] = max(peak, found.get(row.threads, 0.0))
+        if row.peak is not None:
+            found[row.threads] = max(row.peak, found.get(row.threads, 0.0))
     if not found:
         return ["this target has no unit of its own for it: no peak is known"]
     rates = ", ".join(f"{peak:.0f} with {count}" for count, peak in found.items())
     threads = "thread" if max(found) == 1 else "threads"
-    return [f"%peak: of the measured peak of {rates} {threads}"]
+    told = "which takes its turns with the others: at most"
+    return [f"%peak: of the measured peak, {told} {rates} {threads}"]
 
 
 def instructions(rows: Sequence[Row]) -> list[str]:

@@ -90,6 +90,33 @@ def measure(target: Target, threads: int) -> Peaks:
     return Peaks(target.name, threads, rates)
 
 
+def steady(
+    target: Target, what: str, threads: int
+) -> tuple[Callable[[], float], float]:
+    """A unit's loop by itself, for comparisons that give it turns of its own.
+
+    Gives a function that runs it in all threads for about ONE_RUN, and its operations.
+
+    Raises:
+        Error: this machine does not run code for `target`, or has no such unit.
+    """
+    _check_runs_here(target)
+    code = _compile(target)
+    size = threads * SCRATCH_BYTES
+    scratch = ctypes.create_string_buffer(bytes([_FILL]) * size, size)
+    works = _arithmetic(target, code, ctypes.addressof(scratch))
+    work = next((work for work in works if work.what == what), None)
+    if work is None:
+        raise Error(f"{target} has no unit that computes {what}")
+    turns = _turns(work)
+
+    def run() -> float:
+        assert code and scratch, "they live as long as this function"
+        return _together(work, threads, turns)
+
+    return run, threads * turns * work.per_turn
+
+
 def assembly(target: Target) -> str:
     """The assembly text of the measured loops, for any target."""
     machine, module = _machine_and_module(target)

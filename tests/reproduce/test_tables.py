@@ -34,7 +34,8 @@ def limits(threads: int) -> Limits:
 def row(chain: Chain, threads: int, seconds: dict[str, float]) -> Row:
     times = {key: Times((value,)) for key, value in seconds.items()}
     names = {key: f"{key} 1" for key in seconds}
-    return Row(chain, limits(threads), times, names, {}, ("fma",))
+    found = limits(threads)
+    return Row(chain, found, times, names, {}, ("fma",), found.peak(chain.arithmetic))
 
 
 def rows() -> list[Row]:
@@ -76,8 +77,9 @@ def test_bounds() -> None:
     assert one.bandwidth(2 << 20) == ("L2", 100.0)
     assert one.bandwidth(8 << 20) == ("L3", 30.0)
     assert one.bandwidth(1 << 30) == ("memory", 10.0)
-    assert one.bound("f32", 1e9, 1000) == 200  # arithmetic
-    assert one.bound("f32", 1e6, 1 << 30) == pytest.approx(10 * 1e6 / 2**30)
+    assert (one.unit("bf16"), one.unit("int8")) == ("bf16-amx", "u8s8")
+    assert one.bound(200, 1e9, 1000) == 200  # arithmetic
+    assert one.bound(200, 1e6, 1 << 30) == pytest.approx(10 * 1e6 / 2**30)
 
 
 def test_comparison_is_a_geometric_mean() -> None:

@@ -87,3 +87,11 @@ def test_a_foreign_target_is_refused() -> None:
     richer = dataclasses.replace(HERE, extensions=HERE.extensions | {"avx99"})
     with pytest.raises(Error, match="this machine lacks avx99"):
         peaks.measure(richer, 1)
+
+
+def test_a_unit_by_itself_takes_turns() -> None:
+    run, operations = peaks.steady(HERE, "f32", 2)
+    rate = run()
+    assert 0.0 < rate < 1e5 and rate * 1e9 * peaks.ONE_RUN < 100 * operations
+    with pytest.raises(Error, match="has no unit that computes f8"):
+        peaks.steady(HERE, "f8", 1)
