@@ -12,6 +12,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Schedule,
+    Split,
     Tile,
 )
 
@@ -62,6 +63,8 @@ class Writer:
                 self.tile("tile_using_forall", sizes, fuse, slowest, "last")
             case Tile(sizes, fuse, mark):
                 self.tile("tile_using_for", sizes, fuse, None, mark)
+            case Split(dimension, at, mark):
+                self.split(dimension, at, mark)
             case Nanokernel(rows, vectors, packed, family, mark, depth, copied):
                 root = self.match(mark)
                 self.lines.append(
@@ -106,6 +109,19 @@ class Writer:
                 f'transform.annotate {loops} "nanoloom.slowest" = {parameter} '
                 f": {ANY}, !transform.param<i64>",
             ]
+        self.clean()
+
+    def split(self, dimension: int, at: int, mark: str) -> None:
+        whole, parts = self.match(mark), self.fresh("parts")
+        first, rest = self.fresh("first"), self.fresh("rest")
+        self.lines += [
+            f"{parts} = transform.structured.split {whole} after {at} "
+            f"{{dimension = {dimension}}} : {ANY}",
+            f"{first}, {rest} = transform.split_handle {parts} : ({ANY}) -> "
+            f"({ANY}, {ANY})",
+            f'transform.annotate {first} "nanoloom.first" : {ANY}',
+            f'transform.annotate {rest} "nanoloom.rest" : {ANY}',
+        ]
         self.clean()
 
     def tile_one(self, name: str, sizes: tuple[int, ...], last: str) -> str:

@@ -39,6 +39,18 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class Split:
+    """for k in 0..n: f(k)  ->  for k in 0..at: f(k); for k in at..n: f(k)
+
+    mark: of the operation; its parts have the marks `first` and `rest`, too.
+    """
+
+    dimension: int
+    at: int
+    mark: str = "root"
+
+
+@dataclass(frozen=True)
 class Nanokernel:
     """The innermost tile as one nanokernel: accumulators stay in registers.
 
@@ -64,7 +76,7 @@ class Loops:
     """Whatever is left becomes vector loops (see vector/loops.py)."""
 
 
-Directive = Parallel | Tile | Nanokernel | Loops
+Directive = Parallel | Tile | Split | Nanokernel | Loops
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ While the register tiles of one panel are computed, the next panel comes into th
 second-level cache, a few lines each round of the reduction loop: a panel is read by
 every tile of a task, but only the first of them would wait for memory.  A panel with a
 single reader comes into the first level, a little ahead of it.  Of sums in chunks it is
-the chunk's part of a panel, and behind a task's last panel the next part of its first.
+the chunk's part of a panel; behind a task's last panel the next part of its first, or,
+where the sums end, the next task's.
 """
 
 from __future__ import annotations
@@ -89,15 +90,20 @@ def stream_of(op: ir.OpView) -> Stream | None:
     if not once and kind.shape[first - 1] == 1:
         return None  # there is no next panel
     *shared, panel = at[:first]
-    following, extent = (panel if once else add(panel, index(1)), index(0)), 0
-    chunks = [n for n in outside if n in terms(at[first], variables)]
-    if len(chunks) == 1 and outside[-1:] != chunks:
-        following = after_part(panel, loops[outside[-1]], loops[chunks[0]])
-        extent = whole(loops[steps[0]])
+    part = whole(loops[steps[0]])
+    if once:
+        following, part = (panel, index(0)), kind.shape[first]
+    elif part == kind.shape[first]:
+        following = (add(panel, index(1)), index(0))
+    else:
+        chunks = terms(at[first], variables)
+        rounds = [loops[n] for n in outside if n not in chunks]
+        start = start_of(at[first], variables[steps[0]])
+        following = after_part(panel, rounds[-1], start, part, kind.shape[first])
     return Stream(
         buffer,
         (*shared, *following),
-        extent or kind.shape[first],
+        part,
         round_of(own),
         prod(trip_count(loop) for loop in own),
         once,
@@ -105,19 +111,19 @@ def stream_of(op: ir.OpView) -> Stream | None:
 
 
 def after_part(
-    panel: ir.Value, panels: scf.ForOp, chunks: scf.ForOp
+    panel: ir.Value, panels: scf.ForOp, start: ir.Value, part: int, extent: int
 ) -> tuple[ir.Value, ir.Value]:
-    """The panel that is read next, and where in it.
+    """The panel that is read next, and where in it, behind a part of one.
 
-    Each chunk of the sum goes through the task's panels; behind the last chunk is the
-    next task.
+    Each part of the sum goes through the task's panels, then the next part; behind the
+    last one is the next task.
     """
     number = divide(panels.induction_variable, panels.operation.operands[2])
-    last_panel, last_chunk = is_last(panels), is_last(chunks)
-    again = arith.andi(last_panel, arith.xori(last_chunk, true()))
-    start = chunks.induction_variable
-    ahead = add(start, chunks.operation.operands[2])
-    beyond = arith.select(last_chunk, index(0), ahead)
+    ahead = add(start, index(part))
+    more = arith.cmpi(arith.CmpIPredicate.ult, ahead, index(extent))
+    last_panel = is_last(panels)
+    again = arith.andi(last_panel, more)
+    beyond = arith.select(more, ahead, index(0))
     return (
         arith.select(again, arith.subi(panel, number), add(panel, index(1))),
         arith.select(last_panel, beyond, start),
@@ -129,10 +135,6 @@ def is_last(loop: scf.ForOp) -> ir.Value:
     _, upper, step = list(loop.operation.operands)[:3]
     following = add(loop.induction_variable, step)
     return arith.cmpi(arith.CmpIPredicate.uge, following, upper)
-
-
-def true() -> ir.Value:
-    return arith.constant(ir.IntegerType.get_signless(1), 1)
 
 
 def prefetch_panel(
@@ -175,14 +177,27 @@ def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
     return tuple(loops)
 
 
-def terms(value: ir.Value, variables: list[ir.Value]) -> list[int]:
-    """The loops whose variables an index is the sum of, outermost first."""
-    if value in variables:
-        return [variables.index(value)]
+def addends(value: ir.Value) -> list[ir.Value]:
+    """What an index is the sum of."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.addi":
-        return []
-    return sorted(n for operand in owner.operands for n in terms(operand, variables))
+        return [value]
+    return [part for operand in owner.operands for part in addends(operand)]
+
+
+def terms(value: ir.Value, variables: list[ir.Value]) -> list[int]:
+    """The loops whose variables an index is the sum of, outermost first."""
+    return sorted(variables.index(x) for x in addends(value) if x in variables)
+
+
+def start_of(value: ir.Value, variable: ir.Value) -> ir.Value:
+    """An index without one of its addends, where those are not in sight yet."""
+    start: ir.Value = index(0)
+    for part in addends(value):
+        number = constant_of(part)
+        if part != variable:
+            start = add(start, part if number is None else index(number))
+    return start
 
 
 def depend(values: list[ir.Value], variable: ir.Value) -> bool:

@@ -37,7 +37,7 @@ from nanoloom.schedule.library.row_block import (
     most_rows,
     row_block,
 )
-from nanoloom.schedule.library.sum_chunks import in_chunks, sum_chunks
+from nanoloom.schedule.library.sum_chunks import in_chunks, result_apart, sum_chunks
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA
@@ -91,9 +91,9 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     if packings and row is not None and family is FMA_FAMILY and cost == FMA:
         chunks = sum_chunks(shape, row, nanokernel, width, target)
         if chunks is not None:
-            directives = in_chunks(
-                shape, row, nanokernel, columns, chunks, root == last
-            )
+            if root == last:
+                result_apart(root)
+            directives = in_chunks(shape, row, nanokernel, columns, chunks)
             why = f"{reason}; sums in chunks of {chunks.depth}"
             return Choice(Schedule(directives, why), packings)
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)

@@ -1,11 +1,15 @@
 """Long sums: a block of results for a chunk of k, then for the next chunk.
 
-    for task (rows, columns): for chunk of k: for panel of columns: for tile of rows:
-        sums[tile, panel] += left[tile, chunk] * panel[chunk]
+    for task (rows, columns):
+        for chunk of k but the last: for panel of columns: for tile of rows:
+            sums[tile, panel] += left[tile, chunk] * panel[chunk]
+        for panel of columns: for tile of rows:
+            result[tile, panel] = sums[tile, panel] + left[tile, last] * panel[last]
 
 What a block of rows has of a chunk stays in the second-level cache while several panels
-go by, and so do the block's sums.  Whole rows would push each other out: a row of 4096
-numbers is four pages of memory, and 128 of them fill the cache alone.
+go by, and so do the block's sums, in a buffer of their own.  Whole rows would push each
+other out: a row of 4096 numbers is four pages of memory, and 128 of them fill the cache
+alone; and so would sums in the rows of such a result.
 """
 
 from __future__ import annotations
@@ -14,7 +18,18 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.kernels.contraction import Contraction
-from nanoloom.schedule.language import Directive, Loops, Nanokernel, Parallel, Tile
+from nanoloom.kernels.structure import Op
+from nanoloom.linalg.pointwise import pointwise
+from nanoloom.mlir import arith, ir, tensor
+from nanoloom.schedule.language import (
+    Directive,
+    Loops,
+    Nanokernel,
+    Parallel,
+    Split,
+    Tile,
+)
+from nanoloom.schedule.library.marks import mark
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.target.facts import Target
 
@@ -63,34 +78,58 @@ def sum_chunks(
 
 
 def in_chunks(
-    shape: Contraction,
-    row: int,
-    nanokernel: Nanokernel,
-    columns: int,
-    chunks: Chunks,
-    alone: bool,
+    shape: Contraction, row: int, nanokernel: Nanokernel, columns: int, chunks: Chunks
 ) -> tuple[Directive, ...]:
-    """The loops, outermost first.  alone: nothing follows the contraction."""
-    count = len(shape.extents)
+    """The loops, outermost first."""
+    reduced, result = shape.reduced[-1], list(shape.result)
     task = dict.fromkeys(shape.result, 1)
     task[row], task[shape.column] = chunks.rows, columns * chunks.panels
     if chunks.rows >= shape.extents[row]:
         task[row] = 0
 
-    def along(dim: int, size: int, mark: str, dims: int) -> Tile:
-        sizes = tuple(size if d == dim else 0 for d in range(dims))
-        return Tile(sizes, ("all",) if mark == "last" else (), mark)
+    def sums(dim: int, size: int) -> Tile:
+        every = range(len(shape.extents))
+        return Tile(tuple(size if d == dim else 0 for d in every), (), "first")
 
-    whole = range(count) if alone else shape.result
+    def last(dim: int, size: int) -> Tile:
+        return Tile(tuple(size if d == dim else 0 for d in result), ("all",))
+
     return (
-        Parallel(tuple(task.get(d, 0) for d in whole), ("all",)),
-        along(shape.reduced[-1], chunks.depth, "root", count),
-        along(shape.column, columns, "root", count),
-        along(row, nanokernel.rows, "root", count),
-        *([] if alone else [along(row, 1, "last", len(shape.result))]),
+        Split(reduced, shape.extents[reduced] - chunks.depth),
+        Parallel(tuple(task[d] for d in result), ("all",)),
+        sums(reduced, chunks.depth),
+        sums(shape.column, columns),
+        sums(row, nanokernel.rows),
+        last(shape.column, columns),
+        last(row, nanokernel.rows),
         nanokernel,
         Loops(),
     )
+
+
+def result_apart(root: Op) -> None:
+    """Let an operation of its own write the result, so that the sums lie elsewhere.
+
+    It has an operand that it does not read: what only copies is erased.
+    """
+    sums, fill = root.operation.results[0], root.operation.operands[2].owner
+    assert not isinstance(fill, ir.Block), "a sum starts from a number"
+    kind = ir.RankedTensorType(sums.type)
+    result = fill.operands[0]
+    with ir.InsertionPoint(fill), root.operation.location:
+        fill.operands[0] = tensor.empty(kind.shape, kind.element_type)
+    readers = [use.owner.operation for use in sums.uses]
+    with ir.InsertionPoint.after(root), root.operation.location:
+        unread = arith.constant(kind.element_type, 0.0)
+        same, nothing = (
+            ir.AffineMap.get_identity(kind.rank),
+            ir.AffineMap.get(kind.rank, 0, []),
+        )
+        copied = pointwise([sums, unread], result, [same, nothing], lambda x, _: x)
+    for reader in readers:
+        reader.replace_uses_of_with(sums, copied)
+    del root.operation.attributes["nanoloom.last"]
+    mark(copied.owner.opview, "last")
 
 
 def divisor(extent: int, wanted: int) -> int | None:

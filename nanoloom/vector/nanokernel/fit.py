@@ -186,7 +186,7 @@ def is_multiple(value: ir.Value | int, number: int) -> bool:
         return value % number == 0
     owner = value.owner
     if not isinstance(owner, ir.Block):
-        if owner.name == "arith.addi":
+        if owner.name == "arith.addi" or is_sum(owner):
             return all(is_multiple(x, number) for x in owner.operands)
         constant = owner.name == "arith.constant"
         return constant and owner.attributes["value"].value % number == 0  # type: ignore[attr-defined]
@@ -202,6 +202,17 @@ def is_multiple(value: ir.Value | int, number: int) -> bool:
         lower, _, step = list(loop.operands)[:3]
         return is_multiple(lower, number) and is_multiple(step, number)
     return False
+
+
+def is_sum(op: ir.Operation) -> bool:
+    """Whether an affine.apply adds its operands, each once."""
+    if op.name != "affine.apply":
+        return False
+    indexing = op.attributes["map"].value  # type: ignore[attr-defined]
+    (expr,) = indexing.results
+    names = [f"d{n}" for n in range(indexing.n_dims)]
+    names += [f"s{n}" for n in range(indexing.n_symbols)]
+    return str(expr) == " + ".join(names)
 
 
 def require_epilogue(op: Op) -> None:
