@@ -19,7 +19,8 @@ from nanoloom.kernels.structure import (
     maps,
     outputs,
 )
-from nanoloom.mlir import ir, linalg, named, operations, tensor
+from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.mlir import ir, named, operations, tensor
 
 
 def fold_copies(module: ir.Module) -> None:
@@ -204,19 +205,7 @@ def transposed(source: ir.Value, order: list[int]) -> ir.Value:
         0,
         [ir.AffineDimExpr.get(order.index(d)) for d in range(len(order))],
     )
-    identity = ir.AffineMap.get_identity(len(order))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    op = linalg.GenericOp(
-        [target.type],
-        [source],
-        [target],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (reading, identity)]),
-        ir.ArrayAttr.get([parallel] * len(order)),
-    )
-    block = op.regions[0].blocks.append(kind.element_type, kind.element_type)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([block.arguments[0]])
-    return op.results[0]
+    return pointwise([source], target, itself, [reading])
 
 
 def compose(outer: ir.AffineMap, inner: ir.AffineMap) -> ir.AffineMap:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from nanoloom.kernels.group import Group, is_movable
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.structure import Op, extents, is_generic
-from nanoloom.mlir import func, ir, linalg
+from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.mlir import func, ir
 
 DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written over
 
@@ -149,7 +150,7 @@ def write_into(value: ir.Value, result: ir.Value) -> ir.Value:
             op.operands[place] = result
             return value
         made, op = target, target.owner
-    return copy(value, result)
+    return pointwise([value], result, itself)
 
 
 def destination(op: Op, value: ir.Value) -> int | None:
@@ -160,25 +161,6 @@ def destination(op: Op, value: ir.Value) -> int | None:
         results = list(op.operation.results)
         return len(list(op.operation.operands)) - len(results) + results.index(value)
     return None
-
-
-def copy(value: ir.Value, result: ir.Value) -> ir.Value:
-    """An identity generic: result := value."""
-    rank = ir.RankedTensorType(value.type).rank
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    op = linalg.GenericOp(
-        [result.type],
-        [value],
-        [result],
-        ir.ArrayAttr.get([identity, identity]),
-        ir.ArrayAttr.get([parallel] * rank),
-    )
-    element = ir.RankedTensorType(value.type).element_type
-    block = op.regions[0].blocks.append(element, element)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([block.arguments[0]])
-    return op.results[0]
 
 
 def describe(group: Group) -> str:

@@ -17,7 +17,6 @@ from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.numbers import Arguments, erase_values, numbers_of, values_of
 from nanoloom.kernels.outline import (
-    copy,
     describe,
     external_inputs,
     group_results,
@@ -25,6 +24,7 @@ from nanoloom.kernels.outline import (
 )
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space
+from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.mlir import ir, named, run_pipeline, tensor
 
@@ -64,7 +64,7 @@ def separate_outputs(block: ir.Block) -> None:
             with ir.InsertionPoint(returned), ir.Location.unknown():
                 kind = ir.RankedTensorType(value.type)
                 target = tensor.empty(kind.shape, kind.element_type)
-                returned.operation.operands[i] = copy(value, target)
+                returned.operation.operands[i] = pointwise([value], target, itself)
             continue
         seen.add(source)
 

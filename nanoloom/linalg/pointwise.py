@@ -1,4 +1,4 @@
-"""A linalg.generic without a reduction, for stages behind this one."""
+"""A `linalg.generic` without a reduction, from values: what later stages insert."""
 
 from __future__ import annotations
 
@@ -6,34 +6,42 @@ from collections.abc import Callable, Sequence
 
 from nanoloom.mlir import ir, linalg
 
+Body = Callable[..., ir.Value]
+
 
 def pointwise(
     sources: Sequence[ir.Value],
     target: ir.Value,
-    indexings: Sequence[ir.AffineMap],
-    body: Callable[..., ir.Value],
+    body: Body,
+    reading: Sequence[ir.AffineMap] = (),
+    writing: ir.AffineMap | None = None,
 ) -> ir.Value:
-    """target[i...] = body(sources at their maps), target on tensors or a buffer.
+    """target[writing(i...)] = body(sources[reading(i...)]...)
 
-    indexings: of the sources; the target is written at its own indices.  Gives the
-    result on tensors, the buffer that was written.
+    All maps are identities by default.  Gives the tensor that is made, the target
+    itself where it is a buffer.
     """
-    kind = ir.ShapedType(target.type)
-    on_tensors = isinstance(target.type, ir.RankedTensorType)
-    every = [*indexings, ir.AffineMap.get_identity(kind.rank)]
+    rank = reading[0].n_dims if reading else ir.ShapedType(target.type).rank
+    same = ir.AffineMap.get_identity(rank)
+    indexings = [*(reading or [same] * len(sources)), writing or same]
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    on_tensors = isinstance(target.type, ir.RankedTensorType)
     made = linalg.GenericOp(
         [target.type] if on_tensors else [],
         list(sources),
         [target],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in every]),
-        ir.ArrayAttr.get([parallel] * kind.rank),
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
+        ir.ArrayAttr.get([parallel] * rank),
     )
-    elements = [element_of(value) for value in (*sources, target)]
-    block = made.regions[0].blocks.append(*elements)
+    block = made.regions[0].blocks.append(*map(element_of, (*sources, target)))
     with ir.InsertionPoint(block):
-        linalg.YieldOp([body(*list(block.arguments)[:-1])])
+        linalg.YieldOp([body(*list(block.arguments)[: len(sources)])])
     return made.results[0] if on_tensors else target
+
+
+def itself(value: ir.Value) -> ir.Value:
+    """The body of a copy."""
+    return value
 
 
 def element_of(value: ir.Value) -> ir.Type:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nanoloom.linalg.pointwise import pointwise
 from nanoloom.linalg.scalar import BFLOAT16
 from nanoloom.linalg.stage import LinalgModule, Parameter, name_arguments
 from nanoloom.mlir import arith, ir, linalg, named, tensor
@@ -121,24 +122,12 @@ class Conversion:
             if isinstance(owner, ir.Block)
             else ir.InsertionPoint.after(owner)
         )
-        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
-        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         location = (
             ir.Location.unknown() if isinstance(owner, ir.Block) else owner.location
         )
         with place, location:
             target = tensor.empty(kind.shape, bf16)
-            made = linalg.GenericOp(
-                [target.type],
-                [value],
-                [target],
-                ir.ArrayAttr.get([identity, identity]),
-                ir.ArrayAttr.get([parallel] * kind.rank),
-            )
-            block = made.regions[0].blocks.append(kind.element_type, bf16)
-            with ir.InsertionPoint(block):
-                linalg.YieldOp([arith.truncf(bf16, block.arguments[0])])
-        return made.results[0]
+            return pointwise([value], target, lambda x: arith.truncf(bf16, x))
 
 
 def last_extent(op: ir.OpView, kinds: list[ir.RankedTensorType]) -> int:

@@ -90,16 +90,13 @@ def stream_of(op: ir.OpView) -> Stream | None:
     if not once and kind.shape[first - 1] == 1:
         return None  # there is no next panel
     *shared, panel = at[:first]
-    part = whole(loops[steps[0]])
-    if once:
-        following, part = (panel, index(0)), kind.shape[first]
-    elif part == kind.shape[first]:
-        following = (add(panel, index(1)), index(0))
-    else:
-        chunks = terms(at[first], variables)
-        rounds = [loops[n] for n in outside if n not in chunks]
-        start = start_of(at[first], variables[steps[0]])
-        following = after_part(panel, rounds[-1], start, part, kind.shape[first])
+    start = start_of(at[first], variables[steps[0]])
+    following, part = (add(panel, index(0 if once else 1)), index(0)), kind.shape[first]
+    chunks = terms(at[first], variables)
+    panels = [loops[n] for n in outside if n not in chunks]
+    if constant_of(start) != 0 and panels and not once:
+        part = whole(loops[steps[0]])
+        following = after_part(panel, panels[-1], start, part, kind.shape[first])
     return Stream(
         buffer,
         (*shared, *following),
@@ -118,9 +115,9 @@ def after_part(
     Each part of the sum goes through the task's panels, then the next part; behind the
     last one is the next task.
     """
-    number = divide(panels.induction_variable, panels.operation.operands[2])
     ahead = add(start, index(part))
     more = arith.cmpi(arith.CmpIPredicate.ult, ahead, index(extent))
+    number = divide(panels.induction_variable, panels.operation.operands[2])
     last_panel = is_last(panels)
     again = arith.andi(last_panel, more)
     beyond = arith.select(more, ahead, index(0))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Kind
+from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
@@ -135,24 +136,10 @@ def return_nothing(module: ir.Module) -> None:
 
 def copies_to_generics(module: ir.Module) -> None:
     """memref.copy as a generic, so that it is vectorized like everything else."""
-    from nanoloom.mlir import linalg
-
     for op in named(module, "memref.copy"):
         source, target = op.operation.operands
-        kind = ir.MemRefType(source.type)
-        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
-        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         with ir.InsertionPoint(op), op.operation.location:
-            made = linalg.GenericOp(
-                [],
-                [source],
-                [target],
-                ir.ArrayAttr.get([identity, identity]),
-                ir.ArrayAttr.get([parallel] * kind.rank),
-            )
-            block = made.regions[0].blocks.append(kind.element_type, kind.element_type)
-            with ir.InsertionPoint(block):
-                linalg.YieldOp([block.arguments[0]])
+            pointwise([source], target, itself)
         op.operation.erase()
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from nanoloom.mlir import context, ir
 from nanoloom.schedule.emit import script
-from nanoloom.schedule.language import Loops, Nanokernel, Parallel, Schedule, Tile
+from nanoloom.schedule.language import (
+    Directive,
+    Loops,
+    Nanokernel,
+    Parallel,
+    Schedule,
+    Split,
+    Tile,
+)
 from nanoloom.vector.transform_ops import Dialect, attach
 from tests.filecheck import check_text
 
 
-def emitted(*directives: Parallel | Tile | Nanokernel | Loops) -> str:
+def emitted(*directives: Directive) -> str:
     """The script, once MLIR has read and verified it."""
     text = script(Schedule(directives, "a reason"))
     with context():
@@ -69,6 +77,22 @@ def test_fusion_of_named_operations() -> None:
     CHECK: [[LOOPS:%loops[0-9]*]] = transform.structured.tile_using_forall
     CHECK: [[ROOT:%.*]] = transform.structured.match attributes {nanoloom.root}
     CHECK: fuse_into_containing_op [[ROOT]] into [[LOOPS]]
+    """,
+    )
+
+
+def test_a_split_marks_both_parts() -> None:
+    check_text(
+        emitted(Split(2, 96), Tile((0, 0, 32), mark="first")),
+        """
+    CHECK: [[ROOT:%.*]] = transform.structured.match attributes {nanoloom.root}
+    CHECK-NEXT: [[PARTS:%.*]] = transform.structured.split [[ROOT]] after 96
+    CHECK-SAME: {dimension = 2}
+    CHECK-NEXT: [[FIRST:%.*]], [[REST:%.*]] = transform.split_handle [[PARTS]]
+    CHECK-NEXT: transform.annotate [[FIRST]] "nanoloom.first"
+    CHECK-NEXT: transform.annotate [[REST]] "nanoloom.rest"
+    CHECK: transform.structured.match attributes {nanoloom.first}
+    CHECK-NEXT: tile_using_for {{.*}} tile_sizes [0, 0, 32]
     """,
     )
 

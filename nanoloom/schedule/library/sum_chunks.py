@@ -60,7 +60,7 @@ def sum_chunks(
     """
     m, k = shape.extents[row], shape.extents[shape.reduced[-1]]
     size, room = bits // 8, target.caches.l2
-    fits = k * size <= LONG_ROW or min(m, ROWS) * k * size <= LONG * room
+    fits = k * size < LONG_ROW or min(m, ROWS) * k * size < LONG * room
     if len(shape.reduced) > 1 or fits:
         return None
     rows = row_block(m, nanokernel.rows, ROWS)
@@ -121,11 +121,9 @@ def result_apart(root: Op) -> None:
     readers = [use.owner.operation for use in sums.uses]
     with ir.InsertionPoint.after(root), root.operation.location:
         unread = arith.constant(kind.element_type, 0.0)
-        same, nothing = (
-            ir.AffineMap.get_identity(kind.rank),
-            ir.AffineMap.get(kind.rank, 0, []),
-        )
-        copied = pointwise([sums, unread], result, [same, nothing], lambda x, _: x)
+        same = ir.AffineMap.get_identity(kind.rank)
+        nothing = ir.AffineMap.get(kind.rank, 0, [])
+        copied = pointwise([sums, unread], result, lambda x, _: x, [same, nothing])
     for reader in readers:
         reader.replace_uses_of_with(sums, copied)
     del root.operation.attributes["nanoloom.last"]

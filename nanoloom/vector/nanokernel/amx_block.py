@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.kernels.structure import Op, maps
-from nanoloom.mlir import arith, ir, linalg, memref, scf, vector
+from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.vector.access import add, apply, index
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.vnni_panels import MARK
@@ -147,7 +148,7 @@ def copy_out(
     rank = ir.MemRefType(out.type).rank
     whole = ir.AffineMap.get_identity(rank)
     moved = inside(block, out, height, count)
-    copy(moved, out, (in_block(op, rank), whole))
+    pointwise([moved], out, itself, [in_block(op, rank)], whole)
 
 
 def copy_in(
@@ -157,7 +158,7 @@ def copy_in(
     rank = ir.MemRefType(out.type).rank
     whole = ir.AffineMap.get_identity(rank)
     moved = inside(block, out, height, count)
-    copy(out, moved, (whole, in_block(op, rank)))
+    pointwise([out], moved, itself, [whole], in_block(op, rank))
 
 
 def inside(
@@ -188,24 +189,6 @@ def in_block(op: Op, rank: int) -> ir.AffineMap:
     place = place_of_dim(maps(op)[-1], row)
     rows = dims[place] if row >= 0 else ir.AffineConstantExpr.get(0)
     return ir.AffineMap.get(rank, 0, [rows, dims[-1]])
-
-
-def copy(
-    source: ir.Value, target: ir.Value, indexings: tuple[ir.AffineMap, ir.AffineMap]
-) -> None:
-    """A generic that copies; loops over the result's dimensions."""
-    element = ir.MemRefType(target.type).element_type
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    made = linalg.GenericOp(
-        [],
-        [source],
-        [target],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
-        ir.ArrayAttr.get([parallel] * indexings[0].n_dims),
-    )
-    block = made.regions[0].blocks.append(element, element)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([block.arguments[0]])
 
 
 def place_of_dim(indexing: ir.AffineMap, dim: int) -> int:

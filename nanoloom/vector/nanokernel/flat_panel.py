@@ -10,7 +10,8 @@ the other, and of the type that is multiplied.
 from __future__ import annotations
 
 from nanoloom.kernels.structure import map_dims, maps
-from nanoloom.mlir import ir, linalg, tensor
+from nanoloom.linalg.pointwise import pointwise
+from nanoloom.mlir import ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.task import at_task, behind
@@ -54,22 +55,11 @@ def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
     inside = slice_of(room, shape, sizes, shape)
     dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
     between = [*dims[:last], ir.AffineConstantExpr.get(0), dims[last]]
-    indexings = ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, between)
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    made = linalg.GenericOp(
-        [inside.type],
-        [source],
-        [inside],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
-        ir.ArrayAttr.get([parallel] * rank),
-    )
-    block = made.regions[0].blocks.append(kind.element_type, element)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([extended(element, block.arguments[0])])
+    writing = ir.AffineMap.get(rank, 0, between)
+    same = [ir.AffineMap.get_identity(rank)]
+    made = pointwise([source], inside, lambda x: extended(element, x), same, writing)
     zeros, ones = [0] * len(shape), [1] * len(shape)
-    whole = tensor.InsertSliceOp(
-        made.results[0], room, [], sizes, [], zeros, shape, ones
-    ).result
+    whole = tensor.InsertSliceOp(made, room, [], sizes, [], zeros, shape, ones).result
     filled = list(ir.RankedTensorType(whole.type).shape)
     return slice_of(whole, filled, [], extents)
 

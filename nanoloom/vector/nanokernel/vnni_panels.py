@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
+from nanoloom.linalg.pointwise import pointwise
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
@@ -123,18 +124,7 @@ def in_own_room(
     dims = map_dims(indexing)
     extents = [whole.get(d, e) for d, e in zip(dims, kind.shape, strict=True)]
     target = part_of(tensor.empty(extents, kind.element_type), sums)
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    made = linalg.GenericOp(
-        [target.type],
-        [],
-        [target],
-        ir.ArrayAttr.get([identity]),
-        ir.ArrayAttr.get([parallel] * kind.rank),
-    )
-    with ir.InsertionPoint(made.regions[0].blocks.append(kind.element_type)):
-        linalg.YieldOp([zero_of(kind.element_type)])
-    return made.results[0]
+    return pointwise([], target, lambda: zero_of(kind.element_type))
 
 
 def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.linalg.pointwise import pointwise
+from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.tile import Tile
@@ -31,19 +32,9 @@ def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
         return
     room = tensor.empty(known, element)
     target = part_of(room, tile.left)
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(kind.rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    made = linalg.GenericOp(
-        [target.type],
-        [tile.left],
-        [target],
-        ir.ArrayAttr.get([identity, identity]),
-        ir.ArrayAttr.get([parallel] * kind.rank),
+    tile.left_copy = pointwise(
+        [tile.left], target, lambda x: extended(element, x, signed)
     )
-    block = made.regions[0].blocks.append(kind.element_type, element)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([extended(element, block.arguments[0], signed)])
-    tile.left_copy = made.results[0]
 
 
 def part_of(room: ir.Value, value: ir.Value) -> ir.Value:
