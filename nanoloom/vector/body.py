@@ -138,7 +138,10 @@ class VectorBody:
         if op.name == "arith.addi" and {type(x) for x in operands} == {Lane, Uniform}:
             starts = [x.start if isinstance(x, Lane) else x.value for x in operands]  # type: ignore[union-attr]
             return [Lane(arith.addi(*starts))]
-        return self.cloned(op, [self.vector(x) for x in operands], True)
+        wide = [self.vector(x) for x in operands]
+        if op.name == "arith.trunci" and str(op.results[0].type) == "i32":
+            return [Vector(low_halves(wide[0]))]
+        return self.cloned(op, wide, True)
 
     def lookup(self, value: ir.Value) -> Lanes:
         """A value of the body, or one from around the generic."""
@@ -179,6 +182,17 @@ class VectorBody:
             ]
             loaded.append(memref.load(source.value, at))
         return Vector(vector.from_elements(self.kind(element), loaded))
+
+
+def low_halves(value: ir.Value) -> ir.Value:
+    """i64 to i32: every second i32 of the two registers that hold so many i64.
+
+    One shuffle in AVX-512, where a conversion is two of each register and a third.
+    """
+    lanes = ir.VectorType(value.type).shape[0]
+    i32 = ir.IntegerType.get_signless(32)
+    halves = vector.bitcast(ir.VectorType.get([2 * lanes], i32), value)
+    return vector.shuffle(halves, halves, range(0, 2 * lanes, 2))
 
 
 def keys(op: ir.Operation) -> list[str]:

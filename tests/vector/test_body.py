@@ -19,6 +19,7 @@ from nanoloom.vector.body import (
     gathers,
     is_vectorizable,
 )
+from tests.filecheck import check_text
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +169,19 @@ def test_masked_lanes_hold_one() -> None:
             for kind in (ir.F32Type.get(), ir.IntegerType.get_signless(8))
         ]
     assert values == [1.0, 1]
+
+
+def test_the_low_halves_of_i64_are_shuffled() -> None:
+    """As rounding to integers needs them: numbers become i64, and i32 again."""
+    lines = "%w = arith.fptosi %x : f32 to i64  %r = arith.trunci %w : i64 to i32"
+    _, op = generic(lines, kind="i32")
+    _, text = emitted(op)
+    assert "arith.trunci" not in text
+    check_text(
+        text,
+        """
+    CHECK: [[WIDE:%.*]] = arith.fptosi {{.*}} : vector<8xf32> to vector<8xi64>
+    CHECK: [[HALVES:%.*]] = vector.bitcast [[WIDE]] : vector<8xi64> to vector<16xi32>
+    CHECK: vector.shuffle [[HALVES]], [[HALVES]] [0, 2, 4, 6, 8, 10, 12, 14]
+    """,
+    )
