@@ -3,7 +3,8 @@
 While the register tiles of one panel are computed, the next panel comes into the
 second-level cache, a few lines each round of the reduction loop: a panel is read by
 every tile of a task, but only the first of them would wait for memory.  A panel with a
-single reader comes into the first level, a little ahead of it.  Of sums in chunks it is
+single reader of several rows comes into the first level, a little ahead of it (as
+measured; for one row it is faster without).  Of sums in chunks it is
 the chunk's part of a panel; behind a task's last panel the next part of its first, or,
 where the sums end, the next task's.
 """
@@ -87,6 +88,8 @@ def stream_of(op: ir.OpView) -> Stream | None:
     ]
     own = loops[max(outside, default=-1) + 1 :]
     once = len(own) == kind.rank - 1 - first
+    if once and single_row(own[-1], buffer):
+        return None  # nothing but loads: the processor keeps enough of them under way
     if not once and kind.shape[first - 1] == 1:
         return None  # there is no next panel
     *shared, panel = at[:first]
@@ -105,6 +108,17 @@ def stream_of(op: ir.OpView) -> Stream | None:
         prod(trip_count(loop) for loop in own),
         once,
     )
+
+
+def single_row(loop: scf.ForOp, buffer: ir.Value) -> bool:
+    """Whether a vector of a panel is used once, for one row of results."""
+    _, _, steps = bounds(loop)
+    read = [
+        op
+        for op in named(loop, "vector.transfer_read")
+        if op.operation.operands[0] == buffer
+    ]
+    return len(read) == len(list(loop.results)) * (steps or 1)
 
 
 def after_part(
