@@ -33,7 +33,8 @@ def pointwise(
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
         ir.ArrayAttr.get([parallel] * rank),
     )
-    block = made.regions[0].blocks.append(*map(element_of, (*sources, target)))
+    elements = [element_type(x.type) for x in (*sources, target)]
+    block = made.regions[0].blocks.append(*elements)
     with ir.InsertionPoint(block):
         linalg.YieldOp([body(*list(block.arguments)[: len(sources)])])
     return made.results[0] if on_tensors else target
@@ -44,8 +45,6 @@ def itself(value: ir.Value) -> ir.Value:
     return value
 
 
-def element_of(value: ir.Value) -> ir.Type:
-    """Of a tensor or buffer; a scalar's own type."""
-    if isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)):
-        return value.type.element_type
-    return value.type
+def element_type(kind: ir.Type) -> ir.Type:
+    """Of a tensor, a buffer or a vector; a scalar's own type."""
+    return kind.element_type if isinstance(kind, ir.ShapedType) else kind

@@ -51,11 +51,9 @@ class Limits:
 
     def unit(self, arithmetic: Arithmetic) -> str:
         """The name of the fastest unit for it, "" without one."""
-        rates = {
-            unit: self.peaks.best(unit, self.threads) for unit in UNITS[arithmetic]
-        }
-        there = [unit for unit, rate in rates.items() if rate is not None]
-        return max(there, key=lambda unit: rates[unit] or 0.0, default="")
+        rates = {u: self.peaks.best(u, self.threads) or 0.0 for u in UNITS[arithmetic]}
+        best = max(rates, key=lambda unit: rates[unit])
+        return best if rates[best] else ""
 
     def bandwidth(self, size: int) -> tuple[str, float]:
         """The level that so many bytes are read from, and its GB/s."""

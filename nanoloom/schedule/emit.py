@@ -120,7 +120,6 @@ class Writer:
             f"{first}, {rest} = transform.split_handle {parts} : ({ANY}) -> "
             f"({ANY}, {ANY})",
             f'transform.annotate {first} "nanoloom.first" : {ANY}',
-            f'transform.annotate {rest} "nanoloom.rest" : {ANY}',
         ]
         self.clean()
 

@@ -42,7 +42,7 @@ class Tile:
 class Split:
     """for k in 0..n: f(k)  ->  for k in 0..at: f(k); for k in at..n: f(k)
 
-    mark: of the operation; its parts have the marks `first` and `rest`, too.
+    mark: of the operation, and of both parts; the first one has the mark `first`, too.
     """
 
     dimension: int

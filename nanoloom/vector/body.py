@@ -139,7 +139,8 @@ class VectorBody:
             starts = [x.start if isinstance(x, Lane) else x.value for x in operands]  # type: ignore[union-attr]
             return [Lane(arith.addi(*starts))]
         wide = [self.vector(x) for x in operands]
-        if op.name == "arith.trunci" and str(op.results[0].type) == "i32":
+        kinds = [str(value.type) for value in (*op.operands, *op.results)]
+        if op.name == "arith.trunci" and kinds == ["i64", "i32"]:
             return [Vector(low_halves(wide[0]))]
         return self.cloned(op, wide, True)
 

@@ -4,9 +4,9 @@ While the register tiles of one panel are computed, the next panel comes into th
 second-level cache, a few lines each round of the reduction loop: a panel is read by
 every tile of a task, but only the first of them would wait for memory.  A panel with a
 single reader of several rows comes into the first level, a little ahead of it (as
-measured; for one row it is faster without).  Of sums in chunks it is
-the chunk's part of a panel; behind a task's last panel the next part of its first, or,
-where the sums end, the next task's.
+measured; for one row it is faster without).  Of sums in chunks it is the chunk's part
+of a panel; behind a task's last panel the next part of its first, or, where the sums
+end, the next task's.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from nanoloom.mlir import arith, context, ir
 from tests.filecheck import check_text
 
 
-def made(header: str, source: str, target: str, transposed: bool = False) -> str:
+def made(what: str, source: str, target: str, transposed: bool = False) -> str:
     """The module with one generic from a function's first argument to its second."""
     with context(), ir.Location.unknown():
         text = f"func.func @f(%x: {source}, %y: {target}) {{ return }}"
@@ -16,7 +16,7 @@ def made(header: str, source: str, target: str, transposed: bool = False) -> str
         x, y = block.arguments
         order = ir.AffineMap.get_permutation([1, 0])
         with ir.InsertionPoint.at_block_begin(block):
-            if header == "sum":
+            if what == "sum":
                 same = ir.AffineMap.get_identity(2)
                 pointwise([x, y], y, arith.addf, [order, same])
             else:

@@ -36,7 +36,7 @@ from nanoloom.target.facts import Target
 ROWS = 128  # of a block, about
 CHUNK_BYTES = 2048  # of a row: as measured, 1024 to 4096 are alike
 LONG_ROW = 8192  # bytes; shorter ones are left whole
-LONG = 0.5  # of the second-level cache: rows that fill more are cut
+LONG = 0.5  # of the second-level cache: rows that fill as much are cut
 SUMS_BYTES = 288 * 1024  # of a block of sums, on the thread's stack
 FEWEST_PANELS, MOST_PANELS = 4, 8  # fewer do not pay for sums that wait; as measured
 FEWEST_TASKS = 8

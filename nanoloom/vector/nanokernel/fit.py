@@ -208,7 +208,7 @@ def is_sum(op: ir.Operation) -> bool:
     """Whether an affine.apply adds its operands, each once."""
     if op.name != "affine.apply":
         return False
-    indexing = op.attributes["map"].value  # type: ignore[attr-defined]
+    indexing = ir.AffineMapAttr(op.attributes["map"]).value
     (expr,) = indexing.results
     names = [f"d{n}" for n in range(indexing.n_dims)]
     names += [f"s{n}" for n in range(indexing.n_symbols)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.linalg.pointwise import pointwise
+from nanoloom.linalg.pointwise import element_type, pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_of
@@ -55,9 +55,6 @@ def extended(kind: ir.Type, value: ir.Value, signed: bool = True) -> ir.Value:
     """A number, or a vector of them, as a wider type."""
     if value.type == kind:
         return value
-    element = (
-        ir.VectorType(kind).element_type if isinstance(kind, ir.VectorType) else kind
-    )
-    if isinstance(element, ir.FloatType):
+    if isinstance(element_type(kind), ir.FloatType):
         return arith.extf(kind, value)
     return (arith.extsi if signed else arith.extui)(kind, value)
