@@ -9,7 +9,6 @@ from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import (
-    BF16_HALVES,
     FAMILIES,
     FMA_FAMILY,
     TILE_ROWS,
@@ -24,12 +23,8 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.family import (
-    F32_BITS,
-    column_sums,
-    family_of,
-    step_cost,
-)
+from nanoloom.schedule.library.copies import pays_to_copy, pays_to_widen
+from nanoloom.schedule.library.family import column_sums, family_of, step_cost
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -39,20 +34,12 @@ from nanoloom.schedule.library.row_block import (
 )
 from nanoloom.schedule.library.sum_chunks import in_chunks, result_apart, sum_chunks
 from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
 # Bytes of a step in the first-level cache: two tiles of each operand, as much for sums.
 STEP_BYTES = 3 * 2048
-PAGE, FEW_PAGES = 4096, 64  # so many are translated at once by any processor
-COPY_TILES = 4  # tiles of rows that share the copy of a panel
-# Rows that share the copy of 2-byte numbers, which it widens.  Measured on AVX-512 and
-# AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
-# by 20 % for 128.
-# Fewer, too, where numbers over the edge would be masked one by one: twice as fast.
-COPY_ROWS, HALF = 48, 2
 
 
 def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
@@ -60,17 +47,18 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     shape = analyse(root)
     if shape is None or not suits(root, last, shape):
         return None
-    family = family_of(root, shape, target, is_parameter(module, root, shape))
+    packed = is_parameter(module, root, shape)
+    family = family_of(root, shape, target, packed)
     if family is None:
         return None
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
+    packed = packed and not pays_to_widen(shape, family, m, target)
     if family.tiles:
         return matrix_tiles(module, root, last, shape, m, family, target)
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
     n = shape.extents[shape.column]
     width = element.width  # type: ignore[attr-defined]
-    packed = is_parameter(module, root, shape)
     cost = step_cost(family, root, shape, target, packed)
     tile = register_tile.choose(m, n, width, target.vector, cost)
     copied = not packed and pays_to_copy(root, shape, family, m, tile, target)
@@ -81,7 +69,9 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     lanes = target.vector.bits // width
     columns = tile.vectors * lanes
     sums = column_sums(family, root, shape, target)
-    packings = weight_packing(module, root, shape, columns, family, sums)
+    packings = (
+        weight_packing(module, root, shape, columns, family, sums) if packed else ()
+    )
     if not packings and not shape.contiguous:
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
@@ -97,30 +87,6 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
             why = f"{reason}; sums in chunks of {chunks.depth}"
             return Choice(Schedule(directives, why), packings)
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
-
-
-def pays_to_copy(
-    root: Op,
-    shape: Contraction,
-    family: Family,
-    m: int,
-    tile: RegisterTile,
-    target: Target,
-) -> bool:
-    """Whether tasks should copy their panel of a flat right operand.
-
-    It lies in too many pages of memory, or every tile of rows converts it again; and
-    enough rows read it to pay for a copy.
-    """
-    kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
-    size, n = kind.width // 8, shape.extents[shape.column]  # type: ignore[attr-defined]
-    if size == HALF and family in (BF16_HALVES, FMA_FAMILY):
-        over = n % (tile.vectors * target.lanes(F32_BITS)) > 0
-        one_by_one = over and not target.vector.mask_registers
-        return m >= COPY_ROWS or (one_by_one and family is FMA_FAMILY)
-    depth = prod(shape.extents[d] for d in shape.reduced)
-    pages = depth * min(n * size, PAGE) // PAGE
-    return pages > FEW_PAGES and m >= COPY_TILES * tile.rows
 
 
 def tiled(

@@ -1,0 +1,59 @@
+"""When a task copies its panel of a right operand that lies flat."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.kernels.contraction import Contraction
+from nanoloom.kernels.structure import Op, inputs
+from nanoloom.mlir import ir
+from nanoloom.schedule.families import BF16_HALVES, FMA_FAMILY, Family
+from nanoloom.schedule.library.family import F32_BITS
+from nanoloom.schedule.register_tile import RegisterTile
+from nanoloom.target.facts import Target
+
+PAGE, FEW_PAGES = 4096, 64  # so many are translated at once by any processor
+COPY_TILES = 4  # tiles of rows that share the copy of a panel
+# Rows that share the copy of 2-byte numbers, which it widens.  Measured on AVX-512 and
+# AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
+# by 20 % for 128.
+# Fewer, too, where numbers over the edge would be masked one by one: twice as fast.
+COPY_ROWS, HALF = 48, 2
+# A copy of weights must stay in the second-level cache, beside rows and the next panel:
+# 3072 numbers deep it is 6 % faster than pairs in 2 MB, 4096 deep 17 % slower.
+COPY_SHARE, PANEL_VECTORS = 0.4, 4
+
+
+def pays_to_widen(shape: Contraction, family: Family, m: int, target: Target) -> bool:
+    """Whether tasks should rather copy their panel of bf16 weights, as f32.
+
+    Where no instruction takes pairs, a packed one is taken apart for each tile of rows.
+    """
+    if family is not BF16_HALVES or m < COPY_ROWS or not shape.contiguous:
+        return False
+    panel = prod(shape.extents[d] for d in shape.reduced) * PANEL_VECTORS
+    return panel * target.vector.bits // 8 <= COPY_SHARE * target.caches.l2
+
+
+def pays_to_copy(
+    root: Op,
+    shape: Contraction,
+    family: Family,
+    m: int,
+    tile: RegisterTile,
+    target: Target,
+) -> bool:
+    """Whether tasks should copy their panel of a flat right operand.
+
+    It lies in too many pages of memory, or every tile of rows converts it again; and
+    enough rows read it to pay for a copy.
+    """
+    kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
+    size, n = kind.width // 8, shape.extents[shape.column]  # type: ignore[attr-defined]
+    if size == HALF and family in (BF16_HALVES, FMA_FAMILY):
+        over = n % (tile.vectors * target.lanes(F32_BITS)) > 0
+        one_by_one = over and not target.vector.mask_registers
+        return m >= COPY_ROWS or (one_by_one and family is FMA_FAMILY)
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    pages = depth * min(n * size, PAGE) // PAGE
+    return pages > FEW_PAGES and m >= COPY_TILES * tile.rows
