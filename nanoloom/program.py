@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -36,15 +36,20 @@ class Variant:
         if self.library.parameter_bytes:
             block = load_parameters(file, self.library.parameter_bytes)
         self.instance: Instance = self.library.create(threads, block)
+        self.inputs = [x.name for x in self.library.inputs]
+        self.outputs = [x.name for x in self.library.outputs]
 
     def __call__(
         self, inputs: Mapping[str, Array], nanoseconds: Array | None = None
     ) -> dict[str, Array]:
-        given = [inputs[x.name] for x in self.library.inputs]
+        given = [inputs[name] for name in self.inputs]
         made = self.library.new_outputs()
         self.instance.run(given, made, nanoseconds=nanoseconds)
-        names = (x.name for x in self.library.outputs)
-        return dict(zip(names, made, strict=True))
+        return dict(zip(self.outputs, made, strict=True))
+
+
+def values_of(arrays: Mapping[str, Array], names: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple([arrays[name].tobytes() for name in names])
 
 
 class Program:
@@ -89,16 +94,14 @@ class Program:
 
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""
-        shapes = {name: array.shape for name, array in arrays.items()}
-        given = tuple(shapes.items())
+        given = tuple([(name, array.shape) for name, array in arrays.items()])
         names = self._deciding.get(given, ())
-        call = (given, tuple(arrays[name].tobytes() for name in names))
-        if call not in self._called:
-            found, names = self._variant(arrays, shapes)
+        found = self._called.get((given, values_of(arrays, names)))
+        if found is None:
+            found, names = self._variant(arrays, dict(given))
             self._deciding[given] = names
-            call = (given, tuple(arrays[name].tobytes() for name in names))
-            self._called[call] = found
-        return self._called[call]
+            self._called[given, values_of(arrays, names)] = found
+        return found
 
     def _variant(
         self, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]

@@ -53,7 +53,6 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     A vector that is stored into two lines takes several times as long where the next
     one goes to other lines: rows of a transpose.
     """
-    size = math.prod(shape) * dtype.itemsize
-    block = np.empty(size + LINE, np.uint8)
-    front = -address(block) % LINE
-    return block[front : front + size].view(dtype).reshape(shape)
+    block = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(block.data))
+    return np.ndarray(shape, dtype, block, -start % LINE)

@@ -70,17 +70,8 @@ class Library(ctypes.Structure):
         ("version", ctypes.c_int64),
         ("program", _PROGRAM),
         ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM)),
-        (
-            "run",
-            ctypes.CFUNCTYPE(
-                None,
-                _PROGRAM,
-                ctypes.POINTER(Memory),
-                ctypes.c_void_p,
-                ctypes.c_void_p,
-                ctypes.c_void_p,
-            ),
-        ),
+        # Addresses: converting other arguments takes longer than a small model runs.
+        ("run", ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 5)),
         ("pool_run", ctypes.c_void_p),
         ("pool_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),
         ("pool_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),

@@ -63,6 +63,7 @@ class Library:
         self.outputs = tuple(
             _tensor(program.outputs[i]) for i in range(program.output_count)
         )
+        self._kinds = [(x.shape, x.element.dtype) for x in self.outputs]
         self.steps = tuple(
             program.steps[i].name.decode() for i in range(program.step_count)
         )
@@ -72,7 +73,7 @@ class Library:
 
     def new_outputs(self) -> list[np.ndarray]:
         """Arrays for `Instance.run` to write, each beginning with a line of cache."""
-        return [empty(x.shape, x.element.dtype) for x in self.outputs]
+        return [empty(shape, dtype) for shape, dtype in self._kinds]
 
     def create(self, threads: int, parameters: np.ndarray | None = None) -> Instance:
         """A thread pool and working memory to run the program with.
@@ -94,14 +95,15 @@ class Instance:
         parameters: np.ndarray | None,
     ) -> None:
         self._entry = entry
-        self._program = entry.program.contents
+        self._run, self._pool_run = entry.run, entry.pool_run
+        self._program = ctypes.addressof(entry.program.contents)
         self._inputs = _wanted(library.inputs)
         self._outputs = _wanted(library.outputs)
         self._step_count = len(library.steps)
         self._parameters = parameters  # kept alive: the program reads it in place
         self._parameter_address = _parameter_address(library, parameters)
         self._arenas: deque[Arena] = deque()
-        if self._program.needs_tiles and entry.request_tiles() != 0:
+        if entry.program.contents.needs_tiles and entry.request_tiles() != 0:
             reason = "the system grants no AMX tile registers"
             raise Error(reason, where=str(library.path))
         self._pool = entry.pool_create(threads)
@@ -137,13 +139,7 @@ class Instance:
         _point(used.inputs, "input", inputs, self._inputs, INPUT_FLAGS)
         _point(used.outputs, "output", outputs, self._outputs, OUTPUT_FLAGS)
         times = None if nanoseconds is None else self._times(nanoseconds)
-        self._entry.run(
-            self._entry.program,
-            ctypes.byref(used.memory),
-            self._entry.pool_run,
-            self._pool,
-            times,
-        )
+        self._run(self._program, used.pointer, self._pool_run, self._pool, times)
         if arena is None:
             self._arenas.append(used)
 
@@ -187,6 +183,7 @@ class Arena:
     """Working memory of one run, on huge pages where the system has them.
 
     memory: the struct that a run takes, with places for its inputs and outputs.
+    pointer: where that is.
     """
 
     def __init__(self, entry: layout.Library, parameters: int | None) -> None:
@@ -199,6 +196,7 @@ class Arena:
         self.inputs = (ctypes.c_void_p * program.input_count)()
         self.outputs = (ctypes.c_void_p * program.output_count)()
         self.memory = layout.Memory(parameters, self.inputs, self.outputs, self.address)
+        self.pointer = ctypes.addressof(self.memory)
 
     def __del__(self) -> None:
         if getattr(self, "address", None):
