@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.schedule.library import contraction
+from nanoloom.schedule.library import copies
 from nanoloom.target import by_name
 from nanoloom.target.host import host
 from tests.filecheck import check_text
@@ -38,9 +38,9 @@ def product(equation: str, kind: str) -> Any:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products copy their panels, too."""
-    monkeypatch.setattr(contraction, "FEW_PAGES", -1)
-    monkeypatch.setattr(contraction, "COPY_TILES", 0)
-    monkeypatch.setattr(contraction, "COPY_ROWS", 0)
+    monkeypatch.setattr(copies, "FEW_PAGES", -1)
+    monkeypatch.setattr(copies, "COPY_TILES", 0)
+    monkeypatch.setattr(copies, "COPY_ROWS", 0)
 
 
 def compare(equation: str, left: Any, right: Any, sums: str) -> None:
