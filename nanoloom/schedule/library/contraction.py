@@ -53,7 +53,8 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
         return None
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
-    packed = packed and not pays_to_widen(shape, family, m, target)
+    if packed and pays_to_widen(shape, family, m, target):
+        packed, family = False, FMA_FAMILY
     if family.tiles:
         return matrix_tiles(module, root, last, shape, m, family, target)
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type
