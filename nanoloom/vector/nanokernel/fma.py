@@ -30,6 +30,9 @@ Number = Callable[[list[ir.Value]], ir.Value]
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
 ROUND = 96
+# Sums and vectors of a step that leave 32 registers no room for the next step's, which
+# LLVM loads early: of four steps it spills one (4x6 and 5x5 vectors).
+FULL = 30
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:
@@ -76,6 +79,8 @@ def outer_products(
 
 def unroll(rows: int, vectors: int) -> int:
     """Steps of the innermost reduction in a round of its loop."""
+    if (rows + 1) * vectors >= FULL:
+        return 2
     return 8 if 8 * rows * vectors <= ROUND else 4
 
 
