@@ -24,7 +24,7 @@ KINDS = {
     "uint8": "int32",
     "int8": "int32",
 }
-ROWS = 1, 17, 48, 300  # one; fewer and as many as copies are worth it for
+ROWS = 1, 17, 48, 400  # one; fewer and as many as copies are worth it for
 COLUMNS = 3, 17, 100  # less than a vector, than two, and a rest
 
 
