@@ -165,20 +165,46 @@ def exact(spec: Spec, value: object, where: str) -> Array:
         ) from None
     if given.size == 0:
         return given.astype(spec.dtype)
-    if is_castable(given.dtype, spec.dtype):
+    numbers = np.asarray(value, dtype=object)
+    if given.dtype.kind in "fO" and all(type(x) is int for x in numbers.flat):
+        made = whole_numbers(numbers, spec.dtype)
+    else:
+        made = same_values(given, spec.dtype)
+    if made is None:
+        raise InputError(
+            f"holds values that are not exactly {spec.dtype.name}",
+            where=where,
+            hint=f"give np.array(..., dtype={spec.dtype.name!r}) to round them",
+        )
+    return made
+
+
+def whole_numbers(numbers: Array, wanted: np.dtype[Any]) -> Array | None:
+    """Python's integers in the wanted type, None if that has not all of them.
+
+    numpy takes those of int64 and uint64 together for floats, larger ones for objects.
+    """
+    try:
         with np.errstate(all="ignore"):
-            made = given.astype(spec.dtype)
-            back = made.astype(given.dtype)
-        same = np.array_equal(back, given, equal_nan=given.dtype.kind in "fc")
-        # 2**64 - 1 and -1 are the same bits, so the way back alone proves nothing.
-        unsigned = given.dtype.kind == "u" or spec.dtype.kind == "u"
-        if same and not (unsigned and ((made < 0) != (given < 0)).any()):
-            return made
-    raise InputError(
-        f"holds values that are not exactly {spec.dtype.name}",
-        where=where,
-        hint=f"give np.array(..., dtype={spec.dtype.name!r}) to round them",
-    )
+            made = numbers.astype(wanted)
+    except OverflowError:
+        return None
+    same = all(a == b for a, b in zip(made.ravel().tolist(), numbers.flat, strict=True))
+    return made if same else None
+
+
+def same_values(given: Array, wanted: np.dtype[Any]) -> Array | None:
+    """An array in the wanted type, None if a value would change."""
+    if not is_castable(given.dtype, wanted):
+        return None
+    with np.errstate(all="ignore"):
+        made = given.astype(wanted)
+        back = made.astype(given.dtype)
+    same = np.array_equal(back, given, equal_nan=given.dtype.kind in "fc")
+    # 2**64 - 1 and -1 are the same bits, so the way back alone proves nothing.
+    unsigned = given.dtype.kind == "u" or wanted.kind == "u"
+    sign_kept = not (unsigned and ((made < 0) != (given < 0)).any())
+    return made if same and sign_kept else None
 
 
 def is_castable(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

@@ -126,6 +126,8 @@ def test_lists_are_taken_when_exact() -> None:
         (np.int64, [2**63]),
         (np.int64, [2**64 - 1]),
         (np.int64, [2**80]),
+        (np.int64, [-1, 2**63]),
+        (np.float32, [0, 2**63 + 1]),
         (np.uint64, [-1]),
         (np.uint8, [256]),
         (np.uint8, [-1]),
@@ -137,8 +139,15 @@ def test_lists_are_taken_when_exact() -> None:
     ],
 )
 def test_lists_that_would_change(dtype: type, value: list) -> None:
-    spec = InputSpec("x", (1,), np.dtype(dtype))
+    spec = InputSpec("x", (len(value),), np.dtype(dtype))
     assert "holds values that are not exactly" in refusal([spec], {"x": value})
+
+
+def test_integers_beyond_int64() -> None:
+    """numpy would take them for floats, and change the last digits."""
+    spec = InputSpec("x", (2,), np.dtype(np.uint64))
+    (got,) = check_inputs([spec], {"x": [0, 2**63 + 1]}).values()
+    assert got.tolist() == [0, 2**63 + 1]
 
 
 @given(st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=3))
