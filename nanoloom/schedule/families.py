@@ -79,7 +79,7 @@ INT8_PAIRS = Family(
     "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32)
 )
 INT8_LANES = Family(
-    "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=2, widened=32)
+    "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=3, widened=32)
 )
 FAMILIES = {
     family.name: family

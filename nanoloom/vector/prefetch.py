@@ -17,6 +17,7 @@ from math import prod
 from nanoloom.mlir import arith, ir, memref, named, scf
 from nanoloom.vector.access import add, constant_of, divide, index, multiply
 from nanoloom.vector.nanokernel.extents import most_number
+from nanoloom.vector.nanokernel.order import is_order
 
 LINE = 64  # bytes
 DISTANCE = 64  # lines, a page: the processor itself does not fetch over its end
@@ -67,7 +68,12 @@ def insert_prefetches(module: ir.Module) -> None:
             found = stream_of(op)
             if found is not None:
                 seen.add(block)
-                prefetch(found)
+                prefetch(found, row_ends(block))
+
+
+def row_ends(block: ir.Block) -> list[ir.Operation]:
+    """Behind which a nanokernel reads for its next row, in order."""
+    return [op.operation for op in block.operations if is_order(op)]
 
 
 def stream_of(op: ir.OpView) -> Stream | None:
@@ -223,8 +229,10 @@ def depend(values: list[ir.Value], variable: ir.Value) -> bool:
     )
 
 
-def prefetch(stream: Stream) -> None:
+def prefetch(stream: Stream, places: list[ir.Operation] | None = None) -> None:
     """Ask for this round's share of the next panel.
+
+    places: in front of them, a line each or some; all here if there are none.
 
     Behind the last line it is asked for again.
     A panel that is read once is not kept: the lines a little further on are enough.
@@ -235,15 +243,26 @@ def prefetch(stream: Stream) -> None:
     kind = ir.MemRefType(stream.buffer.type)
     begin = [*stream.following, *[index(0)] * (kind.rank - 1 - len(stream.following))]
     for ahead in range(share):
-        line = add(multiply(stream.number, index(share)), index(ahead))
-        if stream.once:
-            line = add(line, index(DISTANCE))
-        elif stream.rounds * share > stream.lines:
-            line = arith.minui(line, index(stream.lines - 1))
-        # Past the end of its row on purpose: a panel is contiguous.
-        at = [*begin, multiply(line, index(stream.width))]
-        level = FIRST_LEVEL if stream.once else SECOND_LEVEL
-        memref.PrefetchOp(stream.buffer, at, False, level, True)
+        here = ir.InsertionPoint.current
+        if places:
+            here = ir.InsertionPoint(places[ahead * len(places) // share])
+        with here:
+            prefetch_line(stream, begin, ahead, share)
+
+
+def prefetch_line(
+    stream: Stream, begin: list[ir.Value], ahead: int, share: int
+) -> None:
+    """Ask for one of this round's lines."""
+    line = add(multiply(stream.number, index(share)), index(ahead))
+    if stream.once:
+        line = add(line, index(DISTANCE))
+    elif stream.rounds * share > stream.lines:
+        line = arith.minui(line, index(stream.lines - 1))
+    # Past the end of its row on purpose: a panel is contiguous.
+    at = [*begin, multiply(line, index(stream.width))]
+    level = FIRST_LEVEL if stream.once else SECOND_LEVEL
+    memref.PrefetchOp(stream.buffer, at, False, level, True)
 
 
 def bounds(loop: scf.ForOp) -> tuple[int | None, int | None, int | None]:

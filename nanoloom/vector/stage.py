@@ -23,6 +23,7 @@ from nanoloom.vector.nanokernel import (
     vnni_panels,
 )
 from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
+from nanoloom.vector.nanokernel.order import is_order, keep_order
 from nanoloom.vector.nanokernel.tile import PACKED, tile_of
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.tasks import split_into_phases
@@ -81,6 +82,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     run_pipeline(module, PLACE_BUFFERS)
     lower_matrix_tiles(module)
     instructions.make_instructions(module)
+    keep_order(module, target)
     vectorize_loops(module, target.vector.bits)
     if not rounds_to_bf16(target):
         round_in_integers(module)
@@ -96,7 +98,7 @@ def rounds_to_bf16(target: Target) -> bool:
 def require_packed_reads(module: ir.Module) -> None:
     """Error if anything but a nanokernel reads a packed weight."""
     for cast in named(module, PACKED):
-        if instructions.is_instruction(cast):
+        if instructions.is_instruction(cast) or is_order(cast):
             continue
         width = ir.RankedTensorType(cast.operation.operands[0].type).shape[-1]
         raise Error(

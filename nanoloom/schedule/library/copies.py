@@ -8,7 +8,6 @@ from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, inputs
 from nanoloom.mlir import ir
 from nanoloom.schedule.families import BF16_HALVES, FMA_FAMILY, Family
-from nanoloom.schedule.library.family import F32_BITS
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 
@@ -17,8 +16,7 @@ COPY_TILES = 4  # tiles of rows that share the copy of a panel
 # Rows that share the copy of 2-byte numbers, which it widens.  Measured on AVX-512 and
 # AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
 # by 20 % for 128.
-# Fewer, too, where numbers over the edge would be masked one by one: twice as fast.
-COPY_ROWS, HALF = 48, 2
+COPY_ROWS, HALF, WORD = 48, 2, 4
 # Rows that share the copy of a weight: it comes from memory, in lines far apart and
 # without prefetch.  In bert-base packed pairs are 10 % faster for 128 rows, 10 %
 # slower for 512.
@@ -39,6 +37,15 @@ def pays_to_widen(shape: Contraction, family: Family, m: int, target: Target) ->
     return panel * target.vector.bits // 8 <= COPY_SHARE * target.caches.l2
 
 
+def has_masked_loads(target: Target, size: int) -> bool:
+    """Whether a vector of numbers of so many bytes can be read in part, by itself.
+
+    Otherwise it is put together from single numbers: a copy is twice as fast.
+    """
+    words = target.has("avx2") and size >= WORD
+    return target.vector.mask_registers > 0 or words
+
+
 def pays_to_copy(
     root: Op,
     shape: Contraction,
@@ -54,10 +61,12 @@ def pays_to_copy(
     """
     kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
     size, n = kind.width // 8, shape.extents[shape.column]  # type: ignore[attr-defined]
+    result = ir.RankedTensorType(root.operation.operands[2].type).element_type
+    over = n % (tile.vectors * target.lanes(result.width)) > 0  # type: ignore[attr-defined]
+    if over and family.flat_cost is None and not has_masked_loads(target, size):
+        return True
     if size == HALF and family in (BF16_HALVES, FMA_FAMILY):
-        over = n % (tile.vectors * target.lanes(F32_BITS)) > 0
-        one_by_one = over and not target.vector.mask_registers
-        return m >= COPY_ROWS or (one_by_one and family is FMA_FAMILY)
+        return m >= COPY_ROWS
     depth = prod(shape.extents[d] for d in shape.reduced)
     pages = depth * min(n * size, PAGE) // PAGE
     return pages > FEW_PAGES and m >= COPY_TILES * tile.rows

@@ -28,7 +28,6 @@ from nanoloom.target.facts import Target
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
-FEW_REGISTERS = 16
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
 # against multiply-adds in f32 and dot products of bytes.
@@ -150,16 +149,18 @@ def step_cost(
         return cost
     if family.flat_cost is not None:
         return family.flat_cost
-    masks = 0 if target.vector.mask_registers else 1
-    if cost == FMA or copied:
+    masks = 0 if copied or target.vector.mask_registers else 1
+    plain = family is FMA_FAMILY and not cost.right
+    if plain or copied:
         return replace(cost, right=0, masks=masks)
-    right, others = cost.right + family.group - 1, max(cost.others, 2)
+    right, others = cost.right + family.group - 1, cost.others + family.group
     if family is FMA_FAMILY:
         shifts = CONVERSION / 2
         return replace(cost, shifts=shifts, others=others, masks=masks)
     if family.group == 1:
         return replace(cost, others=others, masks=masks)
-    return replace(cost, right=right, others=others, lines=family.group, masks=masks)
+    lines = 0 if family.cost == FMA else family.group
+    return replace(cost, right=right, others=others, lines=lines, masks=masks)
 
 
 def numbers_cost(
@@ -167,11 +168,14 @@ def numbers_cost(
 ) -> StepCost:
     """A step's cost for these element types: of narrow numbers what converts them."""
     cost = family.cost
+    if not target.has("avx2") and target.has("sse4.2"):
+        # An instruction writes over one of its factors, products are added apart.
+        cost = replace(cost, others=cost.others + 2)
     if column_sums(family, root, shape, target):
         return replace(cost, left=1, others=2)
     left, _, result = elements(root, shape)
     if family is FMA_FAMILY and left != result:
-        return replace(cost, right=CONVERSION, widened=32)
-    if family is BF16_HALVES and target.vector.registers > FEW_REGISTERS:
-        return replace(cost, others=cost.others + 1)  # LLVM loads the next panel early
+        # On Arm half of a register is converted into another one.
+        others = cost.others + 2 * (target.arch == "aarch64")
+        return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from nanoloom.kernels.structure import map_dims, maps
 from nanoloom.linalg.pointwise import pointwise
-from nanoloom.mlir import ir, tensor
+from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.task import at_task, behind
-from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.tile import Tile, zero_of
 from nanoloom.vector.nanokernel.widened import extended
 
 
@@ -46,6 +46,7 @@ def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
     kind = ir.RankedTensorType(source.type)
     rank, last = kind.rank, kind.rank - 1
     room = tensor.empty([*extents[:last], 1, extents[last]], element)
+    room = zeros_behind(room, source)
     sizes = [
         tensor.dim(source, index(place))
         for place in range(rank)
@@ -62,6 +63,33 @@ def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
     whole = tensor.InsertSliceOp(made, room, [], sizes, [], zeros, shape, ones).result
     filled = list(ir.RankedTensorType(whole.type).shape)
     return slice_of(whole, filled, [], extents)
+
+
+def zeros_behind(room: ir.Value, source: ir.Value) -> ir.Value:
+    """The room with zeros in the columns that the source does not reach.
+
+    Tiles read whole vectors, and what happens to be there might be slow to multiply.
+    """
+    kind, shape = ir.RankedTensorType(source.type), ir.RankedTensorType(room.type).shape
+    here, rank = kind.shape[-1], len(shape)
+    if here == shape[-1]:
+        return room
+    offsets, sizes = [0] * (rank - 1) + [here], [*shape[:-1], shape[-1] - here]
+    begin: list[ir.Value] = []
+    count: list[ir.Value] = []
+    if kind.is_dynamic_dim(kind.rank - 1):
+        unknown = ir.ShapedType.get_dynamic_size()
+        offsets[-1] = ir.ShapedType.get_dynamic_stride_or_offset()
+        sizes[-1] = unknown
+        begin = [tensor.dim(source, index(kind.rank - 1))]
+        count = [arith.subi(index(shape[-1]), begin[0])]
+    element = ir.RankedTensorType(room.type).element_type
+    made, ones = ir.RankedTensorType.get(sizes, element), [1] * rank
+    rest = tensor.ExtractSliceOp(made, room, begin, count, [], offsets, sizes, ones)
+    zeros = pointwise([], rest.result, lambda: zero_of(element))
+    return tensor.InsertSliceOp(
+        zeros, room, begin, count, [], offsets, sizes, ones
+    ).result
 
 
 def slice_of(

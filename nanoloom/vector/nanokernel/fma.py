@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from nanoloom.mlir import arith, ir, scf, tensor, vector
 from nanoloom.vector.access import add, index
+from nanoloom.vector.nanokernel.order import in_order
 from nanoloom.vector.nanokernel.tile import (
     Tile,
     as_index,
@@ -30,9 +31,7 @@ Number = Callable[[list[ir.Value]], ir.Value]
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
 ROUND = 96
-# Sums and vectors of a step that leave 32 registers no room for the next step's, which
-# LLVM loads early: of four steps it spills one (4x6 and 5x5 vectors).
-FULL = 30
+BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:
@@ -67,20 +66,30 @@ def outer_products(
                 here[tile.row] = row
             wide = number(place_of(indexing, here))
             now = sums[len(made) : len(made) + len(right)]
-            made += [
+            products = [
                 vector.fma(wide, column, sum_)
                 for column, sum_ in zip(right, now, strict=True)
             ]
+            made += in_order(products, *kept(wide, len(right)))
         return made
 
     ivs = tile.ivs(index(0), index(0))
     return nest(tile, list(tile.shape.reduced), ivs, start, step)
 
 
+def kept(wide: ir.Value, uses: int) -> list[ir.Value]:
+    """A row's number if its only product would take its register.
+
+    The sums would go round through the registers from step to step, and LLVM spills one
+    to put them back.  In 512 bits the product reads its number from memory itself.
+    """
+    kind = ir.VectorType(wide.type)
+    bits = kind.shape[0] * kind.element_type.width  # type: ignore[attr-defined]
+    return [wide] if uses == 1 and bits < BROADCASTING else []
+
+
 def unroll(rows: int, vectors: int) -> int:
     """Steps of the innermost reduction in a round of its loop."""
-    if (rows + 1) * vectors >= FULL:
-        return 2
     return 8 if 8 * rows * vectors <= ROUND else 4
 
 
@@ -156,8 +165,8 @@ def right_reader(tile: Tile):  # type: ignore[no-untyped-def]
     def read(ivs: list[ir.Value], v: int) -> ir.Value:
         here = list(ivs)
         here[shape.column] = index(v * tile.lanes)
-        mask = tile.mask(0, v) if tile.column_count is not None else None
-        return read_vector(operand, place_of(indexing, here), tile.lanes, mask)
+        place = place_of(indexing, here)
+        return read_vector(operand, place, tile.lanes, tile.right_mask(v))
 
     return read
 

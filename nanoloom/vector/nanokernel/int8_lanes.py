@@ -29,7 +29,6 @@ def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
     def right(numbers: ir.Value) -> ir.Value:
         return extended(wide, numbers, signed[1])
 
-    # A group a round: LLVM would add up those of several, and spill them.
     step = groups.Step(1, ((left, right),), multiply_add, unroll=1)
     return groups.accumulate(tile, step)
 

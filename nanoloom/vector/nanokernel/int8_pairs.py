@@ -17,7 +17,7 @@ from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.tile import Tile
 from nanoloom.vector.nanokernel.widened import extended, widen_left
 
-PAIR = 2  # a group a round: LLVM would add up those of several, and spill them
+PAIR = 2
 
 
 def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.Value]:

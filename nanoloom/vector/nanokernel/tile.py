@@ -86,6 +86,18 @@ class Tile:
         kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
         return vector.create_mask(kind, [left])
 
+    @property
+    def right_masked(self) -> bool:
+        """Whether vectors of the right operand may reach over its edge.
+
+        A task's copy has room for whole ones.
+        """
+        return self.column_count is not None and self.right_copy is None
+
+    def right_mask(self, v: int) -> ir.Value | None:
+        """Which lanes of the right operand's vector can be read, None if all can."""
+        return self.mask(0, v) if self.right_masked else None
+
 
 def tile_of(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> Tile:
     """Read a tiled contraction: which dimension has the rows, what reaches over."""
@@ -165,7 +177,7 @@ def read_vector(
     kind = ir.RankedTensorType(source.type)
     element = kind.element_type
     made = ir.VectorType.get([lanes], element)
-    zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
+    zero = zero_of(element)
     last = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(kind.rank - 1)])
     return vector.transfer_read(
         made,
@@ -176,6 +188,10 @@ def read_vector(
         ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
         mask=mask,
     )
+
+
+def zero_of(element: ir.Type) -> ir.Value:
+    return arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
 
 
 def write_vector(

@@ -1,0 +1,74 @@
+"""The order of a nanokernel's instructions, which LLVM must leave as it is.
+
+Its schedulers read far ahead of the products, and spill what they have read once
+registers run out: a register tile leaves them none.  Behind each row of a tile stands
+an operation that takes the row's sums and gives them back, and that is no instruction:
+inline assembly without text, which reads memory as far as LLVM knows.
+"""
+
+from __future__ import annotations
+
+from nanoloom.mlir import ir, llvm, named
+from nanoloom.target.facts import Target
+from nanoloom.vector.access import index
+
+STANDS_FOR = "builtin.unrealized_conversion_cast"  # until all is on buffers
+MARK = "nanoloom.order"  # on it
+# A vector register, in LLVM's inline assembly.  On RISC-V vectors of a known length
+# have none (LLVM 22 ends with an assertion): memory alone keeps the order there.
+REGISTER = {"x86_64": "v", "aarch64": "w"}
+
+
+def in_order(sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
+    """The same sums, in front of all that is read later.
+
+    kept: what must not be written over before.
+    """
+    kinds = [s.type for s in sums]
+    # From these types to the same ones, a cast would be folded away.
+    given = [*sums, *kept, index(0)]
+    mark: dict[str, ir.Attribute] = {MARK: ir.UnitAttr.get()}
+    return list(ir.Operation.create(STANDS_FOR, kinds, given, mark).results)
+
+
+def is_order(op: ir.OpView) -> bool:
+    """Whether `in_order` made it."""
+    return MARK in op.operation.attributes
+
+
+def keep_order(module: ir.Module, target: Target) -> None:
+    """Make the assembly that casts stand for; behind all work on buffers."""
+    for op in named(module, STANDS_FOR):
+        if not is_order(op):
+            continue
+        *given, _ = op.operation.operands
+        results = list(op.operation.results)
+        with ir.InsertionPoint(op), op.operation.location:
+            made = passed(given, len(results), REGISTER.get(target.arch))
+        for old, new in zip(results, made, strict=True):
+            old.replace_all_uses_with(new)
+        op.operation.erase()
+
+
+def passed(values: list[ir.Value], count: int, register: str | None) -> list[ir.Value]:
+    """The first `count` values, as if something had read all and changed these."""
+    if register is None:
+        llvm.InlineAsmOp(None, [], "", "~{memory}", has_side_effects=True)
+        return values[:count]
+    kinds = [str(v.type) for v in values[:count]]
+    kind = kinds[0] if count == 1 else f"!llvm.struct<({', '.join(kinds)})>"
+    outputs = [f"={register}"] * count
+    ties = [str(n) for n in range(count)] + [register] * (len(values) - count)
+    text = ",".join([*outputs, *ties, "~{memory}"])
+    made = llvm.InlineAsmOp(
+        ir.Type.parse(kind), values, "", text, has_side_effects=True
+    ).res
+    if count == 1:
+        return [made]
+    return [
+        llvm.extractvalue(v.type, made, ir.DenseI64ArrayAttr.get([n]))
+        for n, v in enumerate(values[:count])
+    ]
+
+
+__all__ = ["in_order", "is_order", "keep_order"]

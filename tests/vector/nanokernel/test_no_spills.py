@@ -1,0 +1,71 @@
+"""No loop over a sum has a vector on the stack: any numbers, sizes that divide nothing.
+
+Left out are x86-64-v2, whose products overwrite a factor, and RISC-V, where LLVM keeps
+to an order by memory alone: it spills a few there (order.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.target import TARGETS, by_name
+from tests.linalg.bounds import sample
+from tests.vector.assembly import inner_loops
+from tests.vector.kernel_harness import program_of, stage_text
+from tests.vector.nanokernel.test_every_choice import KINDS
+
+NAMES = [t.name for t in TARGETS if t.arch != "riscv64" and t.name != "x86-64-v2"]
+SIZES = (33, 17, 64), (97, 130, 100), (130, 768, 1000)
+PRODUCTS = re.compile(
+    r"v?fmadd|fmla|vpdp|vdp|v?pmaddwd|[us]mlal|mla|bfdot|bfmla|[us]+dot|tdp"
+)
+VECTOR = re.compile(r"[xyz]mm|\b[qvzd]\d+\b")
+# No register but the stack pointer: the copies of a task lie there, too.
+PLACE = re.compile(r"-?\d*\(%rsp\)|\[sp(, #\d+)?\]")
+
+
+def spills(text: str) -> list[str]:
+    """The vectors on the stack in loops of products."""
+    found: list[str] = []
+    for loop in inner_loops(text):
+        lines = [line.removeprefix("{vex}\t") for line in loop]
+        products = sum(PRODUCTS.match(line) is not None for line in lines)
+        if products >= max(4, len(lines) / 5):
+            found += [x for x in lines if PLACE.search(x) and VECTOR.search(x)]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", NAMES)
+def test_no_vector_is_spilled(target: str, kind: str) -> None:
+    for m, k, n in SIZES:
+        right = sample(n, (k, n), "int8" if kind == "uint8" else kind)
+        weight = ((k, n), right.dtype.name)
+        for activation in ((), (weight,)):
+
+            def make(b: Any, x: Any, *w: Any, right: np.ndarray = right) -> Any:
+                given = w[0] if w else b.constant(right)
+                return b.einsum("mk,kn->mn", x, given, dtype=np.dtype(KINDS[kind]))
+
+            product = program_of(make, ((m, k), kind), *activation)
+            text = stage_text(product, "asm", by_name(target))
+            assert spills(text) == [], (m, k, n, activation)
+
+
+def test_a_spilled_vector_would_be_found() -> None:
+    text = """
+    .LBB0_1:
+        vmovups 64(%rsp), %zmm1
+        vmovups 64(%rsp,%rax), %zmm2
+        movq 8(%rsp), %rax
+        vfmadd231ps %zmm1, %zmm2, %zmm3
+        vfmadd231ps %zmm1, %zmm2, %zmm4
+        vfmadd231ps %zmm1, %zmm2, %zmm5
+        vfmadd231ps %zmm1, %zmm2, %zmm6
+        jne .LBB0_1
+    """
+    assert spills(text) == ["vmovups 64(%rsp), %zmm1"]
