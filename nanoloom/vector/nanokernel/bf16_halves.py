@@ -39,9 +39,8 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     def left(number: int) -> groups.PrepareRow:
         return lambda row: vector.broadcast(wide, extended(f32, row.number(number)))
 
-    # A pair a round: LLVM would load the panels of several ahead, and spill them.
     parts = ((left(0), even), (left(1), odd))
-    return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add, unroll=1))
+    return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add))
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
