@@ -32,11 +32,13 @@ from nanoloom.kernels.stage import cut
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16
 from nanoloom.linalg.stage import LinalgModule, Spec, lower
+from nanoloom.linalg.widening import widen
 from nanoloom.llvm.stage import to_llvm
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
 from nanoloom.schedule.given import given_script, naming_schedule
+from nanoloom.schedule.library.family import multiplies
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.stage import vectorize
@@ -116,8 +118,13 @@ def emit_stage(
 
 
 def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModule:
-    """The module with its contractions in the precision that was asked for."""
-    return to_bf16(lowered, is_product) if options.precision == "bf16" else lowered
+    """The module with its products in the precision that was asked for.
+
+    Multiplied in f32 where the target has nothing better: the numbers are the same.
+    """
+    if options.precision == "bf16":
+        lowered = to_bf16(lowered, is_product)
+    return widen(lowered, is_product, lambda kind: multiplies(options.target, kind))
 
 
 def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:

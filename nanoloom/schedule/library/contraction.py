@@ -23,7 +23,7 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.copies import pays_to_copy, pays_to_widen
+from nanoloom.schedule.library.copies import pays_to_copy
 from nanoloom.schedule.library.family import column_sums, family_of, step_cost
 from nanoloom.schedule.library.row_block import (
     TILES,
@@ -53,8 +53,6 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
         return None
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
-    if packed and pays_to_widen(shape, family, m, target):
-        packed, family = False, FMA_FAMILY
     if family.tiles:
         return matrix_tiles(module, root, last, shape, m, family, target)
     element = ir.RankedTensorType(root.operation.operands[2].type).element_type

@@ -17,24 +17,6 @@ COPY_TILES = 4  # tiles of rows that share the copy of a panel
 # AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
 # by 20 % for 128.
 COPY_ROWS, HALF, WORD = 48, 2, 4
-# Rows that share the copy of a weight: it comes from memory, in lines far apart and
-# without prefetch.  In bert-base packed pairs are 10 % faster for 128 rows, 10 %
-# slower for 512.
-WEIGHT_ROWS = 384
-# A copy of weights must stay in the second-level cache, beside rows and the next panel:
-# 3072 numbers deep it is 6 % faster than pairs in 2 MB, 4096 deep 17 % slower.
-COPY_SHARE, PANEL_VECTORS = 0.4, 4
-
-
-def pays_to_widen(shape: Contraction, family: Family, m: int, target: Target) -> bool:
-    """Whether tasks should rather copy their panel of bf16 weights, as f32.
-
-    Where no instruction takes pairs, a packed one is taken apart for each tile of rows.
-    """
-    if family is not BF16_HALVES or m < WEIGHT_ROWS or not shape.contiguous:
-        return False
-    panel = prod(shape.extents[d] for d in shape.reduced) * PANEL_VECTORS
-    return panel * target.vector.bits // 8 <= COPY_SHARE * target.caches.l2
 
 
 def has_masked_loads(target: Target, size: int) -> bool:

@@ -80,7 +80,7 @@ def has_instructions(
     if by_row and not pairs_pay(family, root, shape, target):
         return False
     if family is BF16_CONVERT:
-        return target.has("avxneconvert") and target.vector.bits == 256
+        return converts_loads(target)
     return family is not INT8_PAIRS or pair_products(target) is not None
 
 
@@ -110,6 +110,20 @@ def can_weave(shape: Contraction) -> bool:
     """Whether weaving pairs of rows of a flat operand is possible, and pays."""
     rows = max((shape.extents[d] for d in shape.rows), default=1)
     return shape.contiguous and len(shape.reduced) == 1 and rows >= ROWS_TO_WEAVE
+
+
+def multiplies(target: Target, kind: str) -> bool:
+    """Whether a target has instructions for floats of 2 bytes as they are."""
+    if kind != "bf16":
+        return False
+    tiles = target.has(AMX_BF16.name) and target.matrix is not None
+    dots = dot_for(target, kind, kind) is not None and pays(target)
+    return tiles or dots or converts_loads(target)
+
+
+def converts_loads(target: Target) -> bool:
+    """Whether loads make f32 of bf16 (AVX-NE-CONVERT)."""
+    return target.has("avxneconvert") and target.vector.bits == 256
 
 
 def pays(target: Target) -> bool:

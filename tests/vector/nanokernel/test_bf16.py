@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check, contracted
 from tests.vector.kernel_harness import (
@@ -66,38 +65,6 @@ def test_weights(
 ) -> None:
     target = machine(name, monkeypatch)
     compare("mk,kn->mn", bf16(m, m, k), bf16(n, k, n), target, family, True)
-
-
-@pytest.mark.parametrize("n", [5, 100])
-@pytest.mark.parametrize("name", ["skylake-avx512", "x86-64-v3", "x86-64-v2"])
-def test_weights_that_many_rows_read_are_widened_once(
-    name: str, n: int, monkeypatch: Any
-) -> None:
-    target = machine(name, monkeypatch)
-    compare("mk,kn->mn", bf16(1, 391, 130), bf16(2, 130, n), target, "fma", True)
-
-
-@pytest.mark.parametrize(
-    ("name", "m", "k", "equation", "family"),
-    [
-        ("skylake-avx512", 383, 768, "mk,kn->mn", "bf16-halves"),
-        ("skylake-avx512", 384, 768, "mk,kn->mn", "fma"),
-        ("skylake-avx512", 384, 768, "mk,nk->mn", "bf16-halves"),  # columns lie apart
-        ("skylake-avx512", 384, 4096, "mk,kn->mn", "bf16-halves"),  # too large a copy
-        ("znver5", 384, 768, "mk,kn->mn", "bf16-dot"),
-        ("sierraforest", 384, 768, "mk,kn->mn", "bf16-convert"),
-    ],
-)
-def test_a_weight_stays_flat_where_copies_pay(
-    name: str, m: int, k: int, equation: str, family: str
-) -> None:
-    """A copy in f32 of each task's panel, which the second-level cache must hold."""
-    shape = (64, k) if equation == "mk,nk->mn" else (k, 64)
-    make = product(equation, bf16(1, *shape), packed=True)
-    program = program_of(make, ((m, k), "bfloat16"))
-    script = stage_text(program, "schedule", by_name(name))
-    assert f'packed = {int(family != "fma")} : i64, family = "{family}"' in script
-    assert f"copied = {int(family == 'fma')}" in script
 
 
 @pytest.mark.parametrize("m, k, n", SIZES)

@@ -229,18 +229,6 @@ def test_two_activations(sizes: tuple[int, int, int], target: str) -> None:
     assert vector_work(touches_stack(loop)) == []
 
 
-@pytest.mark.parametrize("sizes", [(384, 256, 384), (512, 512, 512)], ids=str)
-@pytest.mark.parametrize("target", ["x86-64-v3", "skylake-avx512"])
-def test_weights_widened_once(sizes: tuple[int, int, int], target: str) -> None:
-    """The loop of f32: rows and panel are copies."""
-    loop, rows, vectors = inner_loop(sizes, "bf16", "bf16", target, "vfmadd")
-    steps, rest = divmod(count(loop, "vfmadd"), rows * vectors)
-    assert steps >= 1
-    assert rest == 0
-    assert spills(loop) == []
-    assert len(vector_work(loop)) <= steps * (rows * vectors + rows + vectors)
-
-
 def spills(loop: list[str]) -> list[str]:
     """Vectors on the stack but for broadcasts: the widened rows lie there."""
     words = ("vbroadcastss", "vpbroadcastd")
