@@ -29,6 +29,7 @@ from benchmarks.assembly import count, inner_loops
 from benchmarks.llvm_mca import Refused, found, simulate, version_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.compiler import emit_stage
+from nanoloom.linalg.widening import ROWS
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce.tables import Sheet
 from nanoloom.schedule.families import FAMILIES
@@ -118,6 +119,8 @@ def model(case: Case, size: tuple[int, int, int]) -> onnx_ir.Model:
     m, k, n = size
     if case.flat and not FAMILIES[case.family].tiles:
         m = min(m, FLAT_ROWS)
+    if case.family == "bf16-halves" or case.left == "f16":
+        m = min(m, ROWS - 1)  # more would have their weight in f32
     integers = case.right in ("s8", "u8")
     left, right = TYPES[case.left], TYPES[case.right]
     data = bytes(k * n * helper.tensor_dtype_to_np_dtype(right).itemsize)
