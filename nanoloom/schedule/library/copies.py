@@ -22,10 +22,11 @@ COPY_ROWS, HALF, WORD = 48, 2, 4
 def has_masked_loads(target: Target, size: int) -> bool:
     """Whether a vector of numbers of so many bytes can be read in part, by itself.
 
-    Otherwise it is put together from single numbers: a copy is twice as fast.
+    Otherwise it is put together from single numbers: a copy is twice as fast.  A single
+    mask register, RISC-V's, would be loaded again for every vector.
     """
     words = target.has("avx2") and size >= WORD
-    return target.vector.mask_registers > 0 or words
+    return target.vector.mask_registers > 1 or words
 
 
 def pays_to_copy(

@@ -163,7 +163,7 @@ def step_cost(
         return cost
     if family.flat_cost is not None:
         return family.flat_cost
-    masks = 0 if copied or target.vector.mask_registers else 1
+    masks = 0 if copied or target.vector.mask_registers > 1 else 1
     plain = family is FMA_FAMILY and not cost.right
     if plain or copied:
         return replace(cost, right=0, masks=masks)
