@@ -11,9 +11,9 @@ from __future__ import annotations
 from nanoloom.mlir import ir, llvm, named
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.instructions import STANDS_FOR
 
-STANDS_FOR = "builtin.unrealized_conversion_cast"  # until all is on buffers
-MARK = "nanoloom.order"  # on it
+MARK = "nanoloom.order"  # on the cast that stands for it until all is on buffers
 # A vector register, in LLVM's inline assembly.  On RISC-V vectors of a known length
 # have none (LLVM 22 ends with an assertion): memory alone keeps the order there.
 REGISTER = {"x86_64": "v", "aarch64": "w"}
