@@ -8,15 +8,13 @@ inline assembly without text, which reads memory as far as LLVM knows.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, llvm, named
+from nanoloom.mlir import ir, llvm, named, vector
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.instructions import STANDS_FOR
 
 MARK = "nanoloom.order"  # on the cast that stands for it until all is on buffers
-# A vector register, in LLVM's inline assembly.  On RISC-V vectors of a known length
-# have none (LLVM 22 ends with an assertion): memory alone keeps the order there.
-REGISTER = {"x86_64": "v", "aarch64": "w"}
+REGISTER = {"x86_64": "v", "aarch64": "w", "riscv64": "^vr"}  # in inline assembly
 
 
 def in_order(sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
@@ -44,17 +42,33 @@ def keep_order(module: ir.Module, target: Target) -> None:
         *given, _ = op.operation.operands
         results = list(op.operation.results)
         with ir.InsertionPoint(op), op.operation.location:
-            made = passed(given, len(results), REGISTER.get(target.arch))
-        for old, new in zip(results, made, strict=True):
-            old.replace_all_uses_with(new)
+            whole = [register_of(v, target) for v in given]
+            made = passed(whole, len(results), REGISTER[target.arch])
+            for old, new in zip(results, made, strict=True):
+                old.replace_all_uses_with(vector_in(new, old.type))
         op.operation.erase()
 
 
-def passed(values: list[ir.Value], count: int, register: str | None) -> list[ir.Value]:
+def register_of(value: ir.Value, target: Target) -> ir.Value:
+    """A vector as inline assembly takes it.
+
+    On RISC-V that is a whole register, of unknown length: one of a known length has
+    none there, LLVM 22 ends with an assertion.
+    """
+    if target.arch != "riscv64":
+        return value
+    kind = ir.VectorType(value.type)
+    whole = ir.VectorType.get(kind.shape, kind.element_type, scalable=[True])
+    return vector.scalable_insert(value, llvm.mlir_poison(whole), 0)
+
+
+def vector_in(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """The vector that `register_of` made this of."""
+    return value if value.type == kind else vector.scalable_extract(kind, value, 0)
+
+
+def passed(values: list[ir.Value], count: int, register: str) -> list[ir.Value]:
     """The first `count` values, as if something had read all and changed these."""
-    if register is None:
-        llvm.InlineAsmOp(None, [], "", "~{memory}", has_side_effects=True)
-        return values[:count]
     kinds = [str(v.type) for v in values[:count]]
     kind = kinds[0] if count == 1 else f"!llvm.struct<({', '.join(kinds)})>"
     outputs = [f"={register}"] * count
