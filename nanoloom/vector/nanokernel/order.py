@@ -8,7 +8,7 @@ inline assembly without text, which reads memory as far as LLVM knows.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, llvm, named, vector
+from nanoloom.mlir import arith, ir, llvm, named, vector
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.instructions import STANDS_FOR
@@ -36,6 +36,8 @@ def is_order(op: ir.OpView) -> bool:
 
 def keep_order(module: ir.Module, target: Target) -> None:
     """Make the assembly that casts stand for; behind all work on buffers."""
+    if target.arch == "x86_64" and not target.has("fma"):
+        add_apart(module)
     for op in named(module, STANDS_FOR):
         if not is_order(op):
             continue
@@ -46,6 +48,22 @@ def keep_order(module: ir.Module, target: Target) -> None:
             made = passed(whole, len(results), REGISTER[target.arch])
             for old, new in zip(results, made, strict=True):
                 old.replace_all_uses_with(vector_in(new, old.type))
+        op.operation.erase()
+
+
+def add_apart(module: ir.Module) -> None:
+    """Multiply-adds as the two instructions that an x86 target without them has.
+
+    Each writes over one of its operands.  A product that is kept until it is added is
+    none of an addition's choice: sums that took the products' registers would go round
+    through all of them from step to step, and LLVM spills one to put them back.
+    """
+    for op in named(module, "vector.fma"):
+        left, right, sums = op.operation.operands
+        with ir.InsertionPoint(op), op.operation.location:
+            product = arith.mulf(left, right)
+            (made,) = in_order([arith.addf(sums, product)], product)
+        op.operation.results[0].replace_all_uses_with(made)
         op.operation.erase()
 
 
