@@ -21,6 +21,7 @@ from nanoloom.schedule.families import (
     TILE_STEPS,
     Family,
 )
+from nanoloom.schedule.library.copies import has_mask_registers
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
@@ -163,7 +164,9 @@ def step_cost(
         return cost
     if family.flat_cost is not None:
         return family.flat_cost
-    masks = 0 if copied or target.vector.mask_registers > 1 else 1
+    kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
+    masked = has_mask_registers(target, kind.width // 8)  # type: ignore[attr-defined]
+    masks = 0 if copied or masked else 1
     plain = family is FMA_FAMILY and not cost.right
     if plain or copied:
         return replace(cost, right=0, masks=masks)
