@@ -98,6 +98,11 @@ class Target:
         """Whether all of these extensions are there."""
         return self.extensions.issuperset(extensions)
 
+    @property
+    def widens_f16(self) -> bool:
+        """Whether an instruction makes f32 of f16; every Arm has one."""
+        return self.arch == "aarch64" or self.has("f16c")
+
     def lanes(self, element_bits: int) -> int:
         """Elements in one vector register; of a scalable one, elements per vscale."""
         return self.vector.bits // element_bits

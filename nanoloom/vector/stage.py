@@ -14,6 +14,7 @@ from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
+from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import (
     amx,
@@ -86,6 +87,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     vectorize_loops(module, target.vector.bits)
     if not rounds_to_bf16(target):
         round_in_integers(module)
+    if not target.widens_f16:
+        widen_in_integers(module)
     module.operation.verify()
     return phases
 

@@ -28,6 +28,7 @@ from nanoloom.target.facts import Target
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
+INTEGERS, PARTS = 9, 3  # the same by integers (f16_widening.py), registers for it
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
@@ -191,6 +192,9 @@ def numbers_cost(
     if column_sums(family, root, shape, target):
         return replace(cost, left=1, others=2)
     left, _, result = elements(root, shape)
+    if family is FMA_FAMILY and left == "f16" and not target.widens_f16:
+        others = cost.others + PARTS
+        return replace(cost, right=INTEGERS, widened=32, others=others)
     if family is FMA_FAMILY and left != result:
         # On Arm half of a register is converted into another one.
         others = cost.others + 2 * (target.arch == "aarch64")

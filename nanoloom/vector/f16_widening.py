@@ -1,0 +1,54 @@
+"""f16 to f32 by integers, where the target has no instruction for it.
+
+    bits(|y|) = bits(float(bits(|x|) << 13) * 2^112)
+    bits(y) = bits(|y|) | sign(x) << 31
+
+and the exponent of an infinity or a NaN, all ones, stays so.  The product corrects the
+exponent, of numbers that are subnormal in f16, too.  LLVM would call a function for
+each number, and save all registers of a product for it.
+"""
+
+from __future__ import annotations
+
+from nanoloom.mlir import arith, ir, named, vector
+from nanoloom.vector.bf16_rounding import as_type, element, like
+
+# Of f16; of f32, where they have so many digits more, and a sign so many bits higher.
+MAGNITUDE, LARGEST = 0x7FFF, 0x7BFF
+DIGITS, HALF, EXPONENT = 13, 16, 0x7F80_0000
+RAISED = 2.0**112  # exponents count from -127, not from -15
+
+
+def widen_in_integers(module: ir.Module) -> None:
+    """Replace every conversion of f16 numbers to f32, vectors of them too."""
+    for op in named(module, "arith.extf"):
+        (source,), result = op.operation.operands, op.operation.results[0]
+        if (
+            element(source.type) == ir.F16Type.get()
+            and element(result.type) == ir.F32Type.get()
+        ):
+            with ir.InsertionPoint(op), op.operation.location:
+                result.replace_all_uses_with(widened(source))
+            op.operation.erase()
+
+
+def widened(x: ir.Value) -> ir.Value:
+    """The same numbers in f32."""
+    i16, i32 = (like(x.type, ir.IntegerType.get_signless(n)) for n in (16, 32))
+    f32 = like(x.type, ir.F32Type.get())
+
+    def every(kind: ir.Type, number: float) -> ir.Value:
+        one = arith.constant(element(kind), number)
+        return vector.broadcast(kind, one) if isinstance(kind, ir.VectorType) else one
+
+    bits = arith.extui(i32, as_type(i16, x))
+    magnitude = arith.andi(bits, every(i32, MAGNITUDE))
+    sign = arith.shli(arith.xori(bits, magnitude), every(i32, HALF))
+    small = as_type(f32, arith.shli(magnitude, every(i32, DIGITS)))
+    number = as_type(i32, arith.mulf(small, every(f32, RAISED)))
+    special = arith.cmpi(arith.CmpIPredicate.sgt, magnitude, every(i32, LARGEST))
+    ones = arith.select(special, every(i32, EXPONENT), every(i32, 0))
+    return as_type(f32, arith.ori(arith.ori(number, sign), ones))
+
+
+__all__ = ["widen_in_integers"]
