@@ -52,19 +52,37 @@ def keep_order(module: ir.Module, target: Target) -> None:
 
 
 def add_apart(module: ir.Module) -> None:
-    """Multiply-adds as the two instructions that an x86 target without them has.
+    """An order behind each product, for an x86 target that adds them by themselves.
 
-    Each writes over one of its operands.  A product that is kept until it is added is
-    none of an addition's choice: sums that took the products' registers would go round
-    through all of them from step to step, and LLVM spills one to put them back.
+    An instruction writes over one of its operands there.  A product that is kept until
+    it is added is none of an addition's choice: sums that took the products' registers
+    would go round through all of them from step to step, and LLVM spills one to put
+    them back.
     """
-    for op in named(module, "vector.fma"):
-        left, right, sums = op.operation.operands
-        with ir.InsertionPoint(op), op.operation.location:
-            product = arith.mulf(left, right)
-            (made,) = in_order([arith.addf(sums, product)], product)
-        op.operation.results[0].replace_all_uses_with(made)
-        op.operation.erase()
+    for op in named(module, STANDS_FOR):
+        if is_order(op):
+            for sum_ in list(op.operation.operands)[: len(op.operation.results)]:
+                keep_product(sum_)
+
+
+def keep_product(sum_: ir.Value) -> None:
+    """Make a multiply-add, or the addition of a product, in this order."""
+    op = sum_.owner
+    assert not isinstance(op, ir.Block), "a row's sums come from instructions"
+    with ir.InsertionPoint(op), op.location:
+        match op.name:
+            case "vector.fma":
+                left, right, before = op.operands
+                product = arith.mulf(left, right)
+                made = arith.addf(before, product)
+            case "arith.addi":
+                before, product = op.operands
+                made = arith.addi(before, product)
+            case _:
+                return
+        (kept,) = in_order([made], product)
+    sum_.replace_all_uses_with(kept)
+    op.erase()
 
 
 def register_of(value: ir.Value, target: Target) -> ir.Value:
