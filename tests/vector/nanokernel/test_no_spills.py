@@ -31,13 +31,16 @@ LENGTH = "vlenb"  # what RISC-V computes the address of a spilled vector from
 
 
 def loops_of_products(text: str) -> list[list[str]]:
-    """The inner loops that are products for a fifth at least."""
+    """The inner loops that are products for an eighth at least.
+
+    Where numbers are converted by others that is much; less are loops over tiles.
+    """
     loops = [[line.removeprefix("{vex}\t") for line in x] for x in inner_loops(text)]
     counts = [sum(PRODUCTS.match(line) is not None for line in x) for x in loops]
     return [
         loop
         for loop, count in zip(loops, counts, strict=True)
-        if count >= max(4, len(loop) / 5)
+        if count >= max(4, len(loop) / 8)
     ]
 
 
