@@ -19,6 +19,7 @@ from nanoloom.schedule.language import (
 ANY = "!transform.any_op"
 CLEAN = (
     "transform.apply_patterns.canonicalization",
+    "transform.apply_patterns.scf.for_loop_canonicalization",
     "transform.apply_patterns.tensor.fold_tensor_empty",
 )
 

@@ -31,7 +31,7 @@ from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import apply_script
 
-STACK_BYTES = 288 * 1024  # a temporary up to this size lives on the thread's stack
+STACK_BYTES = 576 * 1024  # a temporary up to this size lives on the thread's stack
 
 PLACE_BUFFERS = (
     "func.func(buffer-hoisting)",

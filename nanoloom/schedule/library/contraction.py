@@ -33,6 +33,7 @@ from nanoloom.schedule.library.row_block import (
     row_block,
 )
 from nanoloom.schedule.library.sum_chunks import in_chunks, result_apart, sum_chunks
+from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.step_cost import FMA
 from nanoloom.target.facts import Target
@@ -77,14 +78,18 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     nanokernel = Nanokernel(
         tile.rows, tile.vectors, bool(packings), family.name, copied=copied
     )
-    if packings and row is not None and family is FMA_FAMILY and cost == FMA:
+    chunks = None
+    if row is not None and family is FMA_FAMILY and copied:
+        chunks = task_panel(shape, row, nanokernel, width, target)
+    elif row is not None and family is FMA_FAMILY and packings and cost == FMA:
         chunks = sum_chunks(shape, row, nanokernel, width, target)
-        if chunks is not None:
-            if root == last:
-                result_apart(root)
-            directives = in_chunks(shape, row, nanokernel, columns, chunks)
-            why = f"{reason}; sums in chunks of {chunks.depth}"
-            return Choice(Schedule(directives, why), packings)
+    if chunks is not None:
+        whole = chunks.depth == shape.extents[shape.reduced[-1]]
+        if root == last and not whole:
+            result_apart(root)
+        directives = in_chunks(shape, row, nanokernel, columns, chunks)
+        why = reason if whole else f"{reason}; sums in chunks of {chunks.depth}"
+        return Choice(Schedule(directives, why), packings)
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
 
 

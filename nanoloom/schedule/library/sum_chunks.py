@@ -94,13 +94,19 @@ def in_chunks(
     def last(dim: int, size: int) -> Tile:
         return Tile(tuple(size if d == dim else 0 for d in result), ("all",))
 
-    return (
-        Split(reduced, shape.extents[reduced] - chunks.depth),
-        Parallel(tuple(task[d] for d in result), ("all",)),
+    extent = shape.extents[reduced]
+    before = (-(-extent // chunks.depth) - 1) * chunks.depth
+    several = chunks.panels > 1
+    cut = (
         sums(reduced, chunks.depth),
-        sums(shape.column, columns),
+        *([sums(shape.column, columns)] if several else []),
         sums(row, nanokernel.rows),
-        last(shape.column, columns),
+    )
+    return (
+        *([Split(reduced, before)] if before else []),
+        Parallel(tuple(task[d] for d in result), ("all",)),
+        *(cut if before else []),
+        *([last(shape.column, columns)] if several else []),
         last(row, nanokernel.rows),
         nanokernel,
         Loops(),

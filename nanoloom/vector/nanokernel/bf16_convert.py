@@ -13,11 +13,12 @@ packed they are those of even and of odd columns (bf16_flat.py).
 
 from __future__ import annotations
 
+from nanoloom.kernels.structure import maps
 from nanoloom.mlir import ir, vector
 from nanoloom.vector.nanokernel import bf16_flat, groups
 from nanoloom.vector.nanokernel.bf16_halves import PAIR, multiply_add
 from nanoloom.vector.nanokernel.instructions import EVEN, ODD, ONE, instruction
-from nanoloom.vector.nanokernel.tile import Tile, read_vector
+from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:
@@ -29,7 +30,9 @@ def accumulate(tile: Tile) -> list[ir.Value]:
 
     if not tile.plan.packed:
 
-        def one(place: list[ir.Value]) -> ir.Value:
+        def one(ivs: list[ir.Value], row: int) -> ir.Value:
+            del row
+            place = place_of(maps(tile.op)[tile.shape.left], ivs)
             return instruction(ONE, wide, [read_vector(tile.left, place, 1, None)])
 
         return bf16_flat.accumulate(tile, right(EVEN), right(ODD), one)

@@ -13,9 +13,10 @@ In a row that is not packed they are even and odd columns (bf16_flat.py).
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, tensor, vector
+from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel import bf16_flat, groups
 from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.fma import numbers
 from nanoloom.vector.nanokernel.widened import extended, widen_left
 
 PAIR = 2
@@ -29,12 +30,7 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     wide = ir.VectorType.get([tile.lanes], f32)
     widen_left(tile, f32)
     if not tile.plan.packed:
-
-        def number(place: list[ir.Value]) -> ir.Value:
-            found = tensor.extract(tile.left, place)
-            return vector.broadcast(wide, extended(f32, found))
-
-        return bf16_flat.accumulate(tile, even, odd, number)
+        return bf16_flat.accumulate(tile, even, odd, numbers(tile, wide))
 
     def left(number: int) -> groups.PrepareRow:
         return lambda row: vector.broadcast(wide, extended(f32, row.number(number)))

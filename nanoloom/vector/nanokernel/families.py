@@ -13,6 +13,7 @@ from nanoloom.vector.nanokernel import (
     bf16_dot,
     bf16_halves,
     fma,
+    fma_panel,
     int8_dot,
     int8_lanes,
     int8_pairs,
@@ -29,8 +30,10 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     left, right, _ = elements(tile.op, tile.shape)
     signed = left == "s8", right == "s8"
     sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
+    if tile.plan.copied and tile.plan.family == "fma":
+        return fma_panel.accumulate(tile)
     if tile.plan.copied:
-        copy_right(tile, sums if tile.plan.family == "fma" else None)
+        copy_right(tile)
     match tile.plan.family:
         case "bf16-dot":
             return bf16_dot.accumulate(tile, known(dot_for(target, left, right)))

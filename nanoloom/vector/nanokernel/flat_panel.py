@@ -2,28 +2,27 @@
 
     for k...: for n in columns: block[k][n] = right[k][n]
 
-once for all register tiles of a task.  Each row of the operand lies in another page of
-memory, of a wide one even in the same few places of the caches; the block is one after
-the other, and of the type that is multiplied.
+once for all register tiles of a task, where rows over the edge can be read by single
+numbers only: the block has room for whole vectors.  Multiply-adds fill it between their
+products (fma_panel.py).
 """
 
 from __future__ import annotations
 
 from nanoloom.kernels.structure import map_dims, maps
-from nanoloom.linalg.pointwise import pointwise
+from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.task import at_task, behind
 from nanoloom.vector.nanokernel.tile import Tile, zero_of
-from nanoloom.vector.nanokernel.widened import extended
 
 
-def copy_right(tile: Tile, element: ir.Type | None = None) -> None:
+def copy_right(tile: Tile) -> None:
     """Let a tile read its right operand from the task's copy.
 
-    element: its type, default the operand's own.  Nothing happens where a task has more
-    columns than a tile, or where it is not known how large its part is.
+    Nothing happens where a task has more columns than a tile, or where it is not known
+    how large its part is.
     """
     source, _ = at_task(tile.op, tile.shape)
     kind = ir.RankedTensorType(source.type)
@@ -34,10 +33,10 @@ def copy_right(tile: Tile, element: ir.Type | None = None) -> None:
         return
     known[place] = tile.columns
     with behind(source, tile.op):
-        tile.right_copy = copied(source, known, element or kind.element_type)
+        tile.right_copy = copied(source, known)
 
 
-def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
+def copied(source: ir.Value, extents: list[int]) -> ir.Value:
     """The copy, in room for these extents.
 
     It has a dimension of 1 more in between: MLIR takes a copy from one tensor to
@@ -45,7 +44,7 @@ def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
     """
     kind = ir.RankedTensorType(source.type)
     rank, last = kind.rank, kind.rank - 1
-    room = tensor.empty([*extents[:last], 1, extents[last]], element)
+    room = tensor.empty([*extents[:last], 1, extents[last]], kind.element_type)
     room = zeros_behind(room, source)
     sizes = [
         tensor.dim(source, index(place))
@@ -58,7 +57,7 @@ def copied(source: ir.Value, extents: list[int], element: ir.Type) -> ir.Value:
     between = [*dims[:last], ir.AffineConstantExpr.get(0), dims[last]]
     writing = ir.AffineMap.get(rank, 0, between)
     same = [ir.AffineMap.get_identity(rank)]
-    made = pointwise([source], inside, lambda x: extended(element, x), same, writing)
+    made = pointwise([source], inside, itself, same, writing)
     zeros, ones = [0] * len(shape), [1] * len(shape)
     whole = tensor.InsertSliceOp(made, room, [], sizes, [], zeros, shape, ones).result
     filled = list(ir.RankedTensorType(whole.type).shape)

@@ -23,10 +23,16 @@ from nanoloom.vector.nanokernel.tile import (
     read_vector,
 )
 
-# Vectors of the right operand at loop variables; a number of the left one at a place,
-# in every lane.
+# Vectors of the right operand at loop variables; a number of the left one at those of a
+# row of the tile, and the row's number, in every lane.
 Columns = Callable[[list[ir.Value]], list[ir.Value]]
-Number = Callable[[list[ir.Value]], ir.Value]
+Number = Callable[[list[ir.Value], int], ir.Value]
+# A step of the sums at loop variables; the loop of a dimension's steps: its extent, steps
+# of a round, the dimension, loop variables, sums, what a step does.
+Step = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
+Innermost = Callable[
+    [int, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
+]
 
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
@@ -36,35 +42,54 @@ BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
 
 def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
-    element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
-    kind = ir.VectorType.get([tile.lanes], element)
-    read = right_reader(tile)
+    kind, read = vector_kind(tile), right_reader(tile)
 
     def columns(ivs: list[ir.Value]) -> list[ir.Value]:
         return [widened(read(ivs, v), kind) for v in range(tile.plan.vectors)]
 
-    def number(place: list[ir.Value]) -> ir.Value:
-        scalar = tensor.extract(tile.left, place)
-        return vector.broadcast(kind, widened(scalar, element))
+    return outer_products(tile, columns, numbers(tile, kind), start_values(tile, kind))
 
-    return outer_products(tile, columns, number, start_values(tile, kind))
+
+def vector_kind(tile: Tile) -> ir.VectorType:
+    """Of the sums."""
+    element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
+    return ir.VectorType.get([tile.lanes], element)
+
+
+def numbers(tile: Tile, kind: ir.VectorType) -> Number:
+    """The left operand's numbers, as those of a vector."""
+
+    def read(ivs: list[ir.Value], row: int) -> ir.Value:
+        del row
+        number = widened(left_number(tile, ivs), kind.element_type)
+        return vector.broadcast(kind, number)
+
+    return read
+
+
+def left_number(tile: Tile, ivs: list[ir.Value]) -> ir.Value:
+    """The left operand's number at loop variables, as it lies there."""
+    return tensor.extract(tile.left, place_of(maps(tile.op)[tile.shape.left], ivs))
 
 
 def outer_products(
-    tile: Tile, columns: Columns, number: Number, start: list[ir.Value]
+    tile: Tile,
+    columns: Columns,
+    number: Number,
+    start: list[ir.Value],
+    innermost: Innermost | None = None,
 ) -> list[ir.Value]:
-    """The loops: every row's number times all columns, added up from `start`."""
-    indexing = maps(tile.op)[tile.shape.left]
-    row_indices = [tile.row_index(r) for r in range(tile.plan.rows)]
+    """The loops: every row's number times all columns, added up from `start`.
+
+    innermost: makes the last of them, in place of `unrolled`.
+    """
+    rows = [tile.row_index(r) for r in range(tile.plan.rows)]
 
     def step(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         right = columns(ivs)
         made: list[ir.Value] = []
-        for row in row_indices:
-            here = list(ivs)
-            if tile.row is not None:
-                here[tile.row] = row
-            wide = number(place_of(indexing, here))
+        for place, row in enumerate(rows):
+            wide = number(tile.at_row(ivs, row), place)
             now = sums[len(made) : len(made) + len(right)]
             products = [
                 vector.fma(wide, column, sum_)
@@ -74,7 +99,8 @@ def outer_products(
         return made
 
     ivs = tile.ivs(index(0), index(0))
-    return nest(tile, list(tile.shape.reduced), ivs, start, step)
+    dims = list(tile.shape.reduced)
+    return nest(tile, dims, ivs, start, step, innermost or unrolled)
 
 
 def kept(wide: ir.Value, uses: int) -> list[ir.Value]:
@@ -98,38 +124,63 @@ def widened(value: ir.Value, kind: ir.Type) -> ir.Value:
     return value if value.type == kind else arith.extf(kind, value)
 
 
-def nest(tile, dims, ivs, sums, step):  # type: ignore[no-untyped-def]
+def nest(
+    tile: Tile,
+    dims: list[int],
+    ivs: list[ir.Value],
+    sums: list[ir.Value],
+    step: Step,
+    innermost: Innermost,
+) -> list[ir.Value]:
     """One loop a reduced dimension, the accumulators carried through all of them."""
+    extent = tile.shape.extents[dims[0]]
     if len(dims) == 1:
         steps = unroll(tile.plan.rows, tile.plan.vectors)
-        return unrolled(tile.shape.extents[dims[0]], steps, dims[0], ivs, sums, step)
-    extent = tile.shape.extents[dims[0]]
+        return innermost(extent, steps, dims[0], ivs, sums, step)
     if extent == 1:
-        return nest(tile, dims[1:], ivs, sums, step)
-    loop = scf.ForOp(index(0), index(extent), index(1), sums)
-    with ir.InsertionPoint(loop.body):
-        here = list(ivs)
-        here[dims[0]] = loop.induction_variable
-        carried = list(loop.inner_iter_args)
-        scf.yield_(nest(tile, dims[1:], here, carried, step))
-    return list(loop.results)
+        return nest(tile, dims[1:], ivs, sums, step, innermost)
+
+    def inside(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
+        here = with_value(ivs, dims[0], place)
+        return nest(tile, dims[1:], here, now, step, innermost)
+
+    return counted(extent, 1, sums, inside)
 
 
-def unrolled(extent, steps, dim, ivs, sums, step):  # type: ignore[no-untyped-def]
+def unrolled(
+    extent: int,
+    steps: int,
+    dim: int,
+    ivs: list[ir.Value],
+    sums: list[ir.Value],
+    step: Step,
+) -> list[ir.Value]:
     """The innermost reduction: so many steps a round, then the steps that are left."""
     whole = extent // steps * steps if extent > steps else 0
+
+    def rounds(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
+        for ahead in range(steps):
+            now = step(with_value(ivs, dim, add(place, index(ahead))), now)
+        return now
+
     if whole:
-        loop = scf.ForOp(index(0), index(whole), index(steps), sums)
-        with ir.InsertionPoint(loop.body):
-            made = list(loop.inner_iter_args)
-            for ahead in range(steps):
-                now = add(loop.induction_variable, index(ahead))
-                made = step(with_value(ivs, dim, now), made)
-            scf.yield_(made)
-        sums = list(loop.results)
+        sums = counted(whole, steps, sums, rounds)
     for place in range(whole, extent):
         sums = step(with_value(ivs, dim, index(place)), sums)
     return sums
+
+
+def counted(
+    extent: int,
+    steps: int,
+    sums: list[ir.Value],
+    inside: Callable[[ir.Value, list[ir.Value]], list[ir.Value]],
+) -> list[ir.Value]:
+    """A loop that carries the accumulators."""
+    loop = scf.ForOp(index(0), index(extent), index(steps), sums)
+    with ir.InsertionPoint(loop.body):
+        scf.yield_(inside(loop.induction_variable, list(loop.inner_iter_args)))
+    return list(loop.results)
 
 
 def with_value(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
-from nanoloom.mlir import ir
+from nanoloom.mlir import bufferization, ir
 from nanoloom.vector.nanokernel.tile import plus, slice_offsets
 
 
@@ -60,6 +60,15 @@ def in_task(op: ir.Operation) -> bool:
     parent = op.parent
     assert parent is not None
     return parent.operation.name in ("scf.forall", "func.func")
+
+
+def as_buffer(value: ir.Value) -> ir.Value:
+    """A tensor as memory to prefetch."""
+    kind = ir.RankedTensorType(value.type)
+    any_number = ir.ShapedType.get_dynamic_stride_or_offset()
+    layout = ir.StridedLayoutAttr.get(any_number, [any_number] * kind.rank)
+    made = ir.MemRefType.get(kind.shape, kind.element_type, layout)
+    return bufferization.ToBufferOp(made, value, read_only=True).result
 
 
 def behind(source: ir.Value, op: Op) -> ir.InsertionPoint:

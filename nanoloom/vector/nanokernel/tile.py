@@ -63,6 +63,12 @@ class Tile:
         values[self.shape.column] = column
         return values
 
+    def at_row(self, ivs: list[ir.Value], row: ir.Value) -> list[ir.Value]:
+        """Loop variables with the tile's row at a place."""
+        if self.row is None:
+            return ivs
+        return [*ivs[: self.row], row, *ivs[self.row + 1 :]]
+
     def row_index(self, row: int) -> ir.Value:
         """A row of the tile, the last one inside for those beyond the edge."""
         if self.row_count is None or row == 0:

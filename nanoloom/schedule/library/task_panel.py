@@ -1,0 +1,48 @@
+"""Tasks that keep what they have of a flat right operand as a panel.
+
+    for task (rows, a panel's columns):
+        for chunk of k but the last: for tile of rows:
+            sums[tile] += left[tile, chunk] * right[chunk]
+        for tile of rows:
+            result[tile] = sums[tile] + left[tile, last] * right[last]
+
+The first tile makes the panel of a chunk (vector/nanokernel/fma_panel.py), which all the
+others then read: many rows share it, and it stays in the second-level cache.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.kernels.contraction import Contraction
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.library.row_block import row_block
+from nanoloom.schedule.library.sum_chunks import Chunks
+from nanoloom.target.facts import Target
+
+ROWS = 512  # of a block, about
+SHARE = 4  # a part of the second-level cache for the panel
+PANEL_BYTES = 512 * 1024  # and at most: it is on the thread's stack
+STRIP = 16  # chunks are of whole strips (vector/nanokernel/wide_rows.py)
+
+
+def task_panel(
+    shape: Contraction, row: int, nanokernel: Nanokernel, bits: int, target: Target
+) -> Chunks:
+    """How much of a product is a task, and of its sum a chunk.
+
+    row: the dimension that tiles have rows of.  bits: of a sum.
+    """
+    rows = row_block(shape.extents[row], nanokernel.rows, ROWS)
+    columns = nanokernel.vectors * target.lanes(bits)
+    step = columns * bits // 8 * prod(shape.extents[d] for d in shape.reduced[:-1])
+    most = max(STRIP, min(target.caches.l2 // SHARE, PANEL_BYTES) // step)
+    return Chunks(part(shape.extents[shape.reduced[-1]], most), rows, 1)
+
+
+def part(extent: int, most: int) -> int:
+    """Of equal parts, the last of which may be smaller, in whole strips."""
+    if extent <= most:
+        return extent
+    parts = -(-extent // most)
+    return -(-extent // (parts * STRIP)) * STRIP
