@@ -32,7 +32,7 @@ from nanoloom.schedule.library.row_block import (
     most_rows,
     row_block,
 )
-from nanoloom.schedule.library.sum_chunks import in_chunks, result_apart, sum_chunks
+from nanoloom.schedule.library.sum_chunks import in_chunks, in_parts, sum_chunks
 from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.step_cost import FMA
@@ -78,18 +78,16 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     nanokernel = Nanokernel(
         tile.rows, tile.vectors, bool(packings), family.name, copied=copied
     )
-    chunks = None
-    if row is not None and family is FMA_FAMILY and copied:
-        chunks = task_panel(shape, row, nanokernel, width, target)
-    elif row is not None and family is FMA_FAMILY and packings and cost == FMA:
-        chunks = sum_chunks(shape, row, nanokernel, width, target)
-    if chunks is not None:
-        whole = chunks.depth == shape.extents[shape.reduced[-1]]
-        if root == last and not whole:
-            result_apart(root)
-        directives = in_chunks(shape, row, nanokernel, columns, chunks)
-        why = reason if whole else f"{reason}; sums in chunks of {chunks.depth}"
-        return Choice(Schedule(directives, why), packings)
+    if row is not None and family is FMA_FAMILY:
+        chunks = None
+        if copied:
+            chunks = task_panel(shape, row, nanokernel, width, target)
+        elif packings and cost == FMA:
+            chunks = sum_chunks(shape, row, nanokernel, width, target)
+        if chunks is not None:
+            why = f"{reason}{in_parts(root, last, shape, chunks)}"
+            directives = in_chunks(shape, row, nanokernel, columns, chunks)
+            return Choice(Schedule(directives, why), packings)
     return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
 
 

@@ -10,32 +10,14 @@ from nanoloom.mlir import ir
 from nanoloom.schedule.families import BF16_HALVES, FMA_FAMILY, Family
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_masked_loads
 
 PAGE, FEW_PAGES = 4096, 64  # so many are translated at once by any processor
 COPY_TILES = 4  # tiles of rows that share the copy of a panel
 # Rows that share the copy of 2-byte numbers, which it widens.  Measured on AVX-512 and
 # AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
 # by 20 % for 128.
-COPY_ROWS, HALF, WORD = 48, 2, 4
-
-
-def has_masked_loads(target: Target, size: int) -> bool:
-    """Whether a vector of numbers of so many bytes can be read in part, by itself.
-
-    Otherwise it is put together from single numbers: a copy is twice as fast.
-    """
-    words = target.has("avx2") and size >= WORD
-    return has_mask_registers(target, size) or words
-
-
-def has_mask_registers(target: Target, size: int) -> bool:
-    """Whether mask registers say what is read of numbers of so many bytes.
-
-    A single one, RISC-V's, would be loaded again for every vector.  With SVE's LLVM
-    reads whole registers in part: not those that smaller numbers than the sums fill.
-    """
-    whole = size >= WORD or target.arch != "aarch64"
-    return target.vector.mask_registers > 1 and whole
+COPY_ROWS, HALF = 48, 2
 
 
 def pays_to_copy(

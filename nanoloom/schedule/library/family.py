@@ -21,10 +21,10 @@ from nanoloom.schedule.families import (
     TILE_STEPS,
     Family,
 )
-from nanoloom.schedule.library.copies import has_mask_registers
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_mask_registers
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16

@@ -113,6 +113,15 @@ def in_chunks(
     )
 
 
+def in_parts(root: Op, last: Op, shape: Contraction, chunks: Chunks) -> str:
+    """Give sums that are cut a place of their own; what to tell people of it."""
+    if chunks.depth >= shape.extents[shape.reduced[-1]]:
+        return ""
+    if root == last:
+        result_apart(root)
+    return f"; sums in chunks of {chunks.depth}"
+
+
 def result_apart(root: Op) -> None:
     """Let an operation of its own write the result, so that the sums lie elsewhere.
 

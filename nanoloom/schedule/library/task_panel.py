@@ -6,8 +6,8 @@
         for tile of rows:
             result[tile] = sums[tile] + left[tile, last] * right[last]
 
-The first tile makes the panel of a chunk (vector/nanokernel/fma_panel.py), which all the
-others then read: many rows share it, and it stays in the second-level cache.
+The first tile makes the panel of a chunk (vector/nanokernel/fma_panel.py), which all
+others read: many rows share it, and it stays in the second-level cache.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel import bf16_flat, groups
-from nanoloom.vector.nanokernel.tile import Tile
 from nanoloom.vector.nanokernel.fma import numbers
+from nanoloom.vector.nanokernel.tile import Tile
 from nanoloom.vector.nanokernel.widened import extended, widen_left
 
 PAIR = 2

@@ -27,8 +27,8 @@ from nanoloom.vector.nanokernel.tile import (
 # row of the tile, and the row's number, in every lane.
 Columns = Callable[[list[ir.Value]], list[ir.Value]]
 Number = Callable[[list[ir.Value], int], ir.Value]
-# A step of the sums at loop variables; the loop of a dimension's steps: its extent, steps
-# of a round, the dimension, loop variables, sums, what a step does.
+# A step of the sums at loop variables; the loop of a dimension's steps: its extent,
+# steps of a round, the dimension, loop variables, sums, what a step does.
 Step = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 Innermost = Callable[
     [int, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]

@@ -6,9 +6,10 @@ Reference loop:
         if it is the first tile: for c in columns: panel[k][c] = f32(right[k][c])
         for r in rows: for c in columns: acc[r][c] += f32(left[r][k]) * panel[k][c]
 
-Each row of the operand lies in another page of memory; the panel is one after the other,
-and of the type that is multiplied.  To copy it in front of the loops would be to wait,
-for memory and for the cache to take it: between products it is nearly free.
+Each row of the operand lies in another page of memory, of a wide one even in the same
+few places of the caches; the panel is one after the other, and of the type that is
+multiplied.  To copy it in front of the loops would be to wait, for memory and for the
+cache to take it: between products it is nearly free.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from math import prod
 
 from nanoloom.kernels.structure import maps
 from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_masked_loads
 from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel.fma import (
+    Columns,
+    nest,
     numbers,
     outer_products,
     right_reader,
@@ -39,7 +44,7 @@ LINE = 64  # bytes
 AHEAD, SECOND_LEVEL = 32, 2
 
 
-def accumulate(tile: Tile) -> list[ir.Value]:
+def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     panel, kind = Panel.of(tile), vector_kind(tile)
     start = start_values(tile, kind)
@@ -48,20 +53,40 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     if element != kind.element_type:
         rows = WideRows.of(tile, kind)
         number, innermost = rows.number, rows.strips
-    again = arith.cmpi(arith.CmpIPredicate.ne, panel.visit.again, index(0))
-    either = scf.IfOp(again, [s.type for s in start], has_else=True)
-    for block, columns in (
-        (either.then_block, panel.read),
-        (either.else_block, panel.fill),
-    ):
-        with ir.InsertionPoint(block):
-            scf.yield_(outer_products(tile, columns, number, start, innermost))
+
+    def products(columns: Columns) -> list[ir.Value]:
+        return outer_products(tile, columns, number, start, innermost)
+
+    first = arith.cmpi(arith.CmpIPredicate.eq, panel.visit.again, index(0))
+    if needs_registers(tile, target):
+        with ir.InsertionPoint(scf.IfOp(first).then_block):
+            panel.fill_all()
+            scf.yield_([])
+        return products(panel.read)
+    either = scf.IfOp(first, [s.type for s in start], has_else=True)
+    for block, columns in zip(either.regions, (panel.fill, panel.read), strict=True):
+        with ir.InsertionPoint(block.blocks[0]):
+            scf.yield_(products(columns))
     return list(either.results)
+
+
+def needs_registers(tile: Tile, target: Target) -> bool:
+    """Whether a vector of the right operand takes more registers than sums leave.
+
+    It is put together from single numbers, or converted by integers.
+    """
+    element = ir.RankedTensorType(tile.right.type).element_type
+    in_parts = not has_masked_loads(target, element.width // 8)  # type: ignore[attr-defined]
+    by_integers = element == ir.F16Type.get() and not target.widens_f16
+    return (tile.right_masked and in_parts) or by_integers
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What a task has of the right operand: room[k, column], one part behind the other."""
+    """What a task has of the right operand.
+
+    room: [k, column], one part behind the other.
+    """
 
     tile: Tile
     kind: ir.VectorType
@@ -85,6 +110,17 @@ class Panel:
             made.append(widened(read(ivs, v), self.kind))
             vector.store(made[v], self.room, self.place(ivs, v))
         return made
+
+    def fill_all(self) -> None:
+        """All of the panel, in front of the products."""
+
+        def step(ivs: list[ir.Value], nothing: list[ir.Value]) -> list[ir.Value]:
+            self.fill(ivs)
+            return nothing
+
+        tile = self.tile
+        begin = tile.ivs(index(0), index(0))
+        nest(tile, list(tile.shape.reduced), begin, [], step, unrolled)
 
     def read(self, ivs: list[ir.Value]) -> list[ir.Value]:
         """The same columns, from the panel."""

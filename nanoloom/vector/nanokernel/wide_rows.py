@@ -106,7 +106,7 @@ class WideRows:
                 vector.store(widened(read, kind), self.room, self.place(later, row))
 
     def fetch(self, dim: int, place: ir.Value, extent: int) -> None:
-        """Ask for the rows' numbers at a place, or behind the end for the next rows'."""
+        """Ask for the rows' numbers at a place; behind the end for the next rows'."""
         tile = self.tile
         where = map_dims(maps(tile.op)[tile.shape.left])
         if tile.row not in where or where[-1] != dim:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.schedule.library import copies
-from nanoloom.target import by_name
+from nanoloom.schedule.library import copies, task_panel
+from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
+from nanoloom.vector.nanokernel.wide_rows import pieces
 from tests.filecheck import check_text
 from tests.linalg.bounds import dtype_of, sample
 from tests.vector.checks import check, contracted, passes
-from tests.vector.kernel_harness import backwards, program_of, run, stage_text
+from tests.vector.kernel_harness import backwards, program_of, run, stage_text, targets
 
 SIZES = [
     (24, 7, 17),
@@ -78,22 +79,73 @@ def test_forms(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> 
     compare(equation, x, w, "float32")
 
 
-def test_a_panel_is_copied_once_a_task() -> None:
-    """In front of the loop over rows, as f32 where the operand is narrower."""
+def test_the_first_tile_makes_the_panel() -> None:
+    """It multiplies what it stores, as f32; the others load it."""
     given = ((256, 1024), "bfloat16"), ((1024, 1024), "bfloat16")
     program = program_of(product("mk,kn->mn", "float32"), *given)
     text = stage_text(program, "vector", by_name("x86-64-v4"))
     check_text(
         text,
         """
-    CHECK: memref.alloc{{.*}} memref<1024x1x64xf32>
+    CHECK: [[PANEL:%.*]] = memref.alloca() {{.*}} memref<1024x64xf32>
+    CHECK: [[ROWS:%.*]] = memref.alloca() {{.*}} memref<6x1024xf32>
     CHECK: scf.for {{.*}} = %arg3 to %arg4
-    CHECK: scf.for
+    CHECK: [[FIRST:%.*]] = arith.cmpi eq, {{%.*}}, %c0 : index
+    CHECK: scf.if [[FIRST]]
     CHECK: arith.extf {{.*}} : vector<16xbf16> to vector<16xf32>
-    CHECK: scf.for
+    CHECK-NEXT: vector.store {{.*}}, [[ROWS]]
+    CHECK: memref.prefetch %arg0{{.*}} locality<3>
+    CHECK: memref.prefetch {{.*}} locality<2>
+    CHECK: [[COLUMNS:%.*]] = arith.extf {{.*}} : vector<16xbf16> to vector<16xf32>
+    CHECK-NEXT: vector.store [[COLUMNS]], [[PANEL]]
+    CHECK: memref.load [[ROWS]]
+    CHECK: vector.fma {{.*}}, [[COLUMNS]]
+    CHECK: } else {
+    CHECK: vector.load [[PANEL]]
+    CHECK: memref.load [[ROWS]]
     CHECK: vector.fma
     """,
     )
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("follows", [False, True])
+def test_long_sums_are_cut(
+    monkeypatch: pytest.MonkeyPatch, target: Target, kind: str, follows: bool
+) -> None:
+    """The last chunk is smaller, and nothing is divided by a vector or a tile."""
+    monkeypatch.setattr(task_panel, "PANEL_BYTES", 2048)
+    monkeypatch.setattr(copies, "FEW_PAGES", -1)
+    x, w = sample(1, (101, 75), kind), sample(2, (75, 83), kind)
+    bias = sample(3, (83,), "float32")
+
+    def make(b: Any, left: Any, right: Any) -> Any:
+        made = product("mk,kn->mn", "float32")(b, left, right)
+        if not follows:
+            return made
+        return b.elementwise(lambda s, t: s + t, made, b.constant(bias))
+
+    text = stage_text(program_of(make, x, w), "schedule", target)
+    assert "copied = 1" in text and "structured.split" in text
+    exact, magnitude, terms = contracted("mk,kn->mn", x, w)
+    if follows:
+        exact, magnitude = exact + bias, magnitude + abs(bias)
+    got = run(make, x, w, target=target, order=backwards)
+    check(got, exact, terms + 1, magnitude)
+
+
+def test_parts_of_a_sum() -> None:
+    assert task_panel.part(2048, 2048) == 2048
+    assert task_panel.part(4096, 2048) == 2048
+    assert task_panel.part(4099, 2048) == 1376  # and 1376, and 1347
+    assert task_panel.part(75, 32) == 32
+
+
+def test_vectors_of_so_many_numbers() -> None:
+    assert pieces(16, 16) == [(0, 16)]
+    assert pieces(29, 8) == [(0, 8), (8, 8), (16, 8), (24, 4), (28, 1)]
+    assert pieces(0, 8) == []
 
 
 @pytest.mark.parametrize(
