@@ -32,7 +32,12 @@ from nanoloom.schedule.library.row_block import (
     most_rows,
     row_block,
 )
-from nanoloom.schedule.library.sum_chunks import in_chunks, in_parts, sum_chunks
+from nanoloom.schedule.library.sum_chunks import (
+    in_chunks,
+    in_parts,
+    may_be_cut,
+    sum_chunks,
+)
 from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.step_cost import FMA
@@ -78,7 +83,7 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     nanokernel = Nanokernel(
         tile.rows, tile.vectors, bool(packings), family.name, copied=copied
     )
-    if row is not None and family is FMA_FAMILY:
+    if row is not None and family is FMA_FAMILY and may_be_cut(root, last):
         chunks = None
         if copied:
             chunks = task_panel(shape, row, nanokernel, width, target)

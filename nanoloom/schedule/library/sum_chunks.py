@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op
+from nanoloom.kernels.structure import Op, is_fill
 from nanoloom.linalg.pointwise import pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.schedule.language import (
@@ -111,6 +111,12 @@ def in_chunks(
         nanokernel,
         Loops(),
     )
+
+
+def may_be_cut(root: Op, last: Op) -> bool:
+    """Whether sums can have a place of their own: from a number on, or read behind."""
+    begin = root.operation.operands[2].owner
+    return root != last or (not isinstance(begin, ir.Block) and is_fill(begin.opview))
 
 
 def in_parts(root: Op, last: Op, shape: Contraction, chunks: Chunks) -> str:

@@ -20,7 +20,9 @@ from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.sum_chunks import Chunks
 from nanoloom.target.facts import Target
 
-ROWS = 512  # of a block, about
+# Rows of a block, about: many share a panel, and their sums are on the stack, too.
+FEWEST_ROWS, MOST_ROWS = 128, 1400
+FEWEST_TASKS = 8  # for which blocks are smaller
 SHARE = 4  # a part of the second-level cache for the panel
 PANEL_BYTES = 512 * 1024  # and at most: it is on the thread's stack
 STRIP = 16  # chunks are of whole strips (vector/nanokernel/wide_rows.py)
@@ -33,11 +35,14 @@ def task_panel(
 
     row: the dimension that tiles have rows of.  bits: of a sum.
     """
-    rows = row_block(shape.extents[row], nanokernel.rows, ROWS)
     columns = nanokernel.vectors * target.lanes(bits)
+    panels = -(-shape.extents[shape.column] // columns)
+    results = prod(shape.extents[d] for d in shape.result if d != shape.column)
+    most = max(FEWEST_ROWS, min(MOST_ROWS, results * panels // FEWEST_TASKS))
+    rows = row_block(shape.extents[row], nanokernel.rows, most)
     step = columns * bits // 8 * prod(shape.extents[d] for d in shape.reduced[:-1])
-    most = max(STRIP, min(target.caches.l2 // SHARE, PANEL_BYTES) // step)
-    return Chunks(part(shape.extents[shape.reduced[-1]], most), rows, 1)
+    depth = max(STRIP, min(target.caches.l2 // SHARE, PANEL_BYTES) // step)
+    return Chunks(part(shape.extents[shape.reduced[-1]], depth), rows, 1)
 
 
 def part(extent: int, most: int) -> int:
