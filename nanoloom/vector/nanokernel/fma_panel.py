@@ -73,12 +73,15 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
 def needs_registers(tile: Tile, target: Target) -> bool:
     """Whether a vector of the right operand takes more registers than sums leave.
 
-    It is put together from single numbers, or converted by integers.
+    It is put together from single numbers, or converted by integers; or the tile has
+    none to spare: what is stored as well as multiplied is no operand in memory.
     """
+    rows, vectors = tile.plan.rows, tile.plan.vectors
+    full = rows * vectors + vectors + 1 >= target.vector.registers
     element = ir.RankedTensorType(tile.right.type).element_type
     in_parts = not has_masked_loads(target, element.width // 8)  # type: ignore[attr-defined]
     by_integers = element == ir.F16Type.get() and not target.widens_f16
-    return (tile.right_masked and in_parts) or by_integers
+    return full or (tile.right_masked and in_parts) or by_integers
 
 
 @dataclass(frozen=True)
