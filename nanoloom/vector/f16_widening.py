@@ -10,8 +10,8 @@ each number, and save all registers of a product for it.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, named, vector
-from nanoloom.vector.bf16_rounding import as_type, element, like
+from nanoloom.mlir import arith, ir
+from nanoloom.vector.by_integers import as_type, every, like, replace_conversions
 
 # Of f16; of f32, where they have so many digits more, and a sign so many bits higher.
 MAGNITUDE, LARGEST = 0x7FFF, 0x7BFF
@@ -21,26 +21,14 @@ RAISED = 2.0**112  # exponents count from -127, not from -15
 
 def widen_in_integers(module: ir.Module) -> None:
     """Replace every conversion of f16 numbers to f32, vectors of them too."""
-    for op in named(module, "arith.extf"):
-        (source,), result = op.operation.operands, op.operation.results[0]
-        if (
-            element(source.type) == ir.F16Type.get()
-            and element(result.type) == ir.F32Type.get()
-        ):
-            with ir.InsertionPoint(op), op.operation.location:
-                result.replace_all_uses_with(widened(source))
-            op.operation.erase()
+    f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+    replace_conversions(module, "arith.extf", f16, f32, widened)
 
 
 def widened(x: ir.Value) -> ir.Value:
     """The same numbers in f32."""
     i16, i32 = (like(x.type, ir.IntegerType.get_signless(n)) for n in (16, 32))
     f32 = like(x.type, ir.F32Type.get())
-
-    def every(kind: ir.Type, number: float) -> ir.Value:
-        one = arith.constant(element(kind), number)
-        return vector.broadcast(kind, one) if isinstance(kind, ir.VectorType) else one
-
     bits = arith.extui(i32, as_type(i16, x))
     magnitude = arith.andi(bits, every(i32, MAGNITUDE))
     sign = arith.shli(arith.xori(bits, magnitude), every(i32, HALF))

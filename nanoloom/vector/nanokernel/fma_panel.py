@@ -15,7 +15,6 @@ cache to take it: between products it is nearly free.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from nanoloom.kernels.structure import maps
 from nanoloom.mlir import arith, ir, memref, scf, vector
@@ -37,8 +36,8 @@ from nanoloom.vector.nanokernel.task import as_buffer, whole_loops
 from nanoloom.vector.nanokernel.tile import Tile, place_of
 from nanoloom.vector.nanokernel.visits import Visit, visit_of
 from nanoloom.vector.nanokernel.wide_rows import WideRows
+from nanoloom.vector.temporaries import LINE, bytes_of
 
-LINE = 64  # bytes
 # Steps of the sum before its use that a row of the operand is fetched into the second
 # level: 16 to 64 are alike, measured; without, 2048 x 2048 are slower by a tenth.
 AHEAD, SECOND_LEVEL = 32, 2
@@ -79,7 +78,7 @@ def needs_registers(tile: Tile, target: Target) -> bool:
     rows, vectors = tile.plan.rows, tile.plan.vectors
     full = rows * vectors + vectors + 1 >= target.vector.registers
     element = ir.RankedTensorType(tile.right.type).element_type
-    in_parts = not has_masked_loads(target, element.width // 8)  # type: ignore[attr-defined]
+    in_parts = not has_masked_loads(target, bytes_of(element))
     by_integers = element == ir.F16Type.get() and not target.widens_f16
     return full or (tile.right_masked and in_parts) or by_integers
 
@@ -99,7 +98,7 @@ class Panel:
     @staticmethod
     def of(tile: Tile) -> Panel:
         kind, visit = vector_kind(tile), visit_of(tile.op, tile.right)
-        extents = [visit.places * steps(tile), tile.columns]
+        extents = [visit.places * tile.steps, tile.columns]
         made = ir.MemRefType.get(extents, kind.element_type)
         with ir.InsertionPoint(whole_loops(tile.op)):
             room = memref.alloc(made, [], [], alignment=LINE)
@@ -133,10 +132,8 @@ class Panel:
         ]
 
     def place(self, ivs: list[ir.Value], v: int) -> list[ir.Value]:
-        row = self.visit.place
-        for d in self.tile.shape.reduced:
-            row = add(multiply(row, index(self.tile.shape.extents[d])), ivs[d])
-        return [row, index(v * self.tile.lanes)]
+        first = multiply(self.visit.place, index(self.tile.steps))
+        return [add(first, self.tile.step(ivs)), index(v * self.tile.lanes)]
 
     def fetch(self, ivs: list[ir.Value]) -> None:
         """Ask for columns some steps further on; past the end they are not read."""
@@ -145,13 +142,7 @@ class Panel:
         later[deepest] = add(ivs[deepest], index(AHEAD))
         source = as_buffer(tile.right)
         element = ir.RankedTensorType(tile.right.type).element_type
-        line = LINE * 8 // element.width  # type: ignore[attr-defined]
-        for column in range(0, tile.columns, line):
+        for column in range(0, tile.columns, LINE // bytes_of(element)):
             later[tile.shape.column] = index(column)
             at = place_of(maps(tile.op)[tile.shape.right], later)
             memref.PrefetchOp(source, at, False, SECOND_LEVEL, True)
-
-
-def steps(tile: Tile) -> int:
-    """Of the sum."""
-    return prod(tile.shape.extents[d] for d in tile.shape.reduced)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import (
@@ -15,7 +16,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.vector.access import add, apply, index
+from nanoloom.vector.access import add, apply, index, multiply
 
 PACKED = "builtin.unrealized_conversion_cast"  # packed weight -> its logical form
 
@@ -68,6 +69,18 @@ class Tile:
         if self.row is None:
             return ivs
         return [*ivs[: self.row], row, *ivs[self.row + 1 :]]
+
+    @property
+    def steps(self) -> int:
+        """Of the sum."""
+        return prod(self.shape.extents[d] for d in self.shape.reduced)
+
+    def step(self, ivs: list[ir.Value]) -> ir.Value:
+        """The number of a step of the sum, in the order of its loops."""
+        number: ir.Value = index(0)
+        for d in self.shape.reduced:
+            number = add(multiply(number, index(self.shape.extents[d])), ivs[d])
+        return number
 
     def row_index(self, row: int) -> ir.Value:
         """A row of the tile, the last one inside for those beyond the edge."""

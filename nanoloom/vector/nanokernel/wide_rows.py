@@ -9,11 +9,10 @@ the loop would be waited for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from nanoloom.kernels.structure import map_dims, maps
 from nanoloom.mlir import arith, ir, memref, vector
-from nanoloom.vector.access import add, index, multiply
+from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel.fma import (
     Step,
     counted,
@@ -29,8 +28,8 @@ from nanoloom.vector.nanokernel.tile import (
     place_of,
     read_vector,
 )
+from nanoloom.vector.temporaries import LINE
 
-LINE = 64  # bytes
 STRIP = 16  # numbers of a row that are converted at once, at least
 AHEAD, FIRST_LEVEL = 128, 3  # numbers of a row between a fetch and its use; as measured
 
@@ -45,8 +44,7 @@ class WideRows:
 
     @staticmethod
     def of(tile: Tile, kind: ir.VectorType) -> WideRows:
-        depth = prod(tile.shape.extents[d] for d in tile.shape.reduced)
-        made = ir.MemRefType.get([tile.plan.rows, depth], kind.element_type)
+        made = ir.MemRefType.get([tile.plan.rows, tile.steps], kind.element_type)
         with ir.InsertionPoint(whole_loops(tile.op)):
             return WideRows(tile, kind, memref.alloc(made, [], [], alignment=LINE))
 
@@ -56,10 +54,7 @@ class WideRows:
         return vector.broadcast(self.kind, found)
 
     def place(self, ivs: list[ir.Value], row: int) -> list[ir.Value]:
-        step: ir.Value = index(0)
-        for d in self.tile.shape.reduced:
-            step = add(multiply(step, index(self.tile.shape.extents[d])), ivs[d])
-        return [index(row), step]
+        return [index(row), self.tile.step(ivs)]
 
     def strips(
         self,

@@ -12,7 +12,7 @@ from nanoloom.target import by_name
 from nanoloom.target.facts import Target
 from nanoloom.target.host import host
 from tests.linalg.bounds import sample
-from tests.vector.checks import check, contracted
+from tests.vector.checks import check, contracted, passes
 from tests.vector.kernel_harness import program_of, run, stage_text
 from tests.vector.nanokernel.test_every_choice import KINDS
 
@@ -34,6 +34,7 @@ def test_numbers_without_multiply_add(kind: str, target: Target) -> None:
     got = run(product(kind, right), left, target=target)
     exact, magnitude, count = contracted("mk,kn->mn", left, right)
     check(got, exact, count + 1, magnitude)
+    assert not passes(got, np.roll(exact, 1, -1), count + 1, magnitude)
 
 
 def assembly(target: Target) -> list[str]:
