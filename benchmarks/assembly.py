@@ -1,30 +1,77 @@
-"""The loops of assembly text."""
+"""The loops of assembly text, by its control flow.
+
+A jump backward alone tells little: LLVM puts parts of an outer loop in front of the
+head of the loop they enclose, and the lines between a label and a jump to it are then
+pieces of several loops.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-LABEL = re.compile(r"^(\.L\w+):")
+import networkx as nx
+
+LABEL = re.compile(r"^([.\w$]+):")
+JUMPS_AWAY = re.compile(r"(jmpq?|b|j|tail|retq?)\b(?!\.)")  # the next line is not next
 
 
 def inner_loops(text: str) -> list[list[str]]:
     """The instructions of every loop that holds no other one, without labels."""
     lines = [line.strip() for line in text.splitlines()]
-    places = {m[1]: i for i, line in enumerate(lines) if (m := LABEL.match(line))}
-    found: list[tuple[int, int]] = []
-    for end, line in enumerate(lines):
-        target = line.split()[-1] if line else ""
-        if target in places and places[target] < end:
-            found.append((places[target] + 1, end + 1))
+    blocks = basic_blocks(lines)
+    heads = {label: head for head in blocks for label in labels(lines[head])}
+    flow = nx.DiGraph()
+    flow.add_nodes_from(blocks)
+    for head, block in blocks.items():
+        inside = [lines[i] for i in block if is_instruction(lines[i])]
+        targets = [line.split()[-1] for line in inside]
+        flow.add_edges_from((head, heads[x]) for x in targets if x in heads)
+        if block.stop in blocks and not (inside and JUMPS_AWAY.match(inside[-1])):
+            flow.add_edge(head, block.stop)
     return [
-        [line for line in lines[a:b] if is_instruction(line)]
-        for a, b in found
-        if not any((c, d) != (a, b) and a <= c and d <= b for c, d in found)
+        [lines[i] for head in loop for i in blocks[head] if is_instruction(lines[i])]
+        for loop in innermost(flow)
     ]
 
 
+def innermost(flow: nx.DiGraph) -> Iterator[list[int]]:
+    """The blocks of each loop without another one in it, in the order of the text.
+
+    A loop is blocks that reach each other; without the edges back to the blocks it is
+    entered by, the loops in it are left.
+    """
+    for blocks in sorted(nx.strongly_connected_components(flow), key=min):
+        loop = nx.DiGraph(flow.subgraph(blocks))
+        if not loop.number_of_edges():
+            continue
+        entered = {b for b in blocks if set(flow.pred[b]) - blocks} or {min(blocks)}
+        loop.remove_edges_from(list(loop.in_edges(entered)))
+        yield from list(innermost(loop)) or [sorted(blocks)]
+
+
+def basic_blocks(lines: list[str]) -> dict[int, range]:
+    """The lines of each block by its first: blocks begin at labels and after jumps."""
+    names = {label for line in lines for label in labels(line)}
+    heads = {0} | {i for i, line in enumerate(lines) if labels(line)}
+    heads |= {i + 1 for i, line in enumerate(lines) if ends_block(line, names)}
+    order = sorted(head for head in heads if head < len(lines))
+    ends = [*order[1:], len(lines)]
+    return {a: range(a, b) for a, b in zip(order, ends, strict=True)}
+
+
+def ends_block(line: str, names: set[str]) -> bool:
+    if not is_instruction(line):
+        return False
+    return line.split()[-1] in names or JUMPS_AWAY.match(line) is not None
+
+
+def labels(line: str) -> list[str]:
+    return LABEL.findall(line)
+
+
 def is_instruction(line: str) -> bool:
-    return bool(line) and not line.startswith((".", "#", "//"))
+    return bool(line) and not line.startswith((".", "#", "//")) and not labels(line)
 
 
 def count(lines: list[str], word: str) -> int:

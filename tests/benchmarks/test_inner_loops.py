@@ -33,6 +33,31 @@ kernel_0:
 	jne	.LBB0_1
 	retq
 """
+# A part of the outer loop, with its way out, in front of the inner one's head: what
+# lies between a label and a jump to it is pieces of two loops.
+ROTATED = """
+kernel_0:
+	li	a0, 0
+	j	.LBB0_3
+.LBB0_1:
+	addi	a0, a0, 1
+	beq	a0, a1, .LBB0_5
+	vmv1r.v	v8, v9
+	j	.LBB0_3
+.LBB0_2:
+	vfmacc.vf	v9, fa0, v4
+	ld	a3, 8(sp)
+	bgeu	a0, a3, .LBB0_1
+.LBB0_3:
+	li	a2, 9
+.LBB0_4:
+	vfmacc.vf	v8, fa0, v4
+	addi	a2, a2, -1
+	bnez	a2, .LBB0_4
+	j	.LBB0_2
+.LBB0_5:
+	ret
+"""
 LOOP = [
     "tileloadd\t64(%r14,%r10), %tmm4",
     "tdpbf16ps\t%tmm4, %tmm6, %tmm3",
@@ -68,6 +93,8 @@ note: instruction: \tvdpbf16ps\t%zmm1, %zmm2, %zmm3
 
 def test_the_loop_without_others_is_cut_out() -> None:
     assert cut(NESTED) == [LOOP]
+    inner = ["vfmacc.vf\tv8, fa0, v4", "addi\ta2, a2, -1", "bnez\ta2, .LBB0_4"]
+    assert cut(ROTATED) == [inner]
     assert count(["{vex}\tvpdpbusd\t%ymm1, %ymm2, %ymm3"], "vpdpb") == 1
 
 

@@ -18,7 +18,7 @@ from tests.vector.kernel_harness import program_of, stage_text
 from tests.vector.nanokernel.test_every_choice import KINDS
 
 NAMES = [t.name for t in TARGETS]
-SIZES = (33, 17, 64), (97, 130, 100), (130, 768, 1000)
+SIZES = (33, 17, 64), (97, 130, 100), (130, 768, 1000), (127, 333, 517)
 PRODUCTS = re.compile(
     r"v?fmadd|mulp[sd]|vpdp|vdp|v?pmaddwd|tdp"
     r"|fmla|[us]mlal|mla|bfdot|bfmla|[us]+dot"
