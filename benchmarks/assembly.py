@@ -56,7 +56,7 @@ def basic_blocks(lines: list[str]) -> dict[int, range]:
     heads = {0} | {i for i, line in enumerate(lines) if labels(line)}
     heads |= {i + 1 for i, line in enumerate(lines) if ends_block(line, names)}
     order = sorted(head for head in heads if head < len(lines))
-    ends = [*order[1:], len(lines)]
+    ends = [*order, len(lines)][1:]
     return {a: range(a, b) for a, b in zip(order, ends, strict=True)}
 
 

@@ -157,8 +157,10 @@ class Sums:
     ) -> list[ir.Value]:
         """One group, `count` steps of it inside the operands."""
         plan = self.tile.plan
-        panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
         rows = [self.row(r, ivs, number, count) for r in range(plan.rows)]
+        if plan.rows == 1 and self.ordered and not plan.packed:
+            return self.one_row(ivs, rows[0], number, sums)
+        panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
         # Part by part: what a part needs of the panels is in registers for it alone.
         for prepare_left, prepare_right in self.step.parts:
             rights = [prepare_right(panel) for panel in panels]
@@ -173,6 +175,19 @@ class Sums:
                 made += in_order(products) if self.ordered else products
             sums = made
         return sums
+
+    def one_row(
+        self, ivs: list[ir.Value], row: Row, number: ir.Value, sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Vector by vector: no other row needs what was interleaved for it."""
+        lefts = [prepare(row) for prepare, _ in self.step.parts]
+        made: list[ir.Value] = []
+        for v, sum_ in enumerate(sums):
+            panel = self.right(ivs, number, row.count, v)
+            for left, (_, prepare) in zip(lefts, self.step.parts, strict=True):
+                sum_ = self.step.product(sum_, left, prepare(panel))
+            made += in_order([sum_])
+        return made
 
     def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
         here = [*ivs]
