@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import Error
+from nanoloom.frontend.inputs import check_inputs
 from nanoloom.runtime.library import Library
 from nanoloom.runtime.threads import default_threads
 from nanoloom.source import Interface
@@ -38,8 +39,6 @@ class Loaded:
         self.instance = self.library.create(threads)
 
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        from nanoloom.frontend.inputs import check_inputs
-
         arrays = check_inputs(self.inputs, inputs)
         made = self.library.new_outputs()
         self.instance.run([arrays[x.name] for x in self.inputs], made)

@@ -11,6 +11,7 @@ import numpy as np
 
 from nanoloom.cache import Cache, default_root, key
 from nanoloom.errors import DataDependent, Error, InputError
+from nanoloom.frontend.inputs import check_inputs
 from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import load_parameters
@@ -87,8 +88,6 @@ class Program:
         with a name take the size of the array.  Raises InputError for arrays that do
         not fit, and what compiling raises at the first call with new shapes.
         """
-        from nanoloom.frontend.inputs import check_inputs
-
         arrays = check_inputs(self.inputs, inputs)
         return self.variant(arrays)(arrays)
 

@@ -20,7 +20,15 @@ from nanoloom.binary.table import ProgramTable
 from nanoloom.errors import Error
 
 LOADER_EXPORT = "nanoloom_library"
-_RUNTIME_SOURCES = ("program", "threads", "arena", "cpus", "conversions", "library")
+_RUNTIME_SOURCES = (
+    "program",
+    "arrays",
+    "threads",
+    "arena",
+    "cpus",
+    "conversions",
+    "library",
+)
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,10 @@ def check_inputs(
     with `__array__`; lists and numbers are taken where no value changes.
     Raises InputError for the first array that does not fit.
     """
-    names = [spec.name for spec in specs]
-    missing = [name for name in names if name not in arrays]
-    extra = [name for name in arrays if name not in names]
-    if missing or extra:
+    names = {spec.name: None for spec in specs}
+    if names.keys() != arrays.keys():
+        missing = [name for name in names if name not in arrays]
+        extra = [name for name in arrays if name not in names]
         said = [f"{', '.join(missing)} is missing"] if missing else []
         said += [f"{', '.join(extra)} is not one of them"] if extra else []
         raise InputError(

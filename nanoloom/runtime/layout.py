@@ -1,10 +1,10 @@
-"""The structs of program.h and library.h as ctypes sees them, field by field."""
+"""The structs of program.h, arrays.h and library.h as ctypes sees them."""
 
 from __future__ import annotations
 
 import ctypes
 
-VERSION = 1  # NANOLOOM_LIBRARY_VERSION
+VERSION = 2  # NANOLOOM_LIBRARY_VERSION
 
 
 class Tensor(ctypes.Structure):
@@ -60,6 +60,21 @@ class Memory(ctypes.Structure):
     )
 
 
+class Call(ctypes.Structure):
+    """struct nanoloom_call."""
+
+    _fields_ = (
+        ("program", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p),
+        ("parallel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("objects", ctypes.POINTER(ctypes.c_void_p)),
+        ("types", ctypes.POINTER(ctypes.c_void_p)),
+        ("array_type", ctypes.c_void_p),
+        ("header_bytes", ctypes.c_int64),
+    )
+
+
 _PROGRAM = ctypes.POINTER(Program)
 
 
@@ -72,6 +87,7 @@ class Library(ctypes.Structure):
         ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM)),
         # Addresses: converting other arguments takes longer than a small model runs.
         ("run", ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 5)),
+        ("run_arrays", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
         ("pool_run", ctypes.c_void_p),
         ("pool_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),
         ("pool_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),

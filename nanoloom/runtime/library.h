@@ -2,13 +2,14 @@
 #ifndef NANOLOOM_LIBRARY_H
 #define NANOLOOM_LIBRARY_H
 
+#include "arrays.h"
 #include "program.h"
 #include "threads.h"
 
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 1 };
+enum { NANOLOOM_LIBRARY_VERSION = 2 };
 
 struct nanoloom_library {
     int64_t version;
@@ -16,6 +17,7 @@ struct nanoloom_library {
     int64_t (*workspace_bytes)(const struct nanoloom_program *);
     void (*run)(const struct nanoloom_program *, const struct nanoloom_memory *,
                 nanoloom_parallel, void *, int64_t *);
+    int (*run_arrays)(const struct nanoloom_call *, int64_t *);
     nanoloom_parallel pool_run;
     struct nanoloom_pool *(*pool_create)(int);
     void (*pool_destroy)(struct nanoloom_pool *);

@@ -14,17 +14,8 @@ import numpy as np
 from nanoloom.binary.table import Element, Tensor
 from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
-from nanoloom.runtime.arrays import (
-    ALIGNED,
-    CONTIGUOUS,
-    WRITEABLE,
-    address,
-    address_and_flags,
-    empty,
-)
+from nanoloom.runtime.arrays import HEADER_BYTES, address, empty
 
-INPUT_FLAGS = CONTIGUOUS | ALIGNED
-OUTPUT_FLAGS = INPUT_FLAGS | WRITEABLE
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 
 
@@ -95,10 +86,10 @@ class Instance:
         parameters: np.ndarray | None,
     ) -> None:
         self._entry = entry
-        self._run, self._pool_run = entry.run, entry.pool_run
-        self._program = ctypes.addressof(entry.program.contents)
+        self._run, self._run_arrays = entry.run, entry.run_arrays
         self._inputs = _wanted(library.inputs)
         self._outputs = _wanted(library.outputs)
+        self._counts = len(self._inputs), len(self._outputs)
         self._step_count = len(library.steps)
         self._parameters = parameters  # kept alive: the program reads it in place
         self._parameter_address = _parameter_address(library, parameters)
@@ -114,7 +105,8 @@ class Instance:
 
     def arena(self) -> Arena:
         """New working memory for one `run` at a time."""
-        return Arena(self._entry, self._parameter_address)
+        types = [dtype for dtype, _, _ in (*self._inputs, *self._outputs)]
+        return Arena(self._entry, self._parameter_address, self._pool, types)
 
     def run(
         self,
@@ -136,10 +128,16 @@ class Instance:
         if not self._pool:
             raise Error("the program is closed")
         used = arena or self._borrow()
-        _point(used.inputs, "input", inputs, self._inputs, INPUT_FLAGS)
-        _point(used.outputs, "output", outputs, self._outputs, OUTPUT_FLAGS)
         times = None if nanoseconds is None else self._times(nanoseconds)
-        self._run(self._program, used.pointer, self._pool_run, self._pool, times)
+        arrays = [*inputs, *outputs]  # which stay until they are written
+        fits = (len(inputs), len(outputs)) == self._counts
+        if fits:
+            used.objects[:] = [id(array) for array in arrays]
+        if not fits or self._run_arrays(used.pointer, times):
+            _point(used.inputs, "input", inputs, self._inputs)
+            _point(used.outputs, "output", outputs, self._outputs)
+            call = used.call
+            self._run(call.program, call.memory, call.parallel, call.context, times)
         if arena is None:
             self._arenas.append(used)
 
@@ -182,11 +180,17 @@ class Instance:
 class Arena:
     """Working memory of one run, on huge pages where the system has them.
 
-    memory: the struct that a run takes, with places for its inputs and outputs.
-    pointer: where that is.
+    call: the struct that a run takes, at `pointer`; objects: where the arrays' own
+    addresses go, inputs and outputs: where those of their numbers go.
     """
 
-    def __init__(self, entry: layout.Library, parameters: int | None) -> None:
+    def __init__(
+        self,
+        entry: layout.Library,
+        parameters: int | None,
+        pool: int | None,
+        types: list[np.dtype],
+    ) -> None:
         self._entry = entry
         self._bytes = int(entry.workspace_bytes(entry.program))
         self.address = entry.arena_create(self._bytes)
@@ -195,8 +199,22 @@ class Arena:
         program = entry.program.contents
         self.inputs = (ctypes.c_void_p * program.input_count)()
         self.outputs = (ctypes.c_void_p * program.output_count)()
-        self.memory = layout.Memory(parameters, self.inputs, self.outputs, self.address)
-        self.pointer = ctypes.addressof(self.memory)
+        self.objects = (ctypes.c_void_p * len(types))()
+        self._types = types
+        self._memory = layout.Memory(
+            parameters, self.inputs, self.outputs, self.address
+        )
+        self.call = layout.Call(
+            ctypes.addressof(program),
+            ctypes.addressof(self._memory),
+            entry.pool_run,
+            pool,
+            self.objects,
+            (ctypes.c_void_p * len(types))(*map(id, types)),
+            id(np.ndarray),
+            HEADER_BYTES,
+        )
+        self.pointer = ctypes.addressof(self.call)
 
     def __del__(self) -> None:
         if getattr(self, "address", None):
@@ -232,9 +250,11 @@ def _point(
     kind: str,
     arrays: Sequence[np.ndarray],
     wanted: list[Wanted],
-    flags: int,
 ) -> None:
-    """Write the arrays' addresses; raises InputError for one that does not fit."""
+    """Write where the arrays' numbers are; raises InputError for one that does not fit.
+
+    Takes what arrays.c leaves: subclasses, and element types that are equal only.
+    """
     if len(arrays) != len(wanted):
         raise InputError(f"{len(arrays)} {kind}s given, the model has {len(wanted)}")
     for number, array in enumerate(arrays):
@@ -245,8 +265,9 @@ def _point(
                 f"{dtype}{list(shape)}",
                 where=f"{kind} {name}",
             )
-        places[number], found = address_and_flags(array)
-        if found & flags != flags:
+        places[number], flags = address(array), array.flags
+        dense = flags.c_contiguous and flags.aligned
+        if not dense or (kind == "output" and not flags.writeable):
             raise InputError(
                 "the array must be contiguous, aligned and, for an output, writable",
                 where=f"{kind} {name}",

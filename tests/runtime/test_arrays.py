@@ -6,15 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from nanoloom.runtime.arrays import (
-    ALIGNED,
-    CONTIGUOUS,
-    LINE,
-    WRITEABLE,
-    address,
-    address_and_flags,
-    empty,
-)
+from nanoloom.runtime.arrays import LINE, address, empty
 
 TYPES = ["bool", "int8", "float16", ml_dtypes.bfloat16, "float32", "int64"]
 
@@ -39,14 +31,8 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_address_and_flags(name: str) -> None:
-    array = ARRAYS[name]
-    place, flags = address_and_flags(array)
-    assert place == array.ctypes.data == address(array)
-    known = array.flags
-    assert bool(flags & CONTIGUOUS) == known.c_contiguous
-    assert bool(flags & ALIGNED) == known.aligned
-    assert bool(flags & WRITEABLE) == known.writeable
+def test_address(name: str) -> None:
+    assert address(ARRAYS[name]) == ARRAYS[name].ctypes.data
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)

@@ -157,6 +157,39 @@ def test_wrong_arrays_are_refused(library: Library, arrays: Arrays) -> None:
                 instance.run(inputs, results)
 
 
+class Subclass(np.ndarray):
+    """Its layout is an array's; what it means is its own."""
+
+
+def test_what_c_leaves_to_python(library: Library, arrays: Arrays) -> None:
+    a, b, weights = arrays
+    equal = a.astype(np.dtype("f4", metadata={"unit": "m"}))
+    calls: list[int] = []
+    with library.create(2, weights) as instance:
+        run = instance._run
+        instance._run = lambda *given: (calls.append(1), run(*given))
+        for given, by_python in (
+            (a, False),
+            (np.concatenate([a, a])[COUNT:], False),
+            (a.view(Subclass), True),
+            (equal, True),
+        ):
+            calls.clear()
+            got = outputs()
+            instance.run([given, b], got)
+            assert bool(calls) == by_python
+            for one, other in zip(got, expected(a, b, weights), strict=True):
+                assert one.tobytes() == other.tobytes()
+        calls.clear()
+        shifted = np.zeros(4 * COUNT + 1, np.uint8)[1:].view(np.float32)
+        for wrong in (a.astype(">f4"), a[None], a.reshape(3, -1), a[:-1], shifted):
+            with pytest.raises(InputError, match=r"input b: "):
+                instance.run([a, wrong], outputs())
+        with pytest.raises(InputError, match="3 inputs given"):
+            instance.run([a, b, a], outputs()[:1])  # as many arrays in all
+        assert not calls
+
+
 def test_wrong_parameters_are_refused(library: Library, arrays: Arrays) -> None:
     weights = arrays[2]
     with pytest.raises(ValueError, match="needs its parameters"):
@@ -229,7 +262,7 @@ def test_another_version_is_refused(
 ) -> None:
     path = in_process(tmp_path, folders, 2)
     monkeypatch.setattr(layout, "VERSION", 99)
-    with pytest.raises(Error, match=r"another version of nanoloom \(1, .* 99\)"):
+    with pytest.raises(Error, match=r"another version of nanoloom \(2, .* 99\)"):
         Library(path)
 
 

@@ -1,0 +1,24 @@
+/* Arrays of numpy as a program's inputs and outputs, for Python's calls. */
+#ifndef NANOLOOM_ARRAYS_H
+#define NANOLOOM_ARRAYS_H
+
+#include "program.h"
+
+/* A call of a program, and what the arrays in it must be. */
+struct nanoloom_call {
+    const struct nanoloom_program *program;
+    const struct nanoloom_memory *memory; /* its inputs and outputs are written here */
+    nanoloom_parallel parallel;
+    void *context;
+    void *const *objects;     /* the arrays: the inputs, then the outputs */
+    const void *const *types; /* the dtype objects of their elements */
+    const void *array_type;   /* numpy.ndarray itself: arrays of its own type alone */
+    int64_t header_bytes;     /* that an object begins with, its type in the last word */
+};
+
+/* Runs the program and returns 0.  Returns 1 and does nothing where an array is not
+ * plainly what the program wants: of the very dtype, the shape, dense, aligned and, as
+ * an output, writable. */
+int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds);
+
+#endif
