@@ -23,7 +23,9 @@ def load_parameters(file: Path, size: int) -> np.ndarray:
     if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.memmap(file, np.uint8, "r", shape=(size,))
     give_back_heap()
-    memory = mmap.mmap(-1, size + HUGE_PAGE)
+    # Private: of shared memory, mmap's default, Linux makes huge pages for nobody.
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    memory = mmap.mmap(-1, size + HUGE_PAGE, flags=private)
     whole = np.frombuffer(memory, np.uint8)
     front = -whole.ctypes.data % HUGE_PAGE
     memory.madvise(mmap.MADV_HUGEPAGE)
