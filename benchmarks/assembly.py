@@ -13,7 +13,9 @@ from collections.abc import Iterator
 import networkx as nx
 
 LABEL = re.compile(r"^([.\w$]+):")
-JUMPS_AWAY = re.compile(r"(jmpq?|b|j|tail|retq?)\b(?!\.)")  # the next line is not next
+JUMPS_AWAY = re.compile(
+    r"(jmpq?|br?|jr?|tail|retq?|ud2)\b(?!\.)"
+)  # the next line is not next
 
 
 def inner_loops(text: str) -> list[list[str]]:
@@ -39,14 +41,15 @@ def innermost(flow: nx.DiGraph) -> Iterator[list[int]]:
     """The blocks of each loop without another one in it, in the order of the text.
 
     A loop is blocks that reach each other; without the edges back to the blocks it is
-    entered by, the loops in it are left.
+    entered by, the loops in it are left: of those edges a block's own one, too.
     """
     for blocks in sorted(nx.strongly_connected_components(flow), key=min):
         loop = nx.DiGraph(flow.subgraph(blocks))
         if not loop.number_of_edges():
             continue
         entered = {b for b in blocks if set(flow.pred[b]) - blocks} or {min(blocks)}
-        loop.remove_edges_from(list(loop.in_edges(entered)))
+        back = [(a, b) for a, b in loop.in_edges(entered) if a != b or len(blocks) == 1]
+        loop.remove_edges_from(back)
         yield from list(innermost(loop)) or [sorted(blocks)]
 
 

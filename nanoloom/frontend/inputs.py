@@ -70,6 +70,12 @@ def check_inputs(
     with `__array__`; lists and numbers are taken where no value changes.
     Raises InputError for the first array that does not fit.
     """
+    if not hasattr(arrays, "keys"):
+        raise InputError(
+            f"are a {type(arrays).__name__}",
+            where="inputs",
+            hint=f"give a dict: the model takes {listing(specs)}",
+        )
     names = {spec.name: None for spec in specs}
     if names.keys() != arrays.keys():
         missing = [name for name in names if name not in arrays]

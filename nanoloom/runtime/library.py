@@ -127,6 +127,8 @@ class Instance:
         """
         if not self._pool:
             raise Error("the program is closed")
+        if arena is not None and arena.call.context != self._pool:
+            raise ValueError("the arena is another program's")
         used = arena or self._borrow()
         times = None if nanoseconds is None else self._times(nanoseconds)
         arrays = [*inputs, *outputs]  # which stay until they are written
@@ -248,7 +250,7 @@ def _wanted(tensors: Sequence[Tensor]) -> list[Wanted]:
 def _point(
     places: ctypes.Array[ctypes.c_void_p],
     kind: str,
-    arrays: Sequence[np.ndarray],
+    arrays: Sequence[object],
     wanted: list[Wanted],
 ) -> None:
     """Write where the arrays' numbers are; raises InputError for one that does not fit.
@@ -259,6 +261,11 @@ def _point(
         raise InputError(f"{len(arrays)} {kind}s given, the model has {len(wanted)}")
     for number, array in enumerate(arrays):
         dtype, shape, name = wanted[number]
+        if not isinstance(array, np.ndarray):
+            raise InputError(
+                f"{type(array).__name__} given, the model wants an array",
+                where=f"{kind} {name}",
+            )
         if array.dtype != dtype or array.shape != shape:
             raise InputError(
                 f"{array.dtype}{list(array.shape)} given, the model wants "

@@ -58,6 +58,17 @@ kernel_0:
 .LBB0_5:
 	ret
 """
+# An outer loop that begins with the inner one.
+COMMON_HEAD = """
+	jmp	.LBB0_3
+.LBB0_2:
+	incq	%rax
+.LBB0_3:
+	addq	$64, %r14
+	jb	.LBB0_3
+	jne	.LBB0_2
+	retq
+"""
 LOOP = [
     "tileloadd\t64(%r14,%r10), %tmm4",
     "tdpbf16ps\t%tmm4, %tmm6, %tmm3",
@@ -95,6 +106,7 @@ def test_the_loop_without_others_is_cut_out() -> None:
     assert cut(NESTED) == [LOOP]
     inner = ["vfmacc.vf\tv8, fa0, v4", "addi\ta2, a2, -1", "bnez\ta2, .LBB0_4"]
     assert cut(ROTATED) == [inner]
+    assert cut(COMMON_HEAD) == [["addq\t$64, %r14", "jb\t.LBB0_3"]]
     assert count(["{vex}\tvpdpbusd\t%ymm1, %ymm2, %ymm3"], "vpdpb") == 1
 
 

@@ -71,6 +71,7 @@ def test_names() -> None:
     assert "ids is missing and idx is not one of them" in text
     assert "the model takes ids (int64 batchx4), x (float32 2x3)" in text
     assert "inputs: ids is missing" in refusal([IDS], {})
+    assert "inputs: are a list; give a dict" in refusal([IDS], [np.zeros(3)])
     assert "inputs: y is not one of them" in refusal([X], {"x": NUMBERS, "y": 1})
 
 

@@ -96,6 +96,14 @@ def test_threads_run_one_instance_at_once(library: Library, arrays: Arrays) -> N
     assert not wrong
 
 
+def test_an_arena_belongs_to_a_program(library: Library, arrays: Arrays) -> None:
+    a, b, weights = arrays
+    other = library.create(1, weights)
+    with library.create(1, weights) as one, pytest.raises(ValueError, match="another"):
+        one.run([a, b], outputs(), arena=other.arena())
+    other.close()
+
+
 def test_a_forked_child_runs(library: Library, arrays: Arrays) -> None:
     a, b, weights = arrays
     with library.create(2, weights) as instance:
@@ -187,6 +195,9 @@ def test_what_c_leaves_to_python(library: Library, arrays: Arrays) -> None:
                 instance.run([a, wrong], outputs())
         with pytest.raises(InputError, match="3 inputs given"):
             instance.run([a, b, a], outputs()[:1])  # as many arrays in all
+        for thing in (None, 3.0, np.float32(3), [1.0]):
+            with pytest.raises(InputError, match=r"input b: .* wants an array"):
+                instance.run([a, thing], outputs())
         assert not calls
 
 
