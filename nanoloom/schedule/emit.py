@@ -66,13 +66,15 @@ class Writer:
                 self.tile("tile_using_for", sizes, fuse, None, mark)
             case Split(dimension, at, mark):
                 self.split(dimension, at, mark)
-            case Nanokernel(rows, vectors, packed, family, mark, depth, copied):
+            case Nanokernel(
+                rows, vectors, packed, family, mark, depth, copied, swapped
+            ):
                 root = self.match(mark)
                 self.lines.append(
                     f'"nanoloom.nanokernel"({root}) {{rows = {rows} : i64, '
                     f"vectors = {vectors} : i64, packed = {int(packed)} : i64, "
                     f'family = "{family}", depth = {depth} : i64, '
-                    f"copied = {int(copied)} : i64}} "
+                    f"copied = {int(copied)} : i64, swapped = {int(swapped)} : i64}} "
                     f": ({ANY}) -> ()"
                 )
             case Loops():

@@ -60,6 +60,8 @@ class Nanokernel:
     depth: of a matrix unit, so much of the last reduced dimension is summed for all of
     a task's rows before the next part of it; 0 for all at once.
     copied: a right operand that is not packed is copied to a panel by every task.
+    swapped: all rows' numbers are held and the columns loaded one by one, not the other
+    way around (see register_tile.py).
     """
 
     rows: int
@@ -69,6 +71,7 @@ class Nanokernel:
     mark: str = "root"
     depth: int = 0
     copied: bool = False
+    swapped: bool = False
 
 
 @dataclass(frozen=True)

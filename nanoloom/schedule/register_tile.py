@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import VectorUnit
@@ -14,20 +14,25 @@ LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measur
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """rows x vectors accumulators.  cost: cycles a multiply-add vector, 1 is ideal."""
+    """rows x vectors accumulators.  cost: cycles a multiply-add vector, 1 is ideal.
+
+    swapped: the roles of load and broadcast.
+    """
 
     rows: int
     vectors: int
     cost: float
+    swapped: bool = False
 
     def __str__(self) -> str:
-        return f"{self.rows}x{self.vectors} vectors"
+        roles = ", all rows broadcast, columns loaded one by one"
+        return f"{self.rows}x{self.vectors} vectors{roles if self.swapped else ''}"
 
 
 def candidates(
     registers: int, step: StepCost = FMA, columns: int = 0, lanes: int = 1
 ) -> list[tuple[int, int]]:
-    """Tiles that fit: accumulators, one row of the right operand, one broadcast.
+    """Tiles that fit: accumulators, and what a step holds beside them.
 
     Of lines that are not packed, all or a half ... are used: a power of two of vectors.
     columns: of the result; tiles that do not divide them have masks.
@@ -36,6 +41,11 @@ def candidates(
 
     def masks(vectors: int) -> int:
         return step.masks * vectors if columns % (vectors * lanes) else 0
+
+    def beside(rows: int, vectors: int) -> int:
+        if step.swaps and swapped(rows, vectors, registers):
+            return rows * others + right
+        return right * vectors + others
 
     def fits(vectors: int) -> bool:
         if step.together > 1:
@@ -47,8 +57,18 @@ def candidates(
         (rows, vectors)
         for vectors in widths
         for rows in range(1, registers)
-        if (rows + right) * vectors + masks(vectors) + others <= registers
+        if rows * vectors + masks(vectors) + beside(rows, vectors) <= registers
     ]
+
+
+def swapped(rows: int, vectors: int, registers: int) -> bool:
+    """Whether a tile fits only with the roles of load and broadcast swapped.
+
+    Else it holds a row of the right operand's vectors, and one broadcast number after
+    the other (the nanokernel paper's Figure 2d).  Swapped, it holds its rows' numbers
+    and one vector after the other (Figure 2a): fewer registers, if it is wide and low.
+    """
+    return (rows + 1) * vectors + 1 > registers
 
 
 def cost(
@@ -102,4 +122,6 @@ def choose(
         for r, v in candidates(unit.registers, step, n, lanes)
         if r <= EDGE_ROWS or m % r == 0
     ]
-    return min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
+    best = min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
+    roles = step.swaps and swapped(best.rows, best.vectors, unit.registers)
+    return replace(best, swapped=roles)

@@ -19,6 +19,7 @@ class StepCost:
     masks: registers of a vector that reaches over the result's edge.
     together: so many vectors of the right operand are read at once, without masks: a
     tile has a multiple of them, and no more columns than the result.
+    swaps: whether the roles of load and broadcast may be swapped (register_tile.py).
     widened: bits of a row's numbers in the copy in front of the loops (widened.py).
     """
 
@@ -35,6 +36,7 @@ class StepCost:
     widened: int = 0
     masks: int = 0
     together: int = 1
+    swaps: bool = False
 
 
-FMA = StepCost()  # a broadcast, a load and a multiply-add
+FMA = StepCost(swaps=True)  # a broadcast, a load and a multiply-add

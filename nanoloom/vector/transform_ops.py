@@ -1,6 +1,6 @@
 """nanoloom's own transform operations, so that a script says everything.
 
-"nanoloom.nanokernel"(%root) {rows, vectors, packed, family, depth, copied}: the
+"nanoloom.nanokernel"(%root) {rows, vectors, packed, family, depth, copied, swapped}: a
 tiled contraction becomes the target's instructions, with its epilogue, sums in
 registers throughout.
 """
@@ -35,6 +35,7 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     family: ir.StringAttr
     depth: ir.IntegerAttr
     copied: ir.IntegerAttr
+    swapped: ir.IntegerAttr
 
 
 def apply_script(module: ir.Module, script: str, lower: Lower) -> None:
@@ -108,6 +109,7 @@ def attach(lower: Lower) -> None:
                 op.family.value,
                 depth=int(op.depth.value),
                 copied=bool(op.copied.value),
+                swapped=bool(op.swapped.value),
             )
             for payload in list(state.get_payload_ops(op.target)):
                 with at_line(op):

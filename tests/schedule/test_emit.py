@@ -43,7 +43,8 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     CHECK: transform.structured.fuse {{.*}} tile_sizes [6, 0] {apply_cleanup} :
     CHECK: [[ROOT:%.*]] = transform.structured.match attributes {nanoloom.root}
     CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]]) {rows = 6 : i64, vectors = 4 : i64,
-    CHECK-SAME: packed = 1 : i64, family = "fma", depth = 0 : i64, copied = 0 : i64}
+    CHECK-SAME: packed = 1 : i64, family = "fma", depth = 0 : i64,
+    CHECK-SAME: copied = 0 : i64, swapped = 0 : i64}
     CHECK: transform.apply_patterns
     CHECK: transform.yield
     """,

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanoloom.schedule.register_tile import EDGE_ROWS, candidates, choose, cost
+from nanoloom.schedule.register_tile import (
+    EDGE_ROWS,
+    candidates,
+    choose,
+    cost,
+    swapped,
+)
 from nanoloom.schedule.step_cost import FMA
 from nanoloom.target import TARGETS, Target, by_name
 
@@ -19,12 +25,26 @@ units = st.sampled_from(sorted(TARGETS, key=str)).map(lambda target: target.vect
 @pytest.mark.parametrize("registers", [16, 32])
 def test_candidates_leave_room_for_operands(registers: int) -> None:
     """Accumulators, one row of the right operand, one broadcast."""
-    found = candidates(registers)
+    found = candidates(registers, dataclasses.replace(FMA, swaps=False))
     assert found
     assert all(r * v + v + 1 <= registers for r, v in found)
+    assert not any(swapped(r, v, registers) for r, v in found)
     assert (6, 4) in candidates(32)
     assert (6, 2) in candidates(16)
     assert (6, 4) not in candidates(16)
+
+
+def test_swapped_roles_let_low_tiles_be_wider() -> None:
+    """All rows broadcast and one load (paper, Fig. 2a) where that saves the spill."""
+    more = {(r, v) for r, v in candidates(16) if swapped(r, v, 16)}
+    assert more == {(1, 8), (2, 6), (3, 4)}
+    assert {(r, v) for r, v in candidates(32) if swapped(r, v, 32)} == {(3, 8)}
+    unit = by_name("x86-64-v3").vector
+    for rows, vectors in more:
+        tile = choose(rows, 8 * vectors * 12, 32, unit)
+        assert (tile.rows, tile.vectors) == (rows, vectors)
+        assert str(tile).endswith("columns loaded one by one")
+    assert not swapped(*candidates(32)[0], 32)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -36,7 +56,7 @@ def test_the_choice_fits_and_none_is_cheaper(m: int, n: int, unit: object) -> No
     lanes = max(1, unit.bits // 32)  # type: ignore[attr-defined]
     assert rows >= 1
     assert vectors >= 1
-    assert rows * vectors + vectors + 1 <= registers
+    assert rows * vectors + min(rows, vectors) + 1 <= registers
     best = min(
         cost(r, v, m, n, lanes, unit)  # type: ignore[arg-type]
         for r, v in candidates(registers)
@@ -57,7 +77,7 @@ def test_masks_take_registers_where_a_tile_reaches_over_the_edge() -> None:
 
 def test_vectors_that_are_read_together() -> None:
     """A multiple of them, and no more columns than the result has: none is masked."""
-    step = dataclasses.replace(FMA, together=2)
+    step = dataclasses.replace(FMA, together=2, swaps=False)
     for columns, widest in ((64, 6), (47, 4), (16, 2)):
         found = {vectors for _, vectors in candidates(16, step, columns, 8)}
         assert found == set(range(2, widest + 1, 2)), columns

@@ -34,7 +34,7 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.contraction import AMX_COLUMNS
-from nanoloom.schedule.library.family import family_of, step_cost
+from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
 from nanoloom.schedule.library.marks import mark
 from nanoloom.target.facts import Target
 
@@ -87,7 +87,7 @@ def plan_of(
     columns = shape.extents[shape.column]
     cost = step_cost(family, op, shape, target, packed=False)
     tile = register_tile.choose(rows, columns, width, target.vector, cost)
-    return Nanokernel(tile.rows, tile.vectors, False, family.name, mark)
+    return nanokernel_of(tile, family, mark)
 
 
 def bits_of(op: Op) -> int:

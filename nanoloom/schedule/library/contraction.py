@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from nanoloom.kernels.contraction import Contraction, analyse
@@ -24,7 +25,12 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.copies import pays_to_copy
-from nanoloom.schedule.library.family import column_sums, family_of, step_cost
+from nanoloom.schedule.library.family import (
+    column_sums,
+    family_of,
+    nanokernel_of,
+    step_cost,
+)
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -80,8 +86,8 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
     if not packings and not shape.contiguous:
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
-    nanokernel = Nanokernel(
-        tile.rows, tile.vectors, bool(packings), family.name, copied=copied
+    nanokernel = replace(
+        nanokernel_of(tile, family), packed=bool(packings), copied=copied
     )
     if row is not None and family is FMA_FAMILY and may_be_cut(root, last):
         chunks = None
@@ -131,7 +137,8 @@ def matrix_tiles(
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
     nanokernel = Nanokernel(rows, 2, bool(packings), family.name, depth=depth)
-    reason = "32 x 32 sums: tile registers of 16 x 16, each operand used twice"
+    twice = " used twice" if m > TILE_ROWS // 2 else ", the left one used twice"
+    reason = f"{rows} x 32 sums: tile registers of up to 16 x 16, operands{twice}"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason, target)
 
 

@@ -21,6 +21,8 @@ from nanoloom.schedule.families import (
     TILE_STEPS,
     Family,
 )
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.dots import DotUse, dot_for, pair_products
 from nanoloom.target.facts import Target
@@ -175,10 +177,11 @@ def step_cost(
     if family is FMA_FAMILY:
         shifts = CONVERSION / 2
         return replace(cost, shifts=shifts, others=others, masks=masks)
+    cost = replace(cost, others=others, masks=masks, swaps=False)
     if family.group == 1:
-        return replace(cost, others=others, masks=masks)
+        return cost
     lines = 0 if family.cost == FMA else family.group
-    return replace(cost, right=right, others=others, lines=lines, masks=masks)
+    return replace(cost, right=right, lines=lines)
 
 
 def numbers_cost(
@@ -200,3 +203,9 @@ def numbers_cost(
         others = cost.others + 2 * (target.arch == "aarch64")
         return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost
+
+
+def nanokernel_of(tile: RegisterTile, family: Family, mark: str = "root") -> Nanokernel:
+    """A nanokernel with this tile, of an operand that is not packed."""
+    rows, vectors = tile.rows, tile.vectors
+    return Nanokernel(rows, vectors, False, family.name, mark, swapped=tile.swapped)

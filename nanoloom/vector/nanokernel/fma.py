@@ -7,7 +7,7 @@ Reference loop:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from nanoloom.mlir import arith, ir, scf, tensor, vector
 from nanoloom.vector.access import add, index
@@ -23,9 +23,9 @@ from nanoloom.vector.nanokernel.tile import (
     read_vector,
 )
 
-# Vectors of the right operand at loop variables; a number of the left one at those of a
-# row of the tile, and the row's number, in every lane.
-Columns = Callable[[list[ir.Value]], list[ir.Value]]
+# Vectors of the right operand at loop variables, made as they are asked for; a number
+# of the left one at those of a row of the tile, and the row's number, in every lane.
+Columns = Callable[[list[ir.Value]], Iterable[ir.Value]]
 Number = Callable[[list[ir.Value], int], ir.Value]
 # A step of the sums at loop variables; the loop of a dimension's steps: its extent,
 # steps of a round, the dimension, loop variables, sums, what a step does.
@@ -44,10 +44,11 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     kind, read = vector_kind(tile), right_reader(tile)
 
-    def columns(ivs: list[ir.Value]) -> list[ir.Value]:
-        return [widened(read(ivs, v), kind) for v in range(tile.plan.vectors)]
+    def columns(ivs: list[ir.Value]) -> Iterator[ir.Value]:
+        return (widened(read(ivs, v), kind) for v in range(tile.plan.vectors))
 
-    return outer_products(tile, columns, numbers(tile, kind), start_values(tile, kind))
+    start, number = start_values(tile, kind), numbers(tile, kind)
+    return outer_products(tile, columns, number, start)
 
 
 def vector_kind(tile: Tile) -> ir.VectorType:
@@ -81,12 +82,28 @@ def outer_products(
 ) -> list[ir.Value]:
     """The loops: every row's number times all columns, added up from `start`.
 
-    innermost: makes the last of them, in place of `unrolled`.
+    innermost: makes the last of the loops, in place of `unrolled`.
     """
     rows = [tile.row_index(r) for r in range(tile.plan.rows)]
+    vectors = tile.plan.vectors
 
-    def step(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        right = columns(ivs)
+    def column_after_column(
+        ivs: list[ir.Value], sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        left = [number(tile.at_row(ivs, row), r) for r, row in enumerate(rows)]
+        made = [
+            in_order(
+                [
+                    vector.fma(wide, column, sum_)
+                    for wide, sum_ in zip(left, sums[v::vectors], strict=True)
+                ]
+            )
+            for v, column in enumerate(columns(ivs))
+        ]
+        return [made[v][r] for r in range(len(rows)) for v in range(vectors)]
+
+    def row_after_row(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        right = list(columns(ivs))
         made: list[ir.Value] = []
         for place, row in enumerate(rows):
             wide = number(tile.at_row(ivs, row), place)
@@ -98,6 +115,7 @@ def outer_products(
             made += in_order(products, *kept(wide, len(right)))
         return made
 
+    step = column_after_column if tile.plan.swapped else row_after_row
     ivs = tile.ivs(index(0), index(0))
     dims = list(tile.shape.reduced)
     return nest(tile, dims, ivs, start, step, innermost or unrolled)

@@ -158,8 +158,9 @@ class Sums:
         """One group, `count` steps of it inside the operands."""
         plan = self.tile.plan
         rows = [self.row(r, ivs, number, count) for r in range(plan.rows)]
-        if plan.rows == 1 and self.ordered and not plan.packed:
-            return self.one_row(ivs, rows[0], number, sums)
+        low = plan.rows < plan.vectors and not plan.packed
+        if plan.swapped or (low and self.ordered):
+            return self.column_after_column(ivs, rows, number, sums)
         panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
         # Part by part: what a part needs of the panels is in registers for it alone.
         for prepare_left, prepare_right in self.step.parts:
@@ -176,18 +177,30 @@ class Sums:
             sums = made
         return sums
 
-    def one_row(
-        self, ivs: list[ir.Value], row: Row, number: ir.Value, sums: list[ir.Value]
+    def column_after_column(
+        self,
+        ivs: list[ir.Value],
+        rows: list[Row],
+        number: ir.Value,
+        sums: list[ir.Value],
     ) -> list[ir.Value]:
-        """Vector by vector: no other row needs what was interleaved for it."""
-        lefts = [prepare(row) for prepare, _ in self.step.parts]
-        made: list[ir.Value] = []
-        for v, sum_ in enumerate(sums):
-            panel = self.right(ivs, number, row.count, v)
+        """All rows are held; so are a few of them where columns are interleaved.
+
+        Under masks LLVM is left alone with the latter (`ordered`).
+        """
+        vectors = self.tile.plan.vectors
+        lefts = [[prepare(row) for row in rows] for prepare, _ in self.step.parts]
+        made: list[list[ir.Value]] = []
+        for v in range(vectors):
+            panel, now = self.right(ivs, number, rows[0].count, v), sums[v::vectors]
             for left, (_, prepare) in zip(lefts, self.step.parts, strict=True):
-                sum_ = self.step.product(sum_, left, prepare(panel))
-            made += in_order([sum_])
-        return made
+                right = prepare(panel)
+                now = [
+                    self.step.product(sum_, one, right)
+                    for sum_, one in zip(now, left, strict=True)
+                ]
+            made.append(in_order(now))
+        return [made[v][r] for r in range(len(rows)) for v in range(vectors)]
 
     def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
         here = [*ivs]

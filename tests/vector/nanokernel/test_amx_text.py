@@ -22,7 +22,7 @@ PRODUCTS = [
     ("u8", "s8", "tdpbusd"),
     ("u8", "u8", "tdpbuud"),
 ]
-ALL = "depth = 0 : i64, copied = 0 : i64"  # of the sum at once
+ALL = "depth = 0 : i64, copied = 0 : i64, swapped = 0 : i64"  # of the sum at once
 Kernel = tuple[Make, tuple[np.ndarray, ...]]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
+from nanoloom.schedule.register_tile import swapped
 from nanoloom.target import by_name
 from nanoloom.vector.nanokernel.fma import unroll
 from tests.linalg.bounds import sample
@@ -40,6 +41,14 @@ def compare(
     given_arrays = (left,) if packed else (left, right)
     exact, magnitude, count = contracted(equation, left, right)
     check(run(make, *given_arrays, **how), exact, count, magnitude)
+
+
+@TARGETS
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(("m", "n"), [(1, 130), (1, 64), (2, 768), (3, 768), (3, 517)])
+def test_few_rows(target: Any, m: int, n: int, packed: bool) -> None:
+    left, right = sample(m, (m, 97), "float32"), sample(n, (97, n), "float32")
+    compare("mk,kn->mn", left, right, packed=packed, target=target, order=backwards)
 
 
 @TARGETS
@@ -152,6 +161,21 @@ def test_x86_inner_loop(
     assert count(work, "vmovups") == steps * vectors
     assert count(work, "vbroadcastss") == steps * rows
     assert len(work) == steps * (rows * vectors + rows + vectors)
+    assert touches_stack(loop) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "loads"), [((1, 97, 64), 0), ((2, 97, 96), 6), ((3, 97, 96), 4)], ids=str
+)
+def test_swapped_roles(sizes: tuple[int, int, int], loads: int) -> None:
+    """A wide and low tile holds its rows' numbers: what one uses lies in memory."""
+    text, rows, vectors = assembly(*sizes, "x86-64-v3")
+    assert swapped(rows, vectors, 16)
+    loop = loop_with(text, "vfmadd")
+    steps = unroll(rows, vectors)
+    assert count(loop, "vfmadd") == steps * rows * vectors
+    assert count(loop, "vbroadcastss") == steps * rows
+    assert count(loop, "vmovups") == steps * loads
     assert touches_stack(loop) == []
 
 
