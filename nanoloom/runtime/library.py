@@ -119,7 +119,7 @@ class Instance:
         """Run once: read `inputs`, overwrite `outputs`, both in the program's order.
 
         Arrays are C-contiguous with exactly the shapes and types of the program and
-        must not overlap.  Without `arena` one from an earlier run is used again.
+        must not overlap, nor may other threads reshape them meanwhile.  Without `arena` one from an earlier run is used again.
         `nanoseconds`, int64 of one element a step, receives the time of every step.
 
         Raises:
