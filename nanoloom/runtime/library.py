@@ -119,8 +119,9 @@ class Instance:
         """Run once: read `inputs`, overwrite `outputs`, both in the program's order.
 
         Arrays are C-contiguous with exactly the shapes and types of the program and
-        must not overlap, nor may other threads reshape them meanwhile.  Without `arena` one from an earlier run is used again.
-        `nanoseconds`, int64 of one element a step, receives the time of every step.
+        must not overlap, nor may other threads reshape them meanwhile.  Without `arena`
+        one from an earlier run is used again.  `nanoseconds`, int64 of one element a
+        step, receives the time of every step.
 
         Raises:
             InputError: an array has the wrong type, shape or memory layout.

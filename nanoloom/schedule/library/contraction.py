@@ -137,8 +137,8 @@ def matrix_tiles(
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
     nanokernel = Nanokernel(rows, 2, bool(packings), family.name, depth=depth)
-    twice = " used twice" if m > TILE_ROWS // 2 else ", the left one used twice"
-    reason = f"{rows} x 32 sums: tile registers of up to 16 x 16, operands{twice}"
+    twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
+    reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason, target)
 
 
