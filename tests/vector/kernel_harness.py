@@ -31,7 +31,7 @@ from nanoloom.mlir import func, ir
 from nanoloom.options import CompileOptions
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from tests.vector.memory import Guarded
+from tests.guarded import Guarded
 
 Array = np.ndarray
 Make = Callable[..., Any]  # (builder, tensors...) -> a tensor or several
@@ -160,7 +160,7 @@ class Executable:
             for begin, end in order(step.tasks):
                 entry(ctypes.addressof(pointers), begin, end)
         for guarded in itertools.chain(*memory.values()):
-            assert guarded.is_front_intact(), "a kernel wrote in front of its array"
+            assert guarded.is_rest_intact(), "a kernel wrote in front of its array"
         for guarded, array in zip(memory[Space.INPUT], before, strict=True):
             assert guarded.array.tobytes() == array.tobytes(), "an input was written"
         return [guarded.array.copy() for guarded in memory[Space.OUTPUT]]
