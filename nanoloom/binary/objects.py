@@ -18,6 +18,7 @@ from llvmlite.utils import get_library_name
 
 from nanoloom.errors import Error
 from nanoloom.llvm.literals import to_llvm22
+from nanoloom.llvm.one_lane import UnclearMask, scalar_stores
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,25 @@ def _emit(
         module.data_layout = str(machine.target_data)
         module.verify()
         _optimize(module, machine, options)
-        return _generate(module, machine, is_object)
+        text = _mended(module, machine)
+        if text is None:
+            return _generate(module, machine, is_object)
+        with llvm.parse_assembly(text, context) as mended:
+            mended.verify()
+            return _generate(mended, machine, is_object)
+
+
+def _mended(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str | None:
+    """The module's text without what the code generator gets wrong; None if it is."""
+    if not any(f.name.startswith("llvm.masked.store.") for f in module.functions):
+        return None
+    text = str(module)
+    try:
+        mended = scalar_stores(text)
+    except UnclearMask:  # the optimizer's last passes fold little
+        _optimize(module, machine, CodeOptions(passes=("instruction_combine",)))
+        mended = scalar_stores(str(module))
+    return None if mended is text else mended
 
 
 def _optimize(

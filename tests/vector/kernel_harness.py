@@ -137,7 +137,7 @@ class Executable:
     engine: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.engine = _load(self.made.objects)
+        self.engine = load_objects(self.made.objects)
 
     def __call__(self, *inputs: Array, order: Order = at_once) -> list[Array]:
         """The outputs; fails if a kernel writes what it must not."""
@@ -199,7 +199,7 @@ def _address(memory: dict[Space, list[Guarded]], buffer: Buffer) -> int:
     return memory[buffer.space][buffer.index].address + buffer.offset
 
 
-def _load(objects: Sequence[bytes]) -> Any:
+def load_objects(objects: Sequence[bytes]) -> Any:
     """Objects in this process, without a linker."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
