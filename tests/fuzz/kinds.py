@@ -1,0 +1,29 @@
+"""The kinds of cases."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from tests.fuzz.cases import Bench, Outcome
+from tests.fuzz.damage import check_damage
+from tests.fuzz.graphs import check_graph
+
+
+def broken(seed: int, bench: Bench) -> Outcome:
+    """Ends in every way that a case must not: what the tests of this fuzzer need."""
+    bench.at("nowhere")
+    if seed == 0:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if seed == 1:
+        time.sleep(1000)
+    raise ZeroDivisionError
+
+
+KINDS: dict[str, Callable[[int, Bench], Outcome]] = {
+    "graph": check_graph,
+    "broken": broken,
+    "damage": check_damage,
+}

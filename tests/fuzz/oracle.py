@@ -1,0 +1,225 @@
+"""What a node is to give: ONNX Runtime, or ONNX's own reference where that has none.
+
+A graph's results are known up to rounding: `Trial` runs its nodes again with a random
+error within each operation's bound added to every result (see inspect/rounding.py).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import helper
+
+from nanoloom.errors import Error
+from nanoloom.inspect import rounding
+from nanoloom.inspect.references import Run, open_reference
+from tests.fuzz.exceptions import COARSE, JITTERED, WRONG
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = Mapping[str, Array]
+NEWEST_RUNTIME = 26  # the newest operator set of ONNX Runtime
+IR_VERSION = 10
+OTHER = {"ort": "reference", "reference": "ort"}
+
+
+class Rejected(Exception):
+    """A drawn node that the references do not run: another one is drawn."""
+
+
+@dataclass
+class Step:
+    """A node and the reference that runs it."""
+
+    node: onnx.NodeProto
+    opset: int
+    source: str
+    reference: Run
+    absolute: Run | None = None  # the same sum, of absolute values
+
+    @property
+    def inputs(self) -> list[str]:
+        return used_names(self.node)
+
+    def run(self, values: Arrays) -> dict[str, Array]:
+        """Its results by name."""
+        return self.results(self.reference, {x: values[x] for x in self.inputs})
+
+    def results(self, reference: Run, feeds: Arrays) -> dict[str, Array]:
+        try:
+            made = reference(feeds)
+        except Error as error:
+            raise Rejected(str(error)) from None
+        names = [name for name in self.node.output if name]
+        return dict(zip(names, made, strict=True))
+
+    def disturbed(self, values: Arrays, rng: np.random.Generator) -> dict[str, Array]:
+        """Its results with a rounding error in each."""
+        if self.node.op_type in JITTERED:
+            values = {**values, **self.jittered(values, rng)}
+        made = self.run(values)
+        if self.node.op_type in rounding.EXACT:
+            return made
+        for name, array in made.items():
+            kind = ir.DataType.from_numpy(array.dtype)
+            if kind in rounding.ROUNDING:
+                if (self.source, self.node.op_type) in COARSE:
+                    kind = ir.DataType.FLOAT
+                error = self.error(values, made, array) * rounding.ROUNDING[kind]
+                size = self.magnitude(values, name, array)
+                drawn = rng.uniform(-error, error, array.shape)
+                with np.errstate(all="ignore"):
+                    wide = array.astype(np.float64) + size * drawn
+                    made[name] = np.asarray(wide).astype(array.dtype)
+        return made
+
+    def jittered(self, values: Arrays, rng: np.random.Generator) -> dict[str, Array]:
+        """Scales that are a few roundings off, of a node whose result is an integer."""
+        made: dict[str, Array] = {}
+        for place in JITTERED[self.node.op_type]:
+            name = self.node.input[place]
+            factor = 1 + rng.uniform(-4, 4) * 2.0**-24
+            made[name] = np.asarray(values[name] * factor, values[name].dtype)
+        return made
+
+    def error(self, values: Arrays, made: Arrays, array: Array) -> float:
+        """In roundings of the result."""
+        node = described(self.node, {**values, **made})
+        if rounding.is_exact_cast(node):
+            return 0.0
+        return rounding.relative_error(node)
+
+    def magnitude(self, values: Arrays, name: str, array: Array) -> Array:
+        """What the error is relative to, at every element."""
+        with np.errstate(all="ignore"):
+            size = np.abs(array.astype(np.float64))
+        op = self.node.op_type
+        if op in rounding.SUMS:
+            return self.of_absolutes(values)[name].astype(np.float64)
+        if op in rounding.COMPOSITE:
+            finite = size[np.isfinite(size)]
+            return np.maximum(size, finite.max(initial=0))
+        if array.dtype.itemsize == 2:  # where nearly all large numbers are whole
+            return size
+        small_whole = (size == np.floor(size)) & (size <= rounding.SMALL)
+        return np.where(small_whole, 0.0, size)
+
+    def of_absolutes(self, values: Arrays) -> dict[str, Array]:
+        """The same node on the absolute values of its floats."""
+        feeds = {name: values[name] for name in self.inputs}
+        for name, array in feeds.items():
+            if array.dtype.kind not in "iub":
+                feeds[name] = np.asarray(np.abs(array))
+        if self.absolute is None:
+            node = onnx.NodeProto()
+            node.CopyFrom(self.node)
+            for attribute in node.attribute:
+                if attribute.name in ("alpha", "beta"):
+                    attribute.f = abs(attribute.f)
+            self.absolute = opened(self.source, node, self.opset, feeds)
+        return self.results(self.absolute, feeds)
+
+
+def used_names(node: onnx.NodeProto) -> list[str]:
+    """The node's inputs, and what its graphs take from around them."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            inside = {x.name for x in attribute.g.input}
+            inside |= {x.name for x in attribute.g.initializer}
+            for inner in attribute.g.node:
+                names += [name for name in used_names(inner) if name not in inside]
+                inside |= set(inner.output)
+            names += [x.name for x in attribute.g.output if x.name not in inside]
+    return list(dict.fromkeys(names))
+
+
+def step_of(node: onnx.NodeProto, opset: int, values: Arrays) -> Step:
+    """The node with the first reference that runs it.  Raises Rejected if none does."""
+    feeds = {name: values[name] for name in used_names(node)}
+    reasons: list[str] = []
+    for source in sources(node, opset, feeds):
+        try:
+            run = opened(source, node, opset, feeds)
+            run(feeds)
+        except Error as error:
+            reasons.append(str(error))
+            continue
+        return Step(node, opset, source, run)
+    raise Rejected(f"{node.op_type}: {'; '.join(reasons)}")
+
+
+def sources(node: onnx.NodeProto, opset: int, feeds: Arrays) -> Sequence[str]:
+    """Which references to ask, in order."""
+    for known in WRONG:
+        if node.op_type in known.operators and known.when(node, list(feeds.values())):
+            return (OTHER[known.source],)
+    narrow = any(array.dtype.name == "bfloat16" for array in feeds.values())
+    if opset > NEWEST_RUNTIME or narrow:
+        return ("reference",)
+    return ("ort", "reference")
+
+
+def opened(source: str, node: onnx.NodeProto, opset: int, feeds: Arrays) -> Run:
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        model = single(node, opset, feeds)
+        Path(file.name).write_bytes(model.SerializeToString())
+        return open_reference(source, Path(file.name), 1)
+
+
+def single(node: onnx.NodeProto, opset: int, feeds: Arrays) -> onnx.ModelProto:
+    """A model of this node alone."""
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for name, array in feeds.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    graph = helper.make_graph([node], "single", inputs, outputs)
+    return helper.make_model(
+        graph, opset_imports=opsets(opset, [node.domain]), ir_version=IR_VERSION
+    )
+
+
+def opsets(opset: int, domains: Sequence[str]) -> list[onnx.OperatorSetIdProto]:
+    made = [helper.make_opsetid("", opset)]
+    if any(domain == "ai.onnx.ml" for domain in domains):
+        made.append(helper.make_opsetid("ai.onnx.ml", 5 if opset > 18 else 3))
+    return made
+
+
+def described(node: onnx.NodeProto, values: Arrays) -> ir.Node:
+    """The node as the bounds read it: types and shapes of what goes in and out."""
+
+    def value(name: str) -> ir.Value | None:
+        if not name:
+            return None
+        array = values[name]
+        kind = ir.TensorType(ir.DataType.from_numpy(array.dtype))
+        return ir.Value(name=name, shape=ir.Shape(array.shape), type=kind)
+
+    outputs = [value(name) or ir.Value(name="") for name in node.output]
+    return ir.Node(
+        node.domain, node.op_type, list(map(value, node.input)), outputs=outputs
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """All steps once more, with errors."""
+
+    steps: Sequence[Step]
+
+    def run(self, given: Arrays, seed: int) -> dict[str, Array]:
+        rng = np.random.default_rng(seed)
+        values = dict(given)
+        for step in self.steps:
+            values |= step.disturbed(values, rng)
+        return values

@@ -1,0 +1,1 @@
+"""How to draw a node of every operator, a family a file."""

@@ -1,0 +1,28 @@
+"""All recipes by operator."""
+
+from __future__ import annotations
+
+import onnx
+
+from tests.fuzz.recipes import elementwise, indexing, products, reducing, shaping
+from tests.fuzz.words import Recipe
+
+RECIPES: dict[str, Recipe] = {
+    **elementwise.RECIPES,
+    **indexing.RECIPES,
+    **products.RECIPES,
+    **reducing.RECIPES,
+    **shaping.RECIPES,
+}
+
+
+def is_known(name: str, opset: int) -> bool:
+    """Whether an operator set has the operator."""
+    domain, _, op = name.rpartition(".")
+    if domain:
+        return True
+    try:
+        schema = onnx.defs.get_schema(op, opset)
+    except onnx.defs.SchemaError:
+        return False
+    return not schema.deprecated

@@ -1,0 +1,46 @@
+"""A small part of `make fuzz`, and that it finds what it looks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.cases import Outcome
+from tests.fuzz.pool import Case, Worker, run_cases
+
+GRAPHS, DAMAGED = 20, 60
+SEED = 11_000_000
+
+
+def test_a_small_part(tmp_path: Path) -> None:
+    cases = [Case("graph", SEED + i) for i in range(GRAPHS)]
+    cases += [Case("damage", SEED + i) for i in range(DAMAGED)]
+    found: list[str] = []
+    statuses: list[str] = []
+
+    def note(case: Case, outcome: Outcome, folder: Path) -> None:
+        statuses.append(f"{case.kind} {outcome.status}")
+        if outcome.status == "finding" and outcome.finding is not None:
+            found.append(f"{case}: {outcome.finding.kind}: {outcome.finding.text}")
+
+    run_cases(iter(cases), tmp_path, 1, note)
+    assert not found, "\n".join(found)
+    assert len(statuses) == len(cases)
+    assert statuses.count("graph passed") > 0.8 * GRAPHS
+    assert statuses.count("damage passed") > 0.1 * DAMAGED
+    assert statuses.count("damage refused") > 0.1 * DAMAGED
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(0, "crash"), (1, "hang"), (2, "foreign")])
+def test_what_must_not_be_is_found(seed: int, kind: str, tmp_path: Path) -> None:
+    worker = Worker(tmp_path / "worker", seconds=20)
+    try:
+        outcome = worker.run(Case("broken", seed))
+        assert outcome.status == "finding"
+        assert outcome.finding is not None and outcome.finding.kind == kind
+        assert "while: nowhere" in outcome.finding.text
+        after = worker.run(Case("graph", SEED))
+        assert after.status == "passed"
+    finally:
+        worker.close()
