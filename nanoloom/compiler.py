@@ -22,12 +22,20 @@ from nanoloom import mlir
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.binary.parameters import ParameterBlock
-from nanoloom.binary.table import Buffer, Element, ProgramTable, Step, Tensor
+from nanoloom.binary.table import (
+    WORD_BYTES,
+    Buffer,
+    Check,
+    Element,
+    ProgramTable,
+    Step,
+    Tensor,
+)
 from nanoloom.binary.table import Space as TableSpace
 from nanoloom.cache import Cache, key
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
-from nanoloom.kernels.program import Kernel, Place, Program, Space
+from nanoloom.kernels.program import Kernel, Place, Program, Space, Word
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16
@@ -87,7 +95,7 @@ def compile_model(
         graph = optimize(model, OPERATORS.keys())
     with mlir.context():
         with report.stage("linalg"):
-            linalg = with_precision(lower(graph), options)
+            linalg = with_precision(lower(graph, checked=options.checked), options)
         with report.stage("kernels"):
             program = cut(linalg)
     compiled = compile_kernels(program, options, cache, report)
@@ -103,7 +111,7 @@ def emit_stage(
         dump(stage, "", onnx_ir.to_onnx_text(graph, exclude_initializers=True))
         return
     with mlir.context():
-        linalg = with_precision(lower(graph), options)
+        linalg = with_precision(lower(graph, checked=options.checked), options)
         if stage == "linalg":
             dump(stage, "", str(linalg.module))
             return
@@ -249,6 +257,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         tuple(tensor(x) for x in program.inputs),
         tuple(tensor(x) for x in program.outputs),
         any(kernel.needs_tiles for kernel in compiled.values()),
+        tuple(check(program, word) for word in program.checks),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
 
@@ -271,6 +280,13 @@ def buffer(
             return Buffer(TableSpace.INPUT, 0, place.index)
         case Space.OUTPUT:
             return Buffer(TableSpace.OUTPUT, 0, place.index)
+
+
+def check(program: Program, word: Word) -> Check:
+    """Where a word of a check lies in the arena, and what it may be."""
+    offset = program.offsets[word.buffer] + WORD_BYTES * word.number
+    limits = word.limits
+    return Check(offset, limits.low, limits.high, limits.where, limits.what)
 
 
 def tensor(spec: Spec) -> Tensor:

@@ -30,7 +30,7 @@ class ModelError(Error):
 
 
 class InputError(Error):
-    """An input array has the wrong name, element type or shape."""
+    """An input array has the wrong name, type or shape, or an index out of range."""
 
 
 class Unsupported(Error):

@@ -17,9 +17,10 @@ class CompileOptions:
     target: the CPU to compile for.  precision: of the products of f32
     contractions (sums stay f32).
     schedules: (kernel name or pattern, Transform script) pairs that replace the chosen
-    ones.
+    ones.  checked: an index out of range makes a call fail; else it is clamped.
     """
 
     target: Target
     precision: Precision = "f32"
     schedules: tuple[tuple[str, str], ...] = ()
+    checked: bool = True

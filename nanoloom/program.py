@@ -86,7 +86,8 @@ class Program:
 
         inputs: one array an input, of exactly the declared element type; dimensions
         with a name take the size of the array.  Raises InputError for arrays that do
-        not fit, and what compiling raises at the first call with new shapes.
+        not fit, or whose indices lead out of range, and what compiling raises at the
+        first call with new shapes.
         """
         arrays = check_inputs(self.inputs, inputs)
         return self.variant(arrays)(arrays)
@@ -217,6 +218,7 @@ def compile(
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
     precision: Precision | None = None,
+    checked: bool | None = None,
     options: CompileOptions | None = None,
     cache: Cache | None = None,
     report: Report | None = None,
@@ -226,7 +228,8 @@ def compile(
     threads: default follows affinity, cgroup quota and OMP_NUM_THREADS.
     dims: numbers for named dimensions; those left open are bound by the first call.
     precision: "f32" (default) or "bf16", of the products of f32 operands.
-    options: all that decides about the code; they have a precision of their own.
+    checked: False for code that clamps an index out of range and does not report it.
+    options: all that decides about the code; precision and checked are among them.
     cache: where compiled code is kept (default: the user's cache folder).
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
@@ -239,10 +242,15 @@ def compile(
         raise Error(
             f"precision is {precision!r} here and {options.precision!r} in the options"
         )
+    if options is not None and checked not in (None, options.checked):
+        raise Error(f"checked is {checked} here and {options.checked} in the options")
     store = cache or Cache(default_root())
     program = Program(
         Source(model, store),
-        options or CompileOptions(host(store), precision or "f32"),
+        options
+        or CompileOptions(
+            host(store), precision or "f32", checked=checked is not False
+        ),
         threads=threads or default_threads(),
         dims=dims or {},
         cache=store,

@@ -8,7 +8,7 @@
 
 #include "model.h"
 
-enum { SHOWN = 8 };
+enum { SHOWN = 8, SENTENCE = 256 };
 
 static int64_t elements(const struct nanoloom_tensor *tensor)
 {
@@ -68,7 +68,9 @@ int main(void)
     }
     int status = nanoloom_model_run(model, inputs, outputs);
     if (status) {
-        fprintf(stderr, "%s\n", nanoloom_model_error(status));
+        char text[SENTENCE];
+        nanoloom_model_explain(model, status, text, sizeof text);
+        fprintf(stderr, "%s\n", text);
         return 1;
     }
     for (int32_t i = 0; i < NANOLOOM_MODEL_OUTPUTS; i++)

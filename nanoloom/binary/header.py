@@ -64,6 +64,13 @@ const struct nanoloom_tensor *nanoloom_{name}_output(int32_t index);
 /* What a status means, as an English sentence. */
 const char *nanoloom_{name}_error(int status);
 
+/* What the status of the handle's last run means: the same, and for
+ * NANOLOOM_OUT_OF_RANGE the node of the model, the index and the range it must lie in.
+ * Writes at most `bytes` bytes, the zero at the end among them; returns the length of
+ * the whole sentence, as snprintf does.  No thread may be running the handle. */
+int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
+                            char *text, size_t bytes);
+
 #ifdef __cplusplus
 }}
 #endif

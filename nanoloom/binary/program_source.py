@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nanoloom.binary.table import Buffer, ProgramTable, Step, Tensor
+from nanoloom.binary.table import Buffer, Check, ProgramTable, Step, Tensor
 
 PARAMETER_SYMBOL = "nanoloom_parameter_block"
 
@@ -26,12 +26,14 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             f"extern const char {PARAMETER_SYMBOL}[];" if parameters_inside else "",
             *_array("nanoloom_buffer", "buffers", map(_buffer, buffers)),
             *_array("nanoloom_step", "steps", _steps(table.steps)),
+            *_array("nanoloom_check", "checks", map(_check, table.checks)),
             *_tensors("inputs", table.inputs),
             *_tensors("outputs", table.outputs),
             "extern const struct nanoloom_program nanoloom_program;",
             "const struct nanoloom_program nanoloom_program = {",
             f"    .steps = {'steps' if table.steps else '0'},",
             f"    .buffers = {'buffers' if buffers else '0'},",
+            f"    .checks = {'checks' if table.checks else '0'},",
             f"    .inputs = {'inputs' if table.inputs else '0'},",
             f"    .outputs = {'outputs' if table.outputs else '0'},",
             f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
@@ -39,6 +41,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             f"    .parameter_bytes = {table.parameter_bytes},",
             f"    .step_count = {len(table.steps)},",
             f"    .buffer_count = {len(buffers)},",
+            f"    .check_count = {len(table.checks)},",
             f"    .input_count = {len(table.inputs)},",
             f"    .output_count = {len(table.outputs)},",
             f"    .needs_tiles = {int(table.needs_tiles)},",
@@ -69,6 +72,11 @@ def _steps(steps: Sequence[Step]) -> Iterable[str]:
         count = len(step.buffers)
         yield f"{step.kernel}, {step.tasks}, {first}, {count}, {c_string(step.name)}"
         first += count
+
+
+def _check(check: Check) -> str:
+    texts = f"{c_string(check.where)}, {c_string(check.what)}"
+    return f"{check.offset}, {check.low}, {check.high}, {texts}"
 
 
 def _tensors(name: str, tensors: Sequence[Tensor]) -> list[str]:

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 MAX_TASKS = 2**31 - 1  # the pool counts the tasks of a step in 31 bits
+WORD_BYTES = 8  # of what a check looks at
 
 
 class Space(enum.IntEnum):
@@ -113,6 +114,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Check:
+    """Indices of one node that must be in low .. high, or the run has failed.
+
+    The kernels leave a word for them in the arena, at `offset`: the index that is
+    farthest out; 2 i or -2 i - 1 in place of the index i where low is below 0.
+    where: the node; what: the kind of index.
+    """
+
+    offset: int
+    low: int
+    high: int
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
 class ProgramTable:
     """Everything of a compiled model but its kernels' code and its parameters."""
 
@@ -122,8 +139,12 @@ class ProgramTable:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     needs_tiles: bool = False  # kernels use AMX tiles, which Linux hands out on request
+    checks: tuple[Check, ...] = ()
 
     def __post_init__(self) -> None:
+        for check in self.checks:
+            if not 0 <= check.offset <= self.arena_bytes - WORD_BYTES:
+                raise ValueError(f"{check} lies outside the arena")
         for step in self.steps:
             if not step.kernel.isidentifier() or not step.kernel.isascii():
                 raise ValueError(f"step {step.name}: {step.kernel!r} is no C name")

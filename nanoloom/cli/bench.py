@@ -50,6 +50,7 @@ def bench(
     against: Against = "ort,openvino",
     threads: words.Threads = None,
     precision: words.Precision = "f32",
+    unchecked: words.Unchecked = False,
     repeat: Repeat = None,
     inputs: words.Inputs = None,
     dims: words.Dims = None,
@@ -76,6 +77,7 @@ def bench(
         words.known_precision(precision),
         cache,
         no_cache,
+        unchecked,
     )
     check_plot(plot)
     with Watch() as watch:

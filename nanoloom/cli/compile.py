@@ -89,6 +89,7 @@ def compile(
     dims: words.Dims = None,
     target: TargetName = None,
     precision: words.Precision = "f32",
+    unchecked: words.Unchecked = False,
     schedule: Schedule = None,
     threads: Workers = 2,
     cache: words.CacheFolder = None,
@@ -116,6 +117,7 @@ def compile(
                 session.target_named(target, store),
                 chosen_precision,
                 load_schedules(schedule),
+                checked=not unchecked,
             )
             program = session.open_program(
                 model, options, store, watch, threads=threads, dims=bound
@@ -219,14 +221,15 @@ def write_objects(
     """The object of every kernel: a file each in a folder, or one with all of them."""
     from nanoloom import mlir
     from nanoloom.cli import places
-    from nanoloom.compiler import compile_kernels
+    from nanoloom.compiler import compile_kernels, with_precision
     from nanoloom.graph.stage import optimize
     from nanoloom.kernels.stage import cut
     from nanoloom.linalg.operators import OPERATORS
     from nanoloom.linalg.stage import lower
 
     with mlir.context():
-        program = cut(lower(optimize(model, OPERATORS.keys())))
+        lowered = lower(optimize(model, OPERATORS.keys()), checked=options.checked)
+        program = cut(with_precision(lowered, options))
     made = compile_kernels(program, options, cache, cast("Report", watch))
     objects = {name: kernel.object for name, kernel in made.items()}
     if job.out.is_dir():

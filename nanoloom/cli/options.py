@@ -52,6 +52,10 @@ Precision = Annotated[
         "--precision", metavar="TYPE", help="Of products of floats: f32 or bf16."
     ),
 ]
+Unchecked = Annotated[
+    bool,
+    typer.Option("--unchecked", help="Do not look whether indices are in range."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CacheFolder = Annotated[
     Path | None,

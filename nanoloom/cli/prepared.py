@@ -33,6 +33,7 @@ class Request:
     precision: Precision
     cache: Path | None
     unused: bool
+    unchecked: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ def open_program(request: Request, watch: Watch) -> Program:
     """The model, read but not compiled."""
     store = session.open_cache(request.cache, request.unused)
     target = session.target_named(None, store)
-    options = session.compile_options(target, request.precision)
+    options = session.compile_options(
+        target, request.precision, checked=not request.unchecked
+    )
     return session.open_program(
         request.model,
         options,

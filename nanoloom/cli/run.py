@@ -56,6 +56,7 @@ def run(
     dims: words.Dims = None,
     threads: words.Threads = None,
     precision: words.Precision = "f32",
+    unchecked: words.Unchecked = False,
     seed: words.Seed = 0,
     json: words.Json = False,
     cache: words.CacheFolder = None,
@@ -78,6 +79,7 @@ def run(
         words.known_precision(precision),
         cache,
         no_cache,
+        unchecked,
     )
     with Watch() as watch:
         program = opened(request, watch)
@@ -105,6 +107,9 @@ def opened(request: Request, watch: Watch) -> Program | Loaded:
     if request.dims:
         reason = "the dimensions of a compiled library are numbers already"
         raise typer.BadParameter(reason, param_hint="--dim")
+    if request.unchecked:
+        reason = "a compiled library has its checks, or was compiled without them"
+        raise typer.BadParameter(reason, param_hint="--unchecked")
     return session.open_library(request.model, request.threads)
 
 

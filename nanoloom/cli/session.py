@@ -51,10 +51,12 @@ def compile_options(
     target: Target,
     precision: Precision = "f32",
     schedules: tuple[tuple[str, str], ...] = (),
+    *,
+    checked: bool = True,
 ) -> CompileOptions:
     from nanoloom.options import CompileOptions
 
-    return CompileOptions(target, precision, schedules)
+    return CompileOptions(target, precision, schedules, checked)
 
 
 def open_program(

@@ -76,6 +76,7 @@ def verify(
     dims: words.Dims = None,
     seed: words.Seed = 0,
     threads: words.Threads = None,
+    unchecked: words.Unchecked = False,
     json: words.Json = False,
     cache: words.CacheFolder = None,
     no_cache: words.NoCache = False,
@@ -99,6 +100,7 @@ def verify(
         "f32",
         cache,
         no_cache,
+        unchecked,
     )
     with Watch() as watch:
         question, verdict = asked(request, against, per_layer, watch)

@@ -23,6 +23,7 @@ from nanoloom.graph import (
     splice,
     unroll,
 )
+from nanoloom.graph.indices import may_lead_out
 from nanoloom.graph.naming import Names, nested
 from nanoloom.graph.origin import remember
 from nanoloom.graph.types import (
@@ -101,7 +102,9 @@ class Propagation:
     def is_foldable(self, node: ir.Node) -> bool:
         if node.op_type in NEVER_FOLDED or node.domain not in DEFAULT_DOMAINS:
             return False
-        return all(x is None or known(x) for x in node.inputs)
+        if not all(x is None or known(x) for x in node.inputs):
+            return False
+        return not may_lead_out(node)
 
 
 def known(value: ir.Value | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from nanoloom.linalg.checks import Limits
 from nanoloom.linalg.stage import Parameter, Spec
 
 
@@ -53,10 +54,23 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Word:
+    """Where a check's result lies when the program has run.
+
+    buffer: which arena buffer; number: which of the words in it.
+    """
+
+    limits: Limits
+    buffer: int
+    number: int
+
+
+@dataclass(frozen=True)
 class Program:
     """A model as kernel calls in order.
 
     buffers: bytes of each arena buffer; offsets: its place in the arena.
+    checks: what must be in range when all calls are done, in the order of the nodes.
     """
 
     kernels: dict[str, Kernel]
@@ -67,3 +81,4 @@ class Program:
     buffers: tuple[int, ...]
     offsets: tuple[int, ...]
     arena_bytes: int
+    checks: tuple[Word, ...] = ()

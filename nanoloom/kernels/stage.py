@@ -23,7 +23,7 @@ from nanoloom.kernels.outline import (
     outline,
 )
 from nanoloom.kernels.plan import Lifetime, plan
-from nanoloom.kernels.program import Call, Kernel, Place, Program, Space
+from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
 from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.mlir import ir, named, run_pipeline, tensor
@@ -45,22 +45,25 @@ def cut(lowered: LinalgModule) -> Program:
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
-    separate_outputs(block)
+    separate_outputs(block, len(lowered.outputs))
     cutting = Cutting(lowered, block)
     for group in join_attention(form_groups(block)):
         cutting.draft(group)
     return cutting.program()
 
 
-def separate_outputs(block: ir.Block) -> None:
-    """Returned values get bytes of their own: copy arguments and repeated values."""
+def separate_outputs(block: ir.Block, outputs: int) -> None:
+    """Returned values get bytes of their own: copy arguments and repeated values.
+
+    outputs: so many are the model's; equal checks behind them may be one.
+    """
     returned = list(block.operations)[-1]
     seen: set[ir.Value] = set()
     for i, value in enumerate(returned.operation.operands):
         source = base(value)
         owner = source.owner
         free = isinstance(owner, ir.Block) or is_movable(owner.opview)
-        if source in seen or free:
+        if free or (source in seen and i < outputs):
             with ir.InsertionPoint(returned), ir.Location.unknown():
                 kind = ir.RankedTensorType(value.type)
                 target = tensor.empty(kind.shape, kind.element_type)
@@ -106,6 +109,7 @@ class Cutting:
     parameters: list[Parameter] = field(default_factory=list)
     places: dict[ir.Value, Place] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
+    checks: list[Word] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         count = len(self.lowered.inputs)
@@ -113,21 +117,28 @@ class Cutting:
         for i, argument in enumerate(self.block.arguments):
             space = Space.INPUT if i < count else Space.PARAMETER
             self.places[argument] = Place(space, i if i < count else i - count)
-        returned = list(self.block.operations)[-1]
-        for i, value in enumerate(returned.operation.operands):
+        returned = list(list(self.block.operations)[-1].operation.operands)
+        outputs = len(self.lowered.outputs)
+        for i, value in enumerate(returned[:outputs]):
             self.places[base(value)] = Place(Space.OUTPUT, i)
+        for value, limits in zip(returned[outputs:], self.lowered.checks, strict=True):
+            buffer = self.buffer(base(value)).index
+            self.checks += [Word(limit, buffer, i) for i, limit in enumerate(limits)]
+
+    def buffer(self, value: ir.Value) -> Place:
+        """Where a value lies; a new buffer of the arena if it has no place yet."""
+        if value not in self.places:
+            self.places[value] = Place(Space.ARENA, len(self.sizes))
+            self.sizes.append(bytes_of(value.type))
+        return self.places[value]
 
     def draft(self, group: Group) -> None:
         """Note what a group reads, writes and computes."""
         places = tuple(self.places[base(v)] for v in external_inputs(group))
         results = group_results(group)
-        for result in results:
-            if result not in self.places:
-                self.places[result] = Place(Space.ARENA, len(self.sizes))
-                self.sizes.append(bytes_of(result.type))
+        written = tuple(map(self.buffer, results))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
-        written = tuple(self.places[result] for result in results)
         module = outline(group, tuple(p.space is Space.PARAMETER for p in places))
         constants = numbers_of(module)
         numbers = values_of(constants)
@@ -187,6 +198,7 @@ class Cutting:
             tuple(self.sizes),
             tuple(offsets),
             total,
+            tuple(self.checks),
         )
 
     def lifetimes(self, calls: list[Call]) -> list[Lifetime]:
@@ -197,6 +209,7 @@ class Cutting:
                 if place.space is Space.ARENA:
                     first.setdefault(place.index, step)
                     last[place.index] = step
+        last |= {word.buffer: len(calls) for word in self.checks}  # read after all
         return [Lifetime(size, first[i], last[i]) for i, size in enumerate(self.sizes)]
 
 

@@ -14,6 +14,8 @@ import onnx_ir
 from nanoloom.graph.control import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
 from nanoloom.linalg.builder import Builder, tensor_type
+from nanoloom.linalg.carried import branch_out, carry
+from nanoloom.linalg.checks import Check
 from nanoloom.linalg.generic import to_body
 from nanoloom.linalg.loops import repeat, settled, tensors
 from nanoloom.linalg.node import Node
@@ -34,12 +36,15 @@ def branch(b: Builder, node: Node) -> list[Tensor | None]:
     outputs = [(shape_of(v), numpy_dtype(v)) for v in graphs[0].outputs]
     kinds = [tensor_type(shape, dtype) for shape, dtype in outputs]
     made = scf.IfOp(element(b, node.input(0)), kinds, has_else=True)
+    checks: list[list[Check]] = []
     for graph, block in zip(graphs, (made.then_block, made.else_block), strict=True):
-        with ir.InsertionPoint(block):
+        with b.checks.body() as found, ir.InsertionPoint(block):
             scf.YieldOp([b.value(x) for x in node.lower_body(graph, [])])
+        checks.append(found)
+    results = list(branch_out(b, made.operation, checks).results)
     return [
         b.tensor(value, dtype)
-        for value, (_, dtype) in zip(made.results, outputs, strict=True)
+        for value, (_, dtype) in zip(results, outputs, strict=False)
     ]
 
 
@@ -111,13 +116,14 @@ def until(
             goes_on = arith.andi(goes_on, more)
         scf.ConditionOp(goes_on, list(before.arguments))
     after = while_.after.blocks.append(*kinds)
-    with ir.InsertionPoint(after):
+    with b.checks.body() as checks, ir.InsertionPoint(after):
         i, *values = after.arguments
         inside = tensors(b, values, states)
         condition, *made = step(i, inside[0], inside[1:])
         made = [b.reshape(condition, shape), *made]
         scf.YieldOp([arith.addi(i, index(1)), *settled(b, made, inside)])
-    return tensors(b, list(while_.results)[1:], states)[1:]
+    results = list(carry(b, while_.operation, checks).results)
+    return tensors(b, results[1 : len(kinds)], states)[1:]
 
 
 def to_index(value: ir.Value) -> ir.Value:

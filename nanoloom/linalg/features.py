@@ -16,6 +16,7 @@ from nanoloom.linalg.indexing import (
 )
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.placed import Placed, combine
+from nanoloom.linalg.ranges import check, either_end
 from nanoloom.linalg.reductions import lowest
 from nanoloom.linalg.scalar import Scalar, is_float, select
 from nanoloom.linalg.tensor import Array, Tensor
@@ -32,6 +33,7 @@ def extract(b: Builder, node: Node) -> Tensor:
     """ArrayFeatureExtractor: columns of x, numbered by the second input."""
     x, indices, shape = node.input(0), node.input(1), node.output_shapes[0]
     axis, extent = x.rank - 1, x.shape[-1]
+    check(b, node, indices, either_end(extent))
     if indices.is_constant:
         places = known_indices(indices.array().reshape(-1), extent)
         return b.reshape(take(b, x, places, axis), shape)

@@ -19,6 +19,7 @@ from nanoloom.linalg.indexing import (
     wrapped,
 )
 from nanoloom.linalg.node import Node
+from nanoloom.linalg.ranges import check, check_columns, either_end
 from nanoloom.linalg.scalar import Scalar, constant, select
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import ir
@@ -29,6 +30,7 @@ def gather(b: Builder, node: Node) -> Tensor:
     x, indices = node.input(0), node.input(1)
     axis = node.int("axis") % x.rank
     extent, shape = x.shape[axis], node.output_shapes[0]
+    check(b, node, indices, either_end(extent))
     if indices.is_constant:
         places = known_indices(indices.array().reshape(-1), extent)
         return b.reshape(take(b, x, places, axis), shape)
@@ -47,6 +49,7 @@ def gather_elements(b: Builder, node: Node) -> Tensor:
     """out[i, j, k] = x[indices[i, j, k], j, k] for axis 0."""
     x, indices = node.input(0), node.input(1)
     axis = node.int("axis") % x.rank
+    check(b, node, indices, either_end(x.shape[axis]))
     source = b.value(x)
 
     def body(index: Scalar) -> Scalar:
@@ -64,6 +67,9 @@ def gather_nd(b: Builder, node: Node) -> Tensor:
     batch, depth = node.int("batch_dims"), indices.shape[-1]
     shape = node.output_shapes[0]
     rank, outer = len(shape), indices.rank - 1
+    columns = b.reshape(indices, (indices.size // max(depth, 1), depth))
+    ranges = [either_end(extent) for extent in x.shape[batch : batch + depth]]
+    check_columns(b, node, columns, ranges)
     source = b.value(x)
 
     def body(*index: Scalar) -> Scalar:
@@ -85,15 +91,14 @@ def reverse_sequence(b: Builder, node: Node) -> Tensor:
     """The first lengths[i] elements along time in reverse order, the rest as it is."""
     x, lengths = node.input(0), node.input(1)
     batch, time = node.int("batch_axis", 1), node.int("time_axis", 0)
+    check(b, node, lengths, range(x.shape[time] + 1), "length")
     source = b.value(x)
 
     def body(length: Scalar) -> Scalar:
         t = position(time)
         turned = select(t < length, length - t - 1, t)
-        at = [
-            turned.minimum(x.shape[time] - 1) if d == time else position(d)
-            for d in range(x.rank)
-        ]
+        here = turned.minimum(x.shape[time] - 1)
+        at = [here if d == time else position(d) for d in range(x.rank)]
         return b.load(source, x.dtype, at)
 
     along = dims(x.rank, [batch])
@@ -132,12 +137,15 @@ def tensor_scatter(b: Builder, node: Node) -> Tensor:
     axis = node.int("axis", -2) % x.rank
     circular = node.string("mode", "linear") == "circular"
     starts = node.optional(2) or b.constant(np.zeros(x.shape[0], np.int64))
-    source, length = b.value(update), update.shape[axis]
+    source, length, size = b.value(update), update.shape[axis], x.shape[axis]
+    if not circular:
+        check(b, node, starts, range(size - length + 1), "write index")
 
     def body(old: Scalar, start: Scalar) -> Scalar:
         at = position(axis) - start
         if circular:
-            at = select(at < 0, at + x.shape[axis], at)
+            at = at.remainder(size)
+            at = select(at < 0, at + size, at)
         inside = (at >= 0) & (at < length)
         safe = at.maximum(0).minimum(max(length - 1, 0))
         places = [safe if d == axis else position(d) for d in range(x.rank)]

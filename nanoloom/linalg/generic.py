@@ -7,11 +7,12 @@ bool is one byte in memory and i1 inside a body.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
+from nanoloom.linalg.checks import Checks
 from nanoloom.linalg.scalar import (
     BFLOAT16,
     BOOL,
@@ -61,10 +62,11 @@ class Generics:
     """Builds linalg at MLIR's current insertion point.
 
     add_parameter: makes a function argument of a constant array that is too large for
-    the IR; equal arrays by name are asked for once.
+    the IR; equal arrays by name are asked for once.  checks: of indices, made so far.
     """
 
     add_parameter: Callable[[Tensor], ir.Value]
+    checks: Checks = field(default_factory=Checks)
 
     def value(self, x: Tensor) -> ir.Value:
         """The MLIR value of a tensor; a constant becomes a parameter."""

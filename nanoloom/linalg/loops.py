@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.carried import carry
 from nanoloom.linalg.places import index
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import bufferization, ir, scf
@@ -30,11 +31,12 @@ def repeat(
         return list(step(index(0), list(carried))) if trips == 1 else list(carried)
     last = index(trips) if isinstance(trips, int) else trips
     loop = scf.ForOp(index(0), last, index(1), [b.value(x) for x in carried])
-    with ir.InsertionPoint(loop.body):
+    with b.checks.body() as checks, ir.InsertionPoint(loop.body):
         inside = tensors(b, loop.inner_iter_args, carried)
         made = step(loop.induction_variable, inside)
         scf.YieldOp(settled(b, made, inside))
-    return tensors(b, loop.results, carried)
+    results = list(carry(b, loop.operation, checks).results)
+    return tensors(b, results[: len(carried)], carried)
 
 
 def tensors(

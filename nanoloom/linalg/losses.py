@@ -10,6 +10,7 @@ from nanoloom.linalg.builder import Builder, computed_as
 from nanoloom.linalg.indexing import INT64, position, wrapped
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.placed import combine
+from nanoloom.linalg.ranges import check
 from nanoloom.linalg.reductions import add
 from nanoloom.linalg.scalar import Scalar, constant, select
 from nanoloom.linalg.softmax import log_probabilities
@@ -33,7 +34,7 @@ def softmax_cross_entropy(b: Builder, node: Node) -> Sequence[Tensor | None]:
 def class_weights(b: Builder, node: Node, target: Tensor, dtype: np.dtype) -> Tensor:
     """What each target counts: its class's weight or 1, and 0 where it is ignored."""
     weight = node.optional(2)
-    ignored = node.int("ignore_index") if node.has("ignore_index") else None
+    ignored = ignored_target(node)
     table = None if weight is None else b.value(weight)
 
     def body(t: Scalar) -> Scalar:
@@ -48,10 +49,15 @@ def class_weights(b: Builder, node: Node, target: Tensor, dtype: np.dtype) -> Te
     return combine(b, body, target.shape, dtype, target)
 
 
+def ignored_target(node: Node) -> int | None:
+    return node.int("ignore_index") if node.has("ignore_index") else None
+
+
 def picked_loss(b: Builder, node: Node, logarithms: Tensor) -> Tensor:
     """-weight[t] * logarithms[n, t, ...], then none, the sum, or the weighted mean."""
     target, dtype = node.input(1), node.output_dtypes[0]
     wide, classes = computed_as(dtype), logarithms.shape[1]
+    check(b, node, target, range(classes), "target", ignored_target(node))
     weights = class_weights(b, node, target, wide)
     table = b.value(logarithms)
 

@@ -53,10 +53,15 @@ class Node:
             raise DataDependent(
                 f"its input {index} must be known while compiling",
                 self.sources(index),
-                where=f"node {self.name} ({self.op})",
+                where=self.where,
                 hint="make it a constant of the model",
             )
         return given.array()
+
+    @property
+    def where(self) -> str:
+        """The node in the words of a message."""
+        return f"node {self.name} ({self.op})"
 
     def has(self, name: str) -> bool:
         return name in self.attributes
@@ -92,4 +97,4 @@ class Node:
         return self.attributes[name].as_graph()
 
     def unsupported(self, reason: str, hint: str = "") -> Unsupported:
-        return Unsupported(reason, where=f"node {self.name} ({self.op})", hint=hint)
+        return Unsupported(reason, where=self.where, hint=hint)

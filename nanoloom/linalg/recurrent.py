@@ -23,6 +23,7 @@ from nanoloom.linalg.indexing import INT64
 from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.places import index, read_at, write_at
+from nanoloom.linalg.ranges import check
 from nanoloom.linalg.scalar import BOOL, select
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import arith, ir
@@ -213,6 +214,7 @@ def running(b: Builder, node: Node, steps: int, batch: int) -> Tensor | None:
     lengths = node.optional(4)
     if lengths is None:
         return None
+    check(b, node, lengths, range(steps + 1), "sequence length")
     source = b.value(lengths)
     return b.generate(
         (steps, batch),

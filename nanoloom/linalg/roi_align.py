@@ -11,6 +11,7 @@ from nanoloom.linalg.control import element
 from nanoloom.linalg.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node
+from nanoloom.linalg.ranges import check
 from nanoloom.linalg.reductions import lowest
 from nanoloom.linalg.scalar import Scalar, from_index, select
 from nanoloom.linalg.tensor import Tensor
@@ -46,6 +47,7 @@ def roi_align(b: Builder, node: Node) -> Tensor:
     ]
     trips = [grid_trips(b, grid, ratio) for grid in grids]
     batch = b.cast(node.input(2), INT64)
+    check(b, node, node.input(2), range(x.shape[0]), "batch index")
 
     def row(iy: ir.Value, outer: list[Tensor]) -> list[Tensor]:
         def cell(ix: ir.Value, inner: list[Tensor]) -> list[Tensor]:

@@ -10,6 +10,7 @@ import numpy as np
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.node import Node
+from nanoloom.linalg.ranges import check
 from nanoloom.linalg.reductions import lowest
 from nanoloom.linalg.roi_align import clamped, column
 from nanoloom.linalg.scalar import Scalar, select
@@ -50,7 +51,9 @@ def max_roi_pool(b: Builder, node: Node) -> Tensor:
     wide = computed_as(x.dtype)
     down, across = (side_of(b, node, d) for d in range(2))
     source = b.value(x)
-    images = b.value(b.cast(column(b, rois, 0, wide), INT64))
+    numbers = b.cast(column(b, rois, 0, wide), INT64)
+    check(b, node, numbers, range(x.shape[0]), "batch index")
+    images = b.value(numbers)
 
     def pixel() -> Scalar:
         image = clamped(b.load(images, INT64, [position(0)]), x.shape[0])

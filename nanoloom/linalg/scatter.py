@@ -6,6 +6,7 @@ always the same: the last one wins, and sums are formed in that order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from nanoloom.linalg.builder import Builder
@@ -14,6 +15,7 @@ from nanoloom.linalg.indexing import wrapped
 from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.places import index, read, write
+from nanoloom.linalg.ranges import check, check_columns, either_end
 from nanoloom.linalg.scalar import Scalar
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import ir, tensor
@@ -75,6 +77,7 @@ def scatter_elements(b: Builder, node: Node) -> Tensor:
     """out[indices[i, j], j] = updates[i, j] for axis 0."""
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     axis, combine = node.int("axis") % x.rank, combined(node)
+    check(b, node, indices, either_end(x.shape[axis]))
 
     def update(whole: Tensor, i: list[ir.Value]) -> Tensor:
         here = place(b, indices, i, x.shape[axis])
@@ -90,6 +93,8 @@ def scatter_nd(b: Builder, node: Node) -> Tensor:
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     outer, depth = indices.shape[:-1], indices.shape[-1]
     combine = combined(node)
+    columns = b.reshape(indices, (math.prod(outer), depth))
+    check_columns(b, node, columns, [either_end(s) for s in x.shape[:depth]])
     slice_shape = x.shape[depth:]
     ones, gone = [1] * depth, list(range(depth))
 

@@ -25,6 +25,7 @@ from nanoloom.graph.types import (
     shape_of,
 )
 from nanoloom.linalg.builder import Builder, tensor_type
+from nanoloom.linalg.checks import Checks, Limits
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.tensor import Array, Tensor
@@ -53,12 +54,16 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class LinalgModule:
-    """What the stage gives: arguments of @main are the inputs, then the parameters."""
+    """What the stage gives: arguments of @main are the inputs, then the parameters.
+
+    checks: what @main returns behind the outputs, limits for each word of a result.
+    """
 
     module: ir.Module
     inputs: tuple[Spec, ...]
     outputs: tuple[Spec, ...]
     parameters: tuple[Parameter, ...]
+    checks: tuple[tuple[Limits, ...], ...] = ()
 
 
 def spec(value: onnx_ir.Value) -> Spec:
@@ -75,6 +80,7 @@ class Lowering:
     parameters: list[Parameter] = field(default_factory=list)
     arguments: dict[str, ir.Value] = field(default_factory=dict)
     tensors: dict[onnx_ir.Value, Tensor] = field(default_factory=dict)
+    checks: Checks = field(default_factory=Checks)
 
     def add_parameter(self, x: Tensor) -> ir.Value:
         """The function argument that stands for a constant array."""
@@ -158,7 +164,7 @@ class Lowering:
             lambda index: deciding_sources(node.inputs[index]),
         )
         with ir.Location.name(view.name):
-            made = lower(Builder(self.add_parameter), view)
+            made = lower(Builder(self.add_parameter, self.checks), view)
         results = [made] if isinstance(made, Tensor) else list(made)
         for value, result in zip(outputs, results, strict=False):
             if value.name and result is not None:
@@ -172,8 +178,11 @@ class Lowering:
                 self.tensors[value] = result
 
 
-def lower(model: onnx_ir.Model) -> LinalgModule:
-    """Lower a simplified model; an MLIR context must be current."""
+def lower(model: onnx_ir.Model, *, checked: bool = False) -> LinalgModule:
+    """Lower a simplified model; an MLIR context must be current.
+
+    checked: the program looks whether run-time indices are in range.
+    """
     graph = model.graph
     given = [v for v in graph.inputs if v.const_value is None]
     inputs = tuple(spec(v) for v in given)
@@ -182,13 +191,15 @@ def lower(model: onnx_ir.Model) -> LinalgModule:
         kinds = [tensor_type(x.shape, x.dtype) for x in inputs]
         main = func.FuncOp("main", ir.FunctionType.get(kinds, []))
         entry = main.add_entry_block()
-    lowering = Lowering(graph, model.opset_imports, entry)
+    checks = Checks(checked)
+    lowering = Lowering(graph, model.opset_imports, entry, checks=checks)
     for value, x, argument in zip(given, inputs, entry.arguments, strict=True):
         lowering.tensors[value] = Tensor(x.shape, x.dtype, argument, None, x.name)
     with ir.InsertionPoint(entry):
         results = lowering.body(graph, [])
         builder = Builder(lowering.add_parameter)
-        values = [builder.value(x) for x in results]
+        words = [check.words for check in checks.made]
+        values = [builder.value(x) for x in (*results, *words)]
         func.ReturnOp(values)
     signature = ir.FunctionType.get(
         [a.type for a in entry.arguments], [v.type for v in values]
@@ -200,7 +211,8 @@ def lower(model: onnx_ir.Model) -> LinalgModule:
     )
     name_arguments(main, inputs, lowering.parameters)
     module.operation.verify()
-    return LinalgModule(module, inputs, outputs, tuple(lowering.parameters))
+    limits = tuple(check.limits for check in checks.made)
+    return LinalgModule(module, inputs, outputs, tuple(lowering.parameters), limits)
 
 
 def name_arguments(

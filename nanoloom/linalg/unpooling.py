@@ -6,6 +6,7 @@ from nanoloom.linalg.builder import Builder
 from nanoloom.linalg.loops import repeat
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.places import index
+from nanoloom.linalg.ranges import check
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import arith, ir, tensor
 
@@ -14,7 +15,7 @@ def max_unpool(b: Builder, node: Node) -> Tensor:
     """Zeros but for x's elements, one after the other: of two at one place the last.
 
     Places count in the input that the pool would have had, [n, c, spatial...]; a given
-    output_shape cuts that off or adds zeros behind.  Places outside are clamped.
+    output_shape cuts that off or adds zeros behind.
     """
     x, places = node.input(0), node.input(1)
     rank = x.rank - 2
@@ -28,6 +29,7 @@ def max_unpool(b: Builder, node: Node) -> Tensor:
         )
     ]
     whole = b.full((*x.shape[:2], *size), 0, x.dtype)
+    check(b, node, places, range(whole.size))
     if x.size and whole.size:
         whole = scatter(b, x, places, whole)
     shape = node.output_shapes[0]

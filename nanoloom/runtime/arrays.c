@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+enum { NO_ARRAYS = -1 };
 enum { CONTIGUOUS = 0x1, ALIGNED = 0x100, WRITEABLE = 0x400 };
 
 /* PyArrayObject behind the header of a Python object.  Extension modules have it compiled
@@ -46,10 +47,10 @@ int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds)
     void **written = (void **)(uintptr_t)call->memory->outputs;
     for (int32_t i = 0; i < inputs; i++)
         if (!(read[i] = data_of(call, i, CONTIGUOUS | ALIGNED)))
-            return 1;
+            return NO_ARRAYS;
     for (int32_t i = 0; i < call->program->output_count; i++)
         if (!(written[i] = data_of(call, inputs + i, CONTIGUOUS | ALIGNED | WRITEABLE)))
-            return 1;
-    nanoloom_run(call->program, call->memory, call->parallel, call->context, nanoseconds);
-    return 0;
+            return NO_ARRAYS;
+    return nanoloom_run(call->program, call->memory, call->parallel, call->context,
+                        nanoseconds);
 }

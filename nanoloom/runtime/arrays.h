@@ -16,7 +16,7 @@ struct nanoloom_call {
     int64_t header_bytes;     /* that an object begins with, its type in the last word */
 };
 
-/* Runs the program and returns 0.  Returns 1 and does nothing where an array is not
+/* Runs the program and returns its status.  Returns -1 and does nothing where an array is not
  * plainly what the program wants: of the very dtype, the shape, dense, aligned and, as
  * an output, writable. */
 int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds);

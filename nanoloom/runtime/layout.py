@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 2  # NANOLOOM_LIBRARY_VERSION
+VERSION = 3  # NANOLOOM_LIBRARY_VERSION
+NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
 class Tensor(ctypes.Structure):
@@ -30,12 +31,25 @@ class Step(ctypes.Structure):
     )
 
 
+class Check(ctypes.Structure):
+    """struct nanoloom_check."""
+
+    _fields_ = (
+        ("offset", ctypes.c_int64),
+        ("low", ctypes.c_int64),
+        ("high", ctypes.c_int64),
+        ("where", ctypes.c_char_p),
+        ("what", ctypes.c_char_p),
+    )
+
+
 class Program(ctypes.Structure):
     """struct nanoloom_program."""
 
     _fields_ = (
         ("steps", ctypes.POINTER(Step)),
         ("buffers", ctypes.c_void_p),
+        ("checks", ctypes.POINTER(Check)),
         ("inputs", ctypes.POINTER(Tensor)),
         ("outputs", ctypes.POINTER(Tensor)),
         ("parameters", ctypes.c_void_p),
@@ -43,6 +57,7 @@ class Program(ctypes.Structure):
         ("parameter_bytes", ctypes.c_int64),
         ("step_count", ctypes.c_int32),
         ("buffer_count", ctypes.c_int32),
+        ("check_count", ctypes.c_int32),
         ("input_count", ctypes.c_int32),
         ("output_count", ctypes.c_int32),
         ("needs_tiles", ctypes.c_int32),
@@ -76,6 +91,9 @@ class Call(ctypes.Structure):
 
 
 _PROGRAM = ctypes.POINTER(Program)
+_FAILED = ctypes.CFUNCTYPE(
+    ctypes.POINTER(Check), _PROGRAM, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)
+)
 
 
 class Library(ctypes.Structure):
@@ -86,7 +104,8 @@ class Library(ctypes.Structure):
         ("program", _PROGRAM),
         ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM)),
         # Addresses: converting other arguments takes longer than a small model runs.
-        ("run", ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 5)),
+        ("run", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 5)),
+        ("failed", _FAILED),
         ("run_arrays", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
         ("pool_run", ctypes.c_void_p),
         ("pool_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),

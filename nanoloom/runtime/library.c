@@ -9,6 +9,7 @@ const struct nanoloom_library nanoloom_library = {
     .program = &nanoloom_program,
     .workspace_bytes = nanoloom_workspace_bytes,
     .run = nanoloom_run,
+    .failed = nanoloom_failed,
     .run_arrays = nanoloom_run_arrays,
     .pool_run = nanoloom_pool_run,
     .pool_create = nanoloom_pool_create,

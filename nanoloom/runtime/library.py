@@ -124,7 +124,8 @@ class Instance:
         step, receives the time of every step.
 
         Raises:
-            InputError: an array has the wrong type, shape or memory layout.
+            InputError: an array has the wrong type, shape or memory layout; or, when
+                the outputs are written and mean nothing, an index is out of range.
         """
         if not self._pool:
             raise Error("the program is closed")
@@ -133,16 +134,22 @@ class Instance:
         used = arena or self._borrow()
         times = None if nanoseconds is None else self._times(nanoseconds)
         arrays = [*inputs, *outputs]  # which stay until they are written
-        fits = (len(inputs), len(outputs)) == self._counts
-        if fits:
+        status = layout.NO_ARRAYS
+        if (len(inputs), len(outputs)) == self._counts:
             used.objects[:] = [id(array) for array in arrays]
-        if not fits or self._run_arrays(used.pointer, times):
+            status = self._run_arrays(used.pointer, times)
+        if status == layout.NO_ARRAYS:
             _point(used.inputs, "input", inputs, self._inputs)
             _point(used.outputs, "output", outputs, self._outputs)
             call = used.call
-            self._run(call.program, call.memory, call.parallel, call.context, times)
+            status = self._run(
+                call.program, call.memory, call.parallel, call.context, times
+            )
+        failure = used.failure() if status else None
         if arena is None:
             self._arenas.append(used)
+        if failure is not None:
+            raise failure
 
     def close(self) -> None:
         """End the threads and free the memory; no run may be under way."""
@@ -218,6 +225,16 @@ class Arena:
             HEADER_BYTES,
         )
         self.pointer = ctypes.addressof(self.call)
+
+    def failure(self) -> InputError:
+        """Why the last run failed."""
+        index = ctypes.c_int64()
+        found = self._entry.failed(self._entry.program, self.address, index)
+        check = found.contents
+        return InputError(
+            f"{check.what.decode()} {index.value} is outside {check.low}..{check.high}",
+            where=check.where.decode(),
+        )
 
     def __del__(self) -> None:
         if getattr(self, "address", None):

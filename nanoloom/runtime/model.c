@@ -2,7 +2,9 @@
  *
  * Compiled once for each model with -DNANOLOOM_MODEL=name; the generated header declares
  * the functions and says what they do. */
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "arena.h"
@@ -30,6 +32,8 @@ NANOLOOM_PUBLIC void PUBLIC(destroy)(HANDLE *handle);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(input)(int32_t index);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(output)(int32_t index);
 NANOLOOM_PUBLIC const char *PUBLIC(error)(int status);
+NANOLOOM_PUBLIC int PUBLIC(explain)(const HANDLE *handle, int status, char *text,
+                                    size_t bytes);
 
 HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
 {
@@ -78,9 +82,10 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
         .outputs = outputs,
         .workspace = handle->workspace,
     };
-    nanoloom_run(&nanoloom_program, &memory, handle->parallel, handle->context, NULL);
+    status = nanoloom_run(&nanoloom_program, &memory, handle->parallel, handle->context,
+                          NULL);
     atomic_store(&handle->busy, 0);
-    return NANOLOOM_OK;
+    return status;
 }
 
 void PUBLIC(destroy)(HANDLE *handle)
@@ -114,7 +119,20 @@ const char *PUBLIC(error)(int status)
         [NANOLOOM_MISALIGNED] = "an input or output is not aligned to its element size",
         [NANOLOOM_BUSY] =
             "another thread is running this handle: create one handle for each thread",
+        [NANOLOOM_OUT_OF_RANGE] = "an index is out of range",
     };
     int known = status >= 0 && status < (int)(sizeof texts / sizeof *texts);
     return known ? texts[status] : "unknown status";
+}
+
+int PUBLIC(explain)(const HANDLE *handle, int status, char *text, size_t bytes)
+{
+    int64_t index;
+    const struct nanoloom_check *check = NULL;
+    if (handle && status == NANOLOOM_OUT_OF_RANGE)
+        check = nanoloom_failed(&nanoloom_program, handle->workspace, &index);
+    if (!check)
+        return snprintf(text, bytes, "%s", PUBLIC(error)(status));
+    return snprintf(text, bytes, "%s: %s %" PRId64 " is outside %" PRId64 "..%" PRId64,
+                    check->where, check->what, index, check->low, check->high);
 }

@@ -62,9 +62,25 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-void nanoloom_run(const struct nanoloom_program *program,
-                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
-                  void *context, int64_t *nanoseconds)
+const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *program,
+                                             const void *workspace, int64_t *index)
+{
+    for (int32_t i = 0; i < program->check_count; i++) {
+        const struct nanoloom_check *check = &program->checks[i];
+        uint64_t word = *(const uint64_t *)((const char *)workspace + check->offset);
+        if (word <= (uint64_t)check->high - (uint64_t)check->low)
+            continue;
+        int turned = check->low < 0 && (word & 1);
+        uint64_t size = check->low < 0 ? word >> 1 : word;
+        *index = (int64_t)(turned ? ~size : size);
+        return check;
+    }
+    return NULL;
+}
+
+int nanoloom_run(const struct nanoloom_program *program,
+                 const struct nanoloom_memory *memory, nanoloom_parallel parallel,
+                 void *context, int64_t *nanoseconds)
 {
     void **pointers =
         (void **)((char *)memory->workspace + aligned(program->arena_bytes));
@@ -84,6 +100,9 @@ void nanoloom_run(const struct nanoloom_program *program,
             before = after;
         }
     }
+    int64_t index;
+    int failed = nanoloom_failed(program, memory->workspace, &index) != NULL;
+    return failed ? NANOLOOM_OUT_OF_RANGE : NANOLOOM_OK;
 }
 
 static int32_t element_bytes(int32_t element)

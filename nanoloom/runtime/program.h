@@ -30,9 +30,21 @@ struct nanoloom_step {
     const char *name;
 };
 
+/* Indices that a node reads, which must be in low .. high.  The kernels leave a word of
+ * 64 bits for them in the arena, that of the index farthest out: the index itself where
+ * low is 0, else 2 i for an index i >= 0 and -2 i - 1 for i < 0. */
+struct nanoloom_check {
+    int64_t offset; /* in the arena, in bytes */
+    int64_t low;
+    int64_t high;
+    const char *where; /* the node */
+    const char *what;  /* the kind of index */
+};
+
 struct nanoloom_program {
     const struct nanoloom_step *steps;
     const struct nanoloom_buffer *buffers;
+    const struct nanoloom_check *checks;
     const struct nanoloom_tensor *inputs;
     const struct nanoloom_tensor *outputs;
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
@@ -40,6 +52,7 @@ struct nanoloom_program {
     int64_t parameter_bytes;
     int32_t step_count;
     int32_t buffer_count;
+    int32_t check_count;
     int32_t input_count;
     int32_t output_count;
     int32_t needs_tiles; /* kernels use x86 AMX tiles, which Linux hands out on request */
@@ -57,11 +70,16 @@ struct nanoloom_memory {
 /* The arena, and behind it the resolved pointers of all buffers. */
 int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program);
 
-/* Runs all steps in order.  `parallel` is NULL for the calling thread alone;
- * `nanoseconds` is NULL or receives the time of every step. */
-void nanoloom_run(const struct nanoloom_program *program,
-                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
-                  void *context, int64_t *nanoseconds);
+/* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE.  `parallel` is NULL for
+ * the calling thread alone; `nanoseconds` is NULL or receives the time of every step. */
+int nanoloom_run(const struct nanoloom_program *program,
+                 const struct nanoloom_memory *memory, nanoloom_parallel parallel,
+                 void *context, int64_t *nanoseconds);
+
+/* The first check that failed in the last run on this workspace, and its index; NULL
+ * where none did. */
+const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *program,
+                                             const void *workspace, int64_t *index);
 
 /* NANOLOOM_OK, or what is wrong with the user's pointers. */
 int nanoloom_check_pointers(const struct nanoloom_program *program,

@@ -3,6 +3,7 @@
 #ifndef NANOLOOM_TYPES_H
 #define NANOLOOM_TYPES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Element types of tensors.  A bool is one byte holding 0 or 1; f16 and bf16 are two bytes. */
@@ -36,7 +37,8 @@ enum nanoloom_status {
     NANOLOOM_NO_HANDLE = 1,    /* the handle is NULL */
     NANOLOOM_NULL_POINTER = 2, /* an input or output pointer is NULL */
     NANOLOOM_MISALIGNED = 3,   /* a pointer is not aligned to its element size */
-    NANOLOOM_BUSY = 4          /* another thread is running this very handle */
+    NANOLOOM_BUSY = 4,         /* another thread is running this very handle */
+    NANOLOOM_OUT_OF_RANGE = 5  /* an index is out of range: the outputs mean nothing */
 };
 
 /* A piece of work: do the tasks begin, begin + 1, ..., end - 1. */
