@@ -33,14 +33,15 @@ def test_a_library_has_its_checks_or_not(tmp_path: Path, nanoloom: Command) -> N
     model, library = models.write(tmp_path, TABLE), tmp_path / "table.so"
     np.save(tmp_path / "ids.npy", np.array([0, 3, 4]))
     given = ("-i", f"ids={tmp_path}/ids.npy")
-    made = ("compile", model, "--dim", "n=3", "-o", library)
-    assert nanoloom(*made).status == 0
+    made = ("compile", model, "--dim", "n=3", "-o")
+    assert nanoloom(*made, library).status == 0
     said = nanoloom("run", library, *given)
     assert said.status == 1 and SENTENCE in said.told
     said = nanoloom("run", library, "--unchecked")
     assert said.status == 2 and "a compiled library has its checks" in said.told
-    assert nanoloom(*made, "--unchecked").status == 0
-    assert nanoloom("run", library, *given).status == 0
+    other = tmp_path / "unchecked.so"
+    assert nanoloom(*made, other, "--unchecked").status == 0
+    assert nanoloom("run", other, *given).status == 0
 
 
 def test_the_other_verbs(tmp_path: Path, nanoloom: Command) -> None:
