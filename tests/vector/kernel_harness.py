@@ -31,7 +31,7 @@ from nanoloom.mlir import func, ir
 from nanoloom.options import CompileOptions
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from tests.guarded import Guarded
+from tests.guarded import Guarded, Side
 
 Array = np.ndarray
 Make = Callable[..., Any]  # (builder, tensors...) -> a tensor or several
@@ -130,23 +130,33 @@ def backwards(tasks: int) -> list[tuple[int, int]]:
 
 @dataclass
 class Executable:
-    """A program's kernels, loaded; call it with the inputs' arrays."""
+    """A program's kernels, loaded; call it with the inputs' arrays.
 
-    program: Program
+    more: objects that the kernels need.
+    """
+
     made: compiler.Compiled
+    more: tuple[bytes, ...] = ()
     engine: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.engine = load_objects(self.made.objects)
+        self.engine = load_objects([*self.made.objects, *self.more])
 
-    def __call__(self, *inputs: Array, order: Order = at_once) -> list[Array]:
-        """The outputs; fails if a kernel writes what it must not."""
+    def __call__(
+        self, *inputs: Array, order: Order = at_once, side: Side = Side.END
+    ) -> list[Array]:
+        """The outputs; fails if a kernel writes what it must not.
+
+        side: where the arrays touch pages that end the process.
+        """
         table = self.made.table
+        arena, bytes_ = table.arena_bytes, np.dtype(np.uint8)
+        outputs = [(x.shape, x.element.dtype) for x in table.outputs]
         memory = {
-            Space.ARENA: [Guarded((table.arena_bytes,), np.dtype(np.uint8))],
-            Space.PARAMETERS: [Guarded.of(self._parameters())],
-            Space.INPUT: [Guarded.of(np.asarray(x)) for x in inputs],
-            Space.OUTPUT: [Guarded(x.shape, x.element.dtype) for x in table.outputs],
+            Space.ARENA: [Guarded((arena,), bytes_, side)],
+            Space.PARAMETERS: [Guarded.of(self._parameters(), side)],
+            Space.INPUT: [Guarded.of(np.asarray(x), side) for x in inputs],
+            Space.OUTPUT: [Guarded(*output, side) for output in outputs],
         }
         before = [g.array.copy() for g in memory[Space.INPUT]]
         for step in table.steps:
@@ -160,7 +170,7 @@ class Executable:
             for begin, end in order(step.tasks):
                 entry(ctypes.addressof(pointers), begin, end)
         for guarded in itertools.chain(*memory.values()):
-            assert guarded.is_rest_intact(), "a kernel wrote in front of its array"
+            assert guarded.is_rest_intact(), "a kernel wrote beside its array"
         for guarded, array in zip(memory[Space.INPUT], before, strict=True):
             assert guarded.array.tobytes() == array.tobytes(), "an input was written"
         return [guarded.array.copy() for guarded in memory[Space.OUTPUT]]
@@ -179,7 +189,7 @@ def executable(program: Program, target: Target, script: str = "") -> Executable
     """Compile a program's kernels for a target that runs here."""
     options, report = options_for(target, script), compiler.Report()
     compiled = compiler.compile_kernels(program, options, shared_cache(), report)
-    return Executable(program, compiler.assemble(program, compiled))
+    return Executable(compiler.assemble(program, compiled))
 
 
 def run(
