@@ -140,14 +140,14 @@ def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:
     target = options.target
     with mlir.context():
         module = mlir.ir.Module.parse(kernel.text)
-        steps = chosen_script(kernel, module, options)
+        steps = chosen_script(kernel, options)
         if stage == "schedule":
-            return steps[0] + "\n" + str(module)
+            return steps + "\n" + str(module)
         with naming_schedule(kernel, options):
-            phases = vectorize(module, steps[0], target)
+            made = vectorize(module, steps, target)
             if stage == "vector":
                 return str(module)
-            text = to_llvm(module, phases, kernel.name)
+            text = to_llvm(module, made.phases, kernel.name)
     if stage == "llvm":
         return text
     return emit_assembly(text, **machine(target))
@@ -180,35 +180,33 @@ def compile_kernel(
     kernel: Kernel, options: CompileOptions, cache: Cache, report: Report
 ) -> CompiledKernel:
     """schedule -> vector -> llvm -> object for one kernel."""
-    name = key("kernel", kernel.name, kernel.text, kernel.root, kernel.rows, options)
+    with report.stage("schedule"):
+        steps = chosen_script(kernel, options)
+    name = key("kernel", kernel.name, kernel.text, steps, options.target)
     found = cache.get(name)
     if found is not None:
         report.cached += 1
         return CompiledKernel.from_bytes(found)
     with MLIR, mlir.context():
         module = mlir.ir.Module.parse(kernel.text)
-        with report.stage("schedule"):
-            text, packings = chosen_script(kernel, module, options)
         with naming_schedule(kernel, options):
             with report.stage("vector"):
-                phases = vectorize(module, text, options.target)
+                applied = vectorize(module, steps, options.target)
             with report.stage("llvm"):
-                llvm_ir = to_llvm(module, phases, kernel.name)
+                llvm_ir = to_llvm(module, applied.phases, kernel.name)
     with report.stage("object"):
         code = emit(llvm_ir, **machine(options.target))
     tiles = "x86_amx" in llvm_ir
-    made = CompiledKernel(code, tuple(n for _, n in phases), packings, tiles)
+    tasks = tuple(number for _, number in applied.phases)
+    made = CompiledKernel(code, tasks, applied.packings, tiles)
     cache.put(name, made.to_bytes())
     return made
 
 
-def chosen_script(
-    kernel: Kernel, module: mlir.ir.Module, options: CompileOptions
-) -> tuple[str, tuple[Packing, ...]]:
-    """The kernel's Transform script (the user's, if one fits its name) and packings."""
-    choice = choose(kernel, module, options.target)
+def chosen_script(kernel: Kernel, options: CompileOptions) -> str:
+    """The kernel's Transform script: the user's, if one fits its name."""
     given = given_script(kernel, options)
-    return script(choice.schedule) if given is None else given, choice.packings
+    return script(choose(kernel.nest, options.target)) if given is None else given
 
 
 class Machine(TypedDict):

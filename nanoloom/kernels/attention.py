@@ -8,7 +8,7 @@ lives in the cache only while its rows are computed.
 
 from __future__ import annotations
 
-from nanoloom.kernels.contraction import Contraction, analyse
+from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.group import Group, group_of, users
 from nanoloom.kernels.structure import (
     Kind,
@@ -20,6 +20,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir
+from nanoloom.nest.contraction import Contraction
 
 MOST_KEYS = 16384  # a row of scores: so many f32 numbers still leave room in the cache
 

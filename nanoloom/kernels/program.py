@@ -7,6 +7,7 @@ from enum import Enum
 
 from nanoloom.linalg.checks import Limits
 from nanoloom.linalg.stage import Parameter, Spec
+from nanoloom.nest.nest import LoopNest
 
 
 class Space(Enum):
@@ -31,7 +32,7 @@ class Kernel:
     """One function on tensors, as text.
 
     text: a module with `func.func @kernel(inputs..., results...) -> results`.
-    rows: leading parallel dimensions that its operations share.
+    nest: its loops, from which a schedule is chosen.  root: what it is made around.
     constants: which arguments are parameters, so that a schedule may pack them.
     shapes: of the arguments.
     """
@@ -39,7 +40,7 @@ class Kernel:
     name: str
     text: str
     root: str
-    rows: int
+    nest: LoopNest
     constants: tuple[bool, ...]
     shapes: tuple[tuple[int, ...], ...]
 

@@ -15,6 +15,7 @@ from blake3 import blake3
 from nanoloom.kernels.attention import join_attention
 from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
+from nanoloom.kernels.nest import name_stages, read_nest
 from nanoloom.kernels.numbers import Arguments, erase_values, numbers_of, values_of
 from nanoloom.kernels.outline import (
     describe,
@@ -163,6 +164,7 @@ class Cutting:
         """The kernel of alike drafts, whose numbers are in `rows`."""
         numbers = Arguments.of(rows)
         module = outline(draft.group, draft.constants, numbers)
+        name_stages(module)
         text = text_of(module)
         name = f"{describe(draft.group)}_{blake3(text.encode()).hexdigest()[:8]}"
         arguments = module.body.operations[0].operation.regions[0].blocks[0].arguments
@@ -170,7 +172,7 @@ class Cutting:
             name,
             text,
             draft.group.root.value,
-            draft.group.rows,
+            read_nest(module),
             (*draft.constants, *(True for _ in numbers.types)),
             tuple(tuple(ir.RankedTensorType(a.type).shape) for a in arguments),
         )

@@ -1,20 +1,25 @@
 """A Schedule as a Transform script: the only place that writes transform operations.
 
-The script finds operations by their marks (discardable attributes nanoloom.root,
-nanoloom.last and so on), so that it can be read, edited and applied again.
+The script finds stages by their names (the discardable attribute nanoloom.stage of
+their operations), so that it can be read, edited and applied again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nanoloom.schedule.language import (
+    ALL,
     Directive,
-    Loops,
     Nanokernel,
     Parallel,
     Schedule,
     Split,
+    StoreApart,
     Tile,
+    Vectorize,
 )
+from nanoloom.schedule.packing import Packing
 
 ANY = "!transform.any_op"
 CLEAN = (
@@ -29,6 +34,7 @@ def script(schedule: Schedule) -> str:
     writer = Writer()
     for directive in schedule.directives:
         writer.directive(directive)
+    writer.clean()
     body = "\n".join(f"    {line}" for line in writer.lines)
     return (
         "module attributes {transform.with_named_sequence} {\n"
@@ -50,35 +56,54 @@ class Writer:
         self.count += 1
         return f"%{word}{self.count}"
 
-    def match(self, mark: str) -> str:
-        name = self.fresh(mark)
+    def match(self, stage: str) -> str:
+        """A handle of a stage, or of one part of it (STAGE.PART)."""
+        word, _, part = stage.partition(".")
+        name = self.fresh(f"{word}_")
+        words = f'nanoloom.stage = "{word}"'
+        words += f', nanoloom.part = "{part}"' if part else ""
         self.lines.append(
-            f"{name} = transform.structured.match attributes {{nanoloom.{mark}}} "
+            f"{name} = transform.structured.match attributes {{{words}}} "
             f"in %kernel : ({ANY}) -> {ANY}"
         )
         return name
 
+    def functions(self) -> str:
+        name = self.fresh("function")
+        self.lines.append(
+            f'{name} = transform.structured.match ops {{["func.func"]}} in %kernel '
+            f": ({ANY}) -> {ANY}"
+        )
+        return name
+
+    def own(self, word: str, handle: str, attributes: dict[str, object]) -> None:
+        """One of nanoloom's own operations (vector/transform_ops.py)."""
+        words = ", ".join(f"{k} = {written(v)}" for k, v in attributes.items())
+        self.lines.append(f'"nanoloom.{word}"({handle}) {{{words}}} : ({ANY}) -> ()')
+
     def directive(self, directive: Directive) -> None:
         match directive:
-            case Parallel(sizes, fuse, slowest):
-                self.tile("tile_using_forall", sizes, fuse, slowest, "last")
-            case Tile(sizes, fuse, mark):
-                self.tile("tile_using_for", sizes, fuse, None, mark)
-            case Split(dimension, at, mark):
-                self.split(dimension, at, mark)
-            case Nanokernel(
-                rows, vectors, packed, family, mark, depth, copied, swapped
-            ):
-                root = self.match(mark)
-                self.lines.append(
-                    f'"nanoloom.nanokernel"({root}) {{rows = {rows} : i64, '
-                    f"vectors = {vectors} : i64, packed = {int(packed)} : i64, "
-                    f'family = "{family}", depth = {depth} : i64, '
-                    f"copied = {int(copied)} : i64, swapped = {int(swapped)} : i64}} "
-                    f": ({ANY}) -> ()"
-                )
-            case Loops():
-                self.clean()
+            case Packing():
+                self.own("pack", self.functions(), vars(directive))
+            case Parallel(stage, sizes, fuse, slowest):
+                self.tile("tile_using_forall", sizes, fuse, slowest, stage)
+            case Tile(stage, sizes, fuse):
+                self.tile("tile_using_for", sizes, fuse, None, stage)
+            case Split(stage, axis, at):
+                self.split(axis, at, stage)
+            case StoreApart(stage):
+                self.own("store_apart", self.match(stage), {})
+            case Nanokernel():
+                values = dict(vars(directive))
+                self.own("nanokernel", self.match(values.pop("stage")), values)
+            case Vectorize(stage, axis, lanes, chains):
+                values = {
+                    "axis": axis,
+                    "lanes": lanes.count,
+                    "scalable": lanes.scalable,
+                    "chains": chains,
+                }
+                self.own("vectorize", self.match(stage), values)
 
     def tile(
         self,
@@ -86,10 +111,10 @@ class Writer:
         sizes: tuple[int, ...],
         fuse: tuple[str, ...],
         slowest: int | None,
-        mark: str,
+        stage: str,
     ) -> None:
-        last = self.match(mark)
-        if fuse == ("all",):
+        last = self.match(stage)
+        if fuse == ALL:
             tiled, loops = self.fresh("tile"), self.fresh("loops")
             forall = ", use_forall" if name == "tile_using_forall" else ""
             count = 1 if forall else sum(s != 0 for s in sizes)
@@ -102,8 +127,8 @@ class Writer:
             )
         else:
             loops = self.tile_one(name, sizes, last)
-            for mark in fuse:
-                loops = self.fuse(mark, loops)
+            for producer in fuse:
+                loops = self.fuse(producer, loops)
         if slowest is not None:
             parameter = self.fresh("slowest")
             self.lines += [
@@ -114,15 +139,17 @@ class Writer:
             ]
         self.clean()
 
-    def split(self, dimension: int, at: int, mark: str) -> None:
-        whole, parts = self.match(mark), self.fresh("parts")
-        first, rest = self.fresh("first"), self.fresh("rest")
+    def split(self, dimension: int, at: int, stage: str) -> None:
+        whole, parts = self.match(stage), self.fresh("parts")
+        first, rest, word = self.fresh("first"), self.fresh("rest"), self.fresh("word")
         self.lines += [
             f"{parts} = transform.structured.split {whole} after {at} "
             f"{{dimension = {dimension}}} : {ANY}",
             f"{first}, {rest} = transform.split_handle {parts} : ({ANY}) -> "
             f"({ANY}, {ANY})",
-            f'transform.annotate {first} "nanoloom.first" : {ANY}',
+            f'{word} = transform.param.constant "first" -> !transform.any_param',
+            f'transform.annotate {first} "nanoloom.part" = {word} '
+            f": {ANY}, !transform.any_param",
         ]
         self.clean()
 
@@ -138,8 +165,8 @@ class Writer:
         )
         return f"{loops}#{count - 1}" if count > 1 else loops
 
-    def fuse(self, mark: str, loops: str) -> str:
-        producer = self.match(mark)
+    def fuse(self, stage: str, loops: str) -> str:
+        producer = self.match(stage)
         fused, inner = self.fresh("fused"), self.fresh("loops")
         self.lines.append(
             f"{fused}, {inner} = transform.structured.fuse_into_containing_op "
@@ -148,11 +175,18 @@ class Writer:
         return inner
 
     def clean(self) -> None:
-        function = self.fresh("function")
+        function = self.functions()
         patterns = " ".join(CLEAN)
-        self.lines += [
-            f'{function} = transform.structured.match ops {{["func.func"]}} in %kernel '
-            f": ({ANY}) -> {ANY}",
+        self.lines.append(
             f"transform.apply_patterns to {function} {{ {patterns} }} {{apply_cse}} "
-            f": {ANY}",
-        ]
+            f": {ANY}"
+        )
+
+
+def written(value: object) -> str:
+    """An attribute's text."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Iterable):
+        return f"[{', '.join(map(written, value))}]"
+    return f"{int(value)} : i64"  # type: ignore[call-overload]

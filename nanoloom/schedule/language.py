@@ -1,14 +1,19 @@
 """The words of a schedule: each is a value, and a schedule is a tuple of them.
 
 A schedule prints, hashes and compares; `emit.py` alone makes a Transform script of it.
-Sizes are per dimension of the kernel's last operation, 0 for a dimension left whole.
+A stage is named as its nest names it (nest/stage.py); sizes are per axis of that
+stage, 0 for an axis left whole.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.packing import Packing
+
+ALL = ("all",)  # of the stages in front of one
 
 
 @dataclass(frozen=True)
@@ -16,10 +21,11 @@ class Parallel:
     """for i in 0..n: f(i)  ->  forall io in 0..n/size: for ii in 0..size: f(io*size+ii)
 
     The forall's iterations are the kernel's tasks.  fuse: producers are computed inside
-    ("all", or the operations of these marks).  slowest: the dimension that changes most
-    rarely from task to task, so that what depends on it only stays in the cache.
+    (ALL, or these stages).  slowest: the axis that changes most rarely from task to
+    task, so that what depends on it only stays in the cache.
     """
 
+    stage: str
     sizes: tuple[int, ...]
     fuse: tuple[str, ...] = ()
     slowest: int | None = None
@@ -29,25 +35,35 @@ class Parallel:
 class Tile:
     """for i in 0..n: f(i)  ->  for io in 0..n/size: for ii in 0..size: f(io*size+ii)
 
-    Inside the loops made before; fuse: marks of the producers to compute inside.
-    mark: of the operation whose loops these are.
+    Inside the loops made before; fuse: the producers to compute inside.
     """
 
+    stage: str
     sizes: tuple[int, ...]
     fuse: tuple[str, ...] = ()
-    mark: str = "last"
 
 
 @dataclass(frozen=True)
 class Split:
     """for k in 0..n: f(k)  ->  for k in 0..at: f(k); for k in at..n: f(k)
 
-    mark: of the operation, and of both parts; the first one has the mark `first`, too.
+    Both parts keep the stage's name; STAGE.first is the first one alone.
     """
 
-    dimension: int
+    stage: str
+    axis: int
     at: int
-    mark: str = "root"
+
+
+@dataclass(frozen=True)
+class StoreApart:
+    """result[i] += f(i)  ->  sums[i] += f(i); result[i] = sums[i]
+
+    The sums lie in a buffer of their own until they are complete; what writes the
+    result is a stage of its own, `result`.
+    """
+
+    stage: str
 
 
 @dataclass(frozen=True)
@@ -56,8 +72,8 @@ class Nanokernel:
 
     family: of the instructions (see vector/nanokernel/).
     rows x vectors: the register tile.  packed: the right operand comes as panels
-    [n/columns][k...][columns], made while compiling.  mark: of the contraction.
-    depth: of a matrix unit, so much of the last reduced dimension is summed for all of
+    (Packing), made while compiling.
+    depth: of a matrix unit, so much of the last reduced axis is summed for all of
     a task's rows before the next part of it; 0 for all at once.
     copied: a right operand that is not packed is copied to a panel by every task.
     swapped: all rows' numbers are held and the columns loaded one by one, not the other
@@ -68,34 +84,43 @@ class Nanokernel:
     vectors: int
     packed: bool
     family: str = "fma"
-    mark: str = "root"
+    stage: str = "product"
     depth: int = 0
     copied: bool = False
     swapped: bool = False
 
 
 @dataclass(frozen=True)
-class Loops:
-    """Whatever is left becomes vector loops (see vector/loops.py)."""
+class Vectorize:
+    """for i in 0..n: f(i)  ->  for io in 0..n/lanes: f(io*lanes .. io*lanes + lanes-1)
+
+    What does not fill a vector runs under a mask.  axis: of the stage.  chains: of a
+    reduced axis, so many vectors of sums side by side, combined at its end.
+    """
+
+    stage: str
+    axis: int
+    lanes: Lanes
+    chains: int = 1
 
 
-Directive = Parallel | Tile | Split | Nanokernel | Loops
+Directive: TypeAlias = (
+    Packing | Parallel | Tile | Split | StoreApart | Nanokernel | Vectorize
+)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How one kernel is made.  reason: why, in words, for people."""
+    """How one kernel is made.  reason: why, in words, for people: no part of what a
+    schedule is."""
 
     directives: tuple[Directive, ...]
-    reason: str = ""
+    reason: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return " . ".join(map(str, self.directives))
 
-
-@dataclass(frozen=True)
-class Choice:
-    """A kernel's schedule, and how its weights are packed for it."""
-
-    schedule: Schedule
-    packings: tuple[Packing, ...] = ()
+    @property
+    def packings(self) -> tuple[Packing, ...]:
+        """How weights are packed for it."""
+        return tuple(d for d in self.directives if isinstance(d, Packing))

@@ -35,6 +35,7 @@ from nanoloom.vector.body import (
 from nanoloom.vector.extents import is_next, is_same, rounded_down, size
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.transposes import squares, turning_dimension
+from nanoloom.vector.vectorize import VectorPlan, is_stage, plan_of
 
 Emit = Callable[[list[ir.Value]], None]
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
@@ -68,6 +69,7 @@ class Loops:
     kinds: list[str]
     dim: int
     lanes: int
+    chains: int
     combiners: list[combine.Combiner]
 
     @classmethod
@@ -79,11 +81,15 @@ class Loops:
         ]
         inputs, outputs = operands[:count], operands[count:]
         kinds = iterators(op)
-        dim = vector_dimension(inputs, outputs, kinds)
+        plan = plan_of(op)
+        if plan is None and not is_stage(op):
+            dim = vector_dimension(inputs, outputs, kinds)
+            lanes = lanes_for([x.element for x in operands], vector_bits)
+            plan = None if dim is None else VectorPlan(dim, lanes, 1)
         block = body(op)
-        if dim is None or not is_vectorizable(block, dim):
+        if plan is None or not is_vectorizable(block, plan.axis):
             return None
-        lanes = lanes_for([x.element for x in operands], vector_bits)
+        dim = plan.axis
         combiners: list[combine.Combiner] = []
         if kinds[dim] == "reduction":
             found = [combine.of(block, i, count) for i in range(len(outputs))]
@@ -92,7 +98,9 @@ class Loops:
             combiners = [c for c in found if c is not None]
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
-        return cls(block, inputs, outputs, kinds, dim, lanes, combiners)
+        return cls(
+            block, inputs, outputs, kinds, dim, plan.lanes, plan.chains, combiners
+        )
 
     # ---- extents -------------------------------------------------------------------
 

@@ -17,8 +17,6 @@ from nanoloom.vector.extents import is_same, rounded_down
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
 
-ACCUMULATORS = 4  # independent chains: latency of an addition times its throughput
-
 
 def reduce_along(loops: Loops, ivs: list[ir.Value]) -> None:
     """Outputs are single elements; lanes and accumulators are folded at the end."""
@@ -29,10 +27,10 @@ def reduce_along(loops: Loops, ivs: list[ir.Value]) -> None:
     start = [
         vector.broadcast(ir.VectorType.get([loops.lanes], x.element), c.neutral())
         for c, x in zip(loops.combiners, loops.outputs, strict=True)
-    ] * ACCUMULATORS
+    ] * loops.chains
     totals = reduce_nest(loops, others, ivs, start)
     for i, (c, x) in enumerate(zip(loops.combiners, loops.outputs, strict=True)):
-        chains = [totals[a * count + i] for a in range(ACCUMULATORS)]
+        chains = [totals[a * count + i] for a in range(loops.chains)]
         while len(chains) > 1:
             chains = [
                 c.apply(chains[j], chains[j + 1]) for j in range(0, len(chains), 2)
@@ -60,7 +58,7 @@ def reduce_strip(
 ) -> list[ir.Value]:
     """All of the vector dimension: unrolled vectors, single vectors, the rest."""
     extent = loops.extent(loops.dim)
-    block = loops.lanes * ACCUMULATORS
+    block = loops.lanes * loops.chains
     many = rounded_down(extent, block)
     whole = rounded_down(extent, loops.lanes)
     values = folding(loops, ivs, index(0), many, block, values)

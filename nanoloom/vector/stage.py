@@ -6,12 +6,15 @@ Out: phases on buffers, only loops, vectors and scalars in them.
 
 from __future__ import annotations
 
-from nanoloom.errors import Error
+from dataclasses import dataclass
+from typing import Any
+
 from nanoloom.kernels.structure import Kind
 from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.f16_widening import widen_in_integers
@@ -24,12 +27,15 @@ from nanoloom.vector.nanokernel import (
     vnni_panels,
 )
 from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
-from nanoloom.vector.nanokernel.order import is_order, keep_order
-from nanoloom.vector.nanokernel.tile import PACKED, tile_of
+from nanoloom.vector.nanokernel.order import keep_order
+from nanoloom.vector.nanokernel.tile import tile_of
+from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.prefetch import insert_prefetches
+from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import apply_script
+from nanoloom.vector.vectorize import vectorize_stage
 
 STACK_BYTES = 576 * 1024  # a temporary up to this size lives on the thread's stack
 
@@ -52,26 +58,38 @@ TO_BUFFERS = (
 )
 
 
-def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str, int]]:
-    """Apply a schedule; gives the phases' names and numbers of tasks.
+@dataclass(frozen=True)
+class Vectorized:
+    """What a script made of a kernel.
+
+    phases: their names and numbers of tasks.  packings: of the kernel's weights.
+    """
+
+    phases: tuple[tuple[str, int], ...]
+    packings: tuple[Packing, ...]
+
+
+def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
+    """Apply a schedule.
 
     Raises Error, with the script's line, where a step does not parse, apply or fit.
     """
+    packings: list[Packing] = []
 
-    def lower(op: ir.OpView, plan: Nanokernel) -> None:
-        shape = require_contraction(op)
-        element = ir.RankedTensorType(op.operation.operands[2].type).element_type
-        lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
-        require_fit(op, shape, plan, lanes, target)
-        with ir.InsertionPoint(op), op.operation.location:
-            tile = tile_of(op, shape, plan, lanes)
-            if FAMILIES[plan.family].tiles:
-                vnni_panels.use_panels(op, shape, plan, tile.row)
-                return
-            sums = families.accumulate(tile, target)
-            epilogue.finish(tile, sums)
+    def nanokernel(op: ir.OpView, fields: dict[str, Any]) -> None:
+        lower(op, Nanokernel(**fields), target)
 
-    apply_script(module, script, lower)
+    def pack(op: ir.OpView, fields: dict[str, Any]) -> None:
+        packings.append(Packing(**fields))
+        use_packed(op, packings[-1])
+
+    meanings = {
+        "nanokernel": nanokernel,
+        "pack": pack,
+        "store_apart": lambda op, _: store_apart(op),
+        "vectorize": lambda op, fields: vectorize_stage(op, **fields),
+    }
+    apply_script(module, script, meanings)
     run_pipeline(module, CLEAN)
     require_packed_reads(module)
     run_pipeline(module, TO_BUFFERS)
@@ -90,24 +108,27 @@ def vectorize(module: ir.Module, script: str, target: Target) -> list[tuple[str,
     if not target.widens_f16:
         widen_in_integers(module)
     module.operation.verify()
-    return phases
+    return Vectorized(tuple(phases), tuple(packings))
+
+
+def lower(op: ir.OpView, plan: Nanokernel, target: Target) -> None:
+    """A tiled contraction becomes the instructions of its family."""
+    shape = require_contraction(op)
+    element = ir.RankedTensorType(op.operation.operands[2].type).element_type
+    lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
+    require_fit(op, shape, plan, lanes, target)
+    with ir.InsertionPoint(op), op.operation.location:
+        tile = tile_of(op, shape, plan, lanes)
+        if FAMILIES[plan.family].tiles:
+            vnni_panels.use_panels(op, shape, plan, tile.row)
+            return
+        sums = families.accumulate(tile, target)
+        epilogue.finish(tile, sums)
 
 
 def rounds_to_bf16(target: Target) -> bool:
     """Whether the target has an instruction for it."""
     return any(target.has(name) for name in ("avx512bf16", "avxneconvert", "bf16"))
-
-
-def require_packed_reads(module: ir.Module) -> None:
-    """Error if anything but a nanokernel reads a packed weight."""
-    for cast in named(module, PACKED):
-        if instructions.is_instruction(cast) or is_order(cast):
-            continue
-        width = ir.RankedTensorType(cast.operation.operands[0].type).shape[-1]
-        raise Error(
-            f"a weight is packed in panels of {width}, and no nanokernel reads it",
-            hint='the script needs "nanoloom.nanokernel" with packed = 1',
-        )
 
 
 def lower_matrix_tiles(module: ir.Module) -> None:

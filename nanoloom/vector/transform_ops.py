@@ -1,8 +1,11 @@
 """nanoloom's own transform operations, so that a script says everything.
 
-"nanoloom.nanokernel"(%root) {rows, vectors, packed, family, depth, copied, swapped}: a
-tiled contraction becomes the target's instructions, with its epilogue, sums in
-registers throughout.
+    "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
+    "nanoloom.store_apart"(%stage)
+    "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
+    "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
+
+Their attributes are the fields of the directives in schedule/language.py.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -13,9 +16,8 @@ from typing import Any
 
 from nanoloom.errors import Error
 from nanoloom.mlir import ext, interpreter, ir, run_pipeline, transform_dialect
-from nanoloom.schedule.language import Nanokernel
 
-Lower = Callable[[ir.OpView, Nanokernel], None]
+Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields
 SEQUENCE, ENTRY = "transform.named_sequence", "__transform_main"
 PLACE = re.compile(r'"-":(?P<line>\d+):\d+')
 DIAGNOSTIC = re.compile(rf"{PLACE.pattern}\)?: (?P<reason>.*)")
@@ -23,6 +25,26 @@ DIAGNOSTIC = re.compile(rf"{PLACE.pattern}\)?: (?P<reason>.*)")
 
 class Dialect(ext.Dialect, name="nanoloom"):
     """Transform operations written in Python."""
+
+
+class PackOp(Dialect.Operation, name="pack"):
+    """A weight comes in panels, made while compiling."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    argument: ir.IntegerAttr
+    shared: ir.ArrayAttr
+    column: ir.IntegerAttr
+    reduced: ir.ArrayAttr
+    columns: ir.IntegerAttr
+    group: ir.IntegerAttr
+    sums: ir.IntegerAttr
+    steps: ir.IntegerAttr
+
+
+class StoreApartOp(Dialect.Operation, name="store_apart"):
+    """Sums lie in a buffer of their own until they are complete."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
 
 
 class NanokernelOp(Dialect.Operation, name="nanokernel"):
@@ -38,15 +60,33 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     swapped: ir.IntegerAttr
 
 
-def apply_script(module: ir.Module, script: str, lower: Lower) -> None:
-    """Run a Transform script on a kernel; `lower` makes its nanokernels.
+class VectorizeOp(Dialect.Operation, name="vectorize"):
+    """A stage works on vectors along one of its axes."""
 
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+    lanes: ir.IntegerAttr
+    scalable: ir.IntegerAttr
+    chains: ir.IntegerAttr
+
+
+FIELDS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(name for name in kind.__annotations__ if name != "target")
+    for kind in (PackOp, StoreApartOp, NanokernelOp, VectorizeOp)
+}
+
+
+def apply_script(module: ir.Module, script: str, meanings: dict[str, Meaning]) -> None:
+    """Run a Transform script on a kernel.
+
+    meanings: what nanoloom's operations do, by their names without the dialect's.
     Raises nanoloom.errors.Error, where = "line N" of the script, at the first step that
     does not parse or apply.
     """
     if not ir.Context.current.is_dialect_loaded("nanoloom"):
         Dialect.load()
-    attach(lower)
+    for kind, fields in FIELDS.items():
+        attach(kind, fields, meanings[kind.OPERATION_NAME.partition(".")[2]])
     run_pipeline(module, ("strip-debuginfo",))  # a place in a message is the script's
     try:
         sequence = ir.Module.parse(script)
@@ -75,6 +115,8 @@ def step_error(text: str) -> Error:
 
 def is_needed(op: ir.Operation) -> bool:
     """Whether anything comes of a result: tiling leaves the old operations behind."""
+    if op.operation.name == "func.func":
+        return True
     for result in op.results:
         for use in result.uses:
             user = use.owner.operation
@@ -96,25 +138,24 @@ def at_line(op: Any) -> Generator[None]:
         raise Error(error.reason, where=where, hint=error.hint) from None
 
 
-def attach(lower: Lower) -> None:
-    """Give the operations their meaning in the current context."""
+def value_of(attribute: Any) -> Any:
+    """An attribute as Python's number, text or tuple."""
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple(value_of(part) for part in attribute)
+    return attribute.value
+
+
+def attach(kind: type[Any], fields: tuple[str, ...], meaning: Meaning) -> None:
+    """Give an operation its meaning in the current context."""
 
     class Interface(transform_dialect.TransformOpInterface):
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            plan = Nanokernel(
-                int(op.rows.value),
-                int(op.vectors.value),
-                bool(op.packed.value),
-                op.family.value,
-                depth=int(op.depth.value),
-                copied=bool(op.copied.value),
-                swapped=bool(op.swapped.value),
-            )
-            for payload in list(state.get_payload_ops(op.target)):
-                with at_line(op):
+            with at_line(op):
+                values = {name: value_of(getattr(op, name)) for name in fields}
+                for payload in list(state.get_payload_ops(op.target)):
                     if is_needed(payload):
-                        lower(payload.opview, plan)
+                        meaning(payload.opview, values)
             del rewriter, results
             return transform_dialect.DiagnosedSilenceableFailure.Success
 
@@ -130,5 +171,5 @@ def attach(lower: Lower) -> None:
                 transform_dialect.consumes_handle(op.op_operands, effects)
             transform_dialect.modifies_payload(effects)
 
-    Interface.attach(NanokernelOp.OPERATION_NAME)
-    Effects.attach(NanokernelOp.OPERATION_NAME)
+    Interface.attach(kind.OPERATION_NAME)
+    Effects.attach(kind.OPERATION_NAME)

@@ -34,18 +34,18 @@ def test_both_products_and_what_lies_between() -> None:
         script(Attention((2, 3), 197, 197, 40, masked=True), "x86-64-v3"),
         """
     CHECK: // 64 rows of 197 scores at a time
-    CHECK: [[LAST:%.*]] = transform.structured.match attributes {nanoloom.last}
+    CHECK: [[LAST:%.*]] = {{.*}}match attributes {nanoloom.stage = "product_2"}
     CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [1, 1, 64, 0, 0]
     CHECK-SAME: use_forall
-    CHECK: [[SCORES:%.*]] = transform.structured.match attributes {nanoloom.scores}
+    CHECK: [[SCORES:%.*]] = {{.*}}match attributes {nanoloom.stage = "point_2"}
     CHECK-NEXT: transform.structured.tile_using_for [[SCORES]]
-    CHECK: [[BETWEEN:%.*]] = transform.structured.match attributes {nanoloom.scores_0}
+    CHECK: [[BETWEEN:%.*]] = {{.*}}match attributes {nanoloom.stage = "point"}
     CHECK-NEXT: fuse_into_containing_op [[BETWEEN]]
-    CHECK: [[PRODUCT:%.*]] = transform.structured.match attributes {nanoloom.product}
+    CHECK: [[PRODUCT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: fuse_into_containing_op [[PRODUCT]]
     CHECK: "nanoloom.nanokernel"(%product{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
-    CHECK: transform.structured.tile_using_for %root
-    CHECK: "nanoloom.nanokernel"(%root{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
+    CHECK: transform.structured.tile_using_for %product_2
+    CHECK: "nanoloom.nanokernel"(%product_2{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
     """,
     )
 
@@ -77,11 +77,11 @@ def test_an_epilogue_is_fused_behind_the_second_product() -> None:
         script(given, "x86-64-v3", make),
         """
     CHECK: "nanoloom.nanokernel"(%product
-    CHECK: [[LAST:%.*]] = transform.structured.match attributes {nanoloom.last}
+    CHECK: [[LAST:%.*]] = {{.*}}match attributes {nanoloom.stage = "point_{{[0-9]+}}"}
     CHECK-NEXT: transform.structured.tile_using_for [[LAST]]
-    CHECK: [[ROOT:%.*]] = transform.structured.match attributes {nanoloom.root}
+    CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product_2"}
     CHECK-NEXT: fuse_into_containing_op [[ROOT]]
-    CHECK: "nanoloom.nanokernel"(%root
+    CHECK: "nanoloom.nanokernel"(%product_2
     """,
     )
 

@@ -6,21 +6,25 @@ import dataclasses
 
 import pytest
 
+from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import (
-    Loops,
     Nanokernel,
     Parallel,
     Schedule,
     Tile,
+    Vectorize,
 )
 
-ONE = Schedule((Parallel((4, 0), ("all",)), Nanokernel(6, 4, True), Loops()), "why")
+DIRECTIVES = (
+    Parallel("point", (4, 0), ("all",)),
+    Nanokernel(6, 4, True),
+    Vectorize("point", 1, Lanes(8)),
+)
+ONE = Schedule(DIRECTIVES, "why")
 
 
 def test_equal_schedules_are_one() -> None:
-    other = Schedule(
-        (Parallel((4, 0), ("all",)), Nanokernel(6, 4, True), Loops()), "why"
-    )
+    other = Schedule(tuple(map(dataclasses.replace, DIRECTIVES)), "other words")
     assert other == ONE
     assert len({ONE, other}) == 1
     assert dataclasses.replace(other, directives=other.directives[:2]) != ONE
@@ -28,11 +32,11 @@ def test_equal_schedules_are_one() -> None:
 
 def test_it_prints_its_directives_in_order() -> None:
     text = str(ONE)
-    assert text.index("Parallel") < text.index("Nanokernel") < text.index("Loops")
+    assert text.index("Parallel") < text.index("Nanokernel") < text.index("Vectorize")
     assert "rows=6" in text
 
 
-@pytest.mark.parametrize("directive", [*ONE.directives, Tile((1, 2))])
+@pytest.mark.parametrize("directive", [*ONE.directives, Tile("point", (1, 2))])
 def test_a_directive_cannot_be_changed(directive: object) -> None:
     with pytest.raises((dataclasses.FrozenInstanceError, TypeError, AttributeError)):
         directive.sizes = ()  # type: ignore[attr-defined]

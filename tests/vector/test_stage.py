@@ -62,8 +62,8 @@ def test_phases_and_tasks() -> None:
     (kernel,) = program.kernels.values()
     with mlir.context():
         module = ir.Module.parse(kernel.text)
-        text = script(choose(kernel, module, TARGET).schedule)
-        ((name, tasks),) = vectorize(module, text, TARGET)
+        text = script(choose(kernel.nest, TARGET))
+        ((name, tasks),) = vectorize(module, text, TARGET).phases
         assert module.operation.verify()
     assert name == "kernel_0"
     assert 1 < tasks <= 200

@@ -9,7 +9,8 @@ import pytest
 
 from nanoloom.errors import Error
 from nanoloom.schedule.emit import ANY, script
-from nanoloom.schedule.language import Loops, Nanokernel, Parallel, Schedule, Tile
+from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
+from nanoloom.schedule.packing import Packing
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
@@ -41,10 +42,10 @@ def given(*steps: str) -> str:
     )
 
 
-def match(name: str, mark: str) -> str:
+def match(name: str, stage: str) -> str:
     return (
-        f"%{name} = transform.structured.match attributes {{nanoloom.{mark}}} "
-        f"in %kernel : ({ANY}) -> {ANY}"
+        f"%{name} = transform.structured.match attributes {{nanoloom.stage = "
+        f'"{stage}"}} in %kernel : ({ANY}) -> {ANY}'
     )
 
 
@@ -76,8 +77,8 @@ def test_another_register_tile_gives_the_same_numbers(rows: int, vectors: int) -
     target = targets()[-1]
     columns = vectors * target.lanes(32)
     schedule = Schedule((
-        Parallel((0, columns), ALL), Tile((rows, 0), ALL),
-        Nanokernel(rows, vectors, False), Loops(),
+        Parallel("point", (0, columns), ALL), Tile("point", (rows, 0), ALL),
+        Nanokernel(rows, vectors, False),
     ))  # fmt: skip
     x = sample(2, (M, K), "float32")
     got = run(unpacked, x, W, target=target, order=backwards, script=script(schedule))
@@ -87,7 +88,7 @@ def test_another_register_tile_gives_the_same_numbers(rows: int, vectors: int) -
 
 def test_a_contraction_without_a_nanokernel() -> None:
     x = sample(3, (M, K), "float32")
-    schedule = Schedule((Parallel((5, 0), ALL), Loops()))
+    schedule = Schedule((Parallel("point", (5, 0), ALL),))
     got = run(unpacked, x, W, order=backwards, script=script(schedule))
     exact, size = np.maximum(wide(x) @ wide(W), 0), abs(wide(x)) @ abs(wide(W))
     check(got, exact, K + 1, size)
@@ -117,7 +118,7 @@ def test_the_chosen_script_can_be_given_back() -> None:
         (" ", "the script has no transform.named_sequence @__transform_main"),
         ("nonsense", "line 1: custom op 'nonsense' is unknown"),
         (given("transform.frobnicate"), "line 3: custom op 'transform.frobnicate'"),
-        (given("", match("a", "last")[:-3]), "line 4: unknown type mnemonic"),
+        (given("", match("a", "point")[:-3]), "line 4: unknown type mnemonic"),
         ("func.func @f() { return }", "the script has no transform.named_sequence"),
         ("\x01", "line 1: unexpected character"),
     ],
@@ -132,7 +133,7 @@ def test_what_is_no_script(text: str, said: str) -> None:
 
 def test_too_many_tile_sizes() -> None:
     text = given(
-        match("last", "last"),
+        match("last", "point"),
         "%t, %l:3 = transform.structured.tile_using_for %last tile_sizes [4, 4, 4] "
         f": ({ANY}) -> ({ANY}, {ANY}, {ANY}, {ANY})",
     )
@@ -142,7 +143,8 @@ def test_too_many_tile_sizes() -> None:
 
 
 def test_a_packed_weight_that_no_nanokernel_reads() -> None:
-    said = refusal(packed, given(match("last", "last")))
+    packing = script(Schedule((Packing(1, (), 1, (0,), 16),)))
+    said = refusal(packed, packing)
     assert "a weight is packed in panels of" in said
     assert said.endswith('the script needs "nanoloom.nanokernel" with packed = 1')
 
@@ -171,15 +173,15 @@ def clean(name: str) -> str:
 
 
 TILED = (
-    match("last", "last"),
+    match("last", "point"),
     "%t, %l = transform.structured.fuse %last tile_sizes [0, 16] "
     f"{{apply_cleanup, use_forall}} : ({ANY}) -> ({ANY}, {ANY})",
     clean("f"),
-    match("again", "last"),
+    match("again", "point"),
     "%u, %k = transform.structured.fuse %again tile_sizes [4, 0] {apply_cleanup} "
     f": ({ANY}) -> ({ANY}, {ANY})",
     clean("g"),
-    match("root", "root"),
+    match("root", "product"),
 )
 
 
@@ -217,7 +219,7 @@ def test_a_nanokernel_that_does_not_fit(step: str, said: str) -> None:
 
 def test_a_sum_that_is_tiled() -> None:
     text = given(
-        match("root", "root"),
+        match("root", "product"),
         "%t, %l:3 = transform.structured.tile_using_for %root tile_sizes [4, 16, 8] "
         f": ({ANY}) -> ({ANY}, {ANY}, {ANY}, {ANY})",
         nanokernel("t", 4, 2, 0, "fma"),
@@ -231,14 +233,10 @@ def test_a_sum_that_is_tiled() -> None:
     [(8, 1, "panels of"), (32, 4, "panels of"), (12, 0, "panel")],
 )
 def test_panels_of_another_width(columns: int, vectors: int, said: str) -> None:
-    """The chosen schedule packs panels; a script has to read them as they are."""
-    program = program_of(packed, ((M, K), "float32"))
-    own = stage_text(program, "schedule", TARGET)
-    chosen = int(own.split("vectors = ")[1].split()[0])
-    assert chosen not in (1, 4)
+    """A nanokernel has to read panels as they are packed."""
     schedule = Schedule((
-        Parallel((0, columns), ALL), Tile((4, 0), ALL),
-        Nanokernel(4, vectors or chosen, True), Loops(),
+        Packing(1, (), 1, (0,), 16), Parallel("point", (0, columns), ALL),
+        Tile("point", (4, 0), ALL), Nanokernel(4, vectors or 2, True),
     ))  # fmt: skip
     assert said in refusal(packed, script(schedule))
 
@@ -248,7 +246,8 @@ def test_a_batch_that_is_not_tiled() -> None:
         return b.einsum("bmk,bkn->bmn", x, y)
 
     schedule = Schedule((
-        Parallel((0, 0, 16), ALL), Tile((0, 4, 0), ALL), Nanokernel(4, 2, False),
+        Parallel("product", (0, 0, 16), ALL), Tile("product", (0, 4, 0), ALL),
+        Nanokernel(4, 2, False),
     ))  # fmt: skip
     inputs = ((3, M, K), "float32"), ((3, K, N), "float32")
     said = refusal(make, script(schedule), *inputs)

@@ -13,21 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from nanoloom.kernels.contraction import Contraction, analyse
-from nanoloom.kernels.group import may_follow
-from nanoloom.kernels.structure import (
-    Op,
-    is_contraction,
-    is_fill,
-    is_generic,
-    maps,
-)
-from nanoloom.mlir import ir, named
+from nanoloom.nest.contraction import Contraction, bits, roles
+from nanoloom.nest.index import Access
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_ROWS
 from nanoloom.schedule.language import (
+    ALL,
     Directive,
-    Loops,
     Nanokernel,
     Parallel,
     Schedule,
@@ -35,7 +29,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library.contraction import AMX_COLUMNS
 from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
-from nanoloom.schedule.library.marks import mark
+from nanoloom.schedule.library.vectors import vectors
 from nanoloom.target.facts import Target
 
 # Bytes of a task's scores, which are written once and read thrice, and its rows.  Tile
@@ -43,31 +37,26 @@ from nanoloom.target.facts import Target
 VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
 
 
-def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
+def attention(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     """The schedule of a kernel that kernels/attention.py has joined."""
-    first, root = [op for op in named(module, "linalg.generic") if is_contraction(op)]
-    inner, outer = analyse(first), analyse(root)
+    first, root = nest.products
+    inner, outer = roles(first), roles(root)
     assert inner is not None and outer is not None, "joined only if they are known"
-    behind = behind_scores(first)
-    scores = behind[-1] if behind else first
-    mark(first, "product")
-    mark(scores, "scores")
-    mark(root, "root")
-    keys, m = (
-        outer.extents[outer.reduced[0]],
-        prod(outer.extents[d] for d in outer.rows),
-    )
-    woven = family_of(first, inner, target, packed=False) is AMX_BF16
+    keys = outer.extents[outer.reduced[0]]
+    m = prod(outer.extents[d] for d in outer.rows)
+    woven = family_of(nest, first, inner, target, packed=False) is AMX_BF16
     most_bytes, most_rows = TILES if woven else VECTORS
     rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
-    one = plan_of(inner, first, rows, target, "product")
-    other = plan_of(outer, root, rows, target, "root")
+    one = plan_of(nest, inner, first, rows, target)
+    other = plan_of(nest, outer, root, rows, target)
     task = dict.fromkeys(outer.shared, 1) | dict.fromkeys(outer.rows, rows)
+    taken = (first, *behind_scores(nest, first)), epilogue(nest, root, last)
+    rest = [s for s in nest.stages if s not in (first, root)]
     directives: tuple[Directive, ...] = (
-        Parallel(sizes(outer, root, last, task), ("all",)),
-        *products(inner, [first, *behind], one, "scores", target),
-        *products(outer, epilogue(root, last), other, "last", target),
-        Loops(),
+        Parallel(last.name, sizes(outer, root, last, task), ALL),
+        *products(inner, taken[0], one, target),
+        *products(outer, taken[1], other, target),
+        *vectors(rest, target),
     )
     reason = (
         f"{rows} rows of {keys} scores at a time, tiles of {one.rows} x {one.vectors} "
@@ -77,78 +66,70 @@ def attention(module: ir.Module, last: Op, target: Target) -> Schedule:
 
 
 def plan_of(
-    shape: Contraction, op: Op, rows: int, target: Target, mark: str
+    nest: LoopNest, shape: Contraction, stage: Stage, rows: int, target: Target
 ) -> Nanokernel:
     """The nanokernel of one of the products; its right operand is an activation."""
-    family = family_of(op, shape, target, packed=False) or FMA_FAMILY
+    family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
-        return Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, mark)
-    width = bits_of(op)
+        return Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, stage.name)
+    width = bits(stage.writes[0].element)
     columns = shape.extents[shape.column]
-    cost = step_cost(family, op, shape, target, packed=False)
+    cost = step_cost(family, stage, shape, target, packed=False)
     tile = register_tile.choose(rows, columns, width, target.vector, cost)
-    return nanokernel_of(tile, family, mark)
-
-
-def bits_of(op: Op) -> int:
-    """Of a sum."""
-    kind = ir.RankedTensorType(op.operation.operands[2].type).element_type
-    return kind.width  # type: ignore[attr-defined]
+    return nanokernel_of(tile, family, stage.name)
 
 
 def products(
-    shape: Contraction, ops: Sequence[Op], plan: Nanokernel, end: str, target: Target
+    shape: Contraction, stages: Sequence[Stage], plan: Nanokernel, target: Target
 ) -> tuple[Directive, ...]:
-    """Register tiles of ops[0], with what follows it up to ops[-1], marked `end`."""
-    op, last = ops[0], ops[-1]
+    """Register tiles of stages[0], with what follows it up to stages[-1]."""
+    product, last = stages[0], stages[-1]
     tiles = FAMILIES[plan.family].tiles
-    lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // bits_of(op)
+    width = bits(product.writes[0].element)
+    lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // width
     inner = dict.fromkeys(shape.rows, plan.rows) | {shape.column: plan.vectors * lanes}
-    if op == last:
-        return Tile(sizes(shape, op, last, inner), (), plan.mark), plan
-    links = [f"{end}_{number}" for number in range(len(ops) - 2)]
-    for between, name in zip(ops[1:-1], links, strict=True):
-        mark(between, name)
-    fused = (*reversed(links), plan.mark)  # each is read by the one fused before it
-    return Tile(sizes(shape, op, last, inner), fused, end), plan
+    # Each is read by the one fused before it.
+    fused = tuple(stage.name for stage in reversed(stages[:-1]))
+    return Tile(last.name, sizes(shape, product, last, inner), fused), plan
 
 
 def sizes(
-    shape: Contraction, root: Op, last: Op, wanted: dict[int, int]
+    shape: Contraction, root: Stage, last: Stage, wanted: dict[int, int]
 ) -> tuple[int, ...]:
     """Tile sizes of the loops of a product, or of the elementwise end behind it."""
-    if root == last:
-        return tuple(wanted.get(d, 0) for d in range(len(shape.extents)))
-    return tuple(wanted.get(d, 0) for d in shape.result)
+    dims = range(len(shape.extents)) if root == last else shape.result
+    return tuple(wanted.get(d, 0) for d in dims)
 
 
-def behind_scores(first: Op) -> list[Op]:
-    """The elementwise operations behind the first product, up to the softmax."""
-    found: list[Op] = []
+def behind_scores(nest: LoopNest, first: Stage) -> tuple[Stage, ...]:
+    """The elementwise stages behind the first product, up to the softmax."""
+    found: list[Stage] = []
     end = first
     while True:
-        uses = list(end.operation.results[0].uses)
-        if len(uses) != 1:
-            return found
-        user = uses[0].owner.opview
-        place = list(user.operation.operands).index(end.operation.results[0])
-        if not is_generic(user) or not may_follow(user, maps(user)[place]):
-            return found
-        found.append(user)
-        end = user
+        written = end.writes[0].buffer
+        readers = nest.readers(written)
+        if len(readers) != 1:
+            return tuple(found)
+        (end,) = readers
+        reading = next(x for x in end.reads if x.buffer == written)
+        if not may_follow(end, reading):
+            return tuple(found)
+        found.append(end)
 
 
-def epilogue(root: Op, last: Op) -> list[Op]:
-    """The second product and the elementwise operations behind it, in order."""
-    inside = False
-    found: list[Op] = []
-    for op in root.operation.block.operations:
-        inside = inside or op == root
-        if inside and is_generic(op) and not is_fill(op):
-            found.append(op)
-        if op == last:
-            return found
-    raise AssertionError("the last operation stands behind the product")
+def may_follow(stage: Stage, reading: Access) -> bool:
+    """Whether a stage can be the epilogue of what it reads here."""
+    if stage.is_reduction or not stage.lanewise or not stage.axes:
+        return False
+    along = stage.names[-1]
+    same = all(x.plain == stage.names for x in (reading, *stage.writes))
+    return same and all(x.lies_along(along) for x in (*stage.reads, *stage.writes))
+
+
+def epilogue(nest: LoopNest, root: Stage, last: Stage) -> tuple[Stage, ...]:
+    """The second product and the elementwise stages behind it, in order."""
+    begin, end = nest.stages.index(root), nest.stages.index(last)
+    return tuple(s for s in nest.stages[begin : end + 1] if s.reads)
 
 
 __all__ = ["attention"]

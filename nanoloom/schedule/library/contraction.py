@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from nanoloom.kernels.contraction import Contraction, analyse
-from nanoloom.kernels.structure import Op, inputs, map_dims, maps
-from nanoloom.mlir import ir
+from nanoloom.nest.contraction import Contraction, bits, roles
+from nanoloom.nest.nest import LoopNest, Role
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import (
     FAMILIES,
@@ -17,8 +17,8 @@ from nanoloom.schedule.families import (
     Family,
 )
 from nanoloom.schedule.language import (
-    Choice,
-    Loops,
+    ALL,
+    Directive,
     Nanokernel,
     Parallel,
     Schedule,
@@ -40,11 +40,11 @@ from nanoloom.schedule.library.row_block import (
 )
 from nanoloom.schedule.library.sum_chunks import (
     in_chunks,
-    in_parts,
     may_be_cut,
     sum_chunks,
 )
 from nanoloom.schedule.library.task_panel import task_panel
+from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.step_cost import FMA
 from nanoloom.target.facts import Target
@@ -54,22 +54,26 @@ AMX_COLUMNS = 32
 STEP_BYTES = 3 * 2048
 
 
-def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice | None:
-    """Panels of columns (and blocks of rows) in parallel, register tiles inside."""
-    shape = analyse(root)
+def contraction(
+    nest: LoopNest, root: Stage, last: Stage, target: Target
+) -> Schedule | None:
+    """Panels of columns (and blocks of rows) in parallel, register tiles inside.
+
+    None where no nanokernel takes this form.
+    """
+    shape = roles(root)
     if shape is None or not suits(root, last, shape):
         return None
-    packed = is_parameter(module, root, shape)
-    family = family_of(root, shape, target, packed)
+    packed = is_parameter(nest, root, shape)
+    family = family_of(nest, root, shape, target, packed)
     if family is None:
         return None
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
     if family.tiles:
-        return matrix_tiles(module, root, last, shape, m, family, target)
-    element = ir.RankedTensorType(root.operation.operands[2].type).element_type
+        return matrix_tiles(nest, root, last, shape, m, family, target)
     n = shape.extents[shape.column]
-    width = element.width  # type: ignore[attr-defined]
+    width = bits(root.writes[0].element)
     cost = step_cost(family, root, shape, target, packed)
     tile = register_tile.choose(m, n, width, target.vector, cost)
     copied = not packed and pays_to_copy(root, shape, family, m, tile, target)
@@ -77,18 +81,16 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
         family = FMA_FAMILY
         cost = step_cost(family, root, shape, target, packed, copied)
         tile = register_tile.choose(m, n, width, target.vector, cost)
-    lanes = target.vector.bits // width
-    columns = tile.vectors * lanes
+    columns = tile.vectors * (target.vector.bits // width)
     sums = column_sums(family, root, shape, target)
-    packings = (
-        weight_packing(module, root, shape, columns, family, sums) if packed else ()
-    )
+    packings = weight_packing(nest, root, shape, columns, family, sums)
     if not packings and not shape.contiguous:
         return None
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
     nanokernel = replace(
-        nanokernel_of(tile, family), packed=bool(packings), copied=copied
+        nanokernel_of(tile, family, root.name), packed=bool(packings), copied=copied
     )
+    behind = other_vectors(nest, root, target)
     if row is not None and family is FMA_FAMILY and may_be_cut(root, last):
         chunks = None
         if copied:
@@ -96,50 +98,58 @@ def contraction(module: ir.Module, root: Op, last: Op, target: Target) -> Choice
         elif packings and cost == FMA:
             chunks = sum_chunks(shape, row, nanokernel, width, target)
         if chunks is not None:
-            why = f"{reason}{in_parts(root, last, shape, chunks)}"
-            directives = in_chunks(shape, row, nanokernel, columns, chunks)
-            return Choice(Schedule(directives, why), packings)
-    return tiled(root, last, shape, nanokernel, columns, packings, reason, target)
+            if chunks.depth < shape.extents[shape.reduced[-1]]:
+                reason += f"; sums in chunks of {chunks.depth}"
+            loops = in_chunks(shape, row, nanokernel, columns, chunks, last.name)
+            return Schedule((*packings, *loops, *behind), reason)
+    loops = tiled(root, last, shape, nanokernel, columns, target)
+    return Schedule((*packings, *loops, *behind), reason)
+
+
+def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
+    """Vectors of what the nanokernel does not take along."""
+    return vectors([stage for stage in nest.stages if stage != root], target)
 
 
 def tiled(
-    root: Op,
-    last: Op,
+    root: Stage,
+    last: Stage,
     shape: Contraction,
     nanokernel: Nanokernel,
     columns: int,
-    packings: tuple[Packing, ...],
-    reason: str,
     target: Target,
-) -> Choice:
-    """Tasks of panels, register tiles inside them, then what is left as loops."""
+) -> tuple[Directive, ...]:
+    """Tasks of panels, register tiles inside them."""
     outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
-    directives = (
-        Parallel(outer, ("all",)),
-        *([Tile(inner, ("all",))] if any(inner) and not nanokernel.depth else []),
+    tile = any(inner) and not nanokernel.depth
+    return (
+        Parallel(last.name, outer, ALL),
+        *([Tile(last.name, inner, ALL)] if tile else []),
         nanokernel,
-        Loops(),
     )
-    return Choice(Schedule(directives, reason), packings)
 
 
 def matrix_tiles(
-    module: ir.Module,
-    root: Op,
-    last: Op,
+    nest: LoopNest,
+    root: Stage,
+    last: Stage,
     shape: Contraction,
     m: int,
     family: Family,
     target: Target,
-) -> Choice | None:
+) -> Schedule:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
-    packings = weight_packing(module, root, shape, AMX_COLUMNS, family)
+    packings = weight_packing(nest, root, shape, AMX_COLUMNS, family)
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
-    nanokernel = Nanokernel(rows, 2, bool(packings), family.name, depth=depth)
+    nanokernel = Nanokernel(
+        rows, 2, bool(packings), family.name, root.name, depth=depth
+    )
     twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
-    return tiled(root, last, shape, nanokernel, AMX_COLUMNS, packings, reason, target)
+    loops = tiled(root, last, shape, nanokernel, AMX_COLUMNS, target)
+    behind = other_vectors(nest, root, target)
+    return Schedule((*packings, *loops, *behind), reason)
 
 
 def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:
@@ -152,41 +162,36 @@ def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:
     return depth if large and len(shape.reduced) == 1 and m > TILE_ROWS else 0
 
 
-def is_parameter(module: ir.Module, root: Op, shape: Contraction) -> bool:
-    value = inputs(root)[shape.right]
-    if not isinstance(value.owner, ir.Block) or shape.other_columns:
-        return False
-    kernel = module.body.operations[0]
-    number = list(kernel.operation.regions[0].blocks[0].arguments).index(value)
-    attributes = kernel.operation.attributes["arg_attrs"][number]  # type: ignore[index]
-    return "nanoloom.constant" in attributes and len(list(value.uses)) == 1
+def is_parameter(nest: LoopNest, root: Stage, shape: Contraction) -> bool:
+    """Whether the right operand can be packed while compiling."""
+    name = root.reads[shape.right].buffer
+    known = nest.buffer(name).role is Role.CONSTANT
+    return known and not shape.other_columns and len(nest.readers(name)) == 1
 
 
-def suits(root: Op, last: Op, shape: Contraction) -> bool:
+def suits(root: Stage, last: Stage, shape: Contraction) -> bool:
     """Whether the nanokernels take this form."""
-    if 0 in shape.extents:
+    if 0 in shape.extents or None in root.reads[shape.right].plain:
         return False
-    if None in map_dims(maps(root)[shape.right]):
-        return False
-    return root == last or map_dims(maps(last)[-1]) == list(range(len(shape.result)))
+    written = last.writes[-1].plain
+    return root == last or written == last.names[: len(shape.result)]
 
 
 def row_of(shape: Contraction) -> int | None:
-    """The dimension along which a register tile has its rows."""
+    """The axis along which a register tile has its rows."""
     long = [d for d in shape.rows if shape.extents[d] > 1]
     return long[-1] if long else None
 
 
-def row_bytes(root: Op, shape: Contraction) -> int:
+def row_bytes(root: Stage, shape: Contraction) -> int:
     """Bytes of a row of the left operand."""
-    kind = ir.RankedTensorType(inputs(root)[shape.left].type).element_type
     depth = prod(shape.extents[d] for d in shape.reduced)
-    return max(1, depth * kind.width // 8)  # type: ignore[attr-defined]
+    return max(1, depth * bits(root.reads[shape.left].element) // 8)
 
 
 def loop_sizes(
-    root: Op,
-    last: Op,
+    root: Stage,
+    last: Stage,
     shape: Contraction,
     plan: Nanokernel,
     columns: int,
@@ -205,63 +210,35 @@ def loop_sizes(
         block = row_block(shape.extents[row], rows, most)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows
-    if root == last:
-        count = len(shape.extents)
-        return (
-            tuple(outer.get(d, 0) for d in range(count)),
-            tuple(inner.get(d, 0) for d in range(count)),
-        )
+    dims = range(len(shape.extents)) if root == last else shape.result
     return (
-        tuple(outer[d] for d in shape.result),
-        tuple(inner.get(d, 0) for d in shape.result),
+        tuple(outer.get(d, 0) for d in dims),
+        tuple(inner.get(d, 0) for d in dims),
     )
 
 
 def weight_packing(
-    module: ir.Module,
-    root: Op,
+    nest: LoopNest,
+    root: Stage,
     shape: Contraction,
     columns: int,
     family: Family,
     sums: int = 0,
 ) -> tuple[Packing, ...]:
-    """Pack the right operand if it is a parameter, and mark it in the IR."""
-    if not is_parameter(module, root, shape):
+    """How the right operand is packed, if it is a parameter."""
+    if not is_parameter(nest, root, shape):
         return ()
-    kernel = module.body.operations[0]
-    block = kernel.operation.regions[0].blocks[0]
-    number = list(block.arguments).index(inputs(root)[shape.right])
-    dims = [d for d in map_dims(maps(root)[shape.right]) if d is not None]
-    packing = Packing(
-        number,
-        tuple(dims.index(d) for d in shape.shared),
-        dims.index(shape.column),
-        tuple(dims.index(d) for d in shape.reduced),
-        columns,
-        family.group,
-        sums,
-        family.steps,
-    )
-    use_packed(kernel, block, number, packing)
-    return (packing,)
-
-
-def use_packed(kernel: Op, block: ir.Block, number: int, packing: Packing) -> None:
-    """The argument takes the packed type; a cast stands for the logical weight."""
-    argument = block.arguments[number]
-    logical = ir.RankedTensorType(argument.type)
-    made = ir.RankedTensorType.get(
-        packing.shape(tuple(logical.shape)), logical.element_type
-    )
-    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
-        cast = ir.Operation.create(
-            "builtin.unrealized_conversion_cast", [logical], [argument]
-        )
-    argument.replace_all_uses_with(cast.results[0])
-    cast.operands[0] = argument
-    argument.set_type(made)
-    kinds = [a.type for a in block.arguments]
-    results = list(kernel.operation.attributes["function_type"].value.results)  # type: ignore[attr-defined]
-    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get(kinds, results)
+    read = root.reads[shape.right]
+    dims = [root.place(axis) for axis in read.plain if axis is not None]
+    return (
+        Packing(
+            nest.buffer(read.buffer).argument,
+            tuple(dims.index(d) for d in shape.shared),
+            dims.index(shape.column),
+            tuple(dims.index(d) for d in shape.reduced),
+            columns,
+            family.group,
+            sums,
+            family.steps,
+        ),
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op, inputs
-from nanoloom.mlir import ir
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import BF16_HALVES, FMA_FAMILY, Family
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
@@ -21,7 +20,7 @@ COPY_ROWS, HALF = 48, 2
 
 
 def pays_to_copy(
-    root: Op,
+    root: Stage,
     shape: Contraction,
     family: Family,
     m: int,
@@ -33,10 +32,10 @@ def pays_to_copy(
     It lies in too many pages of memory, or every tile of rows converts it again; and
     enough rows read it to pay for a copy.
     """
-    kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
-    size, n = kind.width // 8, shape.extents[shape.column]  # type: ignore[attr-defined]
-    result = ir.RankedTensorType(root.operation.operands[2].type).element_type
-    over = n % (tile.vectors * target.lanes(result.width)) > 0  # type: ignore[attr-defined]
+    size = bits(root.reads[shape.right].element) // 8
+    n = shape.extents[shape.column]
+    lanes = target.lanes(bits(root.writes[0].element))
+    over = n % (tile.vectors * lanes) > 0
     if over and family.flat_cost is None and not has_masked_loads(target, size):
         return True
     if size == HALF and family in (BF16_HALVES, FMA_FAMILY):

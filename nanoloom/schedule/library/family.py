@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nanoloom.kernels.contraction import Contraction, elements, left_lies_along
-from nanoloom.kernels.structure import Op, inputs
-from nanoloom.mlir import ir
+from nanoloom.nest.contraction import Contraction, bits, elements, left_lies_along
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import (
     AMX_BF16,
@@ -50,7 +50,7 @@ PREFERENCE = (
 
 
 def family_of(
-    root: Op, shape: Contraction, target: Target, packed: bool
+    nest: LoopNest, root: Stage, shape: Contraction, target: Target, packed: bool
 ) -> Family | None:
     """The best family for these numbers on this target, None if there is none.
 
@@ -63,13 +63,18 @@ def family_of(
         by_row = not packed and family.flat_cost is not None
         if not fits or (family.group > 1 and not along and not by_row):
             continue
-        if has_instructions(family, root, shape, target, packed):
+        if has_instructions(family, nest, root, shape, target, packed):
             return family
     return None
 
 
 def has_instructions(
-    family: Family, root: Op, shape: Contraction, target: Target, packed: bool
+    family: Family,
+    nest: LoopNest,
+    root: Stage,
+    shape: Contraction,
+    target: Target,
+    packed: bool,
 ) -> bool:
     """Whether the target has what a family is made of."""
     if family in (BF16_DOT, INT8_DOT):
@@ -81,22 +86,22 @@ def has_instructions(
         deep = shape.extents[shape.reduced[-1]] >= GROUPS_FOR_TILES * family.group
         return there and deep and (packed or can_weave(shape))
     by_row = not packed and family.flat_cost is not None
-    if by_row and not pairs_pay(family, root, shape, target):
+    given = nest.buffer(root.reads[shape.right].buffer).argument >= 0
+    if by_row and not (given and pairs_pay(family, root, shape, target)):
         return False
     if family is BF16_CONVERT:
         return converts_loads(target)
     return family is not INT8_PAIRS or pair_products(target) is not None
 
 
-def pairs_pay(family: Family, root: Op, shape: Contraction, target: Target) -> bool:
+def pairs_pay(family: Family, root: Stage, shape: Contraction, target: Target) -> bool:
     """Whether a flat operand can be read by pairs of columns, and if that is faster.
 
     On Arm one instruction widens half a vector as well, and in order.
     """
-    given = isinstance(inputs(root)[shape.right].owner, ir.Block) and shape.contiguous
     n, unit = shape.extents[shape.column], target.vector
     lanes = target.lanes(F32_BITS)
-    if not given or not target.has("sse4.2") or n < 2 * lanes:
+    if not shape.contiguous or not target.has("sse4.2") or n < 2 * lanes:
         return False
     long = [shape.extents[d] for d in shape.rows if shape.extents[d] > 1]
     m = long[-1] if long else 1
@@ -137,12 +142,12 @@ def pays(target: Target) -> bool:
     return 2 * dots > HALVES_SHARE * unit.fma_per_cycle
 
 
-def dot_use(root: Op, shape: Contraction, target: Target) -> DotUse | None:
+def dot_use(root: Stage, shape: Contraction, target: Target) -> DotUse | None:
     left, right, _ = elements(root, shape)
     return dot_for(target, left, right)
 
 
-def column_sums(family: Family, root: Op, shape: Contraction, target: Target) -> int:
+def column_sums(family: Family, root: Stage, shape: Contraction, target: Target) -> int:
     """What panels hold of their columns' sums (schedule/packing.py), 0 for nothing."""
     use = dot_use(root, shape, target) if family is INT8_DOT else None
     return 0 if use is None else use.correction
@@ -150,7 +155,7 @@ def column_sums(family: Family, root: Op, shape: Contraction, target: Target) ->
 
 def step_cost(
     family: Family,
-    root: Op,
+    root: Stage,
     shape: Contraction,
     target: Target,
     packed: bool,
@@ -167,8 +172,7 @@ def step_cost(
         return cost
     if family.flat_cost is not None:
         return family.flat_cost
-    kind = ir.RankedTensorType(inputs(root)[shape.right].type).element_type
-    masked = has_mask_registers(target, kind.width // 8)  # type: ignore[attr-defined]
+    masked = has_mask_registers(target, bits(root.reads[shape.right].element) // 8)
     masks = 0 if copied or masked else 1
     plain = family is FMA_FAMILY and not cost.right
     if plain or copied:
@@ -185,7 +189,7 @@ def step_cost(
 
 
 def numbers_cost(
-    family: Family, root: Op, shape: Contraction, target: Target
+    family: Family, root: Stage, shape: Contraction, target: Target
 ) -> StepCost:
     """A step's cost for these element types: of narrow numbers what converts them."""
     cost = family.cost
@@ -205,7 +209,7 @@ def numbers_cost(
     return cost
 
 
-def nanokernel_of(tile: RegisterTile, family: Family, mark: str = "root") -> Nanokernel:
+def nanokernel_of(tile: RegisterTile, family: Family, stage: str) -> Nanokernel:
     """A nanokernel with this tile, of an operand that is not packed."""
     rows, vectors = tile.rows, tile.vectors
-    return Nanokernel(rows, vectors, False, family.name, mark, swapped=tile.swapped)
+    return Nanokernel(rows, vectors, False, family.name, stage, swapped=tile.swapped)

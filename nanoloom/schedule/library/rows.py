@@ -4,83 +4,90 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.kernels.program import Kernel
-from nanoloom.kernels.structure import (
-    Kind,
-    Op,
-    extents,
-    inputs,
-    is_generic,
-    iterators,
-    kind,
-    map_dims,
-    maps,
-)
-from nanoloom.mlir import ir, named
-from nanoloom.schedule.language import Loops, Parallel, Schedule, Tile
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.language import ALL, Parallel, Schedule, Tile
+from nanoloom.schedule.library.vectors import vectors
+from nanoloom.target.facts import Target
 
 TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
 SQUARES = 64  # lanes of the widest vector: as many rows of squares have room for any
 
 
-def by_rows(kernel: Kernel, module: ir.Module, last: Op) -> Schedule:
+def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     """Rows in parallel, all producers computed inside, then vector loops."""
-    sizes = extents(last)
-    kinds = iterators(last)
-    rows = shared_rows(kernel, module, len(sizes))
-    parallel = [d for d in range(rows) if kinds[d] == "parallel"]
+    sizes = numbers(last)
+    inner = vectors(nest.stages, target)
+    rows = shared_rows(nest, last)
+    parallel = [d for d in range(rows) if not last.axes[d].is_reduction]
     if not parallel or 0 in sizes:
-        return Schedule((Loops(),), "no rows to share")
-    several = len([op for op in named(module, "linalg.generic") if inputs(op)]) > 1
+        return Schedule(inner, "no rows to share")
+    several = len([stage for stage in nest.stages if stage.reads]) > 1
     blocks = {} if several else turned_blocks(last, sizes)
     if blocks:
         reason = "an operand is turned: one task some squares of it"
         tiles = task_sizes(sizes, list(range(len(sizes))), blocks)
-        return Schedule((Parallel(tiles, ("all",)), Loops()), reason)
+        return Schedule((Parallel(last.name, tiles, ALL), *inner), reason)
     tiles = task_sizes(sizes, parallel, {})
     reason = "rows are independent: one task a few of them, producers fused"
-    inner: tuple[Tile, ...] = ()
+    row: tuple[Tile, ...] = ()
     if several and any(tiles[d] > 1 for d in parallel):
         ones = tuple(1 if d in parallel else 0 for d in range(len(sizes)))
-        inner = (Tile(ones, ("all",)),)  # a row's temporaries stay in L1
-    return Schedule((Parallel(tiles, ("all",)), *inner, Loops()), reason)
+        row = (Tile(last.name, ones, ALL),)  # a row's temporaries stay in L1
+    return Schedule((Parallel(last.name, tiles, ALL), *row, *inner), reason)
 
 
-def shared_rows(kernel: Kernel, module: ir.Module, rank: int) -> int:
-    """Leading dimensions that become tasks; the one that vectors run along does not."""
-    rows = min(kernel.rows, rank)
-    if kernel.root == Kind.ELEMENTWISE.value:
+def numbers(stage: Stage) -> list[int]:
+    """The extents of a stage, all of them known."""
+    return [extent for extent in stage.extents if isinstance(extent, int)]
+
+
+def shared_rows(nest: LoopNest, last: Stage) -> int:
+    """Leading axes that become tasks; the one that vectors run along does not."""
+    rank = len(last.axes)
+    working = [stage for stage in nest.stages if stage.reads] or [last]
+    rows = min(rank, *(rows_of(stage) for stage in working))
+    if not any(stage.is_reduction for stage in working):
         return max(rows - 1, 1 if rank == 1 else 0)
-    for op in named(module, "linalg.generic"):
-        if is_generic(op) and kind(op) is Kind.REDUCTION and inputs(op):
-            inner = innermost(op)
-            if inner is not None and iterators(op)[inner] == "parallel":
-                rows = min(rows, inner)  # a window or a column: vectors of results
+    for stage in working:
+        if not stage.is_reduction or stage.is_contraction:
+            continue
+        inner = innermost(stage)
+        if inner is not None and not stage.axes[stage.place(inner)].is_reduction:
+            rows = min(rows, stage.place(inner))  # a window or a column
     return rows
 
 
-def innermost(op: Op) -> int | None:
-    """The dimension that the largest input has innermost."""
-    ranked = sorted(maps(op)[: len(inputs(op))], key=lambda m: -len(m.results))
-    dims = map_dims(ranked[0])
-    return dims[-1] if dims else None
+def rows_of(stage: Stage) -> int:
+    """Leading parallel axes that the stages behind one can share with it."""
+    if stage.is_contraction:
+        return len([axis for axis in stage.axes if not axis.is_reduction])
+    return stage.leading_parallel()
 
 
-def turned_blocks(last: Op, sizes: list[int]) -> dict[int, int]:
-    """Tile sizes of the result's innermost dimension and of an operand's, if another.
+def innermost(stage: Stage) -> str | None:
+    """The axis that the operand of most dimensions has innermost."""
+    ranked = sorted(stage.reads, key=lambda x: -len(x.indices))
+    plain = ranked[0].plain
+    return plain[-1] if plain else None
 
-    {} if no operand lies along another dimension, or if this is no elementwise kernel.
+
+def turned_blocks(last: Stage, sizes: list[int]) -> dict[int, int]:
+    """Tile sizes of the result's innermost axis and of an operand's, if another.
+
+    {} if no operand lies along another axis, or if this is no elementwise kernel.
     """
-    dim = len(sizes) - 1
-    if not is_generic(last) or kind(last) is not Kind.ELEMENTWISE:
+    if last.is_reduction:
         return {}
-    for indexing in maps(last)[: len(inputs(last))]:
-        *outer, inner = map_dims(indexing) or [None]
-        if dim in outer and inner is not None:
-            columns = block_size(sizes[dim], TASK_ELEMENTS // SQUARES)
-            rows = block_size(sizes[inner], max(SQUARES, TASK_ELEMENTS // columns))
+    along = last.axes[-1].name if last.axes else ""
+    for read in last.reads:
+        *outer, inner = read.plain or (None,)
+        if along in outer and inner is not None:
+            columns = block_size(sizes[-1], TASK_ELEMENTS // SQUARES)
+            place = last.place(inner)
+            rows = block_size(sizes[place], max(SQUARES, TASK_ELEMENTS // columns))
             more = max(columns, TASK_ELEMENTS // rows)
-            return {inner: rows, dim: block_size(sizes[dim], more)}
+            return {place: rows, len(sizes) - 1: block_size(sizes[-1], more)}
     return {}
 
 

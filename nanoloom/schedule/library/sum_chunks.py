@@ -17,19 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.kernels.contraction import Contraction
-from nanoloom.kernels.structure import Op, is_fill
-from nanoloom.linalg.pointwise import pointwise
-from nanoloom.mlir import arith, ir, tensor
+from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import (
+    ALL,
     Directive,
-    Loops,
     Nanokernel,
     Parallel,
     Split,
+    StoreApart,
     Tile,
 )
-from nanoloom.schedule.library.marks import mark
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.target.facts import Target
 
@@ -40,6 +38,7 @@ LONG = 0.5  # of the second-level cache: rows that fill as much are cut
 SUMS_BYTES = 288 * 1024  # of a block of sums, on the thread's stack
 FEWEST_PANELS, MOST_PANELS = 4, 8  # fewer do not pay for sums that wait; as measured
 FEWEST_TASKS = 8
+RESULT = "result"  # the stage that StoreApart makes
 
 
 @dataclass(frozen=True)
@@ -78,24 +77,32 @@ def sum_chunks(
 
 
 def in_chunks(
-    shape: Contraction, row: int, nanokernel: Nanokernel, columns: int, chunks: Chunks
+    shape: Contraction,
+    row: int,
+    nanokernel: Nanokernel,
+    columns: int,
+    chunks: Chunks,
+    last: str,
 ) -> tuple[Directive, ...]:
-    """The loops, outermost first."""
+    """The loops, outermost first.  last: the stage that writes the result."""
     reduced, result = shape.reduced[-1], list(shape.result)
+    product, apart = nanokernel.stage, last == nanokernel.stage
     task = dict.fromkeys(shape.result, 1)
     task[row], task[shape.column] = chunks.rows, columns * chunks.panels
     if chunks.rows >= shape.extents[row]:
         task[row] = 0
+    extent = shape.extents[reduced]
+    before = (-(-extent // chunks.depth) - 1) * chunks.depth
+    apart = apart and before > 0
+    end = RESULT if apart else last
 
     def sums(dim: int, size: int) -> Tile:
         every = range(len(shape.extents))
-        return Tile(tuple(size if d == dim else 0 for d in every), (), "first")
+        return Tile(f"{product}.first", tuple(size if d == dim else 0 for d in every))
 
-    def last(dim: int, size: int) -> Tile:
-        return Tile(tuple(size if d == dim else 0 for d in result), ("all",))
+    def results(dim: int, size: int) -> Tile:
+        return Tile(end, tuple(size if d == dim else 0 for d in result), ALL)
 
-    extent = shape.extents[reduced]
-    before = (-(-extent // chunks.depth) - 1) * chunks.depth
     several = chunks.panels > 1
     cut = (
         sums(reduced, chunks.depth),
@@ -103,52 +110,19 @@ def in_chunks(
         sums(row, nanokernel.rows),
     )
     return (
-        *([Split(reduced, before)] if before else []),
-        Parallel(tuple(task[d] for d in result), ("all",)),
+        *([StoreApart(product)] if apart else []),
+        *([Split(product, reduced, before)] if before else []),
+        Parallel(end, tuple(task[d] for d in result), ALL),
         *(cut if before else []),
-        *([last(shape.column, columns)] if several else []),
-        last(row, nanokernel.rows),
+        *([results(shape.column, columns)] if several else []),
+        results(row, nanokernel.rows),
         nanokernel,
-        Loops(),
     )
 
 
-def may_be_cut(root: Op, last: Op) -> bool:
+def may_be_cut(root: Stage, last: Stage) -> bool:
     """Whether sums can have a place of their own: from a number on, or read behind."""
-    begin = root.operation.operands[2].owner
-    return root != last or (not isinstance(begin, ir.Block) and is_fill(begin.opview))
-
-
-def in_parts(root: Op, last: Op, shape: Contraction, chunks: Chunks) -> str:
-    """Give sums that are cut a place of their own; what to tell people of it."""
-    if chunks.depth >= shape.extents[shape.reduced[-1]]:
-        return ""
-    if root == last:
-        result_apart(root)
-    return f"; sums in chunks of {chunks.depth}"
-
-
-def result_apart(root: Op) -> None:
-    """Let an operation of its own write the result, so that the sums lie elsewhere.
-
-    It has an operand that it does not read: what only copies is erased.
-    """
-    sums, fill = root.operation.results[0], root.operation.operands[2].owner
-    assert not isinstance(fill, ir.Block), "a sum starts from a number"
-    kind = ir.RankedTensorType(sums.type)
-    result = fill.operands[0]
-    with ir.InsertionPoint(fill), root.operation.location:
-        fill.operands[0] = tensor.empty(kind.shape, kind.element_type)
-    readers = [use.owner.operation for use in sums.uses]
-    with ir.InsertionPoint.after(root), root.operation.location:
-        unread = arith.constant(kind.element_type, 0.0)
-        same = ir.AffineMap.get_identity(kind.rank)
-        nothing = ir.AffineMap.get(kind.rank, 0, [])
-        copied = pointwise([sums, unread], result, lambda x, _: x, [same, nothing])
-    for reader in readers:
-        reader.replace_uses_of_with(sums, copied)
-    del root.operation.attributes["nanoloom.last"]
-    mark(copied.owner.opview, "last")
+    return root.name != last.name or root.starts[0] != ""
 
 
 def divisor(extent: int, wanted: int) -> int | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.kernels.contraction import Contraction
+from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.sum_chunks import Chunks

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
 
-from nanoloom.kernels.contraction import element
+from nanoloom.kernels.nest import element
 from nanoloom.kernels.structure import Op, iterators, maps
 from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import add, divide, index, multiply

@@ -7,7 +7,7 @@ left undone in part, another panel would be read wrongly: both without any other
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.contraction import Contraction, analyse, elements
+from nanoloom.kernels.contraction import analyse, elements
 from nanoloom.kernels.structure import (
     Op,
     input_count,
@@ -20,6 +20,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir
+from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import FAMILIES, TILE_ROWS
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.dots import dot_for, pair_products

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import bufferization, ir
+from nanoloom.nest.contraction import Contraction
 from nanoloom.vector.nanokernel.tile import plus, slice_offsets
 
 

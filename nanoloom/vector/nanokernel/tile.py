@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import (
     Op,
     input_count,
@@ -15,6 +14,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import arith, ir, tensor, vector
+from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import add, apply, index, multiply
 

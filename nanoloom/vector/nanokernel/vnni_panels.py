@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nanoloom.kernels.contraction import Contraction
 from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
 from nanoloom.linalg.pointwise import pointwise
 from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index

@@ -1,0 +1,232 @@
+"""The loop nest of a kernel, read from its linalg operations.
+
+Each `linalg.generic` of the kernel's body is a stage.  It gets a name, which stands in
+the IR as well (`nanoloom.stage = "product"`), so that a script finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from nanoloom.kernels.group import is_lanewise
+from nanoloom.kernels.structure import (
+    Op,
+    body,
+    dims_of,
+    extents,
+    input_count,
+    inputs,
+    is_contraction,
+    is_copy,
+    is_fill,
+    is_generic,
+    iterators,
+    maps,
+    outputs,
+    yielded,
+)
+from nanoloom.mlir import ir
+from nanoloom.nest.index import Access, Index
+from nanoloom.nest.nest import Buffer, LoopNest, Role
+from nanoloom.nest.stage import Axis, AxisKind, Semiring, Stage
+
+STAGE = "nanoloom.stage"  # a discardable attribute: the stage's name
+SIGNS = {"arith.extsi": "s", "arith.extui": "u"}
+WIDENING = ("arith.extf", *SIGNS)
+
+
+def name_stages(module: ir.Module) -> None:
+    """Write a name into every stage of a kernel's module."""
+    taken: dict[str, int] = {}
+    for op in stages_of(module):
+        word = word_of(op)
+        taken[word] = taken.get(word, 0) + 1
+        name = word if taken[word] == 1 else f"{word}_{taken[word]}"
+        op.operation.attributes[STAGE] = ir.StringAttr.get(name)
+
+
+def read_nest(module: ir.Module) -> LoopNest:
+    """The nest of a kernel whose stages have names."""
+    kernel = module.body.operations[0]
+    block = kernel.operation.regions[0].blocks[0]
+    reader = Reader(kernel, block)
+    stages = tuple(reader.stage(op) for op in stages_of(module))
+    returned = list(list(block.operations)[-1].operation.operands)
+    results = tuple(reader.buffer(value) for value in returned)
+    return LoopNest(tuple(reader.buffers.values()), stages, results)
+
+
+def stages_of(module: ir.Module) -> Iterator[Op]:
+    """The generics of a kernel's body, in order."""
+    block = module.body.operations[0].operation.regions[0].blocks[0]
+    return (op for op in block.operations if is_generic(op))
+
+
+def word_of(op: Op) -> str:
+    """What a stage is called by what it does."""
+    if is_fill(op):
+        return "fill"
+    if is_copy(op):
+        return "copy"
+    if is_contraction(op):
+        return "product"
+    return "reduction" if "reduction" in iterators(op) else "point"
+
+
+class Reader:
+    """Gives buffers names while the stages of a kernel are read."""
+
+    def __init__(self, kernel: Op, block: ir.Block) -> None:
+        self.block = block
+        words = kernel.operation.attributes["arg_attrs"]
+        self.constant = ["nanoloom.constant" in w for w in words]  # type: ignore[union-attr]
+        self.writable = [
+            w["bufferization.writable"].value
+            for w in words  # type: ignore[union-attr]
+        ]
+        self.buffers: dict[ir.Value, Buffer] = {}
+
+    def buffer(self, value: ir.Value) -> str:
+        """The name of a value's buffer."""
+        if value not in self.buffers:
+            self.buffers[value] = self.described(value)
+        return self.buffers[value].name
+
+    def described(self, value: ir.Value) -> Buffer:
+        if not isinstance(value.type, ir.RankedTensorType):
+            name = f"number{len(self.buffers)}"
+            return Buffer(name, (), str(value.type), Role.SCALAR)
+        kind = ir.RankedTensorType(value.type)
+        shape, element = tuple(kind.shape), str(kind.element_type)
+        if isinstance(value.owner, ir.Block):
+            number = list(self.block.arguments).index(value)
+            role = Role.RESULT if self.writable[number] else Role.INPUT
+            role = Role.CONSTANT if self.constant[number] else role
+            return Buffer(f"arg{number}", shape, element, role, number)
+        owner = value.owner
+        name = f"temporary{len(self.buffers)}"
+        if STAGE in owner.attributes:
+            name = owner.attributes[STAGE].value  # type: ignore[attr-defined]
+            several = len(list(owner.results)) > 1
+            name += f".{list(owner.results).index(value)}" if several else ""
+        return Buffer(name, shape, element, Role.TEMPORARY)
+
+    def stage(self, op: Op) -> Stage:
+        name = op.operation.attributes[STAGE].value  # type: ignore[attr-defined]
+        return stage_of(op, name, self.buffer)
+
+
+def alone(op: Op) -> Stage:
+    """A generic anywhere as a stage: its buffers are called by their numbers."""
+    values = [*op.operation.operands, *op.operation.results]
+    return stage_of(op, "", lambda value: str(values.index(value)))
+
+
+def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
+    """A generic as a stage of this name; buffer: the names of what it works on."""
+    indexings, count = maps(op), input_count(op)
+    reads = tuple(
+        Access(buffer(value), indices(indexing), element(op, number))
+        for number, (value, indexing) in enumerate(
+            zip(inputs(op), indexings, strict=False)
+        )
+    )
+    writes = tuple(
+        Access(buffer(result), indices(indexing), element(op, count + number))
+        for number, (result, indexing) in enumerate(
+            zip(op.operation.results, indexings[count:], strict=True)
+        )
+    )
+    return Stage(
+        name,
+        axes_of(op),
+        reads,
+        writes,
+        tuple(start_of(value) for value in outputs(op)),
+        semiring_of(op),
+        is_lanewise(op),
+        tuple(inner.operation.name for inner in body(op).operations)[:-1],
+    )
+
+
+def axes_of(op: Op) -> tuple[Axis, ...]:
+    loops = zip(iterators(op), extents(op), strict=True)
+    return tuple(
+        Axis(f"d{d}", AxisKind(kind), extent) for d, (kind, extent) in enumerate(loops)
+    )
+
+
+def element(op: Op, number: int) -> str:
+    """The element type of an operand, narrow integers by the sign of their widening."""
+    kind = op.operation.operands[number].type
+    if isinstance(kind, ir.ShapedType):
+        kind = kind.element_type
+    if not isinstance(kind, ir.IntegerType):
+        return str(kind)
+    users = {use.owner.operation.name for use in body(op).arguments[number].uses}
+    signs = {SIGNS[name] for name in users if name in SIGNS}
+    return f"{signs.pop()}{kind.width}" if len(signs) == 1 else str(kind)
+
+
+def indices(indexing: ir.AffineMap) -> tuple[Index, ...]:
+    return tuple(index_of(expr) for expr in indexing.results)
+
+
+def index_of(expr: ir.AffineExpr) -> Index:
+    """An affine expression as a value."""
+    terms: list[tuple[str, int]] = []
+    offset = 0
+    for part, factor in parts(expr, 1):
+        if isinstance(part, ir.AffineDimExpr):
+            terms.append((f"d{part.position}", factor))
+        elif isinstance(part, ir.AffineConstantExpr):
+            offset += part.value * factor
+        else:
+            names = tuple((f"d{d}", 0) for d in sorted(dims_of(expr)))
+            return Index(names, 0, str(expr))
+    return Index(tuple(terms), offset)
+
+
+def parts(expr: ir.AffineExpr, factor: int) -> list[tuple[ir.AffineExpr, int]]:
+    """What is added up in an expression, each with its factor."""
+    if isinstance(expr, ir.AffineAddExpr):
+        return parts(expr.lhs, factor) + parts(expr.rhs, factor)
+    if isinstance(expr, ir.AffineMulExpr) and isinstance(
+        expr.rhs, ir.AffineConstantExpr
+    ):
+        return parts(expr.lhs, factor * expr.rhs.value)
+    return [(expr, factor)]
+
+
+def start_of(value: ir.Value) -> str:
+    """The number under a result, as text, "" if there are others."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not is_fill(owner.opview):
+        return ""
+    number = yielded(owner.opview)[0].owner
+    assert not isinstance(number, ir.Block), "a fill yields a constant"
+    return str(number.attributes["value"])
+
+
+def semiring_of(op: Op) -> Semiring | None:
+    """How a reduction with one result combines, None if that is not in sight."""
+    if "reduction" not in iterators(op) or len(list(op.operation.results)) != 1:
+        return None
+    block = body(op)
+    accumulator = list(block.arguments)[-1]
+    total = yielded(op)[0].owner
+    if isinstance(total, ir.Block) or accumulator not in list(total.operands):
+        return None
+    if not is_contraction(op):
+        return Semiring(total.name)
+    (factor,) = [v for v in total.operands if v != accumulator]
+    product = factor.owner
+    assert not isinstance(product, ir.Block), "a contraction multiplies"
+    return Semiring(total.name, product.name, widening_of(product))
+
+
+def widening_of(product: ir.Operation) -> tuple[str, ...]:
+    """Of a product's operands, as they are multiplied."""
+    owners = [value.owner for value in product.operands]
+    names = ["" if isinstance(o, ir.Block) else o.name for o in owners]
+    return tuple(name if name in WIDENING else "" for name in names)

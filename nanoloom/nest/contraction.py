@@ -1,0 +1,87 @@
+"""What a schedule needs to know of a contraction: the roles of its axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.nest.stage import Stage
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[batch, m, n] += left[batch, m, k] * right[batch, k, n], any number of each.
+
+    left, right: which of the stage's operands; the right one has the result's innermost
+    axis n.  column: that axis, by its place among the stage's.  rows: the left
+    operand's parallel axes.  shared: those of both.  reduced: in loop order.
+    contiguous: n is innermost in right.
+    """
+
+    left: int
+    right: int
+    column: int
+    rows: tuple[int, ...]
+    shared: tuple[int, ...]
+    other_columns: tuple[int, ...]
+    reduced: tuple[int, ...]
+    extents: tuple[int, ...]
+    result: tuple[int, ...]
+    contiguous: bool
+
+
+def roles(stage: Stage) -> Contraction | None:
+    """The roles of a contraction's axes, None if it does not fit the form."""
+    one, other = stage.reads
+    result = stage.writes[0].plain
+    if None in result or not result:
+        return None
+    column = result[-1]
+    assert column is not None
+    if column in one.axes and column in other.axes:
+        return None
+    right = 0 if column in one.axes else 1
+    mine, theirs = stage.reads[right], stage.reads[1 - right]
+    if column not in mine.plain:
+        return None
+
+    def places(names: list[str]) -> tuple[int, ...]:
+        return tuple(stage.place(name) for name in names)
+
+    parallel = [axis for axis in result if axis is not None]
+    extents = [e for e in stage.extents if isinstance(e, int)]
+    return Contraction(
+        1 - right,
+        right,
+        stage.place(column),
+        places([a for a in parallel if a in theirs.axes and a not in mine.axes]),
+        places([a for a in parallel if a in theirs.axes and a in mine.axes]),
+        places(
+            [a for a in parallel if a not in theirs.axes | {column} and a in mine.axes]
+        ),
+        places([axis.name for axis in stage.axes if axis.is_reduction]),
+        tuple(extents),
+        places(parallel),
+        mine.plain[-1] == column,
+    )
+
+
+def elements(stage: Stage, shape: Contraction) -> tuple[str, str, str]:
+    """Element types of the left and right operand and of the sums.
+
+    As MLIR writes them, but narrow integers by the sign they are extended with: s8, u8.
+    """
+    left, right = stage.reads[shape.left], stage.reads[shape.right]
+    return left.element, right.element, stage.writes[0].element
+
+
+def left_lies_along(stage: Stage, shape: Contraction) -> bool:
+    """Whether the last reduced axis steps through the left operand's elements."""
+    depth = stage.names[shape.reduced[-1]]
+    *outer, last = stage.reads[shape.left].indices
+    return last.factor(depth) == 1 and all(depth not in x.axes for x in outer)
+
+
+def bits(element: str) -> int:
+    """Of a number of an element type: 32 of f32, 8 of s8; 64 of an index."""
+    digits = element.lstrip("bfisu")
+    return int(digits) if digits.isdigit() else 64

@@ -1,0 +1,83 @@
+"""A kernel as loops over stages: what a schedule starts from, without any IR.
+
+A `LoopNest` is a value: it prints, hashes and compares.  Everything that a schedule or
+a model of its cost asks of a kernel, it answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from nanoloom.nest.extent import Extent
+from nanoloom.nest.stage import Stage
+
+
+class Role(Enum):
+    """What a buffer is to a kernel."""
+
+    INPUT = "input"  # an argument that is read
+    CONSTANT = "constant"  # an argument that is known while compiling: a weight
+    RESULT = "result"  # an argument that is written
+    TEMPORARY = "temporary"  # made and read within the kernel
+    SCALAR = "scalar"  # a number
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A place for numbers.  argument: which one of the kernel's it is, -1 for none."""
+
+    name: str
+    shape: tuple[Extent, ...]
+    element: str
+    role: Role
+    argument: int = -1
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, (*self.shape, self.element)))
+        return f"{self.role.value} {self.name}: {shape}"
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """The stages of a kernel in order.  results: the buffers that it returns."""
+
+    buffers: tuple[Buffer, ...]
+    stages: tuple[Stage, ...]
+    results: tuple[str, ...]
+
+    def buffer(self, name: str) -> Buffer:
+        return next(b for b in self.buffers if b.name == name)
+
+    def stage(self, name: str) -> Stage:
+        return next(s for s in self.stages if s.name == name)
+
+    def writer(self, buffer: str) -> Stage | None:
+        """The stage that makes a buffer, None for arguments."""
+        return next(
+            (s for s in self.stages if buffer in [w.buffer for w in s.writes]), None
+        )
+
+    def readers(self, buffer: str) -> tuple[Stage, ...]:
+        """The stages that read a buffer, once for each time."""
+        return tuple(s for s in self.stages for r in s.reads if r.buffer == buffer)
+
+    @property
+    def last(self) -> Stage | None:
+        """The stage that makes all that the kernel returns, None if there is none."""
+        made = [self.writer(name) for name in self.results]
+        return made[0] if made and all(s is made[0] for s in made) else None
+
+    @property
+    def products(self) -> tuple[Stage, ...]:
+        """The contractions among the stages."""
+        return tuple(s for s in self.stages if s.is_contraction)
+
+    def __str__(self) -> str:
+        """The loops as people draw them, a stage behind the other."""
+        lines = [str(b) for b in self.buffers if b.role is not Role.SCALAR]
+        for stage in self.stages:
+            for depth, axis in enumerate(stage.axes):
+                lines.append(f"{'  ' * depth}for {axis}:")
+            lines.append(f"{'  ' * len(stage.axes)}{stage}")
+        return "\n".join(lines)

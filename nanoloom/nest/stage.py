@@ -1,0 +1,109 @@
+"""One operation of a kernel: its axes, what it reads and writes, how it combines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from nanoloom.nest.extent import Extent
+from nanoloom.nest.index import Access
+
+
+class AxisKind(Enum):
+    """PARALLEL: its points do not wait for each other.  REDUCTION: they add up."""
+
+    PARALLEL = "parallel"
+    REDUCTION = "reduction"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop of a stage before anything is scheduled."""
+
+    name: str
+    kind: AxisKind
+    extent: Extent
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.kind is AxisKind.REDUCTION
+
+    def __str__(self) -> str:
+        word = " (sum)" if self.is_reduction else ""
+        return f"{self.name} in 0..{self.extent}{word}"
+
+
+@dataclass(frozen=True)
+class Semiring:
+    """How a reduction makes its result: combine(result, product(widened operands)).
+
+    Operations by MLIR's names: ("arith.addf", "arith.mulf") is the sum of products,
+    ("arith.maximumf", "arith.addf") the largest of sums.  product: "" where what is
+    combined is anything else, or one operand.  widening: of every operand, "" for none.
+    """
+
+    combine: str
+    product: str = ""
+    widening: tuple[str, ...] = ()
+
+    @property
+    def is_sum_of_products(self) -> bool:
+        """What nanokernels multiply."""
+        pair = self.combine.rpartition(".")[2], self.product.rpartition(".")[2]
+        return pair in (("addf", "mulf"), ("addi", "muli"))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An operation over its axes, outermost first.
+
+    reads, writes: of one point.  starts: for each of `writes`, the number that it
+    starts from or is written over, as text, "" where it starts from what is there.
+    semiring: of a reduction, None if it is known by no such form.  lanewise: whether a
+    point is arithmetic only, which works on a vector as on a number.  body: of one
+    point, the names of its operations in order.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    starts: tuple[str, ...] = ()
+    semiring: Semiring | None = None
+    lanewise: bool = True
+    body: tuple[str, ...] = ()
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        return tuple(axis.extent for axis in self.axes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the axes."""
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def is_reduction(self) -> bool:
+        return any(axis.is_reduction for axis in self.axes)
+
+    @property
+    def is_contraction(self) -> bool:
+        """A sum of products of two operands."""
+        return self.semiring is not None and self.semiring.is_sum_of_products
+
+    def place(self, axis: str) -> int:
+        """Which of the loops an axis is."""
+        return self.names.index(axis)
+
+    def leading_parallel(self) -> int:
+        """Parallel axes before the first reduction, 0 if the order is mixed."""
+        kinds = [axis.is_reduction for axis in self.axes]
+        if True not in kinds:
+            return len(kinds)
+        rows = kinds.index(True)
+        return rows if all(kinds[rows:]) else 0
+
+    def __str__(self) -> str:
+        written = ", ".join(map(str, self.writes))
+        read = ", ".join(map(str, self.reads))
+        return f"{self.name}: {written} <- {read}"

@@ -1,0 +1,60 @@
+"""The vector axis and width of stages that no nanokernel takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.index import Access
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.language import Vectorize
+from nanoloom.target.facts import Target
+
+CHAINS = 4  # independent sums: latency of an addition times its throughput
+F32_BITS = 32
+
+
+def vectors(stages: Iterable[Stage], target: Target) -> tuple[Vectorize, ...]:
+    """Full vectors along the axis of each stage that is contiguous."""
+    found: list[Vectorize] = []
+    for stage in stages:
+        axis = vector_axis(stage)
+        if axis is not None:
+            chains = CHAINS if stage.axes[axis].is_reduction else 1
+            lanes = Lanes(lanes_of(stage, target))
+            found.append(Vectorize(stage.name, axis, lanes, chains))
+    return tuple(found)
+
+
+def lanes_of(stage: Stage, target: Target) -> int:
+    """Lanes of a loop: full vectors of f32, of the only width if all are the same."""
+    operands = (*stage.reads, *stage.writes)
+    widths = {bits(x.element) for x in operands if x.element != "index"}
+    width = widths.pop() if len(widths) == 1 else F32_BITS
+    return target.vector.bits // max(8, min(width, 64))
+
+
+def vector_axis(stage: Stage) -> int | None:
+    """Innermost of the result, or of what is read where that is reduced."""
+    indices = stage.writes[0].indices
+    if stage.is_reduction and stage.reads:
+        last = innermost(stage.reads)
+        if last is not None and stage.axes[stage.place(last)].is_reduction:
+            written = frozenset(a for x in stage.writes for a in x.axes)
+            if last not in written:
+                return stage.place(last)
+    if indices and indices[-1].axis is not None:
+        return stage.place(indices[-1].axis)
+    if stage.is_reduction and not indices:
+        last = innermost(stage.reads)
+        return None if last is None else stage.place(last)
+    return None
+
+
+def innermost(reads: tuple[Access, ...]) -> str | None:
+    """The axis along which the operand of most dimensions is contiguous."""
+    for x in sorted(reads, key=lambda x: -len(x.indices)):
+        if x.indices and x.indices[-1].axis is not None:
+            return x.indices[-1].axis
+    return None

@@ -1,0 +1,66 @@
+"""A kernel's argument that comes packed: what "nanoloom.pack" does."""
+
+from __future__ import annotations
+
+from nanoloom.errors import Error
+from nanoloom.kernels.structure import Op
+from nanoloom.mlir import ir, named
+from nanoloom.schedule.packing import Packing
+from nanoloom.vector.nanokernel import instructions
+from nanoloom.vector.nanokernel.order import is_order
+from nanoloom.vector.nanokernel.tile import PACKED
+
+
+def use_packed(kernel: Op, packing: Packing) -> None:
+    """The argument takes the packed type; a cast stands for the logical weight."""
+    block = kernel.operation.regions[0].blocks[0]
+    argument = packable(kernel, block, packing)
+    logical = ir.RankedTensorType(argument.type)
+    made = ir.RankedTensorType.get(
+        packing.shape(tuple(logical.shape)), logical.element_type
+    )
+    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
+        cast = ir.Operation.create(PACKED, [logical], [argument])
+    argument.replace_all_uses_with(cast.results[0])
+    cast.operands[0] = argument
+    argument.set_type(made)
+    kinds = [a.type for a in block.arguments]
+    results = list(kernel.operation.attributes["function_type"].value.results)  # type: ignore[attr-defined]
+    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(kinds, results)
+    )
+
+
+def packable(kernel: Op, block: ir.Block, packing: Packing) -> ir.Value:
+    """The argument; Error unless it is a weight that can be packed so."""
+    words = kernel.operation.attributes["arg_attrs"]
+    number = packing.argument
+    if not 0 <= number < len(block.arguments):
+        raise Error(f"the kernel has no argument {number}")
+    argument = block.arguments[number]
+    if "nanoloom.constant" not in words[number]:  # type: ignore[index]
+        raise Error(f"argument {number} is no weight: its numbers are not known yet")
+    if any(use.owner.name == PACKED for use in argument.uses):
+        raise Error(f"argument {number} is packed twice")
+    roles = (*packing.shared, packing.column, *packing.reduced)
+    rank = ir.RankedTensorType(argument.type).rank
+    if sorted(roles) != list(range(rank)) or not packing.reduced:
+        raise Error(
+            f"argument {number} has dimensions 0 to {rank - 1}: each is shared, column "
+            "or reduced, and one at least is reduced"
+        )
+    if min(packing.columns, packing.group, packing.steps) < 1:
+        raise Error("a panel has one column, group and step at least")
+    return argument
+
+
+def require_packed_reads(module: ir.Module) -> None:
+    """Error if anything but a nanokernel reads a packed weight."""
+    for cast in named(module, PACKED):
+        if instructions.is_instruction(cast) or is_order(cast):
+            continue
+        width = ir.RankedTensorType(cast.operation.operands[0].type).shape[-1]
+        raise Error(
+            f"a weight is packed in panels of {width}, and no nanokernel reads it",
+            hint='the script needs "nanoloom.nanokernel" with packed = 1',
+        )
