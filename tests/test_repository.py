@@ -23,6 +23,7 @@ ORDER = (
     "frontend",
     "graph",
     "linalg",
+    "nest",
     "kernels",
     "schedule",
     "vector",

@@ -73,10 +73,8 @@ def check_script(script: str, where: str) -> None:
     from nanoloom import mlir
     from nanoloom.vector import transform_ops
 
-    with mlir.context() as context:
-        if not context.is_dialect_loaded("nanoloom"):
-            transform_ops.Dialect.load()
-        transform_ops.attach(lambda op, plan: None)  # it is read here, not applied
+    with mlir.context():
+        transform_ops.load_operations()  # it is read here, not applied
         try:
             module = mlir.ir.Module.parse(script)
         except mlir.ir.MLIRError as error:

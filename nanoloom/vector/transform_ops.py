@@ -10,14 +10,16 @@ Their attributes are the fields of the directives in schedule/language.py.
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from nanoloom.errors import Error
 from nanoloom.mlir import ext, interpreter, ir, run_pipeline, transform_dialect
 
 Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields
+NOTHING: Mapping[str, Meaning] = MappingProxyType({})
 SEQUENCE, ENTRY = "transform.named_sequence", "__transform_main"
 PLACE = re.compile(r'"-":(?P<line>\d+):\d+')
 DIAGNOSTIC = re.compile(rf"{PLACE.pattern}\)?: (?P<reason>.*)")
@@ -76,23 +78,36 @@ FIELDS: dict[type[Any], tuple[str, ...]] = {
 }
 
 
-def apply_script(module: ir.Module, script: str, meanings: dict[str, Meaning]) -> None:
+def apply_script(
+    module: ir.Module, script: str, meanings: Mapping[str, Meaning]
+) -> None:
     """Run a Transform script on a kernel.
 
     meanings: what nanoloom's operations do, by their names without the dialect's.
     Raises nanoloom.errors.Error, where = "line N" of the script, at the first step that
     does not parse or apply.
     """
-    if not ir.Context.current.is_dialect_loaded("nanoloom"):
-        Dialect.load()
-    for kind, fields in FIELDS.items():
-        attach(kind, fields, meanings[kind.OPERATION_NAME.partition(".")[2]])
+    load_operations(meanings)
     run_pipeline(module, ("strip-debuginfo",))  # a place in a message is the script's
     try:
         sequence = ir.Module.parse(script)
         interpreter.apply_named_sequence(module, entry_of(sequence), sequence)
     except (ir.MLIRError, ValueError) as error:
         raise step_error(str(error)) from None
+
+
+def load_operations(meanings: Mapping[str, Meaning] = NOTHING) -> None:
+    """Make the operations known in the current context, to be read or to be applied."""
+    if not ir.Context.current.is_dialect_loaded("nanoloom"):
+        Dialect.load()
+    for kind, fields in FIELDS.items():
+        word = kind.OPERATION_NAME.partition(".")[2]
+        attach(kind, fields, meanings.get(word, do_nothing))
+
+
+def do_nothing(op: ir.OpView, fields: dict[str, Any]) -> None:
+    """What an operation does that is only read."""
+    del op, fields
 
 
 def entry_of(sequence: ir.Module) -> ir.OpView:

@@ -45,7 +45,7 @@ def test_both_products_and_what_lies_between() -> None:
     CHECK-NEXT: fuse_into_containing_op [[PRODUCT]]
     CHECK: "nanoloom.nanokernel"(%product{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
     CHECK: transform.structured.tile_using_for %product_2
-    CHECK: "nanoloom.nanokernel"(%product_2{{.*}}) {{.*}}packed = 0 : i64, family = "fma"
+    CHECK: "nanoloom.nanokernel"(%product_2{{.*}}packed = 0 : i64, family = "fma"
     """,
     )
 

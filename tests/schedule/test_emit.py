@@ -16,7 +16,7 @@ from nanoloom.schedule.language import (
     Vectorize,
 )
 from nanoloom.schedule.packing import Packing
-from nanoloom.vector.transform_ops import FIELDS, Dialect, attach
+from nanoloom.vector.transform_ops import load_operations
 from tests.filecheck import check_text
 
 
@@ -24,9 +24,7 @@ def emitted(*directives: Directive) -> str:
     """The script, once MLIR has read and verified it."""
     text = script(Schedule(directives, "a reason"))
     with context():
-        Dialect.load()
-        for kind, fields in FIELDS.items():
-            attach(kind, fields, lambda op, values: None)
+        load_operations()
         assert ir.Module.parse(text).operation.verify()
     return text
 

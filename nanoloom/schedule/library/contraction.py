@@ -68,10 +68,25 @@ def contraction(
     family = family_of(nest, root, shape, target, packed)
     if family is None:
         return None
-    row = row_of(shape)
-    m = 1 if row is None else shape.extents[row]
     if family.tiles:
-        return matrix_tiles(nest, root, last, shape, m, family, target)
+        return matrix_tiles(nest, root, last, shape, family, target)
+    return multiply_adds(nest, root, last, shape, family, target)
+
+
+def multiply_adds(
+    nest: LoopNest,
+    root: Stage,
+    last: Stage,
+    shape: Contraction,
+    family: Family,
+    target: Target,
+) -> Schedule | None:
+    """The family's register tile, or that of a panel which every task copies.
+
+    None for a right operand that can neither be packed nor read in vectors.
+    """
+    packed, row = is_parameter(nest, root, shape), row_of(shape)
+    m = 1 if row is None else shape.extents[row]
     n = shape.extents[shape.column]
     width = bits(root.writes[0].element)
     cost = step_cost(family, root, shape, target, packed)
@@ -134,11 +149,12 @@ def matrix_tiles(
     root: Stage,
     last: Stage,
     shape: Contraction,
-    m: int,
     family: Family,
     target: Target,
 ) -> Schedule:
     """Four tile registers of sums: 32 x 32 results (paper, Fig. 2c)."""
+    row = row_of(shape)
+    m = 1 if row is None else shape.extents[row]
     packings = weight_packing(nest, root, shape, AMX_COLUMNS, family)
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
