@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nanoloom.errors import Error, InputError, ModelError, Unsupported
+from nanoloom.errors import Error, InputError, InternalError, ModelError, Unsupported
 
 if TYPE_CHECKING:
     from nanoloom.loaded import load
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Error",
     "InputError",
+    "InternalError",
     "ModelError",
     "Program",
     "Unsupported",

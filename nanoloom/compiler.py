@@ -33,6 +33,7 @@ from nanoloom.binary.table import (
 )
 from nanoloom.binary.table import Space as TableSpace
 from nanoloom.cache import Cache, key
+from nanoloom.errors import noting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Place, Program, Space, Word
@@ -70,7 +71,8 @@ class Report:
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
         started = time.perf_counter()
-        yield
+        with noting(f"stage {name}"):
+            yield
         passed = time.perf_counter() - started
         self.seconds[name] = self.seconds.get(name, 0.0) + passed
 
@@ -165,7 +167,8 @@ def compile_kernels(
 
     def one(kernel: Kernel) -> CompiledKernel:
         nonlocal done
-        made = compile_kernel(kernel, options, cache, report)
+        with noting(f"kernel {kernel.name}"):
+            made = compile_kernel(kernel, options, cache, report)
         done += 1
         if report.progress is not None:
             report.progress("kernels", done, report.kernels)

@@ -6,6 +6,12 @@
 
 from __future__ import annotations
 
+import errno
+import functools
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
 
 class Error(Exception):
     """Something the user can put right: what, where, why and what to do about it."""
@@ -46,3 +52,70 @@ class DataDependent(Unsupported):
     def __init__(self, reason: str, inputs: tuple[str, ...], **place: str) -> None:
         self.inputs = inputs
         super().__init__(reason, **place)
+
+
+class InternalError(Error):
+    """A bug of nanoloom, not of the model; `__cause__` is what went wrong.
+
+    where: the stage, the node or the kernel, as far as that is known.
+    """
+
+
+# Of an OSError that the machine or a place the user named is to blame for.
+SURROUNDINGS = frozenset(
+    (
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES,
+        errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO,
+        errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE, errno.ENFILE, errno.ETXTBSY,
+        errno.EBUSY, errno.ESTALE, errno.ENOMEM,
+    )
+)  # fmt: skip
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def public(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The border to the user: whatever goes wrong inside is an Error."""
+
+    @functools.wraps(work)
+    def guarded(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            return work(*args, **kwargs)
+        except Error:
+            raise
+        except Exception as error:
+            trace = error.__traceback__
+            if isinstance(error, TypeError) and trace and trace.tb_next is None:
+                raise  # the call itself: arguments that `work` does not have
+            raise explained(error) from error
+
+    return guarded
+
+
+def explained(error: Exception) -> Error:
+    """An exception of any kind as what the user is told of it."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, MemoryError):
+        reason = str(error) or "the memory of this machine is not enough"
+        return Error(reason, hint="use smaller dimensions or a machine with more")
+    if isinstance(error, OSError) and error.errno in SURROUNDINGS:
+        return Error(error.strerror or "", where=str(error.filename or ""))
+    return InternalError(
+        f"this is a bug of nanoloom ({type(error).__name__}), not of your model",
+        where=", ".join(reversed(getattr(error, "__notes__", ()))),
+        hint="report it with the model",
+    )
+
+
+@contextmanager
+def noting(where: str) -> Generator[None]:
+    """Write on an exception that is no Error where it was on its way through."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        error.add_note(where)
+        raise

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, public
+from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.runtime.library import Library
 from nanoloom.runtime.threads import default_threads
@@ -18,9 +19,10 @@ from nanoloom.source import Interface
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+@public
 def load(path: str | Path, threads: int | None = None) -> Loaded:
     """A shared library that `Program.save` or `nanoloom compile -o` wrote."""
-    return Loaded(Path(path), threads or default_threads())
+    return Loaded(named_file(path), threads or default_threads())
 
 
 class Loaded:
@@ -38,6 +40,7 @@ class Loaded:
         )
         self.instance = self.library.create(threads)
 
+    @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         arrays = check_inputs(self.inputs, inputs)
         made = self.library.new_outputs()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from nanoloom.cache import Cache, default_root, key
-from nanoloom.errors import DataDependent, Error, InputError
+from nanoloom.errors import DataDependent, Error, InputError, public
+from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.library import Instance, Library
@@ -81,6 +82,7 @@ class Program:
         self._called: dict[Call, Variant] = {}
         self._deciding: dict[Shapes, tuple[str, ...]] = {}
 
+    @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """Run the model.
 
@@ -188,6 +190,7 @@ class Program:
             )
         return shapes
 
+    @public
     def save(self, path: str | Path, name: str | None = None) -> Path:
         """Write a shared library with the parameters inside, and a C header beside it.
 
@@ -195,7 +198,7 @@ class Program:
         """
         from nanoloom.binary.shared import Folders, write_shared_library
 
-        output = Path(path)
+        output = named_file(path)
         compiled = self._compiled(self.static_shapes(), {})
         with tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
             file = Path(scratch) / PARAMETERS
@@ -212,6 +215,7 @@ class Program:
         return output
 
 
+@public
 def compile(
     model: object,
     *,

@@ -43,18 +43,11 @@ class Source:
         from nanoloom.cache.digest import of
 
         if isinstance(self.given, (str, Path)):
-            path = Path(self.given)
-            if not path.is_file():
-                self.model()  # says what is wrong with it
-            digest = cache.file_digest(path)
-            known = cache.get(key("external files", digest))
-            names = (
-                json.loads(known)
-                if known is not None
-                else self._external(cache, digest)
-            )
-            others = [cache.file_digest(path.parent / name) for name in names]
-            return of("model", digest, *others) if others else digest
+            try:
+                return self._digest_of_files(cache, Path(self.given))
+            except (OSError, ValueError):
+                self.model()  # says what is wrong with its files
+                raise
         if isinstance(self.given, bytes):
             return of("bytes", self.given)
         from nanoloom.frontend.onnx import open_source
@@ -65,6 +58,18 @@ class Source:
         content = [tensor.tobytes() for tensor in weights]
         whole = serialized(self.given) or opened.proto.SerializeToString()
         return of("proto", whole, *content)
+
+    def _digest_of_files(self, cache: Cache, path: Path) -> str:
+        """Of the model's file and of those beside it that hold its weights."""
+        from nanoloom.cache.digest import of
+
+        digest = cache.file_digest(path)
+        known = cache.get(key("external files", digest))
+        names = (
+            json.loads(known) if known is not None else self._external(cache, digest)
+        )
+        others = [cache.file_digest(path.parent / name) for name in names]
+        return of("model", digest, *others) if others else digest
 
     def _external(self, cache: Cache, digest: str) -> list[str]:
         """Names of the files that hold the model's weights beside it."""

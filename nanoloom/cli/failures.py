@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import tempfile
@@ -15,21 +14,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nanoloom.errors import Error, Unsupported
+from nanoloom.errors import InternalError, Unsupported, explained
 
 DONE, AT_FAULT, USAGE, INTERRUPTED = 0, 1, 2, 130
 DEBUG_OPTION, DEBUG_VARIABLE = "--debug", "NANOLOOM_DEBUG"
 CACHE_OPTION, CACHE_VARIABLE = "--cache", "NANOLOOM_CACHE"
 TOOLCHAIN = ("torch-mlir", "llvmlite", "ziglang", "onnx", "onnx-ir", "numpy")
-# Of the machine or of the place that the user named; any other is a bug.
-SURROUNDINGS = frozenset(
-    (
-        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES,
-        errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO,
-        errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE, errno.ENFILE, errno.ETXTBSY,
-        errno.EBUSY, errno.ESTALE,
-    )
-)  # fmt: skip
 
 
 def guarded(work: Callable[[], int], arguments: Sequence[str]) -> int:
@@ -42,22 +32,13 @@ def guarded(work: Callable[[], int], arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return closed_pipe()
-    except Error as error:
-        more = "; nanoloom check MODEL lists all that is unsupported"
-        whole = isinstance(error, Unsupported) and not error.hint
-        return sentence(f"{error}{more if whole else ''}", arguments)
-    except MemoryError as error:
-        told = str(error) or "the memory of this machine is not enough"
-        return sentence(
-            f"{told}; use smaller dimensions or a machine with more", arguments
-        )
-    except OSError as error:
-        if error.errno not in SURROUNDINGS:
-            return bug(error, arguments)
-        place = f"{error.filename}: " if error.filename else ""
-        return sentence(f"{place}{error.strerror}", arguments)
     except Exception as error:  # noqa: BLE001 - no traceback may reach the screen
-        return bug(error, arguments)
+        told = explained(error)
+        if isinstance(told, InternalError):
+            return bug(told, arguments)
+        more = "; nanoloom check MODEL lists all that is unsupported"
+        whole = isinstance(told, Unsupported) and not told.hint
+        return sentence(f"{told}{more if whole else ''}", arguments)
 
 
 def sentence(text: str, arguments: Sequence[str]) -> int:
@@ -68,14 +49,15 @@ def sentence(text: str, arguments: Sequence[str]) -> int:
     return AT_FAULT
 
 
-def bug(error: BaseException, arguments: Sequence[str]) -> int:
+def bug(error: InternalError, arguments: Sequence[str]) -> int:
     """Say that nanoloom is to blame and where the report of it is."""
     if is_debugging(arguments):
         traceback.print_exc()
-    kind = type(error).__name__
     report = write_report(arguments)
-    where = f"a report is in {report}" if report else f"{DEBUG_OPTION} shows the place"
-    say(f"nanoloom: this is a bug of nanoloom ({kind}), not of your model; {where}")
+    error.hint = (
+        f"a report is in {report}" if report else f"{DEBUG_OPTION} shows the place"
+    )
+    say(f"nanoloom: {error}")
     return AT_FAULT
 
 

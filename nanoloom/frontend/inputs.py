@@ -79,7 +79,7 @@ def check_inputs(
     names = {spec.name: None for spec in specs}
     if names.keys() != arrays.keys():
         missing = [name for name in names if name not in arrays]
-        extra = [name for name in arrays if name not in names]
+        extra = [str(name) for name in arrays if name not in names]
         said = [f"{', '.join(missing)} is missing"] if missing else []
         said += [f"{', '.join(extra)} is not one of them"] if extra else []
         raise InputError(

@@ -93,6 +93,12 @@ def open_source(source: Source) -> Opened:
         case ir.Model():
             proto, tensors = skeleton.separate(source, "model")
             return Opened("model", proto, Weights(WeightFiles(None), given=tensors))
+        case _:
+            raise ModelError(
+                f"is a {type(source).__name__}",
+                where="model",
+                hint="give a path, bytes, an onnx.ModelProto or an onnx_ir.Model",
+            )
 
 
 def open_file(path: Path) -> Opened:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
+from nanoloom.graph import empty
 from nanoloom.graph.completion import complete
-from nanoloom.graph.types import set_type, type_proto
+from nanoloom.graph.traps import require_harmless
+from nanoloom.graph.types import is_static, set_type, shape_of, type_proto
 
 REFUSALS = (
     shape_inference.InferenceError, checker.ValidationError, RuntimeError, KeyError,
+    ValueError,
 )  # fmt: skip
+KIND = re.compile(r"^\[\w+\] ")  # of error, in front of ONNX's own sentences
 # Operators for which ONNX infers nothing: the first version that does, or none at all
 FIRST_INFERRED = {"GreaterOrEqual": 16, "LessOrEqual": 16}
 LIKE_INPUT = ("GroupNormalization", "MeanVarianceNormalization")
@@ -28,6 +34,11 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     first = node.inputs[0] if node.inputs else None
     if node.op_type in LIKE_INPUT and first is not None:
         node.outputs[0].type, node.outputs[0].shape = first.type, first.shape
+        return
+    require_harmless(node)
+    shape = empty.reshaped(node)
+    if shape is not None and first is not None:
+        node.outputs[0].type, node.outputs[0].shape = first.type, ir.Shape(shape)
         return
     version = max(version, FIRST_INFERRED.get(node.op_type, 1))
     schema = onnx.defs.get_schema(node.op_type, version, node.domain)
@@ -49,7 +60,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
             schema, bare(node), types, data, opset_imports=imports
         )
     except REFUSALS as error:
-        reason = str(error).strip().splitlines()[-1]
+        reason = KIND.sub("", str(error).strip().splitlines()[-1])
         raise ModelError(
             f"its inputs do not fit together: {reason}",
             where=f"node {node.name} ({node.op_type})",
@@ -57,7 +68,18 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     for value in node.outputs:
         if value.name in found:
             set_type(value, found[value.name])
+            require_extents(node, value)
     complete(node)
+
+
+def require_extents(node: ir.Node, value: ir.Value) -> None:
+    """Padding may cut off more than there is, and then ONNX counts on below 0."""
+    if is_static(value) and min(shape_of(value), default=0) < 0:
+        raise ModelError(
+            f"its output would have the shape {list(shape_of(value))}",
+            where=f"node {node.name} ({node.op_type})",
+            hint="look at the model, and at the sizes given for its dimensions",
+        )
 
 
 def bare(node: ir.Node) -> onnx.NodeProto:

@@ -165,7 +165,7 @@ class Layout(GraphEditor):
         if data is None or not is_static(data) or len(node.outputs) > 1:
             return
         rank = len(shape_of(data))
-        if rank < 3:
+        if rank < 3 or len(shape_of(out)) != rank:
             return
         turned = self.transpose(data, to_last(rank), node)
         shape = [shape_of(out)[d] for d in to_last(rank)]

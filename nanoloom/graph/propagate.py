@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent, ModelError
+from nanoloom.errors import DataDependent, ModelError, noting
 from nanoloom.graph import (
     compress,
     control,
@@ -62,7 +62,8 @@ class Propagation:
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
-            self.visit(graph, node)
+            with noting(f"node {node.name} ({node.op_type})"):
+                self.visit(graph, node)
 
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
         """Complete a node's outputs, or put something simpler in its place."""

@@ -23,6 +23,7 @@ class Term:
 def einsum(b: Builder, node: Node) -> Tensor:
     operands = [x for x in node.inputs if x is not None]
     inputs, output = letters(node, operands)
+    require_extents(node, inputs, operands)
     dtype = operands[0].dtype
     terms = [diagonal(b, Term(x, t)) for x, t in zip(operands, inputs, strict=True)]
     terms = without_broadcast(b, terms)
@@ -63,6 +64,17 @@ def letters(node: Node, operands: list[Tensor]) -> tuple[list[str], str]:
             raise node.unsupported(f"{term} names {len(term)} of {x.rank} dimensions")
         made.append(term.replace("...", dots[len(dots) - count :]))
     return made, output.replace("...", dots)
+
+
+def require_extents(node: Node, terms: list[str], operands: list[Tensor]) -> None:
+    """A letter has one extent in all terms, or 1."""
+    extents: dict[str, int] = {}
+    for term, x in zip(terms, operands, strict=True):
+        for letter, size in zip(term, x.shape, strict=True):
+            if size != 1 and extents.setdefault(letter, size) != size:
+                raise node.invalid(
+                    f"its letter {letter} is {extents[letter]} and {size}"
+                )
 
 
 def diagonal(b: Builder, term: Term) -> Term:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent, Unsupported
+from nanoloom.errors import DataDependent, ModelError, Unsupported
 from nanoloom.linalg.tensor import Array, Tensor
 
 Bodies = Callable[[ir.Graph, Sequence[Tensor]], list[Tensor]]
@@ -95,6 +95,14 @@ class Node:
 
     def graph(self, name: str) -> ir.Graph:
         return self.attributes[name].as_graph()
+
+    def invalid(self, reason: str) -> ModelError:
+        """Inputs or attributes that are against ONNX's own rules."""
+        return ModelError(
+            reason,
+            where=f"node {self.name} ({self.op})",
+            hint="look at the model, and at the sizes given for its dimensions",
+        )
 
     def unsupported(self, reason: str, hint: str = "") -> Unsupported:
         return Unsupported(reason, where=self.where, hint=hint)

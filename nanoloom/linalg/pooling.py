@@ -137,7 +137,7 @@ def average_pool(b: Builder, node: Node) -> Tensor:
     padded = window.pad(b, to_channels_last(b, node, x))
     total = pool(b, padded, window, 0, lambda s, x: s + x)
     counts = element_counts(window, bool(node.int("count_include_pad")))
-    if (counts == counts.flat[0]).all():
+    if counts.size and (counts == counts.flat[0]).all():
         counts = counts.reshape(-1)[:1]
     else:
         counts = counts.reshape((*counts.shape, 1))

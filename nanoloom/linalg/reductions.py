@@ -1,4 +1,9 @@
-"""Reduce*: one fold over the axes, and what is done to the result of the fold."""
+"""Reduce*: one fold over the axes, and what is done to the result of the fold.
+
+Over no elements it is what the fold begins with: 0 for sums, 1 for products, the type's
+ends for the extremes; the mean is NaN, of integers 0.  Roots and logarithms of integers
+are taken in f64 and stay within the type: log(0) is its lowest number.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import numpy as np
 from nanoloom.linalg.builder import Builder, computed_as
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.placed import Placed, combine
-from nanoloom.linalg.scalar import BOOL, Number, Scalar, is_float, select
+from nanoloom.linalg.scalar import BOOL, Number, Scalar, constant, is_float, select
 from nanoloom.linalg.tensor import Tensor
 
 FLOAT64 = np.dtype(np.float64)
@@ -56,6 +61,20 @@ def add(x: Scalar, y: Scalar) -> Scalar:
 def mean_of(total: Scalar, count: int) -> Scalar:
     """Integers: towards zero, and an empty mean is 0 (a float one is NaN)."""
     return total / (count if is_float(total.dtype) else max(count, 1))
+
+
+def saturated(x: Scalar, dtype: np.dtype) -> Scalar:
+    """A float as an integer, towards zero; the type's ends where it has no such number.
+
+    The lowest for NaN.  A conversion alone leaves open what it gives there.
+    """
+    if is_float(dtype) or not is_float(x.dtype):
+        return x.cast(dtype)
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    above = x >= float(high)  # of 64 bits: rounded up, so what is below it fits
+    small = select(x >= low, x, low)
+    inside = select(above, constant(0, x.dtype), small)
+    return select(above, constant(high, dtype), inside.cast(dtype))
 
 
 FOLDS = {
@@ -111,7 +130,9 @@ def reducing(fold: Fold) -> Callable[[Builder, Node], Tensor]:
         if finish is not None:
             count = count_of(x, axes)
             total = b.elementwise(
-                lambda s: finish(s, count).cast(computed_as(dtype)), total, dtype=dtype
+                lambda s: saturated(finish(s, count), computed_as(dtype)),
+                total,
+                dtype=dtype,
             )
         return b.reshape(b.cast(total, dtype), node.output_shapes[0])
 
@@ -144,7 +165,7 @@ def log_sum_exp(b: Builder, node: Node) -> Tensor:
     )
     total = b.reduce(add, grown, axes, 0, keepdims=False)
     result = b.elementwise(
-        lambda s, t: (s.math("log") + t).cast(computed_as(dtype)),
+        lambda s, t: saturated(s.math("log") + t, computed_as(dtype)),
         total,
         finite,
         dtype=dtype,

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import onnx_ir
 
-from nanoloom.errors import ModelError, Unsupported
+from nanoloom.errors import ModelError, Unsupported, noting
 from nanoloom.frontend.mapped import MappedTensor
 from nanoloom.graph.types import (
     deciding_sources,
@@ -26,6 +26,7 @@ from nanoloom.graph.types import (
 )
 from nanoloom.linalg.builder import Builder, tensor_type
 from nanoloom.linalg.checks import Checks, Limits
+from nanoloom.linalg.fitting import require_fit
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.tensor import Array, Tensor
@@ -163,7 +164,8 @@ class Lowering:
             self.body,
             lambda index: deciding_sources(node.inputs[index]),
         )
-        with ir.Location.name(view.name):
+        with ir.Location.name(view.name), noting(where):
+            require_fit(view)
             made = lower(Builder(self.add_parameter, self.checks), view)
         results = [made] if isinstance(made, Tensor) else list(made)
         for value, result in zip(outputs, results, strict=False):

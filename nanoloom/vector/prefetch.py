@@ -88,6 +88,8 @@ def stream_of(op: ir.OpView) -> Stream | None:
     inner = [place for place, value in enumerate(at) if terms(value, variables)]
     if not inner or inner[-1] != kind.rank - 2:
         return None
+    if inner[0] == 0:
+        return None  # the whole argument is one sum: there are no panels
     first, steps = inner[0], [terms(at[place], variables)[-1] for place in inner]
     outside = [
         n for n in range(len(loops)) if n not in steps and depend(at, variables[n])

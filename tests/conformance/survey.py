@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nanoloom.cache import Cache
-from nanoloom.errors import Error
+from nanoloom.errors import Error, InternalError
 from tests.conformance.cases import cases, run
 from tests.conformance.pipeline import Pipeline
 
@@ -46,6 +46,9 @@ def judge(name: str, pipeline: Pipeline) -> Verdict:
     try:
         reason = run(cases()[name], pipeline)
         status = "wrong" if reason else "passed"
+    except InternalError as error:
+        cause = error.__cause__
+        status, reason = "crashed", f"{type(cause).__name__}: {cause}"
     except Error as error:
         status, reason = "refused", str(error)
     except Exception as error:  # noqa: BLE001 - a bug of nanoloom's, to be reported

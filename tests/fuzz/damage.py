@@ -11,7 +11,7 @@ import onnx
 
 import nanoloom
 from nanoloom.cli.check import best
-from nanoloom.errors import Error
+from nanoloom.errors import Error, InternalError
 from nanoloom.frontend.inputs import random_inputs
 from nanoloom.frontend.onnx import load
 from nanoloom.inspect.compare import compare
@@ -188,6 +188,8 @@ def check_arrays(
         bench.at(f"arrays: {way}")
         try:
             made = program(given)
+        except InternalError:
+            raise
         except Error as error:
             one_line(error)
             if fits:

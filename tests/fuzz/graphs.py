@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 import nanoloom
-from nanoloom.errors import Error
+from nanoloom.errors import Error, InternalError
 from nanoloom.inspect.compare import Difference, compare
 from tests.fuzz.cases import Bench, Finding, Outcome
 from tests.fuzz.oracle import IR_VERSION, Array, Arrays, Rejected, Trial, opsets
@@ -132,6 +132,8 @@ def check_graph(seed: int, bench: Bench) -> Outcome:
         bench.keep(f"{number}", case.model, case.feeds)
         try:
             found = run_all_ways(case, bench, s)
+        except InternalError:
+            raise
         except Error as error:
             refused = f"{type(error).__name__}: {error}"
             continue

@@ -10,7 +10,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, InternalError
 from tests.fuzz.cases import Bench, Finding, Outcome
 
 MEMORY = 12 << 30  # bytes of addresses, so that a huge model cannot take the machine
@@ -23,11 +23,10 @@ def run_case(kind: str, seed: int, bench: Bench) -> Outcome:
     bench.begin(f"{kind} {seed}")
     try:
         return KINDS[kind](seed, bench)
-    except Error as error:
-        return Outcome(
-            "refused", Finding("refused", f"{type(error).__name__}: {error}")
-        )
-    except Exception:  # noqa: BLE001 - the point: nothing else may come out
+    except Exception as error:  # noqa: BLE001 - the point: only Error may come out
+        if isinstance(error, Error) and not isinstance(error, InternalError):
+            told = f"{type(error).__name__}: {error}"
+            return Outcome("refused", Finding("refused", told))
         place = bench.journal.read_text().splitlines()[1]
         text = f"while: {place}\n{traceback.format_exc()}"
         return Outcome("finding", Finding("foreign", text))

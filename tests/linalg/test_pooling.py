@@ -196,3 +196,14 @@ def test_refusals() -> None:
         run_node("MaxPool", [x], kernel_shape=[7, 7])
     with pytest.raises(Error):
         run_node("AveragePool", [x], kernel_shape=[2])
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "LpPool", "MaxPool"])
+@pytest.mark.parametrize("shape", [(1, 3, 4), (2, 3, 4, 5), (0, 3, 9), (2, 0, 9)])
+def test_outputs_without_elements(op: str, shape: tuple[int, ...]) -> None:
+    """A window one larger than the input stands nowhere; ONNX says so by rounding."""
+    x = np.ones(shape, np.float32)
+    kernel = [5] + [2] * (len(shape) - 3)
+    for padding in (0, 1) if op == "AveragePool" else (None,):
+        (got,) = run_node(op, [x], kernel_shape=kernel, count_include_pad=padding)
+        assert got.size == 0 and got.shape[:2] == shape[:2]

@@ -173,3 +173,34 @@ def test_axes_that_depend_on_data_are_bound_or_refused() -> None:
     assert got.shape == (3,)
     with pytest.raises(DataDependent, match=r"must be known|depends on the data"):
         run_node("ReduceSum", [x, np.zeros(2000, np.int64)], keepdims=0)
+
+
+@pytest.mark.parametrize("name", ["int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
+def test_integers_over_no_elements(name: str, shape: tuple[int, ...]) -> None:
+    """Sums 0, products 1, extremes and logarithms the ends of the type, the mean 0."""
+    x, ends = np.zeros(shape, name), np.iinfo(name)
+    low, high = int(ends.min), int(ends.max)
+    expected = {
+        "ReduceL1": 0, "ReduceL2": 0, "ReduceSum": 0, "ReduceSumSquare": 0,
+        "ReduceProd": 1, "ReduceMean": 0, "ReduceMax": low, "ReduceMin": high,
+        "ReduceLogSum": low, "ReduceLogSumExp": low,
+    }  # fmt: skip
+    axis = shape.index(0)
+    for op, number in expected.items():
+        version = 13 if op == "ReduceSum" else 18
+        axes = np.array([axis], np.int64)
+        (got,) = run_node(op, [x, axes], constants=[1], version=version)
+        assert got.dtype == x.dtype and (got == number).all(), op
+
+
+def test_logarithms_of_integers_stay_within_the_type() -> None:
+    x = np.array([[-5, 3], [0, 0], [2, 1]], np.int64)
+    axes = np.array([1], np.int64)
+    given = {"constants": [1], "version": 18, "keepdims": 0}
+    (got,) = run_node("ReduceLogSum", [x, axes], **given)
+    lowest = np.iinfo(np.int64).min
+    assert got.tolist() == [lowest, lowest, 1]
+    most = np.full((1, 2), np.iinfo(np.uint64).max)
+    (got,) = run_node("ReduceL2", [most, axes], **given)
+    assert got.tolist() == [np.iinfo(np.uint64).max]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+import nanoloom
+from nanoloom.cache import Cache
 from nanoloom.target import by_name
 from nanoloom.vector.prefetch import DISTANCE
 from tests.filecheck import check_text
+from tests.linalg.single import model_of
 from tests.vector.kernel_harness import program_of, stage_text
 
 TARGET = by_name("sapphirerapids")
@@ -60,3 +65,19 @@ def test_two_activations_are_not() -> None:
 
     program = program_of(make, ((96, 256), "float32"), ((256, 96), "float32"))
     assert "prefetch" not in stage_text(program, "vector", TARGET)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvInteger"])
+@pytest.mark.parametrize("shape", [(8, 17, 2), (8, 17, 3, 3)])
+def test_weights_that_are_no_panels(
+    op: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    """An input as it comes: all its dimensions but the last are summed over."""
+    kind = np.float32 if op == "Conv" else np.uint8
+    made = np.random.default_rng(3).integers(0, 9, (*shape, 2))
+    w = made[..., 0].astype(kind)
+    x = np.ones((1, 17, *[9] * (len(shape) - 2)), kind)
+    model, feeds = model_of(op, [x, w], {})
+    got = nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"]
+    sums = w.astype(np.int64).sum(tuple(range(1, w.ndim)))
+    assert (got[0].reshape(8, -1) == sums[:, None]).all()

@@ -1,0 +1,127 @@
+"""Inputs that do not fit together are refused in one sentence, wherever they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.cli.check import examine
+from nanoloom.cli.progress import Watch
+from nanoloom.errors import InternalError, ModelError
+from tests.linalg.single import model_of, run_node
+
+Attributes = dict[str, Any]
+
+
+def f(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def u(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.uint8)
+
+
+X, Q = f(1, 4, 9, 9), u(1, 4, 9, 9)
+ONE, ZERO = f(1), np.zeros(1, np.uint8)
+CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
+    ("Conv", [X, f(8, 3, 3, 3)], {}, "read 3 channels, its input has 4"),
+    ("Conv", [X, f(8, 4, 3, 3)], {"group": 2}, "read 8 channels"),
+    ("Conv", [X, f(7, 2, 3, 3)], {"group": 2}, "7 filters are not 2 equal groups"),
+    ("Conv", [X, f(8, 4, 3, 3)], {"group": 0}, "group is 0"),
+    ("Conv", [X, f(8, 4, 3, 3), f(7)], {}, r"input 2 is \[7\], expected \[8\]"),
+    ("Conv", [X, f(8, 4, 3, 3), f(1)], {}, r"input 2 is \[1\], expected \[8\]"),
+    ("Conv", [X, f(8, 4, 3, 3)], {"kernel_shape": [2, 2]}, "kernel_shape is"),
+    ("ConvInteger", [Q, u(8, 3, 3, 3)], {}, "read 3 channels"),
+    ("ConvInteger", [Q, u(8, 4, 3, 3), u(3)], {}, "input 2"),
+    ("ConvInteger", [Q, u(8, 4, 3, 3), u(1), u(3)], {}, "input 3"),
+    (
+        "QLinearConv",
+        [Q, ONE, ZERO, u(8, 3, 2, 2), ONE, ZERO, ONE, ZERO],
+        {},
+        "read 3 channels",
+    ),
+    (
+        "QLinearConv",
+        [Q, ONE, ZERO, u(8, 4, 2, 2), f(7), ZERO, ONE, ZERO],
+        {},
+        "input 4",
+    ),
+    ("ConvTranspose", [X, f(3, 8, 3, 3)], {}, "read 3 channels"),
+    ("ConvTranspose", [X, f(4, 8, 3, 3), f(7)], {}, "input 2"),
+    ("ConvTranspose", [X, f(4, 8, 3, 3)], {"pads": [9] * 4}, "output would have"),
+    ("DeformConv", [X, f(8, 3, 2, 2), f(1, 8, 8, 8)], {}, "read 3 channels"),
+    ("DeformConv", [X, f(8, 4, 2, 2), f(1, 6, 8, 8)], {}, "input 2"),
+    (
+        "DeformConv",
+        [X, f(8, 4, 2, 2), f(1, 24, 8, 8)],
+        {"offset_group": 3},
+        "4 channels are not 3 equal groups of offsets",
+    ),
+    ("Gemm", [f(2, 3), f(3, 4), f(5)], {}, "does not spread"),
+    ("LayerNormalization", [f(2, 3), f(3)], {"axis": 7}, "axis is 7"),
+    ("Clip", [f(2), f(2)], {}, "not one number"),
+    ("Transpose", [f(2, 3)], {"perm": [1, 2]}, "attribute perm"),
+    ("GatherElements", [f(3), np.zeros((2, 3), np.int64)], {}, "indices are"),
+    (
+        "ScatterElements",
+        [f(3), np.zeros(2, np.int64), f(1)],
+        {},
+        "input 2",
+    ),
+    ("ScatterND", [f(3), np.zeros((2, 1), np.int64), f(3)], {}, "input 2"),
+    ("QuantizeLinear", [f(2, 3), f(2)], {"axis": 1}, "input 1"),
+    ("ReverseSequence", [f(2, 3), np.zeros(2, np.int64)], {}, "input 1"),
+    ("LSTM", [f(2, 3, 4), f(1, 20, 5), f(1, 20, 5)], {"hidden_size": 5}, "input 1"),
+    ("LRN", [X], {"size": 0}, "size is 0"),
+    ("Einsum", [f(2, 3), f(4, 5)], {"equation": "ij,jk->ik"}, "letter j is 3 and 4"),
+    ("Split", [f(6)], {"num_outputs": 3}, "num_outputs is 3, it has 1 outputs"),
+]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("op", "inputs", "attributes", "said"), CASES)
+def test_misfits(
+    op: str,
+    inputs: list[np.ndarray | None],
+    attributes: Attributes,
+    said: str,
+    constant: bool,
+    tmp_path: Path,
+) -> None:
+    """Compiling and `check` say the same."""
+    constants = range(1, len(inputs)) if constant else ()
+    model, _ = model_of(op, inputs, attributes, constants=constants)
+    with pytest.raises(ModelError, match=said):
+        nanoloom.compile(model, cache=Cache(tmp_path / "cache"))
+    onnx.save(model, tmp_path / "model.onnx")
+    with Watch() as watch:
+        (problem,) = examine(tmp_path / "model.onnx", {}, watch).problems
+    assert problem.node == "tested" and problem.operator == op
+
+
+def test_attributes_that_name_no_type() -> None:
+    for op, x in (("Cast", {"to": 0}), ("EyeLike", {"dtype": 0})):
+        with pytest.raises(ModelError, match="node tested"):
+            run_node(op, [f(2, 2)], **x)
+
+
+def test_bugs_of_ours_are_told_from_mistakes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("a secret")
+
+    monkeypatch.setitem(nanoloom.linalg.operators.OPERATORS, "Relu", fail)
+    model, _ = model_of("Relu", [f(2)], {})
+    with pytest.raises(InternalError) as found:
+        nanoloom.compile(model, cache=Cache(tmp_path))
+    assert str(found.value).startswith(
+        "stage linalg, node tested (Relu): this is a bug of nanoloom (IndexError)"
+    )
+    assert isinstance(found.value.__cause__, IndexError)
