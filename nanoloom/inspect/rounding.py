@@ -44,7 +44,7 @@ def words(text: str) -> frozenset[str]:
 
 # Results that are parts of the inputs.
 EXACT = words("""
-    Abs AffineGrid ArgMax ArgMin CenterCropPad Ceil Clip Compress Concat Constant
+    Abs ArgMax ArgMin CenterCropPad Ceil Clip Compress Concat Constant
     ConstantOfShape DepthToSpace Expand EyeLike Flatten Floor Gather GatherElements
     GatherND GlobalMaxPool Identity If Loop Max MaxPool MaxRoiPool MaxUnpool Min Neg
     NonMaxSuppression OneHot Pad ReduceMax ReduceMin Relu Reshape ReverseSequence Round
@@ -58,7 +58,7 @@ SUMS = words("""
 """)
 # Many operations in one: the error is relative to the largest result.
 COMPOSITE = words("""
-    Attention BatchNormalization DFT DeformConv Det GRU GlobalLpPool GridSample
+    AffineGrid Attention BatchNormalization DFT DeformConv Det GRU GlobalLpPool GridSample
     GroupNormalization InstanceNormalization LRN LSTM LayerNormalization
     LpNormalization LpPool MeanVarianceNormalization RMSNormalization RNN Resize
     RoiAlign RotaryEmbedding STFT Upsample

@@ -50,8 +50,9 @@ class Tally:
                 shutil.copytree(folder, kept)
             kept.mkdir(parents=True, exist_ok=True)
             (kept / "finding.txt").write_text(f"{finding.kind}\n{finding.text}\n")
-            last = finding.text.strip().splitlines()[-1]
-            self.say(f"{case.kind} {case.seed}: {finding.kind}: {last[:300]}")
+            lines = finding.text.strip().splitlines()
+            first = lines[0] if finding.kind == "difference" else lines[-1]
+            self.say(f"{case.kind} {case.seed}: {finding.kind}: {first[:300]}")
         elif finding is not None and case.kind == "graph":
             self.refusals[finding.text] += 1
             with (self.results / "refusals.txt").open("a") as file:

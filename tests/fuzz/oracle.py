@@ -26,7 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
 NEWEST_RUNTIME = 26  # the newest operator set of ONNX Runtime
 IR_VERSION = 10
-OTHER = {"ort": "reference", "reference": "ort"}
+WIDENED = 22
 
 
 class Rejected(Exception):
@@ -64,7 +64,7 @@ class Step:
         if self.node.op_type in JITTERED:
             values = {**values, **self.jittered(values, rng)}
         made = self.run(values)
-        if self.node.op_type in rounding.EXACT:
+        if self.node.op_type in rounding.EXACT and not is_control(self.node):
             return made
         for name, array in made.items():
             kind = ir.DataType.from_numpy(array.dtype)
@@ -102,7 +102,7 @@ class Step:
         op = self.node.op_type
         if op in rounding.SUMS:
             return self.of_absolutes(values)[name].astype(np.float64)
-        if op in rounding.COMPOSITE:
+        if op in rounding.COMPOSITE or is_control(self.node):
             finite = size[np.isfinite(size)]
             return np.maximum(size, finite.max(initial=0))
         if array.dtype.itemsize == 2:  # where nearly all large numbers are whole
@@ -126,6 +126,11 @@ class Step:
         return self.results(self.absolute, feeds)
 
 
+def is_control(node: onnx.NodeProto) -> bool:
+    """Whether the node has others inside: one of them may round."""
+    return any(a.type == onnx.AttributeProto.GRAPH for a in node.attribute)
+
+
 def used_names(node: onnx.NodeProto) -> list[str]:
     """The node's inputs, and what its graphs take from around them."""
     names = [name for name in node.input if name]
@@ -144,26 +149,40 @@ def step_of(node: onnx.NodeProto, opset: int, values: Arrays) -> Step:
     """The node with the first reference that runs it.  Raises Rejected if none does."""
     feeds = {name: values[name] for name in used_names(node)}
     reasons: list[str] = []
-    for source in sources(node, opset, feeds):
+    for source, version in sources(node, opset, feeds):
         try:
-            run = opened(source, node, opset, feeds)
+            run = opened(source, node, version, feeds)
             run(feeds)
         except Error as error:
             reasons.append(str(error))
             continue
-        return Step(node, opset, source, run)
+        return Step(node, version, source, run)
     raise Rejected(f"{node.op_type}: {'; '.join(reasons)}")
 
 
-def sources(node: onnx.NodeProto, opset: int, feeds: Arrays) -> Sequence[str]:
-    """Which references to ask, in order."""
+def sources(
+    node: onnx.NodeProto, opset: int, feeds: Arrays
+) -> Sequence[tuple[str, int]]:
+    """Which references to ask, in order, and in which operator set.
+
+    Set 22 brought many operators anew, for one more element type only: ONNX Runtime has
+    some of them as they were in 21.
+    """
+    both = [("reference", opset)]
+    since = 1
+    if not node.domain:
+        since = onnx.defs.get_schema(node.op_type, opset).since_version
+    if since <= NEWEST_RUNTIME:
+        both.insert(0, ("ort", min(opset, NEWEST_RUNTIME)))
+    if since == WIDENED:
+        both.insert(1, ("ort", WIDENED - 1))
     for known in WRONG:
-        if node.op_type in known.operators and known.when(node, list(feeds.values())):
-            return (OTHER[known.source],)
-    narrow = any(array.dtype.name == "bfloat16" for array in feeds.values())
-    if opset > NEWEST_RUNTIME or narrow:
-        return ("reference",)
-    return ("ort", "reference")
+        named = node.op_type in known.operators
+        if named and known.when(node, list(feeds.values()), opset):
+            both = [pair for pair in both if pair[0] != known.source]
+    if any(array.dtype.name == "bfloat16" for array in feeds.values()):
+        both = [pair for pair in both if pair[0] != "ort"]
+    return both
 
 
 def opened(source: str, node: onnx.NodeProto, opset: int, feeds: Arrays) -> Run:
@@ -173,16 +192,23 @@ def opened(source: str, node: onnx.NodeProto, opset: int, feeds: Arrays) -> Run:
         return open_reference(source, Path(file.name), 1)
 
 
-def single(node: onnx.NodeProto, opset: int, feeds: Arrays) -> onnx.ModelProto:
-    """A model of this node alone."""
+def single(
+    node: onnx.NodeProto, opset: int, feeds: Arrays, constants: Arrays | None = None
+) -> onnx.ModelProto:
+    """A model of this node alone.  constants: inputs that it has as initializers."""
+    held = constants or {}
     inputs = [
         helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
         )
         for name, array in feeds.items()
+        if name not in held
     ]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    graph = helper.make_graph([node], "single", inputs, outputs)
+    tensors = [
+        onnx.numpy_helper.from_array(array, name) for name, array in held.items()
+    ]
+    graph = helper.make_graph([node], "single", inputs, outputs, tensors)
     return helper.make_model(
         graph, opset_imports=opsets(opset, [node.domain]), ir_version=IR_VERSION
     )

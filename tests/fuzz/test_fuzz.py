@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from nanoloom.linalg.operators import OPERATORS
 from tests.fuzz.cases import Outcome
+from tests.fuzz.exceptions import NOT_DRAWN
 from tests.fuzz.pool import Case, Worker, run_cases
+from tests.fuzz.recipes.table import RECIPES
 
 GRAPHS, DAMAGED = 20, 60
 SEED = 11_000_000
@@ -44,3 +47,7 @@ def test_what_must_not_be_is_found(seed: int, kind: str, tmp_path: Path) -> None
         assert after.status == "passed"
     finally:
         worker.close()
+
+
+def test_every_operator_is_drawn() -> None:
+    assert set(OPERATORS) - set(RECIPES) == set(NOT_DRAWN)

@@ -150,7 +150,7 @@ def gated(s: Sketch, op: str) -> None:
     x = s.operand(FLOATS, range(1, 5), lambda a: a.shape[-1] % 2 == 0)
     if s[x].shape[-1] % 2:
         x = s.fresh(s.array((*s[x].shape[:-1], 6), s[x].dtype))
-    s.add(op, [x])
+    s.add(op, [x], alpha=s.real(0.5, 2))
 
 
 RECIPES: dict[str, Recipe] = {

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import onnx
 
-from tests.fuzz.recipes import elementwise, indexing, products, reducing, shaping
+from tests.fuzz.recipes import (
+    classical,
+    elementwise,
+    indexing,
+    normalizing,
+    products,
+    reducing,
+    sequences,
+    shaping,
+    windows,
+)
 from tests.fuzz.words import Recipe
 
 RECIPES: dict[str, Recipe] = {
+    **classical.RECIPES,
     **elementwise.RECIPES,
     **indexing.RECIPES,
+    **normalizing.RECIPES,
     **products.RECIPES,
     **reducing.RECIPES,
+    **sequences.RECIPES,
     **shaping.RECIPES,
+    **windows.RECIPES,
 }
 
 
