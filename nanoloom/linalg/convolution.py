@@ -59,6 +59,11 @@ def contract(
     group, feature, part = channel_dims(groups, features // groups, channels // groups)
     x = b.reshape(x, (n, *size, *group, *part))
     w = b.reshape(w, (*group, *feature, *part, *window.kernel))
+    channels_last = not part  # vectors run along channels: no sum over any
+    if channels_last:
+        outer_rank = len(group) + len(feature)
+        order = [*range(outer_rank, outer_rank + rank), *range(outer_rank)]
+        w = b.transpose(w, order)
     out = b.full((n, *window.result, *group, *feature), 0, wide)
     free, window_at = out.rank, out.rank
     last = window_at + rank
@@ -66,7 +71,8 @@ def contract(
     at = [ir.AffineDimExpr.get(d) for d in range(count)]
     outer, inner = at[1 + rank : free], at[last:]
     x_map = [at[0], *window.taps(1, window_at), *outer[: len(group)], *inner]
-    w_map = [*outer, *inner, *at[window_at:last]]
+    taps = at[window_at:last]
+    w_map = [*taps, *outer] if channels_last else [*outer, *inner, *taps]
 
     def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
         return total + element.cast(wide) * weight.cast(wide)

@@ -8,6 +8,7 @@ from nanoloom.schedule.library.attention import attention
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.windows import windows
 from nanoloom.target.facts import Target
 
 
@@ -22,4 +23,4 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
         schedule = contraction(nest, products[0], last, target)
         if schedule is not None:
             return schedule
-    return by_rows(nest, last, target)
+    return windows(nest, last, target) or by_rows(nest, last, target)

@@ -17,6 +17,8 @@ from nanoloom.schedule.language import (
     Split,
     StoreApart,
     Tile,
+    Unroll,
+    UnrollAndJam,
     Vectorize,
 )
 from nanoloom.schedule.packing import Packing
@@ -104,6 +106,11 @@ class Writer:
                     "chains": chains,
                 }
                 self.own("vectorize", self.match(stage), values)
+            case Unroll(stage, axis):
+                self.own("unroll", self.match(stage), {"axis": axis})
+            case UnrollAndJam(stage, axis, count):
+                values = {"axis": axis, "count": count}
+                self.own("unroll_and_jam", self.match(stage), values)
 
     def tile(
         self,

@@ -104,8 +104,41 @@ class Vectorize:
     chains: int = 1
 
 
+@dataclass(frozen=True)
+class Unroll:
+    """for k in 0..3: f(k)  ->  f(0); f(1); f(2)
+
+    All steps of an axis that a stage's loops have inside its vectors: of a sum.
+    """
+
+    stage: str
+    axis: int
+
+
+@dataclass(frozen=True)
+class UnrollAndJam:
+    """for i in 0..n: for k: f(i, k)  ->  for io in 0..n/count: for k: f(io*count, k);
+    ...; f(io*count + count-1, k)
+
+    The loops further in run once for `count` points of an axis, whose results are in
+    registers together.
+    """
+
+    stage: str
+    axis: int
+    count: int
+
+
 Directive: TypeAlias = (
-    Packing | Parallel | Tile | Split | StoreApart | Nanokernel | Vectorize
+    Packing
+    | Parallel
+    | Tile
+    | Split
+    | StoreApart
+    | Nanokernel
+    | Vectorize
+    | Unroll
+    | UnrollAndJam
 )
 
 

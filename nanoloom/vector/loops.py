@@ -8,9 +8,8 @@ them along a reduced vector dimension, combined at the end in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from nanoloom.kernels.structure import (
     all_dims,
@@ -21,24 +20,23 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import arith, ir, memref, named, run_pipeline, scf, vector
 from nanoloom.vector import combine
-from nanoloom.vector.access import Access, Operand, add, index, vector_dimension
+from nanoloom.vector.access import Access, Operand, index, vector_dimension
 from nanoloom.vector.body import (
-    Lanes,
-    Uniform,
-    Vector,
-    VectorBody,
     gathers,
     is_vectorizable,
-    read,
-    read_lanes,
 )
-from nanoloom.vector.extents import is_next, is_same, rounded_down, size
+from nanoloom.vector.extents import (
+    is_next,
+    is_same,
+    rounded_down,
+)
+from nanoloom.vector.jam import jammed
 from nanoloom.vector.reductions import reduce_along
+from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import VectorPlan, is_stage, plan_of
 
 Emit = Callable[[list[ir.Value]], None]
-NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 
 
 def vectorize_loops(module: ir.Module, vector_bits: int) -> None:
@@ -60,15 +58,12 @@ def lanes_for(elements: Sequence[ir.Type], vector_bits: int) -> int:
 
 
 @dataclass
-class Loops:
-    """One generic on its way to loops."""
+class Loops(Strip):
+    """One generic on its way to loops.
 
-    block: ir.Block
-    inputs: list[Operand]
-    outputs: list[Operand]
-    kinds: list[str]
-    dim: int
-    lanes: int
+    chains: of a sum along the vector dimension, and how each output combines.
+    """
+
     chains: int
     combiners: list[combine.Combiner]
 
@@ -99,17 +94,17 @@ class Loops:
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
         return cls(
-            block, inputs, outputs, kinds, dim, plan.lanes, plan.chains, combiners
+            block,
+            inputs,
+            outputs,
+            kinds,
+            dim,
+            plan.lanes,
+            plan.unrolled,
+            plan.jam,
+            plan.chains,
+            combiners,
         )
-
-    # ---- extents -------------------------------------------------------------------
-
-    def extent(self, dim: int) -> ir.Value:
-        for x in (*self.outputs, *self.inputs):
-            for place, expr in enumerate(x.indexing.results):
-                if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
-                    return size(x.buffer, place)
-        raise AssertionError(f"dimension {dim} has no extent")
 
     # ---- loops ---------------------------------------------------------------------
 
@@ -125,10 +120,13 @@ class Loops:
         if turning is not None:
             outer.remove(turning)
             self.nest(outer, ivs, lambda at: squares(self, at, turning))
-        elif self.kinds[self.dim] == "parallel":
-            self.nest(outer, ivs, self.strips)
-        else:
+        elif self.kinds[self.dim] != "parallel":
             self.nest(outer, ivs, lambda at: reduce_along(self, at))
+        elif self.jam[0] in outer:
+            outer.remove(self.jam[0])
+            self.nest(outer, ivs, lambda at: jammed(self, at))
+        else:
+            replace(self, jam=(-1, 1)).nest(outer, ivs, self.strips)
 
     def nest(self, dims: list[int], ivs: list[ir.Value], inner: Emit) -> None:
         if not dims:
@@ -154,7 +152,8 @@ class Loops:
 
         LLVM cannot: what the loop writes might be that.
         """
-        inner = {d for d, k in enumerate(self.kinds) if k == "reduction"} | {self.dim}
+        reduced = {d for d, k in enumerate(self.kinds) if k == "reduction"}
+        inner = reduced | {self.dim, self.jam[0]}
         return replace(
             self,
             inputs=[
@@ -206,95 +205,3 @@ class Loops:
     def single(self) -> Loops:
         """The same generic one element at a time."""
         return replace(self, lanes=1)
-
-    # ---- one vector of results -------------------------------------------------------
-
-    def strip(
-        self,
-        ivs: list[ir.Value],
-        mask: ir.Value | None,
-        known: Mapping[int, ir.Value] = NOTHING,
-    ) -> None:
-        """Compute `lanes` elements of every output and write them.
-
-        known: vectors of inputs, by number, that are in registers already.
-        """
-        start = [self.read(x, ivs, mask) for x in self.outputs]
-        reduced = [d for d, k in enumerate(self.kinds) if k == "reduction"]
-        results = self.accumulate(reduced, ivs, start, mask, known)
-        for x, value in zip(self.outputs, results, strict=True):
-            at = x.indices(ivs)
-            if self.lanes == 1:
-                memref.store(vector.extract(value, [], [0]), x.buffer, at)
-            elif mask is None:
-                vector.store(value, x.buffer, at)
-            else:
-                vector.maskedstore(x.buffer, at, mask, value)
-
-    def accumulate(
-        self,
-        dims: list[int],
-        ivs: list[ir.Value],
-        values: list[ir.Value],
-        mask: ir.Value | None,
-        known: Mapping[int, ir.Value] = NOTHING,
-    ) -> list[ir.Value]:
-        """Run the reduction loops with the results as loop-carried vectors."""
-        if not dims:
-            made = self.compute(ivs, values, mask, known)
-            inner = VectorBody(self.lanes, self.dim, ivs, mask)
-            return [inner.vector(v) for v in made]
-        loop = scf.ForOp(index(0), self.extent(dims[0]), index(1), values)
-        with ir.InsertionPoint(loop.body):
-            here = list(ivs)
-            here[dims[0]] = loop.induction_variable
-            carried = list(loop.inner_iter_args)
-            scf.yield_(self.accumulate(dims[1:], here, carried, mask, known))
-        return list(loop.results)
-
-    def compute(
-        self,
-        ivs: list[ir.Value],
-        sofar: Sequence[ir.Value],
-        mask: ir.Value | None,
-        known: Mapping[int, ir.Value] = NOTHING,
-    ) -> list[Lanes]:
-        """The body at one point; `sofar` stands for the outputs' old values."""
-        emitter = VectorBody(self.lanes, self.dim, ivs, mask)
-        arguments = list(self.block.arguments)
-        for number, (argument, x) in enumerate(
-            zip(arguments, self.inputs, strict=False)
-        ):
-            if number in known:
-                emitter.values[argument] = Vector(known[number])
-            elif list(argument.uses):
-                emitter.values[argument] = self.lanes_of(x, ivs, mask)
-        for argument, value in zip(arguments[len(self.inputs) :], sofar, strict=True):
-            emitter.values[argument] = Vector(value)
-        return emitter.emit(self.block)
-
-    def read(self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None) -> ir.Value:
-        argument = self.block.arguments[len(self.inputs) + self.outputs.index(x)]
-        kind = ir.VectorType.get([self.lanes], x.element)
-        if not list(argument.uses):  # overwritten: nothing to read
-            zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
-            return vector.broadcast(kind, arith.constant(x.element, zero))
-        if self.lanes == 1:
-            return vector.broadcast(kind, memref.load(x.buffer, x.indices(ivs)))
-        return read(kind, x.buffer, x.indices(ivs), mask)
-
-    def lanes_of(self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None) -> Lanes:
-        if x.is_scalar:
-            return Uniform(x.buffer)
-        access = x.access(self.dim)
-        if access is Access.UNIFORM:
-            return Uniform(memref.load(x.buffer, x.indices(ivs)))
-        kind = ir.VectorType.get([self.lanes], x.element)
-        if access is Access.CONTIGUOUS and self.lanes > 1:
-            return Vector(read(kind, x.buffer, x.indices(ivs), mask))
-        places: list[list[ir.Value]] = []
-        for lane in range(self.lanes):
-            here = list(ivs)
-            here[self.dim] = add(ivs[self.dim], index(lane))
-            places.append(x.indices(here))
-        return Vector(read_lanes(kind, self.lanes, places, x.buffer))

@@ -35,7 +35,7 @@ from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import apply_script
-from nanoloom.vector.vectorize import vectorize_stage
+from nanoloom.vector.vectorize import jam_stage, unroll_stage, vectorize_stage
 
 STACK_BYTES = 576 * 1024  # a temporary up to this size lives on the thread's stack
 
@@ -88,6 +88,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "pack": pack,
         "store_apart": lambda op, _: store_apart(op),
         "vectorize": lambda op, fields: vectorize_stage(op, **fields),
+        "unroll": lambda op, fields: unroll_stage(op, **fields),
+        "unroll_and_jam": lambda op, fields: jam_stage(op, **fields),
     }
     apply_script(module, script, meanings)
     run_pipeline(module, CLEAN)

@@ -4,6 +4,8 @@
     "nanoloom.store_apart"(%stage)
     "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
     "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
+    "nanoloom.unroll"(%stage) {axis}
+    "nanoloom.unroll_and_jam"(%stage) {axis, count}
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -72,9 +74,32 @@ class VectorizeOp(Dialect.Operation, name="vectorize"):
     chains: ir.IntegerAttr
 
 
+class UnrollOp(Dialect.Operation, name="unroll"):
+    """All steps of a stage's axis behind each other."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+
+
+class UnrollAndJamOp(Dialect.Operation, name="unroll_and_jam"):
+    """Several points of a stage's axis at once, in the loops further in."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+    count: ir.IntegerAttr
+
+
+OPERATIONS = (
+    PackOp,
+    StoreApartOp,
+    NanokernelOp,
+    VectorizeOp,
+    UnrollOp,
+    UnrollAndJamOp,
+)
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name != "target")
-    for kind in (PackOp, StoreApartOp, NanokernelOp, VectorizeOp)
+    for kind in OPERATIONS
 }
 
 

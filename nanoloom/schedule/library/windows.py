@@ -1,0 +1,124 @@
+"""Windows over channels-last tensors: depthwise convolutions and pools.
+
+    for task (rows of pixels):
+        for block of pixels, vector of channels:
+            for tap of the window: for pixel of some side by side:
+                sums[pixel] += x[pixel * stride + tap] * w[tap]
+
+Some pixels side by side share the vectors of weights, and much of what their windows
+read; their sums are as many independent chains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.language import (
+    ALL,
+    Directive,
+    Parallel,
+    Schedule,
+    Tile,
+    Unroll,
+    UnrollAndJam,
+)
+from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
+from nanoloom.schedule.library.vectors import vector_axis, vectors
+from nanoloom.target.facts import Target
+
+PIXELS = 8  # side by side, at most: chains enough for any multiply-add
+BLOCK_BYTES = 16384  # of a block's sums, which what follows reads again: half of L1
+MOST_TAPS = 64  # of a window that is unrolled whole
+
+
+@dataclass(frozen=True)
+class Window:
+    """A reduction whose vectors run along a parallel axis.
+
+    stage: it.  pixels: the axis beside the vectors'.
+    """
+
+    stage: Stage
+    pixels: int
+
+
+def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+    """Rows of pixels as tasks, some pixels at once; None for other kernels."""
+    window = window_of(nest, last)
+    if window is None:
+        return None
+    stage, pixels, sizes = window.stage, window.pixels, numbers(window.stage)
+    row = prod(sizes[pixels : pixels + 2])
+    tasks = [1] * pixels + [0] * (len(last.axes) - pixels)
+    if pixels:
+        tasks[pixels - 1] = min(sizes[pixels - 1], max(1, TASK_ELEMENTS // row))
+    block = block_of(sizes[pixels], sizes[pixels + 1] * 4)
+    together = side_by_side(block, target)
+    inner: tuple[Directive, ...] = ()
+    if stage != last and (block < sizes[pixels] or tasks[pixels - 1 :][0] > 1):
+        ones = [1] * pixels + [block] + [0] * (len(last.axes) - pixels - 1)
+        inner = (Tile(last.name, tuple(ones), ALL),)
+    directives = (
+        Parallel(last.name, tuple(tasks), ALL),
+        *inner,
+        *vectors(nest.stages, target),
+        UnrollAndJam(stage.name, pixels, together),
+        *(Unroll(stage.name, axis) for axis in unrolled(stage)),
+    )
+    reason = f"windows of {together} pixels at once, what they read shared"
+    return Schedule(directives, reason)
+
+
+def window_of(nest: LoopNest, last: Stage) -> Window | None:
+    """The only reduction of a kernel, if its results are vectors beside each other."""
+    working = [stage for stage in nest.stages if stage.reads]
+    reductions = [stage for stage in working if stage.is_reduction]
+    if len(reductions) != 1 or 0 in numbers(last):
+        return None
+    (stage,) = reductions
+    parallel = stage.leading_parallel()
+    written = stage.writes[0].plain
+    if parallel < 2 or len(stage.writes) > 1 or written != stage.names[:parallel]:
+        return None
+    if vector_axis(stage) != parallel - 1 or len(last.axes) < parallel:
+        return None
+    if working[0] != stage or not all(
+        x.lies_along(written[-1] or "") for x in stage.reads
+    ):
+        return None
+    follows = all(s.extents == stage.extents[:parallel] for s in working[1:])
+    return Window(stage, parallel - 2) if follows else None
+
+
+def block_of(extent: int, pixel_bytes: int) -> int:
+    """Pixels of a block: a part of a row, all of it where it has no fitting part."""
+    most = max(1, BLOCK_BYTES // pixel_bytes)
+    if extent <= most:
+        return extent
+    parts = [n for n in range(min(most, extent), 3, -1) if extent % n == 0]
+    return parts[0] if parts else extent
+
+
+def side_by_side(block: int, target: Target) -> int:
+    """Pixels at once: half of the registers, a part of the block if there is one."""
+    most = min(PIXELS, target.vector.registers // 3, block)
+    even = [n for n in range(most, most // 2, -1) if block % n == 0]
+    return even[0] if even else most
+
+
+def unrolled(stage: Stage) -> tuple[int, ...]:
+    """The innermost axes of the window that are few enough taps."""
+    found: list[int] = []
+    taps = 1
+    for place in range(len(stage.axes) - 1, -1, -1):
+        extent = stage.axes[place].extent
+        if not stage.axes[place].is_reduction or not isinstance(extent, int):
+            break
+        taps *= extent
+        if taps > MOST_TAPS:
+            break
+        found.append(place)
+    return tuple(reversed(found))

@@ -1,0 +1,85 @@
+"""Windows over channels: pixels side by side, the same numbers at every size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nanoloom
+from nanoloom.schedule.library.windows import block_of, side_by_side
+from nanoloom.target import by_name
+from tests.linalg.single import model_of
+from tests.vector.kernel_harness import shared_cache
+
+TARGET = by_name("x86-64-v4")
+
+
+def depthwise(
+    x: np.ndarray, w: np.ndarray, known: bool, **attributes: Any
+) -> np.ndarray:
+    """What the compiled convolution gives; known: its weights, while compiling."""
+    constants = (1,) if known else ()
+    model, feeds = model_of("Conv", [x, w], attributes, constants=constants)
+    cache = shared_cache()
+    (made,) = nanoloom.compile(model, threads=2, cache=cache)(feeds).values()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("extent", "pixel", "block"),
+    [(56, 576, 28), (7, 3840, 7), (14, 4096, 14), (112, 384, 28), (37, 4096, 37)],
+)
+def test_a_block_is_a_part_of_a_row(extent: int, pixel: int, block: int) -> None:
+    assert block_of(extent, pixel) == block
+
+
+@pytest.mark.parametrize(("block", "pixels"), [(28, 7), (7, 7), (19, 8), (3, 3)])
+def test_pixels_side_by_side(block: int, pixels: int) -> None:
+    assert side_by_side(block, TARGET) == pixels
+
+
+CASES = [
+    (13, 9, 3, 1, 1),
+    (33, 19, 3, 2, 1),
+    (5, 23, 5, 1, 2),
+    (17, 8, 7, 1, 1),
+    (16, 1, 1, 1, 1),
+    (40, 37, 3, 1, 3),
+]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["input", "weight"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_depthwise_convolution(case: tuple[int, ...], known: bool) -> None:
+    channels, size, kernel, stride, dilation = case
+    random = np.random.default_rng(channels)
+    x = random.standard_normal((2, channels, size, size + 2)).astype(np.float32)
+    w = random.standard_normal((channels, 1, kernel, kernel)).astype(np.float32)
+    pad = kernel // 2 * dilation
+    steps = {"strides": [stride] * 2, "dilations": [dilation] * 2}
+    got = depthwise(x, w, known, group=channels, pads=[pad] * 4, **steps)
+    exact, magnitude = windows(x, w[:, 0], pad, stride, dilation)
+    bound = (kernel * kernel + 2) * np.finfo(np.float32).eps * magnitude
+    assert got.shape == exact.shape
+    assert (abs(got - exact) <= bound).all()
+    assert not (abs(0 * got - exact) <= bound).all()
+
+
+def windows(
+    x: np.ndarray, w: np.ndarray, pad: int, stride: int, dilation: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sums in float64, and those of the magnitudes."""
+    wide = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+    reach = (w.shape[-1] - 1) * dilation
+    rows, columns = (s - reach for s in wide.shape[2:])
+    exact: Any = 0.0
+    magnitude: Any = 0.0
+    for i in range(w.shape[1]):
+        for j in range(w.shape[2]):
+            top, left = i * dilation, j * dilation
+            part = wide[:, :, top : top + rows : stride, left : left + columns : stride]
+            exact = exact + part * w[:, i, j, None, None]
+            magnitude = magnitude + abs(part) * abs(w[:, i, j, None, None])
+    return exact, magnitude
