@@ -19,6 +19,7 @@ from typing import TypedDict
 import onnx_ir
 
 from nanoloom import mlir
+from nanoloom.binary.frames import require_small
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.binary.parameters import ParameterBlock
@@ -199,9 +200,11 @@ def compile_kernel(
                 llvm_ir = to_llvm(module, applied.phases, kernel.name)
     with report.stage("object"):
         code = emit(llvm_ir, **machine(options.target))
+        require_small(code, lambda: emit_assembly(llvm_ir, **machine(options.target)))
     tiles = "x86_amx" in llvm_ir
     tasks = tuple(number for _, number in applied.phases)
-    made = CompiledKernel(code, tasks, applied.packings, tiles)
+    scratch = applied.scratch_bytes
+    made = CompiledKernel(code, tasks, applied.packings, tiles, scratch)
     cache.put(name, made.to_bytes())
     return made
 
@@ -250,7 +253,8 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         for phase, tasks in enumerate(kernel.tasks):
             if tasks:
                 symbol = f"{call.kernel}_{phase}"
-                steps.append(Step(symbol, tasks, buffers, call.layer or symbol))
+                name, scratch = call.layer or symbol, kernel.scratch_bytes[phase]
+                steps.append(Step(symbol, tasks, buffers, name, scratch))
     table = ProgramTable(
         tuple(steps),
         program.arena_bytes,

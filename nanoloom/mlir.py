@@ -86,3 +86,11 @@ def operations(
 def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.OpView]:
     """Every operation below `root` with one of these names."""
     return operations(root, lambda op: op.operation.name in names)
+
+
+def function_named(module: ir.Module, name: str) -> ir.OpView:
+    """The module's function of that name."""
+    for op in module.body.operations:
+        if op.operation.attributes["sym_name"].value == name:  # type: ignore[attr-defined]
+            return op
+    raise AssertionError(f"no function {name}")

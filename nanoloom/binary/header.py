@@ -35,7 +35,8 @@ _TEMPLATE = """\
 extern "C" {{
 #endif
 
-/* A model ready to run: a thread pool and {arena} bytes of working memory.  The
+/* A model ready to run: a thread pool and about {arena} bytes of working memory, and
+ * {scratch} more for each of its threads, whose stacks may be as small as 64 KiB.  The
  * parameters lie in the library, once for all handles. */
 struct nanoloom_{name};
 
@@ -44,7 +45,8 @@ struct nanoloom_{name};
  * memory is out{tiles}.  Results do not depend on the number. */
 struct nanoloom_{name} *nanoloom_{name}_create(int threads);
 
-/* The same, on a thread pool of the caller's: see nanoloom_parallel above. */
+/* The same, on a thread pool of the caller's: see nanoloom_parallel above.  It has
+ * memory for as many threads as create(0) would start; of more, some wait. */
 struct nanoloom_{name} *nanoloom_{name}_create_on(nanoloom_parallel parallel,
                                                   void *context);
 
@@ -113,7 +115,8 @@ def header_h(table: ProgramTable, model_name: str) -> str:
         types=(RUNTIME / "types.h").read_text("utf-8"),
         input_count=len(table.inputs),
         output_count=len(table.outputs),
-        arena=table.arena_bytes,
+        arena=table.arena_bytes + table.alone_bytes,
+        scratch=table.scratch_bytes,
         tiles=tiles,
     )
 

@@ -17,6 +17,7 @@ class CompiledKernel:
     tasks: tuple[int, ...]
     packings: tuple[Packing, ...]
     needs_tiles: bool
+    scratch_bytes: tuple[int, ...]  # of each phase, in each thread
 
     def to_bytes(self) -> bytes:
         """A line of JSON, then the object."""
@@ -24,6 +25,7 @@ class CompiledKernel:
             "tasks": self.tasks,
             "packings": [asdict(packing) for packing in self.packings],
             "needs_tiles": self.needs_tiles,
+            "scratch_bytes": self.scratch_bytes,
         }
         return json.dumps(facts).encode() + b"\n" + self.object
 
@@ -33,7 +35,8 @@ class CompiledKernel:
         head, code = data.split(b"\n", 1)
         facts = json.loads(head)
         packings = tuple(Packing(**tuples(p)) for p in facts["packings"])
-        return cls(code, tuple(facts["tasks"]), packings, facts["needs_tiles"])
+        tasks, scratch = tuple(facts["tasks"]), tuple(facts["scratch_bytes"])
+        return cls(code, tasks, packings, facts["needs_tiles"], scratch)
 
 
 def tuples(facts: dict[str, Any]) -> dict[str, Any]:

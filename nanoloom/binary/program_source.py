@@ -22,7 +22,10 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             "/* Written by nanoloom: the steps of one model. */",
             '#include "program.h"',
             "",
-            *(f"void {name}(void *const *, int64_t, int64_t);" for name in kernels),
+            *(
+                f"void {name}(void *const *, int64_t, int64_t, void *);"
+                for name in kernels
+            ),
             f"extern const char {PARAMETER_SYMBOL}[];" if parameters_inside else "",
             *_array("nanoloom_buffer", "buffers", map(_buffer, buffers)),
             *_array("nanoloom_step", "steps", _steps(table.steps)),
@@ -39,6 +42,8 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
             f"    .arena_bytes = {table.arena_bytes},",
             f"    .parameter_bytes = {table.parameter_bytes},",
+            f"    .scratch_bytes = {table.scratch_bytes},",
+            f"    .alone_bytes = {table.alone_bytes},",
             f"    .step_count = {len(table.steps)},",
             f"    .buffer_count = {len(buffers)},",
             f"    .check_count = {len(table.checks)},",
@@ -70,7 +75,8 @@ def _steps(steps: Sequence[Step]) -> Iterable[str]:
     first = 0
     for step in steps:
         count = len(step.buffers)
-        yield f"{step.kernel}, {step.tasks}, {first}, {count}, {c_string(step.name)}"
+        numbers = f"{step.tasks}, {first}, {count}, {step.scratch_bytes}"
+        yield f"{step.kernel}, {numbers}, {c_string(step.name)}"
         first += count
 
 

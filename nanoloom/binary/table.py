@@ -102,15 +102,17 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel call: `kernel(buffers, begin, end)` over the tasks 0 .. tasks - 1.
+    """One kernel call: kernel(buffers, begin, end, scratch), over 0 .. tasks - 1.
 
     `kernel` is the symbol in an object; `name` is what reports call the step.
+    `scratch_bytes`, in whole lines of cache, is what it needs in each thread.
     """
 
     kernel: str
     tasks: int
     buffers: tuple[Buffer, ...]
     name: str
+    scratch_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,17 @@ class ProgramTable:
                 raise ValueError(f"step {step.name}: {step.tasks} tasks")
             for buffer in step.buffers:
                 self._check(step, buffer)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """What each thread needs for the steps that several run."""
+        several = (x.scratch_bytes for x in self.steps if x.tasks > 1)
+        return max(several, default=0)
+
+    @property
+    def alone_bytes(self) -> int:
+        """What the calling thread needs for the other steps."""
+        return max((x.scratch_bytes for x in self.steps if x.tasks == 1), default=0)
 
     def _check(self, step: Step, buffer: Buffer) -> None:
         """A buffer that begins outside its space would be a wild pointer."""

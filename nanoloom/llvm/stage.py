@@ -2,9 +2,10 @@
 
 Every phase NAME of a kernel is exported as
 
-    void NAME(void *const *buffers, int64_t begin, int64_t end)
+    void NAME(void *const *buffers, int64_t begin, int64_t end, void *scratch)
 
-which loads the buffer pointers and runs the tasks begin..end-1.
+which loads the buffer pointers and runs the tasks begin..end-1.  `scratch` is the
+calling thread's memory for temporaries, where the phase has any (vector/scratch.py).
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from nanoloom.errors import Error
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_LLVM
 from nanoloom.llvm.rolled import keep_rolled
-from nanoloom.mlir import ir, llvm, operations, run_pipeline
+from nanoloom.mlir import function_named, ir, llvm, operations, run_pipeline
 from nanoloom.vector.math import expand_math
+from nanoloom.vector.scratch import lines_of, scratch_arguments
+from nanoloom.vector.temporaries import LINE
 
 Phase = tuple[str, int]
 
 
 def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     """LLVM IR text of a kernel's phases, exported as NAME_0, NAME_1, ..."""
-    counts = [arguments_of(module, phase) for phase, _ in phases]
+    signatures = [signature_of(function_named(module, phase)) for phase, _ in phases]
     flatten_empty(module, phases)
     expand_math(module)
     run_pipeline(module, TO_LLVM)
@@ -34,8 +37,10 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     text = llvm.translate_module_to_llvmir(module.operation)
     text = text.replace("define void @kernel_", "define internal void @kernel_")
     entries = [
-        entry(f"{name}_{i}", phase, count)
-        for i, ((phase, _), count) in enumerate(zip(phases, counts, strict=True))
+        entry(f"{name}_{i}", phase, *signature)
+        for i, ((phase, _), signature) in enumerate(
+            zip(phases, signatures, strict=True)
+        )
     ]
     return without_calls(text + "\n".join(entries))
 
@@ -74,29 +79,48 @@ def flatten_empty(module: ir.Module, phases: Sequence[Phase]) -> None:
         function.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
 
 
-def arguments_of(module: ir.Module, phase: str) -> int:
-    """How many buffers a phase takes; its last two arguments are begin and end."""
-    block = function_named(module, phase).operation.regions[0].blocks[0]
-    return len(list(block.arguments)) - 2
+def signature_of(function: ir.OpView) -> tuple[int, list[int]]:
+    """How many buffers a phase takes, and the bytes of its temporaries.
+
+    Those overlap nothing: their arguments are marked so.
+    """
+    arguments = list(function.operation.regions[0].blocks[0].arguments)
+    rooms = [lines_of(kind) for kind in scratch_arguments(function)]
+    buffers = len(arguments) - len(rooms) - len(("begin", "end"))
+    if rooms:
+        alone = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+        others = [ir.DictAttr.get({})] * (len(arguments) - len(rooms))
+        words = ir.ArrayAttr.get([*others, *[alone] * len(rooms)])
+        function.operation.attributes["arg_attrs"] = words
+    return buffers, rooms
 
 
-def function_named(module: ir.Module, name: str) -> ir.OpView:
-    for op in module.body.operations:
-        if op.operation.attributes["sym_name"].value == name:  # type: ignore[attr-defined]
-            return op
-    raise AssertionError(f"no function {name}")
-
-
-def entry(symbol: str, phase: str, buffers: int) -> str:
+def entry(symbol: str, phase: str, buffers: int, rooms: Sequence[int]) -> str:
     """The exported function around one phase.
 
-    Buffers do not overlap except where they are equal inputs, so `noalias` holds for
-    what is written.
+    rooms: bytes of the temporaries, one behind the other in scratch memory.
     """
-    lines = [f"define void @{symbol}(ptr %buffers, i64 %begin, i64 %end) {{"]
+    head = "ptr %buffers, i64 %begin, i64 %end, ptr %scratch"
+    lines = [f"define void @{symbol}({head}) {{"]
     for i in range(buffers):
         lines.append(f"  %a{i} = getelementptr ptr, ptr %buffers, i64 {i}")
         lines.append(f"  %p{i} = load ptr, ptr %a{i}")
+    for i in range(len(rooms)):
+        lines += temporary(i, sum(rooms[:i]))
     given = "".join(f"ptr %p{i}, " for i in range(buffers))
-    lines.append(f"  call void @{phase}({given}i64 %begin, i64 %end)")
+    made = "".join(f", ptr %t{i}" for i in range(len(rooms)))
+    lines.append(f"  call void @{phase}({given}i64 %begin, i64 %end{made})")
     return "\n".join([*lines, "  ret void", "}", ""])
+
+
+def temporary(number: int, offset: int) -> list[str]:
+    """The address of a temporary, %tNUMBER, as of one that lies anywhere.
+
+    LLVM would move loads from one over stores to another at a known distance, and keep
+    more numbers than there are registers: assembly without a word says nothing of it.
+    """
+    return [
+        f"  %s{number} = getelementptr i8, ptr %scratch, i64 {offset}",
+        f'  %t{number} = call ptr asm "", "=r,0"(ptr %s{number})',
+        f'  call void @llvm.assume(i1 true) ["align"(ptr %t{number}, i64 {LINE})]',
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 3  # NANOLOOM_LIBRARY_VERSION
+VERSION = 4  # NANOLOOM_LIBRARY_VERSION
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
@@ -27,6 +27,7 @@ class Step(ctypes.Structure):
         ("tasks", ctypes.c_int64),
         ("first_buffer", ctypes.c_int32),
         ("buffer_count", ctypes.c_int32),
+        ("scratch_bytes", ctypes.c_int64),
         ("name", ctypes.c_char_p),
     )
 
@@ -55,6 +56,8 @@ class Program(ctypes.Structure):
         ("parameters", ctypes.c_void_p),
         ("arena_bytes", ctypes.c_int64),
         ("parameter_bytes", ctypes.c_int64),
+        ("scratch_bytes", ctypes.c_int64),
+        ("alone_bytes", ctypes.c_int64),
         ("step_count", ctypes.c_int32),
         ("buffer_count", ctypes.c_int32),
         ("check_count", ctypes.c_int32),
@@ -72,6 +75,7 @@ class Memory(ctypes.Structure):
         ("inputs", ctypes.POINTER(ctypes.c_void_p)),
         ("outputs", ctypes.POINTER(ctypes.c_void_p)),
         ("workspace", ctypes.c_void_p),
+        ("threads", ctypes.c_int64),
     )
 
 
@@ -102,7 +106,7 @@ class Library(ctypes.Structure):
     _fields_ = (
         ("version", ctypes.c_int64),
         ("program", _PROGRAM),
-        ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM)),
+        ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM, ctypes.c_int64)),
         # Addresses: converting other arguments takes longer than a small model runs.
         ("run", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 5)),
         ("failed", _FAILED),

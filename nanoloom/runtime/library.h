@@ -9,12 +9,12 @@
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 3 };
+enum { NANOLOOM_LIBRARY_VERSION = 4 };
 
 struct nanoloom_library {
     int64_t version;
     const struct nanoloom_program *program;
-    int64_t (*workspace_bytes)(const struct nanoloom_program *);
+    int64_t (*workspace_bytes)(const struct nanoloom_program *, int64_t);
     int (*run)(const struct nanoloom_program *, const struct nanoloom_memory *,
                nanoloom_parallel, void *, int64_t *);
     const struct nanoloom_check *(*failed)(const struct nanoloom_program *, const void *,

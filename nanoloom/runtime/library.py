@@ -202,7 +202,8 @@ class Arena:
         types: list[np.dtype],
     ) -> None:
         self._entry = entry
-        self._bytes = int(entry.workspace_bytes(entry.program))
+        threads = int(entry.pool_threads(pool))
+        self._bytes = int(entry.workspace_bytes(entry.program, threads))
         self.address = entry.arena_create(self._bytes)
         if not self.address:
             raise MemoryError(f"no memory for an arena of {self._bytes} bytes")
@@ -212,7 +213,7 @@ class Arena:
         self.objects = (ctypes.c_void_p * len(types))()
         self._types = types
         self._memory = layout.Memory(
-            parameters, self.inputs, self.outputs, self.address
+            parameters, self.inputs, self.outputs, self.address, threads
         )
         self.call = layout.Call(
             ctypes.addressof(program),

@@ -21,6 +21,7 @@ HANDLE {
     void *context;
     struct nanoloom_pool *pool; /* NULL when the caller brought its own */
     void *workspace;
+    int64_t threads; /* with scratch memory in the workspace */
     atomic_int busy;
 };
 
@@ -35,7 +36,7 @@ NANOLOOM_PUBLIC const char *PUBLIC(error)(int status);
 NANOLOOM_PUBLIC int PUBLIC(explain)(const HANDLE *handle, int status, char *text,
                                     size_t bytes);
 
-HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
+static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads)
 {
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         return NULL;
@@ -44,8 +45,9 @@ HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
         return NULL;
     handle->parallel = parallel;
     handle->context = context;
+    handle->threads = threads;
     handle->workspace =
-        nanoloom_arena_create(nanoloom_workspace_bytes(&nanoloom_program));
+        nanoloom_arena_create(nanoloom_workspace_bytes(&nanoloom_program, threads));
     if (!handle->workspace) {
         free(handle);
         return NULL;
@@ -53,17 +55,22 @@ HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
     return handle;
 }
 
+HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
+{
+    return create(parallel, context, nanoloom_default_threads());
+}
+
 HANDLE *PUBLIC(create)(int threads)
 {
-    HANDLE *handle = PUBLIC(create_on)(nanoloom_pool_run, NULL);
-    if (!handle)
+    int wanted = threads > 0 ? threads : nanoloom_default_threads();
+    struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
+    if (!pool)
         return NULL;
-    handle->pool = nanoloom_pool_create(threads > 0 ? threads : nanoloom_default_threads());
-    handle->context = handle->pool;
-    if (!handle->pool) {
-        PUBLIC(destroy)(handle);
-        return NULL;
-    }
+    HANDLE *handle = create(nanoloom_pool_run, pool, nanoloom_pool_threads(pool));
+    if (handle)
+        handle->pool = pool;
+    else
+        nanoloom_pool_destroy(pool);
     return handle;
 }
 
@@ -81,6 +88,7 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
         .inputs = inputs,
         .outputs = outputs,
         .workspace = handle->workspace,
+        .threads = handle->threads,
     };
     status = nanoloom_run(&nanoloom_program, &memory, handle->parallel, handle->context,
                           NULL);
@@ -94,7 +102,8 @@ void PUBLIC(destroy)(HANDLE *handle)
         return;
     nanoloom_pool_destroy(handle->pool);
     nanoloom_arena_destroy(handle->workspace,
-                           nanoloom_workspace_bytes(&nanoloom_program));
+                           nanoloom_workspace_bytes(&nanoloom_program,
+                                                    handle->threads));
     free(handle);
 }
 

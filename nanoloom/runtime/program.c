@@ -2,22 +2,39 @@
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
 
 #include "floating.h"
 
-enum { CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, IN_USE = 1 };
+
+/* Whose a part of scratch memory was last, and whether it is in use. */
+typedef _Atomic uintptr_t owner;
 
 static int64_t aligned(int64_t bytes)
 {
     return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program)
+static int64_t pointer_bytes(const struct nanoloom_program *program)
 {
-    int64_t pointers = (int64_t)sizeof(void *) * program->buffer_count;
-    return aligned(program->arena_bytes) + aligned(pointers);
+    return aligned((int64_t)sizeof(void *) * program->buffer_count);
+}
+
+static int64_t owner_bytes(int64_t threads)
+{
+    return aligned((int64_t)sizeof(owner) * threads);
+}
+
+int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program, int64_t threads)
+{
+    int64_t together = threads * program->scratch_bytes, alone = program->alone_bytes;
+    return aligned(program->arena_bytes) + pointer_bytes(program) + owner_bytes(threads) +
+           (together > alone ? together : alone);
 }
 
 static void *resolve(const struct nanoloom_buffer *buffer,
@@ -45,14 +62,43 @@ static void *resolve(const struct nanoloom_buffer *buffer,
 struct call {
     nanoloom_kernel kernel;
     void *const *buffers;
+    char *scratch;
+    int64_t scratch_bytes; /* of each part of it */
+    owner *owners;         /* one a part */
+    int64_t threads;       /* parts */
 };
 
-static void run_tasks(void *argument, int64_t begin, int64_t end)
+static void run_alone(void *argument, int64_t begin, int64_t end)
 {
     const struct call *call = argument;
     uint64_t before = nanoloom_floating_enter();
-    call->kernel(call->buffers, begin, end);
+    call->kernel(call->buffers, begin, end, call->scratch);
     nanoloom_floating_leave(before);
+}
+
+/* The part of scratch memory that is now this thread's: the one it had before, which its
+ * caches may still hold, or any that is free. */
+static int64_t take(const struct call *call)
+{
+    uintptr_t self = (uintptr_t)&errno; /* an address that no other thread has */
+    for (;; sched_yield())
+        for (int any = 0; any < 2; any++)
+            for (int64_t part = 0; part < call->threads; part++) {
+                uintptr_t seen = atomic_load(&call->owners[part]);
+                if ((any ? !(seen & IN_USE) : seen == self) &&
+                    atomic_compare_exchange_strong(&call->owners[part], &seen,
+                                                   self | IN_USE))
+                    return part;
+            }
+}
+
+static void run_tasks(void *argument, int64_t begin, int64_t end)
+{
+    struct call own = *(const struct call *)argument;
+    int64_t part = take(&own);
+    own.scratch += part * own.scratch_bytes;
+    run_alone(&own, begin, end);
+    atomic_store(&own.owners[part], (uintptr_t)&errno);
 }
 
 static int64_t now(void)
@@ -84,16 +130,20 @@ int nanoloom_run(const struct nanoloom_program *program,
 {
     void **pointers =
         (void **)((char *)memory->workspace + aligned(program->arena_bytes));
+    owner *owners = (owner *)((char *)pointers + pointer_bytes(program));
+    char *scratch = (char *)owners + owner_bytes(memory->threads);
     for (int32_t i = 0; i < program->buffer_count; i++)
         pointers[i] = resolve(&program->buffers[i], memory);
     int64_t before = nanoseconds ? now() : 0;
     for (int32_t i = 0; i < program->step_count; i++) {
         const struct nanoloom_step *step = &program->steps[i];
-        struct call call = {step->kernel, pointers + step->first_buffer};
+        struct call call = {step->kernel, pointers + step->first_buffer, scratch,
+                            program->scratch_bytes, owners, memory->threads};
+        nanoloom_task task = step->scratch_bytes ? run_tasks : run_alone;
         if (parallel && step->tasks > 1)
-            parallel(context, run_tasks, &call, step->tasks);
+            parallel(context, task, &call, step->tasks);
         else
-            run_tasks(&call, 0, step->tasks);
+            run_alone(&call, 0, step->tasks);
         if (nanoseconds) {
             int64_t after = now();
             nanoseconds[i] = after - before;

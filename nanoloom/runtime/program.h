@@ -4,8 +4,11 @@
 
 #include "types.h"
 
-/* Runs the tasks begin .. end - 1 of one kernel.  Tasks are independent of each other. */
-typedef void (*nanoloom_kernel)(void *const *buffers, int64_t begin, int64_t end);
+/* Runs the tasks begin .. end - 1 of one kernel.  Tasks are independent of each other.
+ * `scratch` is memory for this call alone, 64-byte aligned: what a kernel keeps for itself
+ * lies there, not on the stack. */
+typedef void (*nanoloom_kernel)(void *const *buffers, int64_t begin, int64_t end,
+                                void *scratch);
 
 /* Which memory a buffer lies in. */
 enum nanoloom_space {
@@ -27,6 +30,7 @@ struct nanoloom_step {
     int64_t tasks;
     int32_t first_buffer;
     int32_t buffer_count;
+    int64_t scratch_bytes; /* that the kernel wants in each thread */
     const char *name;
 };
 
@@ -50,6 +54,8 @@ struct nanoloom_program {
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
     int64_t arena_bytes;
     int64_t parameter_bytes;
+    int64_t scratch_bytes; /* the most of all steps of several tasks */
+    int64_t alone_bytes;   /* and of the others, which one thread runs */
     int32_t step_count;
     int32_t buffer_count;
     int32_t check_count;
@@ -59,16 +65,19 @@ struct nanoloom_program {
 };
 
 /* The memory of one call.  `workspace` is 64-byte aligned, has
- * nanoloom_workspace_bytes(program) bytes and belongs to this call alone. */
+ * nanoloom_workspace_bytes(program, threads) bytes, zeros before its first run, and belongs
+ * to this call alone.  Of more than `threads` threads some wait for scratch memory. */
 struct nanoloom_memory {
     const void *parameters;
     const void *const *inputs;
     void *const *outputs;
     void *workspace;
+    int64_t threads;
 };
 
-/* The arena, and behind it the resolved pointers of all buffers. */
-int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program);
+/* The arena, behind it the resolved pointers of all buffers, and scratch memory. */
+int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program,
+                                 int64_t threads);
 
 /* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE.  `parallel` is NULL for
  * the calling thread alone; `nanoseconds` is NULL or receives the time of every step. */

@@ -31,21 +31,12 @@ from nanoloom.vector.nanokernel.order import keep_order
 from nanoloom.vector.nanokernel.tile import tile_of
 from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.prefetch import insert_prefetches
+from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import apply_script
 from nanoloom.vector.vectorize import jam_stage, unroll_stage, vectorize_stage
-
-STACK_BYTES = 576 * 1024  # a temporary up to this size lives on the thread's stack
-
-PLACE_BUFFERS = (
-    "func.func(buffer-hoisting)",
-    "func.func(buffer-loop-hoisting)",  # a temporary is made once, not once a tile
-    "func.func(promote-buffers-to-stack"
-    f"{{max-alloc-size-in-bytes={STACK_BYTES} max-rank-of-allocated-memref=9}})",
-    "buffer-deallocation-pipeline",  # the large ones that are left are freed
-)
 
 CLEAN = ("canonicalize", "cse")
 
@@ -63,10 +54,12 @@ class Vectorized:
     """What a script made of a kernel.
 
     phases: their names and numbers of tasks.  packings: of the kernel's weights.
+    scratch_bytes: memory that each phase's temporaries take, in each thread.
     """
 
     phases: tuple[tuple[str, int], ...]
     packings: tuple[Packing, ...]
+    scratch_bytes: tuple[int, ...]
 
 
 def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
@@ -100,8 +93,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     insert_prefetches(module)
     phases = split_into_phases(module)
     bound_temporaries(module)
-    run_pipeline(module, PLACE_BUFFERS)
     lower_matrix_tiles(module)
+    place_temporaries(module)
     instructions.make_instructions(module)
     keep_order(module, target)
     vectorize_loops(module, target.vector.bits)
@@ -110,7 +103,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     if not target.widens_f16:
         widen_in_integers(module)
     module.operation.verify()
-    return Vectorized(tuple(phases), tuple(packings))
+    scratch = scratch_bytes(module, phases)
+    return Vectorized(tuple(phases), tuple(packings), scratch)
 
 
 def lower(op: ir.OpView, plan: Nanokernel, target: Target) -> None:

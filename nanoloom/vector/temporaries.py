@@ -2,8 +2,8 @@
 
     t = alloc(min(m - i, 32)) : ? x 100 x f32   ->   part of 32 x 112 x f32
 
-Their size is a constant, so that they are made once, on the stack: not by malloc in
-every tile.  Long rows begin with a cache line, so that no vector straddles two.
+Their size is a constant, so that they are made once (scratch.py) and not in every
+tile.  Long rows begin with a cache line, so that no vector straddles two.
 """
 
 from __future__ import annotations

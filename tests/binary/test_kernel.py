@@ -8,5 +8,7 @@ from nanoloom.schedule.packing import Packing
 
 def test_bytes_and_back() -> None:
     packings = (Packing(1, (), 1, (0,), 64), Packing(3, (0,), 2, (1, 3), 32, 2))
-    kernel = CompiledKernel(b"\x7fELF\n\x00\n", (12, 0, 3), packings, True)
+    kernel = CompiledKernel(
+        b"\x7fELF\n\x00\n", (12, 0, 3), packings, True, (0, 64, 128)
+    )
     assert CompiledKernel.from_bytes(kernel.to_bytes()) == kernel

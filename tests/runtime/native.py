@@ -25,7 +25,7 @@ TRIPLE = f"{platform.machine()}-unknown-linux-gnu"
 
 # Task i adds or multiplies the elements 3 i .. 3 i + 2: out = left op right.
 _LOOP = """
-define void @{name}(ptr %buffers, i64 %begin, i64 %end) {{
+define void @{name}(ptr %buffers, i64 %begin, i64 %end, ptr %scratch) {{
   %left = load ptr, ptr %buffers
   %at1 = getelementptr ptr, ptr %buffers, i64 1
   %right = load ptr, ptr %at1

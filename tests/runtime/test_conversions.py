@@ -17,7 +17,7 @@ from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE
 
 KERNEL = """
-define void @convert(ptr %buffers, i64 %begin, i64 %end) {{
+define void @convert(ptr %buffers, i64 %begin, i64 %end, ptr %scratch) {{
   %in = load ptr, ptr %buffers
   %at1 = getelementptr ptr, ptr %buffers, i64 1
   %out = load ptr, ptr %at1

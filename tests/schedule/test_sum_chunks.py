@@ -126,7 +126,7 @@ def test_sums_lie_apart_and_the_result_is_written_once() -> None:
     check_text(
         text,
         """
-    CHECK: [[SUMS:%.*]] = memref.alloca() {alignment = 64 : i64} : memref<132x512xf32>
+    CHECK: func.func @kernel_0({{.*}}, [[SUMS:%arg5]]: memref<132x512xf32>
     CHECK: [[BLOCK:%.*]] = memref.subview [[SUMS]]
     CHECK: scf.for {{.*}} = %c0 to %c3584 step %c512
     CHECK: [[PART:%.*]] = memref.subview [[BLOCK]]

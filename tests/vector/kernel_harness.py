@@ -36,6 +36,7 @@ from tests.guarded import Guarded, Side
 Array = np.ndarray
 Make = Callable[..., Any]  # (builder, tensors...) -> a tensor or several
 Order = Callable[[int], list[tuple[int, int]]]  # tasks -> ranges in order
+KERNEL = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 Shaped = Array | tuple[tuple[int, ...], str]
 
 
@@ -161,14 +162,14 @@ class Executable:
         before = [g.array.copy() for g in memory[Space.INPUT]]
         for step in table.steps:
             address = self.engine.get_function_address(step.kernel)
-            entry = ctypes.CFUNCTYPE(
-                None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-            )(address)
+            entry = ctypes.CFUNCTYPE(None, *KERNEL)(address)
+            scratch = Guarded((step.scratch_bytes,), np.dtype(np.uint8))
             pointers = (ctypes.c_void_p * len(step.buffers))(
                 *(_address(memory, buffer) for buffer in step.buffers)
             )
             for begin, end in order(step.tasks):
-                entry(ctypes.addressof(pointers), begin, end)
+                entry(ctypes.addressof(pointers), begin, end, scratch.address)
+            assert scratch.is_rest_intact(), "a kernel wrote around its scratch memory"
         for guarded in itertools.chain(*memory.values()):
             assert guarded.is_rest_intact(), "a kernel wrote beside its array"
         for guarded, array in zip(memory[Space.INPUT], before, strict=True):

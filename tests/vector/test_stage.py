@@ -15,7 +15,7 @@ from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
 from nanoloom.target import by_name
-from nanoloom.vector.stage import STACK_BYTES, vectorize
+from nanoloom.vector.stage import vectorize
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
 from tests.vector.kernel_harness import (
@@ -69,18 +69,8 @@ def test_phases_and_tasks() -> None:
     assert 1 < tasks <= 200
 
 
-@pytest.mark.parametrize("columns", [STACK_BYTES // 4, STACK_BYTES // 4 + 1])
-def test_large_temporaries_leave_the_stack(columns: int) -> None:
-    """A thread's stack is small: beyond STACK_BYTES a row is allocated and freed."""
-    text = stage_text(program_of(softmax, ((2, columns), "float32")), "vector", TARGET)
-    large = columns * 4 > STACK_BYTES
-    found = re.search(rf"memref\.alloc\(\) .*: memref<1x{columns}xf32>", text)
-    assert bool(found) == large
-    assert text.count("memref.dealloc") == int(large)
-
-
 def test_a_long_row_gives_the_right_numbers() -> None:
-    x = sample(2, (2, STACK_BYTES // 4 + 17), "float32")
+    x = sample(2, (2, 150017), "float32")
     power = np.exp(wide(x) - wide(x).max(-1, keepdims=True))
     exact = power / power.sum(-1, keepdims=True)
     # Chains of 16 lanes x 4: no sum is longer than the length over 64.

@@ -20,11 +20,11 @@ from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.sum_chunks import Chunks
 from nanoloom.target.facts import Target
 
-# Rows of a block, about: many share a panel, and their sums are on the stack, too.
+# Rows of a block, about: many share a panel, and their sums stay in the cache, too.
 FEWEST_ROWS, MOST_ROWS = 128, 1400
 FEWEST_TASKS = 8  # for which blocks are smaller
 SHARE = 4  # a part of the second-level cache for the panel
-PANEL_BYTES = 512 * 1024  # and at most: it is on the thread's stack
+PANEL_BYTES = 512 * 1024  # and at most
 STRIP = 16  # chunks are of whole strips (vector/nanokernel/wide_rows.py)
 
 

@@ -1,4 +1,4 @@
-"""Whole AMX tiles on the stack, where a tile reaches over its operand's edge.
+"""Whole AMX tiles in temporaries, where a tile reaches over its operand's edge.
 
 Tile registers are loaded and stored whole; what is inside the result is copied, and
 what a sum's last step takes of the left operand.
@@ -14,18 +14,19 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.vector.access import add, apply, index
 from nanoloom.vector.nanokernel import amx_instructions as tiles
 from nanoloom.vector.nanokernel.vnni_panels import MARK
+from nanoloom.vector.scratch import MADE
 
 WIDTH = 2 * tiles.COLUMNS
 DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
 def whole_block(op: Op, height: int) -> ir.Value:
-    """Room for a tile of sums on the stack."""
+    """Room for a tile of sums."""
     return room(op, height, WIDTH, ir.MemRefType(op.operation.operands[-1].type))
 
 
 def room(op: Op, height: int, width: int, like: ir.MemRefType) -> ir.Value:
-    """Rows of elements on the stack, made once at the function's beginning."""
+    """Rows of elements, made once at the function's beginning."""
     function = op.operation
     while function.name != "func.func":
         parent = function.parent
@@ -73,7 +74,7 @@ def room_of(out: ir.Value) -> ir.Value:
         return out
     room = owner.operands[0]
     made = room.owner
-    alone = not isinstance(made, ir.Block) and made.name == "memref.alloca"
+    alone = not isinstance(made, ir.Block) and made.name in MADE
     offsets = list(owner.attributes["static_offsets"])  # type: ignore[call-overload]
     small = alone and prod(ir.MemRefType(room.type).shape) <= 2 * tiles.ROWS * WIDTH
     return room if small and not any(offsets) else out

@@ -21,7 +21,7 @@ from nanoloom.vector.nanokernel.amx_tile import Product, heights
 def write(
     product: Product, sums: list[ir.Value], at: ir.Value, own: ir.Value | None
 ) -> None:
-    """Sums into the result, through the stack where a tile reaches over its edge."""
+    """Sums into the result, through a block where a tile reaches over its edge."""
     if not whole_columns(product.out):
         through_block(product, sums, at, own)
     elif own is None:
@@ -40,7 +40,7 @@ def write(
 def through_block(
     product: Product, sums: list[ir.Value], at: ir.Value, own: ir.Value | None
 ) -> None:
-    """Store whole tiles on the stack and copy what is inside the result."""
+    """Store whole tiles in a block and copy what is inside the result."""
     block = whole_block(product.op, product.height)
     put(sums, block, index(0), product.height)
     copy_out(product.op, block, inside(product, at, own), product.height, own)

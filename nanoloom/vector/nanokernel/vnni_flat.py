@@ -29,7 +29,7 @@ from nanoloom.vector.nanokernel.amx_block import WIDTH, read_columns, room
 from nanoloom.vector.nanokernel.groups import interleaved, zero_of
 from nanoloom.vector.nanokernel.vnni_panels import PLACES
 
-MOST_BYTES = 256 * 1024  # of a block: a temporary on the stack
+MOST_BYTES = 256 * 1024  # of a block
 ROW_BYTES = 2 * tiles.ROW_BYTES  # of a block: two tile registers lie side by side
 
 

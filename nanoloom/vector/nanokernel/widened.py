@@ -16,7 +16,7 @@ from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.extents import most_of
 from nanoloom.vector.nanokernel.tile import Tile
 
-MOST = 1 << 16  # numbers of a copy: 256 KiB of f32 still lie on the stack
+MOST = 1 << 16  # numbers of a copy, 256 KiB of f32: more would fill the cache
 
 
 def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:

@@ -87,8 +87,8 @@ def test_the_first_tile_makes_the_panel() -> None:
     check_text(
         text,
         """
-    CHECK: [[PANEL:%.*]] = memref.alloca() {{.*}} memref<1024x64xf32>
-    CHECK: [[ROWS:%.*]] = memref.alloca() {{.*}} memref<6x1024xf32>
+    CHECK: func.func @kernel_0({{.*}}, [[ROWS:%arg5]]: memref<6x1024xf32>
+    CHECK-SAME: [[PANEL:%arg6]]: memref<1024x64xf32>
     CHECK: scf.for {{.*}} = %arg3 to %arg4
     CHECK: [[FIRST:%.*]] = arith.cmpi eq, {{%.*}}, %c0 : index
     CHECK: scf.if [[FIRST]]

@@ -1,0 +1,99 @@
+"""Programs on threads whose stacks are small: temporaries lie elsewhere."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nanoloom
+from nanoloom.binary.frames import FRAME_BYTES, largest_frame, may_exceed, require_small
+from nanoloom.binary.objects import emit, emit_assembly
+from nanoloom.binary.shared import Folders
+from nanoloom.cache import Cache
+from nanoloom.frontend.inputs import InputSpec, random_inputs
+from tests.runtime.native import c_library
+from tests.runtime.networks import NETWORKS
+
+HERE = Path(__file__).parent
+MOST = 64 * 1024  # bytes of a thread's stack
+X86: dict[str, Any] = {"triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64"}
+
+
+@pytest.fixture(scope="module")
+def stacks(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("stacks")
+    names = ["depth_of_run", "on_two_stacks"]
+    library = c_library(HERE / "small_stack.c", folder, folders, names)
+    library.depth_of_run.restype = ctypes.c_int64
+    return library
+
+
+def addresses(arrays: list[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+
+
+def depth(
+    stacks: ctypes.CDLL, file: Path, inputs: list[np.ndarray], outputs: list[np.ndarray]
+) -> int:
+    """The most bytes of a stack that a saved model's two threads take."""
+    model = ctypes.CDLL(str(file))
+    model.nanoloom_model_create_on.restype = ctypes.c_void_p
+    others = ctypes.c_int64()
+    handle = ctypes.c_void_p(
+        model.nanoloom_model_create_on(stacks.on_two_stacks, ctypes.byref(others))
+    )
+    given = [addresses(inputs), addresses(outputs)]
+    own = stacks.depth_of_run(model.nanoloom_model_run, handle, *given)
+    model.nanoloom_model_destroy(handle)
+    assert own >= 0
+    return max(own, others.value)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_stacks_of_64_kib_are_enough(
+    name: str, stacks: ctypes.CDLL, tmp_path: Path
+) -> None:
+    """And the numbers are those of a single thread with a large one."""
+    cache = Cache(tmp_path / "cache")
+    program = nanoloom.compile(NETWORKS[name](), threads=1, cache=cache)
+    specs = [InputSpec(x.name, x.shape, x.dtype) for x in program.inputs]
+    inputs = random_inputs(specs, seed=4)
+    wanted = program(inputs)
+    file = program.save(tmp_path / "model.so")
+    got = [np.empty_like(array) for array in wanted.values()]
+    taken = depth(stacks, file, [inputs[x.name] for x in program.inputs], got)
+    assert 0 < taken <= MOST
+    for array, other in zip(got, wanted.values(), strict=True):
+        assert array.tobytes() == other.tobytes()
+
+
+# ---- frames --------------------------------------------------------------------------
+
+
+def function(size: int) -> str:
+    return f"""
+    declare void @use(ptr)
+    define void @f() {{
+      %room = alloca [{size} x i8], align 64
+      call void @use(ptr %room)
+      ret void
+    }}"""
+
+
+@pytest.mark.parametrize("size", [64, FRAME_BYTES, 5 << 20])
+def test_frames_are_found(size: int) -> None:
+    found = largest_frame(emit_assembly(function(size), **X86))
+    assert size <= found <= size + 128
+    assert may_exceed(emit(function(size), **X86)) == (found > FRAME_BYTES)
+
+
+def test_a_large_frame_is_a_bug() -> None:
+    text = function(2 * FRAME_BYTES)
+    with pytest.raises(RuntimeError, match=r"a kernel takes .* bytes of stack"):
+        require_small(emit(text, **X86), lambda: emit_assembly(text, **X86))
+    less = function(FRAME_BYTES // 2)
+    require_small(emit(less, **X86), lambda: emit_assembly(less, **X86))
