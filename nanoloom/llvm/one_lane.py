@@ -86,7 +86,8 @@ def scalar_stores(text: str) -> str:
 def in_function(text: str) -> str:
     """One function without such stores; text that begins with its first line."""
     lines = text.split("\n")
-    values = dict(found.groups() for line in lines if (found := _VALUE.match(line)))
+    found = [_VALUE.match(line) for line in lines]
+    values = {value[1]: value[2] for value in found if value}
     made: list[str] = []
     for number, line in enumerate(lines):
         if CALL in line and len(lanes := lanes_of(line, values, lines[0])) == 1:
