@@ -33,9 +33,15 @@ def require_spread(node: Node, index: int, shape: Shape) -> None:
 
 def require_axis(node: Node, default: int = 0) -> None:
     """The attribute `axis` is a dimension of the first input."""
-    axis, rank = node.int("axis", default), node.input(0).rank
-    if not -rank <= axis < rank:
-        raise node.invalid(f"its axis is {axis}, its input has {rank} dimensions")
+    require_axes(node, [node.int("axis", default)])
+
+
+def require_axes(node: Node, axes: Sequence[int]) -> None:
+    """Each is a dimension of the first input."""
+    rank = node.input(0).rank
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise node.invalid(f"its axis is {axis}, its input has {rank} dimensions")
 
 
 def at_least(node: Node, name: str, least: int, default: int = 1) -> int:

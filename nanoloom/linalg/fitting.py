@@ -12,6 +12,7 @@ from nanoloom.linalg import fitting_convolutions
 from nanoloom.linalg.expected import (
     at_least,
     channels_of,
+    require_axes,
     require_axis,
     require_shape,
     require_spread,
@@ -65,6 +66,12 @@ def normalized(node: Node) -> None:
     """LayerNormalization, RMSNormalization: scale and bias."""
     require_axis(node, -1)
     spreading(1, 2)(node)
+
+
+def cumulative(node: Node) -> None:
+    axis = node.known(1)
+    if axis is not None:
+        require_axes(node, axis.reshape(-1).tolist())
 
 
 def gemm(node: Node) -> None:
@@ -206,6 +213,8 @@ SINGLE: dict[str, tuple[int, ...]] = {
 RULES: dict[str, Rule] = {
     **fitting_convolutions.RULES,
     "BatchNormalization": per_channel(1, 2, 3, 4),
+    "CumProd": cumulative,
+    "CumSum": cumulative,
     "DepthToSpace": depth_to_space,
     "DequantizeLinear": quantization,
     "GRU": recurrent(3),
@@ -217,7 +226,11 @@ RULES: dict[str, Rule] = {
     "LRN": local_response,
     "LSTM": recurrent(4),
     "LayerNormalization": normalized,
+    "LpNormalization": lambda node: require_axis(node, -1),
     "LpPool": lp_norm,
+    "MeanVarianceNormalization": lambda node: require_axes(
+        node, node.ints("axes", (0, 2, 3))
+    ),
     "NegativeLogLikelihoodLoss": losses,
     "PRelu": spreading(1),
     "QuantizeLinear": quantization,

@@ -65,6 +65,8 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ),
     ("Gemm", [f(2, 3), f(3, 4), f(5)], {}, "does not spread"),
     ("LayerNormalization", [f(2, 3), f(3)], {"axis": 7}, "axis is 7"),
+    ("LpNormalization", [f(2, 3)], {"axis": 2}, "axis is 2"),
+    ("MeanVarianceNormalization", [f(2, 3)], {}, "axis is 2"),
     ("Clip", [f(2), f(2)], {}, "not one number"),
     ("Transpose", [f(2, 3)], {"perm": [1, 2]}, "attribute perm"),
     ("GatherElements", [f(3), np.zeros((2, 3), np.int64)], {}, "indices are"),
@@ -103,6 +105,14 @@ def test_misfits(
     with Watch() as watch:
         (problem,) = examine(tmp_path / "model.onnx", {}, watch).problems
     assert problem.node == "tested" and problem.operator == op
+
+
+@pytest.mark.parametrize("op", ["CumSum", "CumProd"])
+def test_an_axis_that_is_an_input(op: str) -> None:
+    for constants in ((), (1,)):
+        with pytest.raises(ModelError, match="axis is -3, its input has 2 dimensions"):
+            axis = np.array(-3, np.int64)
+            run_node(op, [f(2, 3), axis], constants=constants, version=26)
 
 
 def test_attributes_that_name_no_type() -> None:
