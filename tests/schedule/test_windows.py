@@ -67,6 +67,15 @@ def test_depthwise_convolution(case: tuple[int, ...], known: bool) -> None:
     assert not (abs(0 * got - exact) <= bound).all()
 
 
+def test_pixels_without_rows() -> None:
+    """Regions by bins: no axis before them to be tasks, so they are no window."""
+    x = np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)
+    regions = np.array([[0, 0, 0, 2, 1], [1, 1, 1, 1, 1]], np.float32)
+    model, feeds = model_of("MaxRoiPool", [x, regions], {"pooled_shape": [1, 1]})
+    (made,) = nanoloom.compile(model, cache=shared_cache())(feeds).values()
+    assert made.ravel().tolist() == [5, 13]
+
+
 def windows(
     x: np.ndarray, w: np.ndarray, pad: int, stride: int, dilation: int
 ) -> tuple[np.ndarray, np.ndarray]:

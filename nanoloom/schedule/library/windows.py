@@ -73,7 +73,7 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
 
 
 def window_of(nest: LoopNest, last: Stage) -> Window | None:
-    """The only reduction of a kernel, if its results are vectors beside each other."""
+    """The only reduction of a kernel, if its results are vectors in rows of rows."""
     working = [stage for stage in nest.stages if stage.reads]
     reductions = [stage for stage in working if stage.is_reduction]
     if len(reductions) != 1 or 0 in numbers(last):
@@ -81,7 +81,7 @@ def window_of(nest: LoopNest, last: Stage) -> Window | None:
     (stage,) = reductions
     parallel = stage.leading_parallel()
     written = stage.writes[0].plain
-    if parallel < 2 or len(stage.writes) > 1 or written != stage.names[:parallel]:
+    if parallel < 3 or len(stage.writes) > 1 or written != stage.names[:parallel]:
         return None
     if vector_axis(stage) != parallel - 1 or len(last.axes) < parallel:
         return None
