@@ -101,12 +101,21 @@ def explained(error: Exception) -> Error:
         reason = str(error) or "the memory of this machine is not enough"
         return Error(reason, hint="use smaller dimensions or a machine with more")
     if isinstance(error, OSError) and error.errno in SURROUNDINGS:
-        return Error(error.strerror or "", where=str(error.filename or ""))
+        return refused("", error, where=str(error.filename or ""))
     return InternalError(
         f"this is a bug of nanoloom ({type(error).__name__}), not of your model",
         where=", ".join(reversed(getattr(error, "__notes__", ()))),
         hint="report it with the model",
     )
+
+
+def refused(what: str, error: OSError, **place: str) -> Error:
+    """What the system refuses, after what was tried; the way out, where it is known."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        reason = "no file descriptor is left"
+        place["hint"] = "close files, or raise the limit with ulimit -n"
+    return Error(f"{what}: {reason}" if what else reason, **place)
 
 
 @contextmanager

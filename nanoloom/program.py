@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -135,28 +136,23 @@ class Program:
             self.options,
         )
         if name not in self._variants:
-            folder = self.cache.publish_folder(
-                name, lambda draft: self._build(draft, shapes, values)
-            )
-            self._variants[name] = Variant(folder, self.threads)
+            compiled = functools.cache(lambda: self._compiled(shapes, values))
+            with self.cache.folder(
+                name, lambda draft: self._build(draft, compiled())
+            ) as folder:
+                self._variants[name] = Variant(folder, self.threads)
         return self._variants[name]
 
-    def _build(
-        self,
-        folder: Path,
-        shapes: Mapping[str, tuple[int, ...]],
-        values: Mapping[str, Array],
-    ) -> None:
-        from nanoloom.binary.shared import Folders, write_in_process
+    def _build(self, folder: Path, compiled: Compiled) -> None:
+        from nanoloom.binary.shared import write_in_process
 
-        compiled = self._compiled(shapes, values)
         compiled.parameters.write(folder / PARAMETERS)
         write_in_process(
             compiled.objects,
             compiled.table,
             folder / LIBRARY,
             triple=self.options.target.triple,
-            folders=Folders.under(self.cache.root),
+            cache=self.cache,
         )
 
     def _compiled(
@@ -196,7 +192,7 @@ class Program:
 
         Raises InputError if dimensions are not bound, Error if the disk refuses.
         """
-        from nanoloom.binary.shared import Folders, write_shared_library
+        from nanoloom.binary.shared import write_shared_library
 
         output = named_file(path)
         compiled = self._compiled(self.static_shapes(), {})
@@ -210,7 +206,7 @@ class Program:
                 output,
                 name or output.stem,
                 triple=self.options.target.triple,
-                folders=Folders.under(self.cache.root),
+                cache=self.cache,
             )
         return output
 

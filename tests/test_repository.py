@@ -45,6 +45,7 @@ MAY_ASK = {
     "nanoloom/target/remembered.py": "whether it still is the CPU that was remembered",
     "nanoloom/runtime/threads.py": "how many threads suit the process",
     "nanoloom/frontend/sizes.py": "how much memory a model may ask for",
+    "nanoloom/binary/output.py": "whether a file without a name can be given one",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
     "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
     "nanoloom/cli/failures.py": "the variables for debugging and for the cache's place",

@@ -1,19 +1,18 @@
 """Just enough ELF to put a model's parameters into a binary without reading them.
 
-A compiler's `.incbin` would hold gigabytes in memory; here the linker maps the file, or
-it is copied as a stream.  Every target is known by the header of another object.
+A linker would hold gigabytes in memory or write them twice: here it leaves room in the
+library's addresses, and what is to lie there follows the library in its file.  Every
+target is known by the header of another object.
 """
 
 from __future__ import annotations
 
-import shutil
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 PAGE = 4096  # parameters begin on a page
-_MACHINE_X86_64 = 62
-_LARGE = 0x10000000  # SHF_X86_64_LARGE: lld keeps it out of the 2 GB around the code
+PARAMETER_SECTION = ".nanoloom"
+_CONTENT, _SYMBOLS, _STRINGS, _ROOM = 1, 2, 3, 8  # kinds of sections
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -36,24 +35,35 @@ class Machine:
         return cls(fields[2], fields[7])
 
 
-def write_object(
-    output: Path, machine: Machine, symbol: str = "", data: Path | None = None
-) -> None:
-    """An object whose `symbol` is the content of `data`, page aligned and read-only.
+def empty_object(machine: Machine, symbol: str = "", size: int = 0) -> bytes:
+    """An object whose `symbol` is room for `size` read-only bytes, page aligned.
 
-    Without `data` it is empty: enough to make a shared library of a given name from.
+    Without a symbol it is enough to make a shared library of a given name from.
     """
-    size = data.stat().st_size if data else 0
-    with output.open("wb") as file:
-        file.write(bytes(PAGE))  # the header comes last, when all sizes are known
-        if data:
-            with data.open("rb") as source:
-                shutil.copyfileobj(source, file, 1 << 22)
-        tail = file.tell()
-        sections, offset = _tail(machine, symbol, size, tail)
-        file.write(sections)
-        file.seek(0)
-        file.write(_header(machine, offset))
+    names = ["", PARAMETER_SECTION, ".symtab", ".strtab", ".shstrtab"]
+    name_table = "\0".join(names).encode() + b"\0"
+    at = [name_table.index(f"{name}\0".encode()) for name in names]
+    symbols = _SYMBOL.pack(0, 0, 0, 0, 0, 0)
+    if symbol:
+        is_global_object, hidden = 0x11, 2
+        symbols += _SYMBOL.pack(1, is_global_object, hidden, 1, 0, size)
+    strings = b"\0" + symbol.encode() + b"\0"
+    symbols_at = _HEADER.size
+    strings_at = symbols_at + len(symbols)
+    names_at = strings_at + len(strings)
+    allocated = 2
+    headers = [
+        _SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        _SECTION.pack(at[1], _ROOM, allocated, 0, symbols_at, size, 0, 0, PAGE, 0),
+        _SECTION.pack(
+            at[2], _SYMBOLS, 0, 0, symbols_at, len(symbols), 3, 1, 8, _SYMBOL.size
+        ),
+        _SECTION.pack(at[3], _STRINGS, 0, 0, strings_at, len(strings), 0, 0, 1, 0),
+        _SECTION.pack(at[4], _STRINGS, 0, 0, names_at, len(name_table), 0, 0, 1, 0),
+    ]
+    body = symbols + strings + name_table
+    body += bytes(-len(body) % 8)
+    return _header(machine, _HEADER.size + len(body)) + body + b"".join(headers)
 
 
 def _header(machine: Machine, section_offset: int) -> bytes:
@@ -76,51 +86,32 @@ def _header(machine: Machine, section_offset: int) -> bytes:
     )
 
 
-def _tail(machine: Machine, symbol: str, size: int, start: int) -> tuple[bytes, int]:
-    """Symbols, names and section headers; and where the section headers begin."""
-    large = machine.number == _MACHINE_X86_64
-    data_name = ".lrodata.nanoloom" if large else ".rodata.nanoloom"
-    names = ["", data_name, ".symtab", ".strtab", ".shstrtab"]
-    name_table = "\0".join(names).encode() + b"\0"
-    at = [name_table.index(f"{name}\0".encode()) for name in names]
-    symbols = _SYMBOL.pack(0, 0, 0, 0, 0, 0)
-    if symbol:
-        is_global_object, hidden = 0x11, 2
-        symbols += _SYMBOL.pack(1, is_global_object, hidden, 1, 0, size)
-    strings = b"\0" + symbol.encode() + b"\0"
-    padding = bytes(-start % 8)
-    symbols_at = start + len(padding)
-    strings_at = symbols_at + len(symbols)
-    names_at = strings_at + len(strings)
-    flags = 2 | (_LARGE if large else 0)  # SHF_ALLOC
-    headers = [
-        _SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-        _SECTION.pack(at[1], 1, flags, 0, PAGE, size, 0, 0, PAGE, 0),
-        _SECTION.pack(at[2], 2, 0, 0, symbols_at, len(symbols), 3, 1, 8, _SYMBOL.size),
-        _SECTION.pack(at[3], 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0),
-        _SECTION.pack(at[4], 3, 0, 0, names_at, len(name_table), 0, 0, 1, 0),
-    ]
-    body = padding + symbols + strings + name_table
-    more = bytes(-(start + len(body)) % 8)
-    return body + more + b"".join(headers), start + len(body) + len(more)
+def with_room(code: bytes, size: int) -> bytes:
+    """A linked library whose file may be followed by the `size` bytes it has room for.
 
-
-def make_read_only(path: Path, size: int) -> None:
-    """Take the right to write from the segment that holds nothing but `size` bytes.
-
-    lld makes a file it is given as it is a writable section, and its scripts know no
-    read-only one.  Read-only pages are shared between processes and need no swap space.
+    The last segment, which takes memory but nothing of the file, is told to be read
+    from behind the library.
     """
-    loaded, writable, read_only = 1, 6, 4
-    with path.open("r+b") as file:
-        header = _HEADER.unpack(file.read(_HEADER.size))
-        first, count = header[5], header[10]
-        found: list[int] = []
-        for index in range(count):
-            at = first + index * _SEGMENT.size
-            file.seek(at)
-            segment = _SEGMENT.unpack(file.read(_SEGMENT.size))
-            if segment[:2] == (loaded, writable) and segment[5] == size:
-                found.append(at)
-        file.seek(found[-1] + 4)  # p_flags; the parameters are the last of all
-        file.write(struct.pack("<I", read_only))
+    made = bytearray(code)
+    header = _HEADER.unpack_from(made)
+    first_segment, first_section = header[5], header[6]
+    segments, sections = header[10], header[12]
+    for at in range(first_segment, first_segment + segments * _SEGMENT.size, 56):
+        kind, flags, _, address, _, filled, taken, align = _SEGMENT.unpack_from(
+            made, at
+        )
+        loaded, read_only = 1, 4
+        if (kind, flags, filled, taken) == (loaded, read_only, 0, size):
+            offset = len(made) + (address - len(made)) % align
+            _SEGMENT.pack_into(
+                made, at, kind, flags, offset, address, address, size, size, align
+            )
+            break
+    else:
+        raise AssertionError("the linker has left no room")
+    for at in range(first_section, first_section + sections * _SECTION.size, 64):
+        section = list(_SECTION.unpack_from(made, at))
+        if (section[1], section[3]) == (_ROOM, address):
+            section[1], section[4] = _CONTENT, offset
+            _SECTION.pack_into(made, at, *section)
+    return bytes(made) + bytes(offset - len(made))

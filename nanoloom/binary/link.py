@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from nanoloom.binary.elf import Machine, make_read_only, write_object
+from nanoloom.binary.elf import (
+    PAGE,
+    PARAMETER_SECTION,
+    Machine,
+    empty_object,
+    with_room,
+)
+from nanoloom.binary.output import refusing, replaced
 from nanoloom.binary.toolchain import Run, zig_triple
-from nanoloom.errors import Error
+from nanoloom.cache import Cache, key, sealed
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
+EXECUTABLE = 0o777  # less what the umask takes, as of any linker's output
 
 C_FLAGS = (
     "-std=c11",
@@ -44,12 +50,10 @@ LINK_FLAGS = (
 
 
 # At the very end, so that they never stand between code and data that refer to each
-# other: an instruction reaches 2 GB.  The gap without file content makes lld begin a
-# segment of their own, even when there is no .bss.
-_PARAMETER_SCRIPT = """\
+# other: an instruction reaches 2 GB.
+_PARAMETER_SCRIPT = f"""\
 SECTIONS {{
-  .gap (NOLOAD) : {{ . += 1; }}
-  .nanoloom : ALIGN(4096) {{ {symbol} = .; *{file}(.data) }}
+  {PARAMETER_SECTION} : ALIGN({PAGE}) {{ *({PARAMETER_SECTION}) }}
 }} INSERT AFTER .bss;
 """
 
@@ -81,56 +85,65 @@ class Source:
 
 def compile_c(
     sources: Sequence[Source],
-    folder: Path,
     *,
     triple: str,
     flags: Sequence[str] = (),
-    cache: Path,
-) -> list[Path]:
-    """Compile sources side by side; `folder` receives one object each, kept for good.
+    cache: Cache,
+) -> list[bytes]:
+    """Compile sources side by side to an object each, those that the cache has not.
 
-    An object's name is a hash of all it is made from, so the next call with the same
-    source finds it there and compiles nothing.  `flags` are the compiler's, for example
-    `-mcpu=x86_64_v3`; `cache` is zig's folder.
+    `flags` are the compiler's, for example `-mcpu=x86_64_v3`.
 
     Raises:
         Error: ziglang is missing or the compiler refused a source.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     command = ("cc", "-c", *C_FLAGS, *flags, "-target", zig_triple(triple))
-    headers = "".join(p.read_text("utf-8") for p in sorted(RUNTIME.glob("*.h")))
-    with tempfile.TemporaryDirectory(dir=folder, prefix="compile-") as scratch:
-        objects: list[Path] = []
-        running: list[tuple[Run, Path, Path]] = []
-        for source in sources:
-            parts = (headers, source.text, *command, *source.defines)
-            key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-            output = folder / f"{source.name}-{key}.o"
-            objects.append(output)
-            if output.exists():
-                continue
-            file, made = Path(scratch, f"{source.name}.c"), Path(scratch, output.name)
+    headers = [p.read_text("utf-8") for p in sorted(RUNTIME.glob("*.h"))]
+    names = [key("C", headers, source, command) for source in sources]
+    found = {name: cache.get(name) for name in names}
+    missing = [
+        (source, name)
+        for source, name in zip(sources, names, strict=True)
+        if found[name] is None
+    ]
+    if missing:
+        wanted = [source for source, _ in missing]
+        made = cache.in_draft(lambda scratch: _compiled(wanted, command, scratch))
+        for (_, name), code in zip(missing, made, strict=True):
+            cache.put(name, code)
+            found[name] = code
+    return [found[name] or b"" for name in names]
+
+
+def _compiled(
+    sources: Sequence[Source], command: Sequence[str], scratch: Path
+) -> list[bytes]:
+    """Each source in a folder of its own: their names may be the same."""
+    running: list[tuple[Run, Path]] = []
+    try:
+        for number, source in enumerate(sources):
+            folder = scratch / str(number)
+            folder.mkdir()
+            file, made = folder / f"{source.name}.c", folder / "made.o"
             file.write_text(source.text, "utf-8")
             arguments = [*command, f"-I{RUNTIME}", *(f"-D{d}" for d in source.defines)]
-            arguments += [str(file), "-o", str(made)]
-            what = f"compiling {source.name}.c for {triple}"
-            running.append((Run(arguments, what, cache), made, output))
-        try:
-            for run, made, output in running:
-                run.wait()
-                os.replace(made, output)
-        finally:
-            for run, _, _ in running:
-                run.stop()
-    return objects
+            arguments += [file.name, "-o", made.name]
+            what = f"compiling {source.name}.c for {command[-1]}"
+            running.append((Run(arguments, what, folder), made))
+        for run, _ in running:
+            run.wait()
+        return [made.read_bytes() for _, made in running]
+    finally:
+        for run, _ in running:
+            run.stop()
 
 
 def link_shared(
-    objects: Sequence[Path],
+    objects: Sequence[bytes],
     output: Path,
     *,
     exports: Sequence[str],
-    cache: Path,
+    cache: Cache,
     parameters: Parameters | None = None,
 ) -> None:
     """Link objects into a shared library that shows `exports` (names or globs) only.
@@ -142,91 +155,104 @@ def link_shared(
     Raises:
         Error: ziglang is missing, the linker failed or the file cannot be written.
     """
-    with scratch_beside(output) as scratch:
-        made = scratch / output.name
-        link_into(scratch, objects, made, exports, cache, parameters)
-        os.replace(made, output)
+    inside = (parameters.symbol, parameters.file.stat().st_size) if parameters else None
+    code = linked(objects, output.name, exports=exports, cache=cache, room=inside)
+    with refusing(output), replaced(output, EXECUTABLE) as file:
+        write_library(file, code, parameters.file if parameters else None)
 
 
-def link_into(
-    scratch: Path,
-    objects: Sequence[Path],
-    output: Path,
+def write_library(file: BinaryIO, code: bytes, parameters: Path | None) -> None:
+    """A linked library with the parameters behind it, and a seal."""
+    file.write(code)
+    if parameters:
+        with parameters.open("rb") as source:
+            shutil.copyfileobj(source, file, 1 << 22)
+    sealed.seal(file)
+
+
+def linked(
+    objects: Sequence[bytes],
+    name: str,
+    *,
     exports: Sequence[str],
-    cache: Path,
-    parameters: Parameters | None = None,
-) -> None:
-    """`link_shared` without the care for `output`, which lies in a scratch folder."""
-    with objects[0].open("rb") as file:
-        machine = Machine.of(file.read(64))
-    script = scratch / "exports.map"
-    shown = " ".join(f"{name};" for name in exports)
-    script.write_text(f"{{ global: {shown} local: *; }};\n")
+    cache: Cache,
+    room: tuple[str, int] | None = None,
+) -> bytes:
+    """The bytes of a shared library; see `link_shared`.
+
+    name: what the library calls itself.  room: a symbol and the number of bytes that
+    are to follow the library in its file, and lie in memory where the symbol is.
+    """
+    machine = Machine.of(objects[0][:64])
+    stubs = _stubs(machine, cache)
+    code = cache.in_draft(
+        lambda scratch: _linked([*objects, *stubs], name, exports, room, scratch)
+    )
+    return with_room(code, room[1]) if room else code
+
+
+def _linked(
+    objects: Sequence[bytes],
+    name: str,
+    exports: Sequence[str],
+    room: tuple[str, int] | None,
+    scratch: Path,
+) -> bytes:
+    shown = " ".join(f"{export};" for export in exports)
+    (scratch / "exports.map").write_text(f"{{ global: {shown} local: *; }};\n")
+    files = list(objects)
+    more: list[str] = []
+    if room:
+        files.append(empty_object(Machine.of(objects[0][:64]), *room))
+        (scratch / "parameters.ld").write_text(_PARAMETER_SCRIPT)
+        more.append("parameters.ld")
+    names = [f"{number}.o" for number in range(len(files))]
+    for each, code in zip(names, files, strict=True):
+        (scratch / each).write_bytes(code)
     arguments = ["ld.lld", *LINK_FLAGS, "--version-script=exports.map"]
-    arguments += ["-soname", output.name, "-o", str(output.absolute())]
-    arguments += [str(path.absolute()) for path in objects]
-    arguments += [str(p.absolute()) for p in _stubs(scratch, machine, cache)]
-    if parameters:
-        arguments += _parameter_arguments(parameters, scratch)
-    Run(arguments, f"linking {output.name}", cache, scratch).wait()
-    if parameters:
-        make_read_only(output, parameters.file.stat().st_size)
+    arguments += ["-soname", name, "-o", "made", *names, *more]
+    Run(arguments, f"linking {name}", scratch).wait()
+    return (scratch / "made").read_bytes()
 
 
-def _parameter_arguments(parameters: Parameters, scratch: Path) -> list[str]:
-    """Under a name of its own, because lld makes a symbol of the path it is given."""
-    name, script = "parameters.bin", "parameters.ld"
-    (scratch / name).symlink_to(parameters.file.absolute())
-    text = _PARAMETER_SCRIPT.format(symbol=parameters.symbol, file=name)
-    (scratch / script).write_text(text)
-    return ["--format=binary", name, "--format=default", script]
-
-
-def _stubs(scratch: Path, machine: Machine, cache: Path) -> list[Path]:
+def _stubs(machine: Machine, cache: Cache) -> list[bytes]:
     """Empty libraries with the names of the system's: lld only copies the names.
 
-    Made once for a machine and kept in the cache: three of a link's five processes.
+    Made once for a machine and kept in the cache: three of a link's four processes.
     """
-    folder = cache / "stand-ins" / f"{machine.number:x}-{machine.flags:x}"
-    kept = [folder / name for name in SYSTEM_LIBRARIES]
-    if all(path.exists() for path in kept):
-        return kept
-    folder.mkdir(parents=True, exist_ok=True)
-    empty = scratch / "empty.o"
-    write_object(empty, machine)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="link-") as made:
-        paths = [Path(made, path.name) for path in kept]
-        running = [
-            Run(
-                ["ld.lld", "-shared", "-soname", p.name, "-o", str(p), str(empty)],
-                f"making a stand-in for {p.name}",
-                cache,
-            )
-            for p in paths
-        ]
-        for run in running:
-            run.wait()
-        for path, final in zip(paths, kept, strict=True):
-            os.replace(path, final)
-    return kept
+    names = [key("stand-in", machine, library) for library in SYSTEM_LIBRARIES]
+    found = [code for name in names if (code := cache.get(name)) is not None]
+    if len(found) == len(names):
+        return found
+    made = cache.in_draft(lambda scratch: _made_stubs(machine, scratch))
+    for name, code in zip(names, made, strict=True):
+        cache.put(name, code)
+    return made
 
 
-@contextmanager
-def scratch_beside(output: Path) -> Generator[Path]:
-    """A folder on the file system of `output`, gone at the end.
+def _made_stubs(machine: Machine, scratch: Path) -> list[bytes]:
+    (scratch / "empty.o").write_bytes(empty_object(machine))
+    running = [
+        Run(
+            ["ld.lld", "-shared", "-soname", name, "-o", name, "empty.o"],
+            f"making a stand-in for {name}",
+            scratch,
+        )
+        for name in SYSTEM_LIBRARIES
+    ]
+    for run in running:
+        run.wait()
+    return [(scratch / name).read_bytes() for name in SYSTEM_LIBRARIES]
 
-    Raises:
-        Error: whatever the system refused inside the `with`, as one sentence.
-    """
-    try:
-        with tempfile.TemporaryDirectory(
-            dir=output.parent, prefix=".nanoloom-"
-        ) as name:
-            yield Path(name)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise Error(
-            f"cannot write {output.name}: {reason}",
-            where=str(output.parent),
-            stage="binary",
-        ) from error
+
+def merged(objects: Sequence[bytes], what: str, cache: Cache) -> bytes:
+    """One relocatable object of many.  what: names it in an error."""
+
+    def link(scratch: Path) -> bytes:
+        names = [f"{number}.o" for number in range(len(objects))]
+        for name, code in zip(names, objects, strict=True):
+            (scratch / name).write_bytes(code)
+        Run(["ld.lld", "-r", "-o", "made", *names], f"linking {what}", scratch).wait()
+        return (scratch / "made").read_bytes()
+
+    return cache.in_draft(link)

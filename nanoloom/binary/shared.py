@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.link import (
-    Parameters,
+    EXECUTABLE,
     Source,
     compile_c,
-    link_into,
-    scratch_beside,
+    link_shared,
+    linked,
+    write_library,
 )
+from nanoloom.binary.output import refusing, replaced
 from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
 from nanoloom.binary.table import ProgramTable
+from nanoloom.cache import Cache
 from nanoloom.errors import Error
 
 LOADER_EXPORT = "nanoloom_library"
-_RUNTIME_SOURCES = (
+RUNTIME_SOURCES = (
     "program",
     "arrays",
     "threads",
@@ -31,26 +32,13 @@ _RUNTIME_SOURCES = (
 )
 
 
-@dataclass(frozen=True)
-class Folders:
-    """Where the runtime's objects are kept, by content, and zig's own folder."""
-
-    objects: Path
-    zig: Path
-
-    @classmethod
-    def under(cls, cache: Path) -> Folders:
-        """The two folders inside one cache folder."""
-        return cls(cache / "objects", cache / "zig")
-
-
 def write_in_process(
     objects: Sequence[bytes],
     table: ProgramTable,
     output: Path,
     *,
     triple: str,
-    folders: Folders,
+    cache: Cache,
 ) -> None:
     """A library for nanoloom.runtime.library.Library; its parameters stay outside.
 
@@ -59,15 +47,10 @@ def write_in_process(
     Raises:
         Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
     """
-    runtime = runtime_objects(triple, folders)
-    with scratch_beside(output) as scratch:
-        sources = [Source("table", program_c(table))]
-        program = compile_c(sources, scratch, triple=triple, cache=folders.zig)
-        kernels = _write_kernels(objects, scratch)
-        made = scratch / output.name
-        everything = [*program, *runtime, *kernels]
-        link_into(scratch, everything, made, [LOADER_EXPORT], folders.zig)
-        os.replace(made, output)
+    sources = [Source("table", program_c(table))]
+    program = compile_c(sources, triple=triple, cache=cache)
+    everything = [*program, *runtime_objects(triple, cache), *objects]
+    link_shared(everything, output, exports=[LOADER_EXPORT], cache=cache)
 
 
 def write_shared_library(
@@ -78,7 +61,7 @@ def write_shared_library(
     model_name: str,
     *,
     triple: str,
-    folders: Folders,
+    cache: Cache,
 ) -> Path:
     """A library for C programs, its parameters inside, and its header beside it.
 
@@ -96,40 +79,32 @@ def write_shared_library(
     name, header = c_name(model_name), output.with_suffix(".h")
     if header == output:
         raise Error("a shared library cannot end in .h", where=str(output))
-    runtime = runtime_objects(triple, folders)
     sources = [
         Source("table", program_c(table, parameters_inside=size > 0)),
         Source.of_runtime("model", f"NANOLOOM_MODEL={name}"),
     ]
-    with scratch_beside(output) as scratch:
-        model = compile_c(sources, scratch, triple=triple, cache=folders.zig)
-        kernels = _write_kernels(objects, scratch)
-        inside = Parameters(PARAMETER_SYMBOL, parameters) if parameters else None
-        link_into(
-            scratch,
-            [*model, *runtime, *kernels],
-            scratch / output.name,
-            [LOADER_EXPORT, f"nanoloom_{name}_*"],
-            folders.zig,
-            inside if size else None,
-        )
-        (scratch / header.name).write_text(header_h(table, model_name), "utf-8")
-        os.replace(scratch / output.name, output)
-        os.replace(scratch / header.name, header)
+    model = compile_c(sources, triple=triple, cache=cache)
+    code = linked(
+        [*model, *runtime_objects(triple, cache), *objects],
+        output.name,
+        exports=[LOADER_EXPORT, f"nanoloom_{name}_*"],
+        cache=cache,
+        room=(PARAMETER_SYMBOL, size) if size else None,
+    )
+    with (
+        refusing(output),
+        replaced(output, EXECUTABLE) as file,
+        replaced(header) as text,  # there first: with the library, all is
+    ):
+        text.write(header_h(table, model_name).encode())
+        write_library(file, code, parameters if size else None)
     return header
 
 
 def runtime_objects(
-    triple: str, folders: Folders, *, single_thread: bool = False
-) -> list[Path]:
-    """The runtime that every binary holds, compiled at most once."""
+    triple: str, cache: Cache, *, single_thread: bool = False
+) -> list[bytes]:
+    """The runtime that every binary holds, in the order of RUNTIME_SOURCES."""
     defines = ("NANOLOOM_SINGLE_THREAD",) if single_thread else ()
-    sources = [Source.of_runtime(name, *defines) for name in _RUNTIME_SOURCES]
-    return compile_c(sources, folders.objects, triple=triple, cache=folders.zig)
-
-
-def _write_kernels(objects: Sequence[bytes], scratch: Path) -> list[Path]:
-    paths = [scratch / f"kernel-{index}.o" for index in range(len(objects))]
-    for path, code in zip(paths, objects, strict=True):
-        path.write_bytes(code)
-    return paths
+    sources = [Source.of_runtime(name, *defines) for name in RUNTIME_SOURCES]
+    return compile_c(sources, triple=triple, cache=cache)

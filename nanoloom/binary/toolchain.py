@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, refused
 
 _HINT = "pip install ziglang"
 
@@ -38,20 +38,12 @@ def zig_triple(triple: str) -> str:
 class Run:
     """One running tool; started at once, so that several may run side by side."""
 
-    def __init__(
-        self,
-        arguments: Sequence[str],
-        what: str,
-        cache: Path,
-        folder: Path | None = None,
-    ) -> None:
-        """`what` names the work in an error; `cache` is zig's own folder.
-
-        The tool works in `folder`, by default in the folder of this process.
-        """
+    def __init__(self, arguments: Sequence[str], what: str, folder: Path) -> None:
+        """`what` names the work in an error; the tool works in `folder`."""
         self._what = what
-        # zig looks for a cache even where it writes none, and fails without HOME.
-        own = str(cache.absolute())
+        # zig wants a cache even where it writes none, and checks nothing that it finds
+        # there: it gets one of its own that nothing outlives.
+        own = str(folder.absolute() / "zig")
         places = {"ZIG_GLOBAL_CACHE_DIR": own, "ZIG_LOCAL_CACHE_DIR": own}
         tool = zig()
         try:
@@ -66,8 +58,8 @@ class Run:
                 env=os.environ | places,
             )
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise Error(f"{what}: cannot start {tool}: {reason}", hint=_HINT) from error
+            said = f"{what}: cannot start {tool}"
+            raise refused(said, error, hint=_HINT, stage="binary") from error
 
     def wait(self) -> None:
         """Wait for the end.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import os
 import re
+import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import cast
@@ -42,11 +45,30 @@ def of(*parts: object) -> str:
 
 def of_file(path: Path | str) -> str:
     """The digest of a file's bytes, by all threads, a part in memory at a time."""
+    with opened(path) as descriptor:
+        return of_descriptor(descriptor)
+
+
+@contextmanager
+def opened(path: Path | str) -> Generator[int]:
+    """The descriptor of a file to read; OSError for what is none: pipes make wait."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no file", str(path))
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def of_descriptor(descriptor: int, size: int | None = None) -> str:
+    """The digest of an open file's first `size` bytes, of all where none is given."""
     hasher = blake3(max_threads=_threads)
-    part = bytearray(PART_BYTES)
-    with open(path, "rb", buffering=0) as file:
-        while count := file.readinto(part):
-            hasher.update(memoryview(part)[:count])
+    rest = os.fstat(descriptor).st_size if size is None else size
+    part, done = memoryview(bytearray(min(PART_BYTES, rest))), 0
+    while rest and (count := os.preadv(descriptor, [part[:rest]], done)):
+        hasher.update(part[:count])
+        done, rest = done + count, rest - count
     return hasher.hexdigest()
 
 

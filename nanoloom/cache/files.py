@@ -7,17 +7,18 @@ import errno
 import fcntl
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nanoloom.cache import digest
 
 MANIFEST = "MANIFEST"
-_TITLE = "nanoloom folder 1"
-# Files up to here are read before each use; a longer one, of parameters, only when its
-# time of change or inode is not the one noted when it was written.
-READ_AT_MOST = 16 << 20
+_TITLE = "nanoloom folder 2"
+OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # not of a file
+# In memory: where the disk of all other folders is full.
+SHARED_MEMORY = Path("/dev/shm")
+ENOUGH = 256 << 20  # bytes free, of a folder that is taken without a look at others
 
 
 def lock(descriptor: int, mode: int) -> bool | None:
@@ -52,6 +53,12 @@ def children(folder: Path) -> list[Path]:
         return []
 
 
+def read(descriptor: int) -> bytes:
+    """All of an open file."""
+    with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
+        return file.read()
+
+
 def write(descriptor: int, data: bytes) -> None:
     """Write all of it: one call writes 2 GB at most, or up to the end of the disk."""
     rest = memoryview(data)
@@ -81,16 +88,44 @@ def gone_at_end(draft: Path) -> Generator[None]:
 
 
 def temporary_folder() -> Path:
-    """A folder that is removed when this process ends."""
-    import tempfile
+    """A folder with room in it, which is removed when this process ends.
 
-    folder = Path(tempfile.mkdtemp(prefix="nanoloom-"))
+    Raises OSError where there is none to be had.
+    """
+    folder = _made_in(_with_room())
     atexit.register(_remove_own, folder, os.getpid())
     if "multiprocessing" in sys.modules:  # whose workers end without atexit
         from multiprocessing.util import Finalize
 
         Finalize(None, _remove_own, args=(folder, os.getpid()), exitpriority=0)
     return folder
+
+
+def _with_room() -> Path:
+    """The system's place for temporary files, or memory, if there is more room."""
+    import tempfile
+
+    places = [SHARED_MEMORY]
+    with suppress(OSError):  # it tries them all by writing
+        places.insert(0, Path(tempfile.gettempdir()))
+    for place in places:
+        if _room(place) >= ENOUGH:
+            return place
+    return max(places, key=_room)
+
+
+def _room(folder: Path) -> int:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def _made_in(folder: Path) -> Path:
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="nanoloom-", dir=folder))
 
 
 def _remove_own(folder: Path, maker: int) -> None:
@@ -101,45 +136,42 @@ def _remove_own(folder: Path, maker: int) -> None:
 def seal(folder: Path) -> int:
     """Write the manifest of a finished folder and return the bytes of its files.
 
-    A line a file: bytes, digest, time of change, inode, name.
+    A line a file: bytes, digest, name.
     """
     total, lines = 0, list[str]()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = path.relative_to(folder).as_posix()
             assert "\n" not in name and name != MANIFEST
-            content = digest.of_file(path)
-            now = path.stat()
-            total += now.st_size
-            noted = f"{now.st_size} {content} {now.st_mtime_ns} {now.st_ino}"
-            lines.append(f"{noted} {name}\n")
-    text = f"{_TITLE}: {len(lines)} files\n" + "".join(lines)
+            size = path.stat().st_size
+            total += size
+            lines.append(f"{size} {digest.of_file(path)} {name}\n")
+    body = f"{len(lines)} files\n" + "".join(lines)
+    text = f"{_TITLE}: {digest.of(body)}\n{body}"
     with (folder / MANIFEST).open("xb", buffering=0) as file:
         write(file.fileno(), text.encode())
     return total
 
 
-def is_whole(folder: Path, file_digest: Callable[[Path], str]) -> bool:
+def is_whole(folder: Path) -> bool:
     """Whether every file of a sealed folder is there with the content it had.
 
-    `file_digest` digests a long file that was moved; it may remember.
+    Raises OSError where this process can open no file at all.
     """
     try:
-        title, *lines = (folder / MANIFEST).read_text().splitlines()
-        if title != f"{_TITLE}: {len(lines)} files":
+        title, _, body = (folder / MANIFEST).read_text().partition("\n")
+        if title != f"{_TITLE}: {digest.of(body)}":
             return False
-        return all(_same(folder, line, file_digest) for line in lines)
-    except (OSError, ValueError):
+        return all(_same(folder, line) for line in body.splitlines()[1:])
+    except ValueError:
+        return False
+    except OSError as error:
+        if error.errno in OF_THE_PROCESS:
+            raise
         return False
 
 
-def _same(folder: Path, line: str, file_digest: Callable[[Path], str]) -> bool:
-    size, content, changed, inode, name = line.split(" ", 4)
-    now = (folder / name).stat()
-    if now.st_size != int(size):
-        return False
-    if now.st_size <= READ_AT_MOST:
-        return digest.of_file(folder / name) == content
-    if (now.st_mtime_ns, now.st_ino) == (int(changed), int(inode)):
-        return True
-    return file_digest(folder / name) == content
+def _same(folder: Path, line: str) -> bool:
+    size, content, name = line.split(" ", 2)
+    path = folder / name
+    return path.stat().st_size == int(size) and digest.of_file(path) == content

@@ -1,38 +1,25 @@
-"""The disk cache: compiled kernels as bytes, models as folders of files.
+"""The disk cache: compiled code as bytes, models as folders of files.
 
-    root/kernels/KEY    MAGIC, digest, bytes
-    root/models/KEY/    the files of a model, and MANIFEST with their sizes and digests
-    root/tmp/           drafts, and what is on its way out
-
-Everything is made in tmp and appears by one rename, so a reader sees a whole entry or
-none, whoever else writes and whoever is killed.  Whoever uses a folder, or works on a
-draft, holds a shared `flock` on it; a removal needs an exclusive one, and a lock ends
-with its process.  Nothing is synced: after a power cut, sizes and digests tell which
-entries are whole.  The cache may fail, the work may not: a root that cannot be written
-to gives one warning, and all goes on without it.
+The cache may fail, the work may not: where its root cannot be written to, one warning
+is given, and a temporary folder takes its place.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nanoloom.cache import digest, files
+from nanoloom.cache.root import Held, Made, Root
+from nanoloom.errors import Error
 
 DEFAULT_LIMIT = 4 << 30
-MAGIC = b"nanoloom cache 1\n"
-HEADER_BYTES = len(MAGIC) + 64
-# A draft of a killed process; where there are no locks, age alone must tell.
-STALE_SECONDS, STALE_SECONDS_UNLOCKED = 60, 24 * 3600
 # A file changed so lately may change again within one tick of the file system's clock.
 SETTLED_SECONDS = 2
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def default_root() -> Path:
@@ -52,7 +39,7 @@ class Cache:
     Args:
         root: made at the first write; processes may share it.
         limit_bytes: of all entries together.
-        warn: called once, with one sentence, when the cache cannot be written to.
+        warn: called once, with one sentence, when the root cannot be written to.
     """
 
     def __init__(
@@ -63,13 +50,9 @@ class Cache:
     ) -> None:
         self.root = root
         self.limit_bytes = limit_bytes
-        self._kernels, self._models = root / "kernels", root / "models"
-        self._tmp = root / "tmp"
         self._warn = warn
-        self._broken = False
-        self._room = 0  # bytes to write before the next look at the whole cache
-        self._in_use: dict[str, int] = {}  # models by key: their locked descriptors
-        self._private: dict[str, Path] = {}
+        self._own = Root(root, limit_bytes)
+        self._spare: Root | None = None  # takes what the own one cannot
 
     @classmethod
     def temporary(cls) -> Cache:
@@ -78,90 +61,52 @@ class Cache:
 
     def get(self, key: str) -> bytes | None:
         """The bytes put under `key`; None when absent or damaged."""
-        path = self._kernels / key
-        try:
-            entry = path.read_bytes()
-        except OSError:
-            return None
-        data = entry[HEADER_BYTES:]
-        if entry[:HEADER_BYTES] != _header(data):
-            self._discard(path, forced=True)
-            return None
-        with suppress(OSError):  # somebody else's cache may be readable only
-            os.utime(path)
-        return data
+        found = self._own.get(key)
+        if found is None and self._spare:
+            return self._spare.get(key)
+        return found
 
     def put(self, key: str, data: bytes) -> None:
         """Keep `data` under `key`, in place of what is there."""
-        if self._broken or len(data) > self.limit_bytes:
+        if len(data) > self.limit_bytes:
             return
         try:
-            self._make_room(len(data))
-            draft = self._new_draft()
-            with files.gone_at_end(draft), draft.open("xb", buffering=0) as file:
-                files.lock(file.fileno(), fcntl.LOCK_SH)
-                files.write(file.fileno(), _header(data))
-                files.write(file.fileno(), data)
-                os.replace(draft, self._kernels / key)
+            (self._spare or self._own).put(key, data)
         except OSError as error:
-            self._give_up(error)
+            spare = None if self._spare else elsewhere(error, self.limit_bytes)
+            if spare is not None:
+                self._give_up(error, spare)
+                self.put(key, data)
 
-    def folder(self, key: str) -> Path | None:
-        """The folder published under `key`, whole; None when absent or damaged.
-
-        It stays until this process ends, whatever other processes remove.
-        """
-        if key in self._private:
-            return self._private[key]
-        path = self._models / key
-        if key in self._in_use and path.exists():
-            return path
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            return None
-        # Locked by somebody alone, or elsewhere by now: it is being removed.
-        locked = files.lock(descriptor, fcntl.LOCK_SH) is not False
-        if locked and files.is_at(descriptor, path):
-            if files.is_whole(path, self.file_digest):
-                with suppress(OSError):
-                    os.utime(path)
-                self._hold(key, descriptor)
-                return path
-            self._discard(path, forced=True)
-        os.close(descriptor)
-        return None
-
-    def publish_folder(self, key: str, build: Callable[[Path], None]) -> Path:
+    @contextmanager
+    def folder(self, key: str, build: Callable[[Path], None]) -> Generator[Path]:
         """The folder under `key`; where there is none, made by `build(empty folder)`.
 
-        Of several processes that build it at once the first to finish is kept, and all
-        get that one.  What `build` raises is raised, and nothing is left of it.  When
-        the cache cannot be written to, `build` runs in a folder that is removed when
-        the process ends: for the second time, if the disk was full in the first.
+        It is whole, and nobody removes it inside the `with`; what is mapped by then
+        stays readable.  Of several processes that build it at once the first to finish
+        is kept, and all get that one.  What `build` raises is raised, and nothing is
+        left of it; it is called again, with a folder elsewhere, where it raises OSError
+        or the tools fail: the disk may be full.
         """
-        if found := self.folder(key):
-            return found
-        failures: list[OSError] = []
+        held = self._own.whole(key) or (self._spare and self._spare.whole(key))
+        if not held:
 
-        def guarded(draft: Path) -> None:
-            try:
+            def publish(root: Root, draft: Path) -> Held:
                 build(draft)
-            except OSError as error:
-                if error.errno not in _FULL:
-                    failures.append(error)
-                raise
+                return root.publish(key, draft)
 
-        if not self._broken:
-            try:
-                return self._publish(key, guarded)
-            except OSError as error:
-                if failures:
-                    raise
-                self._give_up(error)
-        private = files.temporary_folder()
-        build(private)
-        return self._private.setdefault(key, private)
+            held = self._anywhere(publish)
+        try:
+            yield held[1]
+        finally:
+            os.close(held[0])
+
+    def in_draft(self, work: Callable[[Path], Made]) -> Made:
+        """What `work(empty folder)` returns; nothing is left of the folder.
+
+        Called again, with a folder elsewhere, as `build` of `folder` is.
+        """
+        return self._anywhere(lambda _, draft: work(draft))
 
     def file_digest(self, path: Path) -> str:
         """The digest of a file's bytes, remembered for as long as its size, inode and
@@ -176,117 +121,44 @@ class Cache:
             self.put(name, found.encode())
         return found
 
-    def _publish(self, key: str, build: Callable[[Path], None]) -> Path:
-        draft = self._new_draft()
-        draft.mkdir()
-        with files.gone_at_end(draft):
-            descriptor = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
+    def _anywhere(self, work: Callable[[Root, Path], Made]) -> Made:
+        """What the work makes in a draft: in the spare, if it fails in the own only.
+
+        A tool that fails names no reason that a program could read.
+        """
+        first = self._spare or self._own
+        try:
+            return first.in_draft(lambda draft: work(first, draft))
+        except (OSError, Error) as error:
+            may_help = isinstance(error, OSError) or error.stage == "binary"
+            if first is not self._own or not may_help:
+                raise
+            # The work itself may have found out that the own root is of no use.
+            spare = self._spare or elsewhere(error, self.limit_bytes)
+            if spare is None:
+                raise
             try:
-                files.lock(descriptor, fcntl.LOCK_SH)
-                build(draft)
-                self._make_room(files.seal(draft))
-                if theirs := self._place(draft, key):
-                    return theirs
-                self._hold(key, os.dup(descriptor))  # the same lock, not a second one
-            finally:
-                os.close(descriptor)
-        return self._models / key
+                made = spare.in_draft(lambda draft: work(spare, draft))
+            except (OSError, Error):
+                if spare is not self._spare:
+                    files.remove(spare.path)
+                raise error from None
+            if self._spare is None:
+                self._give_up(error, spare)
+            return made
 
-    def _place(self, draft: Path, key: str) -> Path | None:
-        """Rename the draft to its place; or the folder of another, who was faster."""
-        try:
-            os.rename(draft, self._models / key)
-        except OSError:
-            # In the way: a whole folder to be used, or a damaged one, now removed.
-            if theirs := self.folder(key):
-                return theirs
-            os.rename(draft, self._models / key)
+    def _give_up(self, error: Exception, spare: Root) -> None:
+        self._spare = spare
+        reason = getattr(error, "strerror", None) or str(error)
+        self._warn(f"the cache {self.root} cannot be written to ({reason}): not used")
+
+
+def elsewhere(error: Exception, limit_bytes: int) -> Root | None:
+    """A temporary folder in place of one that failed, if it helps and can be had."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in files.OF_THE_PROCESS:
         return None
-
-    def _new_draft(self) -> Path:
-        """A path in tmp that nothing has."""
-        if not self._tmp.is_dir():
-            for folder in (self._kernels, self._models, self._tmp):
-                folder.mkdir(parents=True, exist_ok=True)
-            # For backup programs: https://bford.info/cachedir/
-            tag = "Signature: 8a477f597d28d172789f06886806bc55\n"
-            (self.root / "CACHEDIR.TAG").write_text(tag)
-        return self._tmp / os.urandom(12).hex()
-
-    def _hold(self, key: str, descriptor: int) -> None:
-        before = self._in_use.get(key)
-        self._in_use[key] = descriptor
-        if before is not None:
-            os.close(before)
-
-    def _give_up(self, error: OSError) -> None:
-        if not self._broken:
-            self._broken = True
-            reason = error.strerror or str(error)
-            self._warn(
-                f"the cache {self.root} cannot be written to ({reason}): not used"
-            )
-
-    def _make_room(self, size: int) -> None:
-        """Count what is written; now and then look at the whole cache.
-
-        Other processes write, too: a look is due after an eighth of the limit at most.
-        """
-        self._room -= size
-        if self._room > 0:
-            return
-        self._clean()
-        entries = sorted(self._entries())
-        total = sum(each for _, each, _ in entries) + size
-        for _, each, path in entries:
-            if total <= self.limit_bytes:
-                break
-            if path.name not in self._in_use and self._discard(path):
-                total -= each
-        self._room = min(self.limit_bytes - total, self.limit_bytes // 8)
-
-    def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """(time of the last use, bytes, path) of each entry."""
-        for folder in (self._kernels, self._models):
-            for path in files.children(folder):
-                with suppress(OSError):  # another process may remove it meanwhile
-                    used = path.stat().st_mtime
-                    parts = path.rglob("*") if path.is_dir() else [path]
-                    yield used, sum(part.stat().st_size for part in parts), path
-
-    def _clean(self) -> None:
-        """Remove the drafts of processes that were killed."""
-        for path in files.children(self._tmp):
-            with suppress(OSError):
-                age = time.time() - path.stat().st_mtime
-                if age > STALE_SECONDS:
-                    self._discard(path, unlocked=age > STALE_SECONDS_UNLOCKED)
-
-    def _discard(
-        self, path: Path, *, forced: bool = False, unlocked: bool = True
-    ) -> bool:
-        """Remove an entry or draft that nobody uses, or one that is damaged (`forced`).
-
-        Where the file system knows no locks, only if `unlocked`: what others have
-        mapped stays readable.  Returns whether it is gone.
-        """
-        try:
-            descriptor = os.open(path, os.O_RDONLY)
-        except OSError:
-            return False
-        try:
-            locked = forced or files.lock(descriptor, fcntl.LOCK_EX)
-            if locked is False or (locked is None and not unlocked):
-                return False
-            trash = self._tmp / os.urandom(12).hex()
-            os.rename(path, trash)  # nobody shall find half of it
-            files.remove(trash)
-            return True
-        except OSError:
-            return False
-        finally:
-            os.close(descriptor)
-
-
-def _header(data: bytes) -> bytes:
-    return MAGIC + digest.of(data).encode()
+    try:
+        return Root(files.temporary_folder(), limit_bytes)
+    except OSError:
+        return None

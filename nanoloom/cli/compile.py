@@ -201,7 +201,7 @@ def write_graph(job: Job, model: onnx_ir.Model) -> None:
     """The simplified graph as an ONNX file; weights beyond 2 GB go beside it."""
     import onnx_ir
 
-    from nanoloom.binary.link import scratch_beside
+    from nanoloom.binary.output import scratch_beside
     from nanoloom.graph.stage import optimize
     from nanoloom.linalg.operators import OPERATORS
 
@@ -242,15 +242,12 @@ def write_objects(
 
 def merge(objects: Mapping[str, bytes], out: Path, cache: Cache) -> None:
     """One relocatable object of many."""
-    from nanoloom.binary.link import scratch_beside
-    from nanoloom.binary.toolchain import Run
+    from nanoloom.binary.link import merged
+    from nanoloom.cli import places
     from nanoloom.errors import Error
 
     if not objects:
         raise Error("the model needs no kernel: its outputs are constants or inputs")
-    with scratch_beside(out) as scratch:
-        for name, code in objects.items():
-            (scratch / name).write_bytes(code)
-        arguments = ["ld.lld", "-r", "-o", "merged.o", *objects]
-        Run(arguments, f"linking {out.name}", cache.root / "zig", scratch).wait()
-        os.replace(scratch / "merged.o", out)
+    code = merged(list(objects.values()), out.name, cache)
+    with places.written(out) as file:
+        file.write(code)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from nanoloom.binary.output import replaced
 from nanoloom.errors import Error
 
 
@@ -25,16 +26,8 @@ def written(path: Path) -> Generator[IO[bytes]]:
             with path.open("wb") as file:
                 yield file
             return
-        place = path.resolve()
-        draft = place.with_name(f".{place.name[:200]}.{os.urandom(6).hex()}")
-        try:
-            with draft.open("xb") as file:
-                yield file
-            os.replace(draft, place)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink()
-            raise
+        with replaced(path.resolve()) as file:
+            yield file
 
 
 def write_text(path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from nanoloom.binary.table import Element, Tensor
 from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES, address, empty
+from nanoloom.runtime.loading import Code, load
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 
@@ -22,30 +23,12 @@ Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for mess
 class Library:
     """A library written by nanoloom.binary.shared, with or without its parameters.
 
-    The loaded code stays until the process ends.
+    Its code stays as long as this, an instance or an arena of it is there.
     """
 
     def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            Error: the file is no library for this machine, or not one of nanoloom's.
-        """
-        try:
-            loaded = ctypes.CDLL(str(path.resolve()))
-            self._entry = layout.Library.in_dll(loaded, "nanoloom_library")
-        except OSError as error:
-            raise Error(f"cannot load the library: {error}", where=str(path)) from error
-        except ValueError as error:
-            hint = "compile the model with nanoloom"
-            raise Error("no nanoloom library", where=str(path), hint=hint) from error
-        if self._entry.version != layout.VERSION:
-            raise Error(
-                f"made by another version of nanoloom ({self._entry.version}, this one "
-                f"reads {layout.VERSION})",
-                where=str(path),
-                hint="compile the model again",
-            )
+        """Load the library; raises Error as `loading.load` does."""
+        self._code, self._entry = load(path)
         program = self._entry.program.contents
         self.path = path
         self.inputs = tuple(
@@ -62,6 +45,10 @@ class Library:
         self.parameter_bytes = int(program.parameter_bytes)
         self.inner_parameters: int | None = program.parameters
 
+    def __del__(self) -> None:
+        if hasattr(self, "_code"):
+            self._code.release()
+
     def new_outputs(self) -> list[np.ndarray]:
         """Arrays for `Instance.run` to write, each beginning with a line of cache."""
         return [empty(shape, dtype) for shape, dtype in self._kinds]
@@ -72,7 +59,7 @@ class Library:
         `parameters` is the block of `parameter_bytes` bytes, 64-byte aligned, which
         is only referred to; None when the library holds it.
         """
-        return Instance(self, self._entry, threads, parameters)
+        return Instance(self, self._code, self._entry, threads, parameters)
 
 
 class Instance:
@@ -81,11 +68,15 @@ class Instance:
     def __init__(
         self,
         library: Library,
+        code: Code,
         entry: layout.Library,
         threads: int,
         parameters: np.ndarray | None,
     ) -> None:
-        self._entry = entry
+        self._pool: int | None = None
+        self._arenas: deque[Arena] = deque()
+        self._closing = threading.Lock()
+        self._code, self._entry = code.hold(), entry
         self._run, self._run_arrays = entry.run, entry.run_arrays
         self._inputs = _wanted(library.inputs)
         self._outputs = _wanted(library.outputs)
@@ -93,7 +84,6 @@ class Instance:
         self._step_count = len(library.steps)
         self._parameters = parameters  # kept alive: the program reads it in place
         self._parameter_address = _parameter_address(library, parameters)
-        self._arenas: deque[Arena] = deque()
         if entry.program.contents.needs_tiles and entry.request_tiles() != 0:
             reason = "the system grants no AMX tile registers"
             raise Error(reason, where=str(library.path))
@@ -101,12 +91,12 @@ class Instance:
         if not self._pool:
             raise MemoryError("no memory for a thread pool")
         self.threads = int(entry.pool_threads(self._pool))
-        self._closing = threading.Lock()
 
     def arena(self) -> Arena:
         """New working memory for one `run` at a time."""
         types = [dtype for dtype, _, _ in (*self._inputs, *self._outputs)]
-        return Arena(self._entry, self._parameter_address, self._pool, types)
+        start, pool = self._parameter_address, self._pool
+        return Arena(self._code, self._entry, start, pool, types)
 
     def run(
         self,
@@ -171,8 +161,9 @@ class Instance:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_pool", None):
+        if hasattr(self, "_code"):
             self.close()
+            self._code.release()
 
     def _borrow(self) -> Arena:
         try:
@@ -196,12 +187,13 @@ class Arena:
 
     def __init__(
         self,
+        code: Code,
         entry: layout.Library,
         parameters: int | None,
         pool: int | None,
         types: list[np.dtype],
     ) -> None:
-        self._entry = entry
+        self._code, self._entry = code.hold(), entry
         threads = int(entry.pool_threads(pool))
         self._bytes = int(entry.workspace_bytes(entry.program, threads))
         self.address = entry.arena_create(self._bytes)
@@ -238,8 +230,10 @@ class Arena:
         )
 
     def __del__(self) -> None:
-        if getattr(self, "address", None):
-            self._entry.arena_destroy(self.address, self._bytes)
+        if hasattr(self, "_code"):
+            if getattr(self, "address", None):
+                self._entry.arena_destroy(self.address, self._bytes)
+            self._code.release()
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

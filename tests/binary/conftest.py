@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.binary.shared import Folders
+from nanoloom.cache import Cache
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    return Folders.under(tmp_path_factory.mktemp("native"))
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return Cache(tmp_path_factory.mktemp("native"))

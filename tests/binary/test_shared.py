@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.header import c_name, header_h
-from nanoloom.binary.shared import Folders, write_shared_library
+from nanoloom.binary.shared import write_shared_library
 from nanoloom.binary.table import (
     Buffer,
     Element,
@@ -23,6 +23,7 @@ from nanoloom.binary.table import (
     Tensor,
 )
 from nanoloom.binary.toolchain import zig
+from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, expected, kernels, table
@@ -34,7 +35,7 @@ WEIGHTS = np.random.default_rng(5).standard_normal(COUNT).astype(np.float32)
 OK, NO_HANDLE, NULL_POINTER, MISALIGNED, BUSY = range(5)
 
 
-def write(folder: Path, folders: Folders, name: str = "model") -> Path:
+def write(folder: Path, cache: Cache, name: str = "model") -> Path:
     parameters = folder / "weights.bin"
     parameters.write_bytes(WEIGHTS.tobytes())
     output = folder / f"{name}.so"
@@ -45,7 +46,7 @@ def write(folder: Path, folders: Folders, name: str = "model") -> Path:
         output,
         name,
         triple=TRIPLE,
-        folders=folders,
+        cache=cache,
     )
     assert header == folder / f"{name}.h"
     parameters.unlink()
@@ -77,8 +78,8 @@ class Model:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> Model:
-    return Model(write(tmp_path_factory.mktemp("model"), folders))
+def model(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> Model:
+    return Model(write(tmp_path_factory.mktemp("model"), cache))
 
 
 def arrays() -> list[np.ndarray]:
@@ -86,8 +87,8 @@ def arrays() -> list[np.ndarray]:
     return [a, b, np.zeros_like(a), np.zeros_like(a)]
 
 
-def test_only_public_names_are_shown(tmp_path: Path, folders: Folders) -> None:
-    path = write(tmp_path, folders)
+def test_only_public_names_are_shown(tmp_path: Path, cache: Cache) -> None:
+    path = write(tmp_path, cache)
     library = ctypes.CDLL(str(path))
     public = ("create", "create_on", "run", "destroy", "input", "output", "error")
     for name in public:
@@ -167,8 +168,8 @@ def test_describes_its_tensors(model: Model) -> None:
         assert model.function("output")(index) is None
 
 
-def test_python_loads_the_same_file(tmp_path: Path, folders: Folders) -> None:
-    library = Library(write(tmp_path, folders))
+def test_python_loads_the_same_file(tmp_path: Path, cache: Cache) -> None:
+    library = Library(write(tmp_path, cache))
     assert library.inputs == table(TASKS).inputs
     a, b, out, total = arrays()
     with library.create(2) as instance:
@@ -176,8 +177,8 @@ def test_python_loads_the_same_file(tmp_path: Path, folders: Folders) -> None:
     assert (total == expected(a, b, WEIGHTS)[1]).all()
 
 
-def test_the_example_program(tmp_path: Path, folders: Folders) -> None:
-    write(tmp_path, folders)
+def test_the_example_program(tmp_path: Path, cache: Cache) -> None:
+    write(tmp_path, cache)
     compiler = [shutil.which("cc")] if shutil.which("cc") else [str(zig()), "cc"]
     flags = ["-O2", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     flags += [f"-I{tmp_path}", "-Wl,-rpath,$ORIGIN"]
@@ -207,7 +208,7 @@ STRANGE = ProgramTable(
     "language", [("-xc", "-std=c99"), ("-xc", "-std=c23"), ("-xc++", "-std=c++11")]
 )
 def test_the_header_compiles(
-    tmp_path: Path, folders: Folders, language: tuple[str, str]
+    tmp_path: Path, cache: Cache, language: tuple[str, str]
 ) -> None:
     names = ["bert-base */", "9.lives", "tensor", "pool", "task", "ü"]
     includes = []
@@ -220,11 +221,12 @@ def test_the_header_compiles(
     source.write_text("".join(includes) + f"void f(void) {{ {' '.join(uses)} }}\n")
     flags = [*language, "-Wall", "-Wextra", "-Werror", "-pedantic", "-target"]
     command = [str(zig()), "cc", "-c", *flags, "x86_64-linux-gnu", "all.c"]
-    places = {"ZIG_GLOBAL_CACHE_DIR": str(folders.zig)}
+    own = str(tmp_path / "zig")
+    places = {"ZIG_GLOBAL_CACHE_DIR": own, "ZIG_LOCAL_CACHE_DIR": own}
     done = subprocess.run(
         [*command, "-Wno-missing-prototypes", "-o", "all.o"],
         cwd=tmp_path,
-        env=places | {"ZIG_LOCAL_CACHE_DIR": str(folders.zig)},
+        env=places,
         capture_output=True,
         text=True,
         check=False,
@@ -258,7 +260,7 @@ def test_names_in_c(name: str, want: str) -> None:
     assert c_name(name) == want
 
 
-def test_parameters_of_another_size(tmp_path: Path, folders: Folders) -> None:
+def test_parameters_of_another_size(tmp_path: Path, cache: Cache) -> None:
     with pytest.raises(ValueError, match="0 bytes of parameters, not 4140"):
         write_shared_library(
             kernels(),
@@ -267,12 +269,12 @@ def test_parameters_of_another_size(tmp_path: Path, folders: Folders) -> None:
             tmp_path / "a.so",
             "a",
             triple=TRIPLE,
-            folders=folders,
+            cache=cache,
         )
 
 
 def test_no_file_is_left_when_a_kernel_is_defined_twice(
-    tmp_path: Path, folders: Folders
+    tmp_path: Path, cache: Cache
 ) -> None:
     code = kernels()
     with pytest.raises(Error, match=r"duplicate symbol: add_f32"):
@@ -283,12 +285,12 @@ def test_no_file_is_left_when_a_kernel_is_defined_twice(
             tmp_path / "a.so",
             "a",
             triple=TRIPLE,
-            folders=folders,
+            cache=cache,
         )
     assert not list(tmp_path.iterdir())
 
 
-def test_an_output_that_is_its_own_header(tmp_path: Path, folders: Folders) -> None:
+def test_an_output_that_is_its_own_header(tmp_path: Path, cache: Cache) -> None:
     with pytest.raises(Error, match=r"cannot end in \.h"):
         write_shared_library(
             kernels(),
@@ -297,7 +299,7 @@ def test_an_output_that_is_its_own_header(tmp_path: Path, folders: Folders) -> N
             tmp_path / "a.h",
             "a",
             triple=TRIPLE,
-            folders=folders,
+            cache=cache,
         )
 
 

@@ -11,7 +11,11 @@ import numpy as np
 
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.binary.objects import emit
-from nanoloom.binary.shared import Folders, runtime_objects, write_in_process
+from nanoloom.binary.shared import (
+    RUNTIME_SOURCES,
+    runtime_objects,
+    write_in_process,
+)
 from nanoloom.binary.table import (
     Buffer,
     Element,
@@ -20,6 +24,7 @@ from nanoloom.binary.table import (
     Step,
     Tensor,
 )
+from nanoloom.cache import Cache
 
 TRIPLE = f"{platform.machine()}-unknown-linux-gnu"
 
@@ -112,25 +117,22 @@ def aligned(values: np.ndarray) -> np.ndarray:
     return copy
 
 
-def in_process(folder: Path, folders: Folders, tasks: int) -> Path:
+def in_process(folder: Path, cache: Cache, tasks: int) -> Path:
     """The program of `table` as a library whose parameters lie outside."""
     path = folder / f"program{tasks}.so"
-    write_in_process(kernels(), table(tasks), path, triple=TRIPLE, folders=folders)
+    write_in_process(kernels(), table(tasks), path, triple=TRIPLE, cache=cache)
     return path
 
 
 def c_library(
-    file: Path, folder: Path, folders: Folders, exports: Sequence[str]
+    file: Path, folder: Path, cache: Cache, exports: Sequence[str]
 ) -> ctypes.CDLL:
     """A C file of the tests, linked with the runtime's pool and loaded."""
     source = Source(file.stem, file.read_text("utf-8"))
-    made = compile_c([source], folder, triple=TRIPLE, cache=folders.zig)
+    made = compile_c([source], triple=TRIPLE, cache=cache)
+    objects = zip(RUNTIME_SOURCES, runtime_objects(TRIPLE, cache), strict=True)
     wanted = ("program", "threads", "arena", "cpus")
-    runtime = [
-        path
-        for path in runtime_objects(TRIPLE, folders)
-        if path.name.split("-")[0] in wanted
-    ]
+    runtime = [code for name, code in objects if name in wanted]
     output = folder / f"{file.stem}.so"
-    link_shared([*made, *runtime], output, exports=exports, cache=folders.zig)
+    link_shared([*made, *runtime], output, exports=exports, cache=cache)
     return ctypes.CDLL(str(output))

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.objects import emit
-from nanoloom.binary.shared import Folders, write_in_process
+from nanoloom.binary.shared import write_in_process
 from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
+from nanoloom.cache import Cache
 from nanoloom.llvm import literals
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE
@@ -48,7 +49,7 @@ MIDDLE = 1 + 2.0**-8  # between two neighbours in bf16
 
 
 def converted(
-    folder: Path, folders: Folders, values: np.ndarray, target: Element
+    folder: Path, cache: Cache, values: np.ndarray, target: Element
 ) -> np.ndarray:
     """`values` as `target`, by a kernel for the plainest CPU of this architecture."""
     source = Element.of(values.dtype)
@@ -70,7 +71,7 @@ def converted(
     )
     path = folder / f"{source.name}-{target.name}.so"
     code = emit(text, triple=TRIPLE, cpu=cpu)
-    write_in_process([code], table, path, triple=TRIPLE, folders=folders)
+    write_in_process([code], table, path, triple=TRIPLE, cache=cache)
     out = np.zeros(count, target.dtype)
     with Library(path).create(2) as instance:
         instance.run([values], [out])
@@ -103,10 +104,10 @@ def nearest(value: float, kind: str) -> int:
 @pytest.mark.parametrize("source", [np.float32, np.float64])
 @pytest.mark.parametrize("target", [Element.F16, Element.BF16])
 def test_narrowing_is_exactly_rounded(
-    tmp_path: Path, folders: Folders, source: type, target: Element
+    tmp_path: Path, cache: Cache, source: type, target: Element
 ) -> None:
     values = samples(source)
-    got = converted(tmp_path, folders, values, target)
+    got = converted(tmp_path, cache, values, target)
     numbers = ~np.isnan(values)
     assert np.isnan(got[~numbers].astype(np.float32)).all()
     some = np.flatnonzero(numbers)[::3]
@@ -114,18 +115,18 @@ def test_narrowing_is_exactly_rounded(
     assert got.view(np.uint16)[some].tolist() == want
 
 
-def test_a_double_is_rounded_once(tmp_path: Path, folders: Folders) -> None:
+def test_a_double_is_rounded_once(tmp_path: Path, cache: Cache) -> None:
     """Through a float this would become 1: the middle, then to even."""
     values = np.array([MIDDLE + 2.0**-40, MIDDLE, MIDDLE - 2.0**-40])
-    got = converted(tmp_path, folders, values, Element.BF16)
+    got = converted(tmp_path, cache, values, Element.BF16)
     assert got.astype(np.float64).tolist() == [1 + 2.0**-7, 1, 1]
     assert ml_dtypes.bfloat16(np.float32(values[0])) == 1
 
 
-def test_widening_is_exact(tmp_path: Path, folders: Folders) -> None:
+def test_widening_is_exact(tmp_path: Path, cache: Cache) -> None:
     values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     for target in (Element.F32, Element.F64):
-        got = converted(tmp_path, folders, values, target)
+        got = converted(tmp_path, cache, values, target)
         want = values.astype(target.dtype)
         numbers = ~np.isnan(values)
         assert np.isnan(got[~numbers]).all()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nanoloom.binary.link import Source, compile_c, link_shared
-from nanoloom.binary.shared import Folders
+from nanoloom.cache import Cache
 from nanoloom.runtime.threads import default_threads
 from tests.runtime.native import TRIPLE
 
@@ -80,12 +80,12 @@ int count(void) { return nanoloom_default_threads(); }
 
 
 def test_c_counts_the_same_way(
-    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = [Source("caller", CALLER), Source.of_runtime("cpus")]
-    objects = compile_c(sources, tmp_path, triple=TRIPLE, cache=folders.zig)
+    objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path / "cpus.so"
-    link_shared(objects, output, exports=["count"], cache=folders.zig)
+    link_shared(objects, output, exports=["count"], cache=cache)
     library = ctypes.CDLL(str(output))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert library.count() == default_threads()

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nanoloom.binary.shared import Folders, write_in_process
+from nanoloom.binary.shared import write_in_process
 from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
+from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.library import Library
@@ -25,8 +26,8 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> Library:
-    return Library(in_process(tmp_path_factory.mktemp("program"), folders, TASKS))
+def library(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> Library:
+    return Library(in_process(tmp_path_factory.mktemp("program"), cache, TASKS))
 
 
 @pytest.fixture(scope="module")
@@ -229,12 +230,12 @@ def test_closed_instances(library: Library, arrays: Arrays) -> None:
 
 
 def test_arenas_are_aligned_and_huge_ones_on_huge_pages(
-    tmp_path: Path, folders: Folders
+    tmp_path: Path, cache: Cache
 ) -> None:
     big = replace(table(5), arena_bytes=5 << 20)
     for name, program, alignment in (("a", table(5), 64), ("b", big, 2 << 20)):
         path = tmp_path / f"{name}.so"
-        write_in_process(kernels(), program, path, triple=TRIPLE, folders=folders)
+        write_in_process(kernels(), program, path, triple=TRIPLE, cache=cache)
         with Library(path).create(1, aligned(np.zeros(15, np.float32))) as instance:
             arenas = [instance.arena() for _ in range(3)]
             assert len({arena.address for arena in arenas}) == 3
@@ -242,44 +243,44 @@ def test_arenas_are_aligned_and_huge_ones_on_huge_pages(
 
 
 def test_a_program_without_steps_inputs_or_parameters(
-    tmp_path: Path, folders: Folders
+    tmp_path: Path, cache: Cache
 ) -> None:
     scalar = Tensor('größe ??/ "x"\n', Element.BF16, ())
     step = Step("add_f32", 1, tuple(Buffer(Space.ARENA, 4 * i) for i in range(3)), "s")
     for steps in ((), (step,)):
         program = ProgramTable(steps, 64, 0, (), (scalar,))
         path = tmp_path / f"empty{len(steps)}.so"
-        write_in_process(kernels(), program, path, triple=TRIPLE, folders=folders)
+        write_in_process(kernels(), program, path, triple=TRIPLE, cache=cache)
         library = Library(path)
         assert library.outputs == (scalar,)
         with library.create(2) as instance:
             instance.run([], [np.zeros((), Element.BF16.dtype)])
 
 
-def test_files_that_are_no_libraries(tmp_path: Path, folders: Folders) -> None:
+def test_files_that_are_no_libraries(tmp_path: Path) -> None:
     text = tmp_path / "model.so"
     text.write_text("no library")
-    with pytest.raises(Error, match="cannot load the library"):
+    with pytest.raises(Error, match=r"model\.so: is no library of nanoloom"):
         Library(text)
-    with pytest.raises(Error, match="cannot load the library"):
+    with pytest.raises(Error, match="cannot load the library: No such file"):
         Library(tmp_path / "absent.so")
     other = next(Path(np.__file__).parent.rglob("_multiarray_umath*.so"))
-    with pytest.raises(Error, match="no nanoloom library"):
+    with pytest.raises(Error, match="is no library of nanoloom"):
         Library(other)
 
 
 def test_another_version_is_refused(
-    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = in_process(tmp_path, folders, 2)
+    path = in_process(tmp_path, cache, 2)
     made = layout.VERSION
     monkeypatch.setattr(layout, "VERSION", 99)
     with pytest.raises(Error, match=rf"another version of nanoloom \({made}, .* 99\)"):
         Library(path)
 
 
-def test_a_missing_function_is_named(tmp_path: Path, folders: Folders) -> None:
+def test_a_missing_function_is_named(tmp_path: Path, cache: Cache) -> None:
     path = tmp_path / "missing.so"
-    write_in_process(kernels()[:1], table(2), path, triple=TRIPLE, folders=folders)
+    write_in_process(kernels()[:1], table(2), path, triple=TRIPLE, cache=cache)
     with pytest.raises(Error, match=r"cannot load the library: .*mul_f32"):
         Library(path)

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.objects import emit
-from nanoloom.binary.shared import Folders, write_in_process, write_shared_library
+from nanoloom.binary.shared import write_in_process, write_shared_library
 from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
+from nanoloom.cache import Cache
 from nanoloom.runtime.library import Library
 from nanoloom.runtime.threads import default_threads
 from tests.runtime.native import TRIPLE
@@ -80,9 +81,9 @@ def objects() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> Library:
     path = tmp_path_factory.mktemp("scratch") / "program.so"
-    write_in_process(objects(), TABLE, path, triple=TRIPLE, folders=folders)
+    write_in_process(objects(), TABLE, path, triple=TRIPLE, cache=cache)
     return Library(path)
 
 
@@ -105,11 +106,11 @@ def test_how_much_there_is() -> None:
     assert TABLE.alone_bytes == ALONE
 
 
-def test_more_threads_than_parts_wait(tmp_path: Path, folders: Folders) -> None:
+def test_more_threads_than_parts_wait(tmp_path: Path, cache: Cache) -> None:
     """A pool of the caller's own, with more threads than this process has CPUs."""
     file = tmp_path / "model.so"
     write_shared_library(
-        objects(), TABLE, None, file, "model", triple=TRIPLE, folders=folders
+        objects(), TABLE, None, file, "model", triple=TRIPLE, cache=cache
     )
     model = ctypes.CDLL(str(file))
     model.nanoloom_model_create_on.restype = ctypes.c_void_p

@@ -12,7 +12,6 @@ import pytest
 import nanoloom
 from nanoloom.binary.frames import FRAME_BYTES, largest_frame, may_exceed, require_small
 from nanoloom.binary.objects import emit, emit_assembly
-from nanoloom.binary.shared import Folders
 from nanoloom.cache import Cache
 from nanoloom.frontend.inputs import InputSpec, random_inputs
 from tests.runtime.native import c_library
@@ -24,10 +23,10 @@ X86: dict[str, Any] = {"triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64"}
 
 
 @pytest.fixture(scope="module")
-def stacks(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> ctypes.CDLL:
+def stacks(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("stacks")
     names = ["depth_of_run", "on_two_stacks"]
-    library = c_library(HERE / "small_stack.c", folder, folders, names)
+    library = c_library(HERE / "small_stack.c", folder, cache, names)
     library.depth_of_run.restype = ctypes.c_int64
     return library
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nanoloom.binary.link import Source, compile_c, link_shared
-from nanoloom.binary.shared import Folders
+from nanoloom.cache import Cache
 from tests.runtime.native import TRIPLE, c_library
 
 HERE = Path(__file__).parent
@@ -17,9 +17,9 @@ THREADS = (1, 2, 3, 7)
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory, folders: Folders) -> ctypes.CDLL:
+def pool(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("pool")
-    library = c_library(HERE / "pool_stress.c", folder, folders, ["stress*"])
+    library = c_library(HERE / "pool_stress.c", folder, cache, ["stress*"])
     for name in ("stress", "stress_callers", "stress_fork", "stress_lives"):
         getattr(library, name).restype = ctypes.c_int64
     return library
@@ -51,7 +51,7 @@ def test_forked_children_get_threads_of_their_own(
     assert pool.stress_fork(threads, 8) == 0
 
 
-def test_single_thread_build_needs_no_pthread(tmp_path: Path, folders: Folders) -> None:
+def test_single_thread_build_needs_no_pthread(tmp_path: Path, cache: Cache) -> None:
     sources = [
         Source.of_runtime("threads", "NANOLOOM_SINGLE_THREAD"),
         Source(
@@ -74,10 +74,10 @@ def test_single_thread_build_needs_no_pthread(tmp_path: Path, folders: Folders) 
             }""",
         ),
     ]
-    objects = compile_c(sources, tmp_path, triple=TRIPLE, cache=folders.zig)
-    assert b"pthread_create" not in objects[0].read_bytes()
+    objects = compile_c(sources, triple=TRIPLE, cache=cache)
+    assert b"pthread_create" not in objects[0]
     output = tmp_path / "single.so"
-    link_shared(objects, output, exports=["count"], cache=folders.zig)
+    link_shared(objects, output, exports=["count"], cache=cache)
     library = ctypes.CDLL(str(output))
     library.count.restype = ctypes.c_int64
     assert library.count() == 5050
@@ -112,11 +112,11 @@ __attribute__((visibility("default"))) int usable(void)
 """
 
 
-def test_a_worker_wakes_beside_its_caller(tmp_path: Path, folders: Folders) -> None:
+def test_a_worker_wakes_beside_its_caller(tmp_path: Path, cache: Cache) -> None:
     """Not on the caller's CPU, unless that is the only one."""
     sources = [Source.of_runtime("threads"), Source("apart", APART)]
-    objects = compile_c(sources, tmp_path, triple=TRIPLE, cache=folders.zig)
+    objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path / "apart.so"
-    link_shared(objects, output, exports=["usable"], cache=folders.zig)
+    link_shared(objects, output, exports=["usable"], cache=cache)
     every = len(os.sched_getaffinity(0))
     assert ctypes.CDLL(str(output)).usable() == max(1, every - 1)

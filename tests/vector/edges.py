@@ -16,7 +16,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from nanoloom import compiler
-from nanoloom.binary.shared import Folders, runtime_objects
+from nanoloom.binary.shared import RUNTIME_SOURCES, runtime_objects
+from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
 from nanoloom.source import Source
 from nanoloom.target import Target
@@ -136,9 +137,8 @@ def convert(edges: Edges, source: str, result: str, columns: int) -> None:
 
 def conversions(folder: Path) -> bytes:
     """What LLVM calls where a CPU cannot convert 16-bit numbers, compiled once."""
-    folders = Folders.under(folder)
-    objects = runtime_objects(f"{machine()}-unknown-linux-gnu", folders)
-    return next(x for x in objects if x.name.startswith("conversions")).read_bytes()
+    objects = runtime_objects(f"{machine()}-unknown-linux-gnu", Cache(folder))
+    return dict(zip(RUNTIME_SOURCES, objects, strict=True))["conversions"]
 
 
 def run_edges(edges: Edges, target: Target, folder: Path) -> list[str]:

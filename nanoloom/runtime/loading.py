@@ -1,0 +1,98 @@
+"""A library's code in this process: checked, loaded, unloaded when nobody has it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+from pathlib import Path
+
+from nanoloom.cache import sealed
+from nanoloom.errors import Error, refused
+from nanoloom.runtime import layout
+
+_close = ctypes.CDLL(None).dlclose
+_close.argtypes = (ctypes.c_void_p,)
+_loads = itertools.count()
+
+
+class Code:
+    """Loaded code, which goes when all who hold it have released it.
+
+    Counted, not left to Python's references: of a cycle that is lost, the garbage
+    collector ends the objects in any order, and their ends call the code.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._holders = [handle]  # a row of zeros behind it: the last one takes it
+
+    def hold(self) -> Code:
+        """One more release is to come; for somebody who got it from a holder."""
+        self._holders.append(0)
+        return self
+
+    def release(self) -> None:
+        """Call none of the code any more."""
+        handle = self._holders.pop()  # at once, whatever threads do meanwhile
+        if handle and not sys.is_finalizing():
+            _close(handle)
+
+
+def load(path: Path) -> tuple[Code, layout.Library]:
+    """The code of a library, held, and its entry, which is valid until the release.
+
+    Raises:
+        Error: the file is no library for this machine, not one of nanoloom's, or not
+            the one that was written: the system would run what is left of it.
+    """
+    check(path)
+    try:
+        library = ctypes.CDLL(_spelled(path.resolve(), next(_loads)))
+    except OSError as error:
+        raise Error(f"cannot load the library: {error}", where=str(path)) from error
+    code = Code(library._handle)
+    try:
+        entry = layout.Library.in_dll(library, "nanoloom_library")
+    except ValueError as error:
+        code.release()
+        hint = "compile the model with nanoloom"
+        raise Error("no nanoloom library", where=str(path), hint=hint) from error
+    version = int(entry.version)
+    if version != layout.VERSION:
+        code.release()
+        raise Error(
+            f"made by another version of nanoloom ({version}, this one reads "
+            f"{layout.VERSION})",
+            where=str(path),
+            hint="compile the model again",
+        )
+    return code, entry
+
+
+def check(path: Path) -> None:
+    """Raise Error for a file that is not, byte for byte, a library of nanoloom's."""
+    try:
+        whole = sealed.is_whole(path)
+    except OSError as error:
+        raise refused("cannot load the library", error, where=str(path)) from error
+    if whole is None:
+        raise Error(
+            "is no library of nanoloom, or not all of one",
+            where=str(path),
+            hint="compile the model with nanoloom, or copy the library again",
+        )
+    if not whole:
+        raise Error(
+            "is damaged: it holds other bytes than were written",
+            where=str(path),
+            hint="copy the library again, or compile the model again",
+        )
+
+
+def _spelled(path: Path, number: int) -> str:
+    """The path in a way that no other number has.
+
+    The system takes a name that it has loaded for loaded, whatever that file is by now.
+    """
+    parting = "".join("/." if digit == "1" else "/" for digit in f"{number:b}")
+    return f"{path.parent}{parting}/{path.name}"
