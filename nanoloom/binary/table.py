@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from nanoloom.errors import Unsupported
+
 MAX_TASKS = 2**31 - 1  # the pool counts the tasks of a step in 31 bits
 WORD_BYTES = 8  # of what a check looks at
 
@@ -150,7 +152,10 @@ class ProgramTable:
         for step in self.steps:
             if not step.kernel.isidentifier() or not step.kernel.isascii():
                 raise ValueError(f"step {step.name}: {step.kernel!r} is no C name")
-            if not 0 < step.tasks <= MAX_TASKS:
+            if step.tasks > MAX_TASKS:
+                reason = "has more elements than one run can go through"
+                raise Unsupported(reason, where=step.name)
+            if step.tasks <= 0:
                 raise ValueError(f"step {step.name}: {step.tasks} tasks")
             for buffer in step.buffers:
                 self._check(step, buffer)

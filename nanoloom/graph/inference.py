@@ -68,7 +68,9 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     for value in node.outputs:
         if value.name in found:
             set_type(value, found[value.name])
-            require_extents(node, value)
+            if isinstance(value.type, ir.TensorType):
+                require_extents(node, value)
+                require_declared(node, value, found[value.name])
     complete(node)
 
 
@@ -79,6 +81,24 @@ def require_extents(node: ir.Node, value: ir.Value) -> None:
             f"its output would have the shape {list(shape_of(value))}",
             where=f"node {node.name} ({node.op_type})",
             hint="look at the model, and at the sizes given for its dimensions",
+        )
+
+
+def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> None:
+    """A shape without elements that the model says and its inputs do not.
+
+    Any other is found when the node is lowered; without elements, nothing is.
+    """
+    if not is_static(value) or 0 not in shape_of(value):
+        return
+    shape = ir.serde.deserialize_type_proto_for_shape(proto)
+    if shape is None or not shape.is_static():
+        return
+    given, made = list(shape_of(value)), list(shape.numpy())
+    if given != made:
+        raise ModelError(
+            f"its output {value.name} has the shape {made}, the model says {given}",
+            where=f"node {node.name} ({node.op_type})",
         )
 
 

@@ -23,6 +23,7 @@ from nanoloom.graph import (
     splice,
     unroll,
 )
+from nanoloom.graph.agreement import require_types
 from nanoloom.graph.indices import may_lead_out
 from nanoloom.graph.naming import Names, nested
 from nanoloom.graph.origin import remember
@@ -67,6 +68,7 @@ class Propagation:
 
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
         """Complete a node's outputs, or put something simpler in its place."""
+        require_types(node, self.opsets)
         if unroll.is_rest(node):
             unroll.step(graph, node, self.names)
         elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:

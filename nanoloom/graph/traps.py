@@ -24,4 +24,15 @@ def split(node: ir.Node) -> str:
     return f"its num_outputs is {count.as_int()}, it has {len(node.outputs)} outputs"
 
 
-RULES: dict[str, Callable[[ir.Node], str]] = {"Split": split}
+def gather(node: ir.Node) -> str:
+    count = node.attributes.get("batch_dims")
+    x = node.inputs[0] if node.inputs else None
+    if count is None or x is None or x.shape is None:
+        return ""
+    rank, number = x.shape.rank(), count.as_int()
+    if 0 <= number < max(rank, 1):
+        return ""
+    return f"its batch_dims are {number}, its input has {rank} dimensions"
+
+
+RULES: dict[str, Callable[[ir.Node], str]] = {"GatherND": gather, "Split": split}

@@ -58,8 +58,8 @@ SUMS = words("""
 """)
 # Many operations in one: the error is relative to the largest result.
 COMPOSITE = words("""
-    AffineGrid Attention BatchNormalization DFT DeformConv Det GRU GlobalLpPool GridSample
-    GroupNormalization InstanceNormalization LRN LSTM LayerNormalization
+    AffineGrid Attention BatchNormalization DFT DeformConv Det GRU GlobalLpPool
+    GridSample GroupNormalization InstanceNormalization LRN LSTM LayerNormalization
     LpNormalization LpPool MeanVarianceNormalization RMSNormalization RNN Resize
     RoiAlign RotaryEmbedding STFT Upsample
 """)

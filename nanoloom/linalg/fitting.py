@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.linalg import fitting_convolutions
+from nanoloom.linalg import fitting_classical, fitting_convolutions
 from nanoloom.linalg.expected import (
     at_least,
     channels_of,
@@ -211,6 +211,7 @@ SINGLE: dict[str, tuple[int, ...]] = {
     "Trilu": (1,),
 }
 RULES: dict[str, Rule] = {
+    **fitting_classical.RULES,
     **fitting_convolutions.RULES,
     "BatchNormalization": per_channel(1, 2, 3, 4),
     "CumProd": cumulative,

@@ -93,9 +93,9 @@ def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tens
     low, high = window.margins()
     shape = [a + s + z for a, s, z in zip(low, x.shape, high, strict=True)]
     if tuple(shape) == x.shape:
-        return x
+        return window.cut(b, x)
     around = b.broadcast_to(b.reshape(zero, (1,) * x.rank), shape)
-    return b.insert(x, around, low)
+    return window.cut(b, b.insert(x, around, low))
 
 
 def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:

@@ -45,12 +45,14 @@ class Window:
         )
 
     def pad(self, b: Builder, x: Tensor, number: Number = 0) -> Tensor:
-        """A channels-last tensor with what windows read around it.
+        """A channels-last tensor with what windows read around it."""
+        return self.cut(b, b.pad(x, *self.margins(), number))
 
-        Where a single window stands on an axis, only what it reads is left: its loop
-        has one step and disappears, and the taps alone must tell the extent.
+    def cut(self, b: Builder, padded: Tensor) -> Tensor:
+        """Where a single window stands on an axis, only what it reads is left.
+
+        Its loop has one step and disappears, and the taps alone must tell the extent.
         """
-        padded = b.pad(x, *self.margins(), number)
         sizes = zip(self.reach(), padded.shape[1:-1], self.result, strict=True)
         kept = [min(r, s) if o == 1 else s for r, s, o in sizes]
         shape = (padded.shape[0], *kept, padded.shape[-1])

@@ -24,7 +24,7 @@ from nanoloom.binary.table import (
 )
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
-from nanoloom.errors import Error
+from nanoloom.errors import Error, Unsupported
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, expected, kernels, table
 
@@ -308,7 +308,7 @@ def test_an_output_that_is_its_own_header(tmp_path: Path, cache: Cache) -> None:
     [
         (Step("no name", 1, (), "s"), "is no C name"),
         (Step("k", 0, (), "s"), "0 tasks"),
-        (Step("k", 1 << 31, (), "s"), "2147483648 tasks"),
+        (Step("k", 1 << 31, (), "s"), "s: has more elements than one run"),
         (Step("k", 1, (Buffer(Space.ARENA, 65),), "s"), "outside"),
         (Step("k", 1, (Buffer(Space.ARENA, -1),), "s"), "outside"),
         (Step("k", 1, (Buffer(Space.PARAMETERS, 1),), "s"), "outside"),
@@ -318,7 +318,7 @@ def test_an_output_that_is_its_own_header(tmp_path: Path, cache: Cache) -> None:
 )
 def test_impossible_tables(step: Step, message: str) -> None:
     one = Tensor("x", Element.F32, (2,))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, Unsupported), match=message):
         ProgramTable((step,), 64, 0, (one,), ())
 
 

@@ -34,6 +34,18 @@ def is_flat(node: onnx.NodeProto, inputs: Sequence[Array], opset: int) -> bool:
     return opset < 13
 
 
+def is_cubic_inside(node: onnx.NodeProto, inputs: Sequence[Array], opset: int) -> bool:
+    words = {a.name: a.s for a in node.attribute}
+    cubic = words.get("mode", b"").endswith(b"cubic")
+    return cubic and words.get("padding_mode", b"zeros") != b"zeros"
+
+
+def is_padded_by_name(
+    node: onnx.NodeProto, inputs: Sequence[Array], opset: int
+) -> bool:
+    return any(a.name == "auto_pad" and a.s != b"NOTSET" for a in node.attribute)
+
+
 def is_grouped(node: onnx.NodeProto, inputs: Sequence[Array], opset: int) -> bool:
     return any(a.name == "group" and a.i > 1 for a in node.attribute)
 
@@ -51,6 +63,23 @@ WRONG = (
         """),
         "negative axes of an empty array take out other axes",
         is_empty,
+    ),
+    Wrong(
+        "ort",
+        operators("GridSample"),
+        "it moves each pixel to the border, where ONNX moves the coordinate",
+        is_cubic_inside,
+    ),
+    Wrong(
+        "ort",
+        operators("MeanVarianceNormalization"),
+        "it divides by a deviation of 0, where ONNX adds 1e-9",
+    ),
+    Wrong(
+        "reference",
+        operators("AveragePool LpPool MaxPool"),
+        "auto_pad gives it other sizes than ONNX's formula",
+        is_padded_by_name,
     ),
     Wrong(
         "reference",
@@ -71,7 +100,7 @@ WRONG = (
     ),
 )
 
-# Which reference computes what in 32 bits, though its operands are 64-bit floats.
+# Which reference rounds what to 32 bits, though its operands are 64-bit floats.
 COARSE: dict[tuple[str, str], str] = {
     ("ort", "DFT"): "its roots of one are rounded to 32 bits",
     ("ort", "Gelu"): "its constants are rounded to 32 bits",
@@ -79,15 +108,27 @@ COARSE: dict[tuple[str, str], str] = {
     ("reference", "Gelu"): "its constants are rounded to 32 bits",
     ("ort", "Shrink"): "its operands are rounded to 32 bits",
     ("reference", "Erf"): "its results are rounded to 32 bits",
+    ("reference", "OneHot"): "it multiplies and adds where others choose",
     ("reference", "HardSwish"): "it has 1/6 in 64 bits, the definition has 32",
 }
 
-# Operators whose integer results rest on products of scales that ONNX does not say how
-# to round: the places of the scales, which a trial changes by a few roundings.
-JITTERED: dict[str, tuple[int, ...]] = {
+# Scales that ONNX does not say how to multiply, by place among the inputs: a trial
+# changes them by a few roundings, since the results are integers.
+SCALES: dict[str, tuple[int, ...]] = {
     "QLinearMatMul": (1, 4, 6),
     "QLinearConv": (1, 4, 6),
 }
+
+# Coordinates, which are rounded before anything is looked up there.
+COORDINATES: dict[str, tuple[int, ...]] = {
+    "DeformConv": (2,),
+    "GridSample": (1,),
+    "MaxRoiPool": (1,),
+    "RoiAlign": (1,),
+}
+
+# Roundings of a result whose weights are differences of coordinates.
+WEIGHTED: dict[str, float] = {"Resize": 256.0, "Upsample": 256.0, "RoiAlign": 256.0}
 
 # Element types that an operator is not drawn with, and why.
 OPEN: dict[str, tuple[str, str]] = {

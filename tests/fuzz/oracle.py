@@ -20,7 +20,7 @@ from onnx import helper
 from nanoloom.errors import Error
 from nanoloom.inspect import rounding
 from nanoloom.inspect.references import Run, open_reference
-from tests.fuzz.exceptions import COARSE, JITTERED, WRONG
+from tests.fuzz.exceptions import COARSE, COORDINATES, SCALES, WEIGHTED, WRONG
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
@@ -61,15 +61,15 @@ class Step:
 
     def disturbed(self, values: Arrays, rng: np.random.Generator) -> dict[str, Array]:
         """Its results with a rounding error in each."""
-        if self.node.op_type in JITTERED:
-            values = {**values, **self.jittered(values, rng)}
+        values = {**values, **self.moved(values, rng)}
         made = self.run(values)
-        if self.node.op_type in rounding.EXACT and not is_control(self.node):
+        if self.is_exact():
             return made
         for name, array in made.items():
             kind = ir.DataType.from_numpy(array.dtype)
             if kind in rounding.ROUNDING:
-                if (self.source, self.node.op_type) in COARSE:
+                coarse = (self.source, self.node.op_type) in COARSE
+                if coarse and kind == ir.DataType.DOUBLE:
                     kind = ir.DataType.FLOAT
                 error = self.error(values, made, array) * rounding.ROUNDING[kind]
                 size = self.magnitude(values, name, array)
@@ -79,13 +79,17 @@ class Step:
                     made[name] = np.asarray(wide).astype(array.dtype)
         return made
 
-    def jittered(self, values: Arrays, rng: np.random.Generator) -> dict[str, Array]:
-        """Scales that are a few roundings off, of a node whose result is an integer."""
+    def moved(self, values: Arrays, rng: np.random.Generator) -> dict[str, Array]:
+        """Scales and coordinates that are a few roundings off."""
         made: dict[str, Array] = {}
-        for place in JITTERED[self.node.op_type]:
-            name = self.node.input[place]
-            factor = 1 + rng.uniform(-4, 4) * 2.0**-24
-            made[name] = np.asarray(values[name] * factor, values[name].dtype)
+        ways = ((SCALES, 0.0), (COORDINATES, 1.0))
+        for known, least in ways:
+            for place in known.get(self.node.op_type, ()):
+                name = self.node.input[place]
+                array = values[name]
+                size = np.maximum(np.abs(array), least)
+                off = size * rng.uniform(-4, 4, array.shape) * 2.0**-24
+                made[name] = np.asarray(array + off).astype(array.dtype)
         return made
 
     def error(self, values: Arrays, made: Arrays, array: Array) -> float:
@@ -93,7 +97,13 @@ class Step:
         node = described(self.node, {**values, **made})
         if rounding.is_exact_cast(node):
             return 0.0
-        return rounding.relative_error(node)
+        return rounding.relative_error(node) + WEIGHTED.get(node.op_type, 0.0)
+
+    def is_exact(self) -> bool:
+        """Whether the results are parts of the inputs."""
+        op = self.node.op_type
+        rounded = is_control(self.node) or (self.source, op) in COARSE
+        return op in rounding.EXACT and not rounded
 
     def magnitude(self, values: Arrays, name: str, array: Array) -> Array:
         """What the error is relative to, at every element."""

@@ -74,3 +74,17 @@ def test_a_network_runs_on_nothing(
     feeds = {x.name: np.zeros(shape, x.dtype) for x in program.inputs}
     first = next(iter(program(feeds).values()))
     assert first.shape[:2] == shape and first.shape[2] > 0
+
+
+@pytest.mark.parametrize("declared", [(0,), (0, 6), (3, 0)])
+def test_a_declared_shape_without_elements_is_compared(
+    declared: tuple[int, ...], tmp_path: Path
+) -> None:
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 18]>'
+        "g (float[2, 3] x) => (float[?] y) { y = Flatten <axis = 0> (x) }"
+    )
+    info = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, declared)
+    model.graph.output[0].CopyFrom(info)
+    with pytest.raises(ModelError, match=r"has the shape \[1, 6\], the model says"):
+        nanoloom.compile(model, cache=Cache(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,3 +97,24 @@ def test_qlinear_conv_is_exact(kind: str, per_filter: bool, constant: bool) -> N
     right = np.round(sums.astype(f32) * scale) + f32(y_zero)
     assert (got == right.clip(limits.min, limits.max).astype(kind)).all()
     assert len(np.unique(got)) > 5
+
+
+@pytest.mark.parametrize("constants", [(), (2,), (1,), (1, 2)])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 0, 1]])
+def test_one_window_over_more_than_it_reads(
+    pads: list[int], constants: tuple[int, ...]
+) -> None:
+    """Strides so wide that only one window stands on an axis."""
+    r = np.random.default_rng(5)
+    x, w = integers(r, "int8", 3, 1, 4, 4), integers(r, "uint8", 1, 1, 2, 2)
+    got = run_node(
+        "ConvInteger",
+        [x, w, np.array(3, np.int8)],
+        constants=constants,
+        strides=[4, 5],
+        pads=pads,
+        version=10,
+    )[0]
+    case = {"pads": pads, "strides": [4, 5], "dilations": [1, 1]}
+    right = convolve(x.astype(np.int64) - 3, w.astype(np.int64), 1, case)
+    assert got.shape == right.shape and (got == right).all()

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.fuzz.recipes.shaping import axes_of, axis_of
 from tests.fuzz.sketch import FLOATS, I32, I64, Sketch
 from tests.fuzz.words import Recipe, words
 
+GROWING = words("ReduceL2 ReduceProd ReduceSumSquare")
+
+
+def is_small(array: np.ndarray, op: str) -> bool:
+    """Whether sums of squares stay integers: where they end, all differ."""
+    if op not in GROWING or array.dtype.kind not in "iu" or not array.size:
+        return True
+    return int(array.max()) < 50 and int(array.min()) > -50
+
 
 def reduced(s: Sketch, op: str) -> None:
-    x = s.operand(s.types(op), range(6))
+    x = s.operand(s.types(op), range(6), lambda a: is_small(a, op))
     rank = s[x].ndim
     keep = s.pick([None, 0, 1])
     axes = axes_of(s, rank) if rank else []

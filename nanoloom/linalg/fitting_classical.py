@@ -1,0 +1,44 @@
+"""Whether the attributes of classical models fit together and to their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nanoloom.linalg.node import Node
+
+# Lists of nodes that may be left out or empty
+FREE = ("nodes_hitrates", "nodes_missing_value_tracks_true")
+
+
+def columns(*prefixes: str) -> Callable[[Node], None]:
+    """Lists with one prefix are the columns of a table: of one length."""
+
+    def rule(node: Node) -> None:
+        for prefix in prefixes:
+            found = {
+                name: len(attribute.value)
+                for name, attribute in node.attributes.items()
+                if name.startswith(prefix) and isinstance(attribute.value, list | tuple)
+            }
+            kept = {n: k for n, k in found.items() if k or n not in FREE}
+            if len(set(kept.values())) > 1:
+                each = ", ".join(f"{name} {count}" for name, count in kept.items())
+                raise node.invalid(f"its lists have different lengths: {each}")
+
+    return rule
+
+
+def vectorizer(node: Node) -> None:
+    """Each of the widths that the model says is that of an input."""
+    given, rows = node.ints("inputdimensions"), max(1, node.output_shapes[0][0])
+    found = [x.size // rows for x in node.inputs if x is not None]
+    if given and given != found:
+        raise node.invalid(f"its inputdimensions are {given}, its inputs have {found}")
+
+
+RULES: dict[str, Callable[[Node], None]] = {
+    "FeatureVectorizer": vectorizer,
+    "TreeEnsemble": columns("nodes_", "leaf_"),
+    "TreeEnsembleClassifier": columns("nodes_", "class_"),
+    "TreeEnsembleRegressor": columns("nodes_", "target_"),
+}

@@ -1,0 +1,44 @@
+"""Attributes of classical models that do not fit are refused in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import ModelError
+from tests.linalg.single import run_node
+
+X = np.ones((2, 3), np.float32)
+
+
+def test_widths_of_other_inputs() -> None:
+    with pytest.raises(ModelError, match=r"inputdimensions are \[3, 9\], its inputs"):
+        run_node(
+            "FeatureVectorizer",
+            [X, X],
+            domain="ai.onnx.ml",
+            version=1,
+            inputdimensions=[3, 9],
+        )
+
+
+@pytest.mark.parametrize("short", ["nodes_truenodeids", "target_ids", "nodes_values"])
+def test_columns_of_different_lengths(short: str) -> None:
+    table: dict[str, list[object]] = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LT", "LEAF", "LEAF"],
+        "nodes_values": [1.0, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 0],
+        "target_weights": [1.0, 2.0],
+    }
+    model = {"domain": "ai.onnx.ml", "version": 3, "n_targets": 1}
+    run_node("TreeEnsembleRegressor", [X], **model, **table)  # type: ignore[arg-type]
+    table[short] = table[short][:-1]
+    with pytest.raises(ModelError, match=f"different lengths: .*{short}"):
+        run_node("TreeEnsembleRegressor", [X], **model, **table)  # type: ignore[arg-type]
