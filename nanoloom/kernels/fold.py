@@ -9,6 +9,7 @@ from __future__ import annotations
 from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.structure import (
     Op,
+    base,
     input_count,
     inputs,
     is_contraction,
@@ -185,14 +186,6 @@ def pack_right_operands(module: ir.Module, inputs_count: int) -> None:
         )
         op.operation.operands[shape.right] = packed
         set_maps(op, indexings)
-
-
-def base(value: ir.Value) -> ir.Value:
-    """The value whose bytes a chain of reshapes shows."""
-    views = ("tensor.collapse_shape", "tensor.expand_shape")
-    while not isinstance(value.owner, ir.Block) and value.owner.name in views:
-        value = value.owner.operands[0]
-    return value
 
 
 def transposed(source: ir.Value, order: list[int]) -> ir.Value:

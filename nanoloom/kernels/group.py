@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.kernels.parts import INSERT, is_part
 from nanoloom.kernels.structure import (
+    VIEWS,
     Kind,
     Op,
-    body,
     dims_of,
     inputs,
     is_fill,
     is_generic,
     is_identity,
+    is_lanewise,
     is_prefix,
     iterators,
     kind,
@@ -29,7 +31,6 @@ from nanoloom.mlir import ir
 
 LIMIT = 24  # operations in a group: more gain nothing and crowd the registers
 MOVABLE = ("tensor.empty", "arith.constant")
-VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ def form_groups(block: ir.Block) -> list[Group]:
     position: dict[ir.Operation, int] = {}
     for place, op in enumerate(block.operations):
         position[op.operation] = place
-        if op.operation.name == "func.return" or is_view(op):
+        if op.operation.name == "func.return" or is_view(op) or is_part(op):
             continue
         if is_movable(op) and not stands_alone(op):
             continue
@@ -83,15 +84,21 @@ def form_groups(block: ir.Block) -> list[Group]:
 
 def stands_alone(op: Op) -> bool:
     """A fill whose tensor is read, not only written over."""
-    if not is_fill(op):
-        return False
-    result = op.operation.results[0]
-    return any(
-        not is_generic(user) or result in inputs(user) or is_view(user)
-        for user in users(result)
-        if user.operation.name != "tensor.insert_slice"
-        or user.operation.operands[0] == result
-    )
+    return is_fill(op) and is_read(op.operation.results[0])
+
+
+def is_read(value: ir.Value, *, is_shown: bool = False) -> bool:
+    """Whether a fill's numbers are needed; is_shown: through another shape."""
+    for user in users(value):
+        if is_view(user):
+            if is_read(user.operation.results[0], is_shown=True):
+                return True
+        elif user.operation.name == INSERT and user.operation.operands[0] != value:
+            if is_shown and not is_part(user):
+                return True
+        elif not is_generic(user) or value in inputs(user) or is_shown:
+            return True
+    return False
 
 
 def single(op: Op) -> Group:
@@ -164,14 +171,6 @@ def extend(group: Group, op: Op) -> None:
         group.rows = min(group.rows, leading_parallel(op))
     else:
         group.rows = min(group.rows, len(iterators(op)))
-
-
-def is_lanewise(op: Op) -> bool:
-    """Only arithmetic in its body: it works on a vector as on a scalar."""
-    return all(
-        inner.operation.name.startswith(("arith.", "math.", "linalg.yield"))
-        for inner in body(op).operations
-    )
 
 
 def join_slices(op: Op, owner: dict[ir.Operation, Group]) -> Group | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from nanoloom.kernels.group import is_lanewise
 from nanoloom.kernels.structure import (
     Op,
     body,
@@ -20,6 +19,7 @@ from nanoloom.kernels.structure import (
     is_copy,
     is_fill,
     is_generic,
+    is_lanewise,
     iterators,
     maps,
     outputs,
@@ -52,8 +52,20 @@ def read_nest(module: ir.Module) -> LoopNest:
     reader = Reader(kernel, block)
     stages = tuple(reader.stage(op) for op in stages_of(module))
     returned = list(list(block.operations)[-1].operation.operands)
-    results = tuple(reader.buffer(value) for value in returned)
+    results = tuple(reader.buffer(v) for value in returned for v in parts_of(value))
     return LoopNest(tuple(reader.buffers.values()), stages, results)
+
+
+def parts_of(value: ir.Value) -> list[ir.Value]:
+    """The values that a result consists of: itself, or what is inserted into it."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "tensor.insert_slice":
+        return [value]
+    into = owner.operands[1]
+    return [
+        *([] if isinstance(into.owner, ir.Block) else parts_of(into)),
+        owner.operands[0],
+    ]
 
 
 def stages_of(module: ir.Module) -> Iterator[Op]:

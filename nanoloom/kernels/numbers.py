@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.kernels.group import is_lanewise
-from nanoloom.kernels.structure import Kind, kind
+from nanoloom.kernels.structure import Kind, is_lanewise, kind
 from nanoloom.mlir import arith, ir, named, tensor
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}

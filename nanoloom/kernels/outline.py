@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nanoloom.kernels.group import Group, is_movable
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
+from nanoloom.kernels.parts import Part, home, part_of
 from nanoloom.kernels.structure import Op, extents, is_generic
 from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
@@ -63,7 +64,8 @@ def outline(
     constants: which inputs are parameters.
     """
     values, results = external_inputs(group), group_results(group)
-    made_kinds = [r.type for r in results]
+    parts = [part_of(result) for result in results]
+    made_kinds = [home(r).type for r in results]
     known = (*constants, *[True for _ in numbers.types])
     kinds = [*[v.type for v in values], *numbers.kinds(), *made_kinds]
     module = ir.Module.create(ir.Location.unknown())
@@ -76,9 +78,8 @@ def outline(
         for op in group.ops:
             clone(op.operation, mapping)
         targets = list(entry.arguments)[len(known) :]
-        func.ReturnOp(
-            [write_into(mapping[r], t) for r, t in zip(results, targets, strict=True)]
-        )
+        made = zip(results, parts, targets, strict=True)
+        func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
     if numbers.types:
         read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
     return module
@@ -133,6 +134,17 @@ def outermost(op: ir.Operation) -> ir.Operation:
         if parent is None or parent.name == "func.func":
             return op
         op = parent
+
+
+def written(value: ir.Value, part: Part | None, result: ir.Value) -> ir.Value:
+    """A result argument with a value in it, or in a part of it."""
+    if part is None:
+        return write_into(value, result)
+    block = result.owner
+    assert isinstance(block, ir.Block)
+    with ir.InsertionPoint.at_block_begin(block):
+        target = part.read(result, value.type)
+    return part.write(write_into(value, target), result)
 
 
 def write_into(value: ir.Value, result: ir.Value) -> ir.Value:

@@ -6,25 +6,40 @@ Out: a `Program`: equal kernels are made once, buffers have their place in the a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from blake3 import blake3
 
 from nanoloom.kernels.attention import join_attention
-from nanoloom.kernels.fold import base, fold_copies, pack_right_operands
+from nanoloom.kernels.fold import fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.nest import name_stages, read_nest
-from nanoloom.kernels.numbers import Arguments, erase_values, numbers_of, values_of
+from nanoloom.kernels.numbers import (
+    NONE,
+    Arguments,
+    erase_values,
+    numbers_of,
+    values_of,
+)
 from nanoloom.kernels.outline import (
     describe,
     external_inputs,
     group_results,
     outline,
 )
+from nanoloom.kernels.parts import (
+    copy_sources,
+    fill_around,
+    filling,
+    home,
+    part_of,
+)
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
+from nanoloom.kernels.structure import Kind, base
 from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.mlir import ir, named, run_pipeline, tensor
@@ -43,6 +58,7 @@ def cut(lowered: LinalgModule) -> Program:
     run_pipeline(lowered.module, SIMPLIFY)
     fold_copies(lowered.module)
     pack_right_operands(lowered.module, len(lowered.inputs))
+    copy_sources(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
@@ -84,10 +100,14 @@ def bytes_of(kind: ir.Type) -> int:
 class Draft:
     """A call whose kernel is not made yet.
 
-    form: the kernel's text without `numbers`, the constants that may be arguments.
+    name, root: of the kernel.  outline: makes it, with these numbers as arguments.
+    form: its text without `numbers`, the constants that may be arguments.
     """
 
-    group: Group
+    name: str
+    root: str
+    layer: str
+    outline: Callable[[Arguments], ir.Module]
     inputs: tuple[Place, ...]
     results: tuple[Place, ...]
     form: str
@@ -110,6 +130,7 @@ class Cutting:
     parameters: list[Parameter] = field(default_factory=list)
     places: dict[ir.Value, Place] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
+    filled: set[ir.Value] = field(default_factory=set)
     checks: list[Word] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -121,31 +142,63 @@ class Cutting:
         returned = list(list(self.block.operations)[-1].operation.operands)
         outputs = len(self.lowered.outputs)
         for i, value in enumerate(returned[:outputs]):
-            self.places[base(value)] = Place(Space.OUTPUT, i)
+            self.places[home(base(value))] = Place(Space.OUTPUT, i)
         for value, limits in zip(returned[outputs:], self.lowered.checks, strict=True):
             buffer = self.buffer(base(value)).index
             self.checks += [Word(limit, buffer, i) for i, limit in enumerate(limits)]
 
     def buffer(self, value: ir.Value) -> Place:
         """Where a value lies; a new buffer of the arena if it has no place yet."""
-        if value not in self.places:
-            self.places[value] = Place(Space.ARENA, len(self.sizes))
-            self.sizes.append(bytes_of(value.type))
-        return self.places[value]
+        whole = home(value)
+        if whole not in self.places:
+            self.places[whole] = Place(Space.ARENA, len(self.sizes))
+            self.sizes.append(bytes_of(whole.type))
+        return self.places[whole]
 
     def draft(self, group: Group) -> None:
         """Note what a group reads, writes and computes."""
-        places = tuple(self.places[base(v)] for v in external_inputs(group))
+        places = tuple(self.places[home(base(v))] for v in external_inputs(group))
         results = group_results(group)
+        if part_of(results[0]) is not None:
+            self.draft_around(home(results[0]))
         written = tuple(map(self.buffer, results))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
-        module = outline(group, tuple(p.space is Space.PARAMETER for p in places))
+        known = tuple(p.space is Space.PARAMETER for p in places)
+        made = partial(outline, group, known)
+        name, root, layer = describe(group), group.root.value, layer_of(group)
+        self.add(name, root, layer, made, places, written)
+
+    def draft_around(self, whole: ir.Value) -> None:
+        """In front of a tensor's first part: what the parts leave of it."""
+        if whole in self.filled:
+            return
+        self.filled.add(whole)
+        block = fill_around(whole)
+        if block is not None:
+            name = f"{Kind.OPAQUE.value}_border_{shape_of(whole)}"
+            layer = layer_at(whole.owner)
+            made = partial(filling, *block)
+            place = (self.buffer(whole),)
+            self.add(name, Kind.OPAQUE.value, layer, made, (), place)
+
+    def add(
+        self,
+        name: str,
+        root: str,
+        layer: str,
+        made: Callable[[Arguments], ir.Module],
+        inputs: tuple[Place, ...],
+        results: tuple[Place, ...],
+    ) -> None:
+        module = made(NONE)
         constants = numbers_of(module)
         numbers = values_of(constants)
         erase_values(constants)
         form = text_of(module)
-        self.drafts.append(Draft(group, places, written, form, numbers))
+        self.drafts.append(
+            Draft(name, root, layer, made, inputs, results, form, numbers)
+        )
 
     def calls(self) -> list[Call]:
         """The calls in order; their kernels are made, equal ones once."""
@@ -163,15 +216,15 @@ class Cutting:
     ) -> tuple[str, Arguments]:
         """The kernel of alike drafts, whose numbers are in `rows`."""
         numbers = Arguments.of(rows)
-        module = outline(draft.group, draft.constants, numbers)
+        module = draft.outline(numbers)
         name_stages(module)
         text = text_of(module)
-        name = f"{describe(draft.group)}_{blake3(text.encode()).hexdigest()[:8]}"
+        name = f"{draft.name}_{blake3(text.encode()).hexdigest()[:8]}"
         arguments = module.body.operations[0].operation.regions[0].blocks[0].arguments
         self.kernels[name] = Kernel(
             name,
             text,
-            draft.group.root.value,
+            draft.root,
             read_nest(module),
             (*draft.constants, *(True for _ in numbers.types)),
             tuple(tuple(ir.RankedTensorType(a.type).shape) for a in arguments),
@@ -179,13 +232,12 @@ class Cutting:
         return name, numbers
 
     def call(self, draft: Draft, kernel: str, numbers: Arguments) -> Call:
-        layer = layer_of(draft.group)
         given: list[Place] = []
         for array in numbers.arrays(draft.numbers):
             given.append(Place(Space.PARAMETER, len(self.parameters)))
-            name = f"{layer or kernel}.numbers.{array.dtype}"
+            name = f"{draft.layer or kernel}.numbers.{array.dtype}"
             self.parameters.append(constant_parameter(name, array))
-        return Call(kernel, (*draft.inputs, *given, *draft.results), layer)
+        return Call(kernel, (*draft.inputs, *given, *draft.results), draft.layer)
 
     def program(self) -> Program:
         calls = self.calls()
@@ -225,11 +277,19 @@ def constant_parameter(name: str, array: np.ndarray) -> Parameter:
 
 def layer_of(group: Group) -> str:
     """The model's node that the group's main operation comes from."""
-    for op in sorted(group.ops, key=lambda op: -len(op.operation.operands)):
-        text = str(op.operation.location)
-        if text.startswith('loc("'):
-            return text[5:-2]
-    return ""
+    ops = sorted(group.ops, key=lambda op: -len(op.operation.operands))
+    return next(filter(None, (layer_at(op.operation) for op in ops)), "")
+
+
+def layer_at(op: ir.Operation | ir.Block) -> str:
+    """The model's node that an operation comes from, "" if it has no name."""
+    text = "" if isinstance(op, ir.Block) else str(op.location)
+    return text[5:-2] if text.startswith('loc("') else ""
+
+
+def shape_of(value: ir.Value) -> str:
+    kind = ir.RankedTensorType(value.type)
+    return "x".join(map(str, (kind.element_type, *kind.shape)))
 
 
 def describe_program(program: Program, names: Sequence[str] = ()) -> str:

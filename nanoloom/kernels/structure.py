@@ -11,6 +11,9 @@ from nanoloom.mlir import ir
 Op: TypeAlias = ir.OpView
 
 
+VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
+
+
 class Kind(Enum):
     """How an operation may be fused and scheduled."""
 
@@ -135,6 +138,21 @@ def widened(value: ir.Value) -> ir.Value:
     ):
         return op.operands[0]
     return value
+
+
+def base(value: ir.Value) -> ir.Value:
+    """The value whose bytes a chain of reshapes shows."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
+        value = value.owner.operands[0]
+    return value
+
+
+def is_lanewise(op: Op) -> bool:
+    """Only arithmetic in its body: it works on a vector as on a scalar."""
+    return all(
+        inner.operation.name.startswith(("arith.", "math.", "linalg.yield"))
+        for inner in body(op).operations
+    )
 
 
 def kind(op: Op) -> Kind:
