@@ -58,8 +58,8 @@ def cut(lowered: LinalgModule) -> Program:
     run_pipeline(lowered.module, SIMPLIFY)
     fold_copies(lowered.module)
     pack_right_operands(lowered.module, len(lowered.inputs))
-    copy_sources(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
+    copy_sources(lowered.module)  # behind canonicalize, which takes a copy for nothing
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, len(lowered.outputs))

@@ -142,7 +142,7 @@ def quotient(b: Any, x: Any, n: int) -> Any:
 
 
 def filled(b: Any, x: Any, n: int) -> Any:
-    return b.pad(x, [n % 2, 0], [1 - n % 2, 0], n)
+    return b.pad(x, [n % 2 * 2, 0], [2 - n % 2 * 2, 0], n)
 
 
 def reduced(b: Any, x: Any, n: int) -> Any:

@@ -1,0 +1,120 @@
+"""Padding and concatenation without copies: producers write their part in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.kernels.parts import Part
+from tests.kernels.random_programs import Array
+from tests.linalg.bounds import sample
+from tests.vector.kernel_harness import backwards, program_of, run
+
+SHAPE = (5, 7, 9)
+
+
+def roots(make: Any, *inputs: Any) -> list[str]:
+    program = program_of(make, *inputs)
+    return [call.kernel.rpartition("_")[0] for call in program.calls]
+
+
+def twice(b: Any, x: Any) -> Any:
+    return b.elementwise(lambda s: s + s, x)
+
+
+def padded(b: Any, x: Any) -> Any:
+    return b.pad(x, [1, 2, 0], [3, 0, 1], 4)
+
+
+def test_what_lies_around_a_block() -> None:
+    """Every element once: those of the block, and those of the blocks around it."""
+    part = Part((1, 0, 2), (2, 4, 1))
+    found = np.zeros((4, 4, 6), int)
+    for block in (part, *part.around(found.shape)):
+        ranges = zip(block.offsets, block.sizes, strict=True)
+        found[tuple(slice(o, o + s) for o, s in ranges)] += 1
+    assert (found == 1).all()
+
+
+def test_blocks_that_meet() -> None:
+    one = Part((0, 0), (2, 3))
+    assert one.meets(Part((1, 2), (1, 1)))
+    assert not one.meets(Part((0, 3), (2, 1)))
+    assert not one.meets(Part((2, 0), (1, 3)))
+
+
+def test_a_producer_writes_into_the_padded_tensor() -> None:
+    kernels = roots(lambda b, x: padded(b, twice(b, x)), (SHAPE, "float32"))
+    assert len(kernels) == 2 and kernels[0].startswith("opaque_border")
+    assert kernels[1].startswith("elementwise")
+
+
+def joined(b: Any, x: Any, y: Any) -> Any:
+    return b.concat([twice(b, x), b.elementwise(lambda s: -s, y)], 1)
+
+
+def test_parts_of_a_concatenation_are_written_in_place() -> None:
+    kernels = roots(joined, (SHAPE, "float32"), (SHAPE, "float32"))
+    assert [kernel.split("_")[0] for kernel in kernels] == ["elementwise"] * 2
+
+
+CASES: dict[str, tuple[Any, Any, int]] = {
+    "padded input": (padded, lambda x: pads(x), 1),
+    "padded result": (lambda b, x: padded(b, twice(b, x)), lambda x: pads(x + x), 1),
+    "read twice": (
+        lambda b, x: [padded(b, (y := twice(b, x))), y],
+        lambda x: [pads(x + x), x + x],
+        1,
+    ),
+    "pads alike": (
+        lambda b, x: [padded(b, twice(b, x)), padded(b, x)],
+        lambda x: [pads(x + x), pads(x)],
+        1,
+    ),
+    "joined": (joined, lambda x, y: np.concatenate([x + x, -y], 1), 2),
+    "joined with itself": (
+        lambda b, x: b.concat([x, x], 0),
+        lambda x: np.concatenate([x, x], 0),
+        1,
+    ),
+    "over each other": (
+        lambda b, x, y: b.insert(
+            twice(b, y), b.pad(twice(b, x), [0] * 3, [1] * 3), [0] * 3
+        ),
+        lambda x, y: over(x, y),
+        2,
+    ),
+    "joined and padded": (
+        lambda b, x, y: padded(b, joined(b, x, y)),
+        lambda x, y: pads(np.concatenate([x + x, -y], 1)),
+        2,
+    ),
+    "padded and summed": (
+        lambda b, x: b.reduce(lambda a, s: a + s, padded(b, twice(b, x)), [1], 0),
+        lambda x: pads(x + x).sum(1, keepdims=True),
+        1,
+    ),
+}  # fmt: skip
+
+
+def pads(x: Array) -> Array:
+    return np.pad(x, [(1, 3), (2, 0), (0, 1)], constant_values=4)
+
+
+def over(x: Array, y: Array) -> Array:
+    made = np.pad(x + x, [(0, 1)] * 3)
+    made[: y.shape[0], : y.shape[1], : y.shape[2]] = y + y
+    return made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers(name: str) -> None:
+    make, exact, count = CASES[name]
+    given = [np.rint(4 * sample(i, SHAPE, "float32")) for i in range(count)]
+    got, right = run(make, *given, order=backwards), exact(*given)
+    several = isinstance(right, list)
+    pairs = zip(got, right, strict=True) if several else [(got, right)]
+    for made, wanted in pairs:
+        assert made.shape == wanted.shape and (made == wanted).all()
