@@ -35,6 +35,7 @@ from nanoloom.binary.table import (
 from nanoloom.binary.table import Space as TableSpace
 from nanoloom.cache import Cache, key
 from nanoloom.errors import noting
+from nanoloom.forks import waiting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Place, Program, Space, Word
@@ -191,7 +192,7 @@ def compile_kernel(
     if found is not None:
         report.cached += 1
         return CompiledKernel.from_bytes(found)
-    with MLIR, mlir.context():
+    with waiting(), MLIR, mlir.context():  # else a child might have the lock for ever
         module = mlir.ir.Module.parse(kernel.text)
         with naming_schedule(kernel, options):
             with report.stage("vector"):

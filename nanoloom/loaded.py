@@ -13,7 +13,7 @@ from nanoloom.errors import Error, public
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.runtime.library import Library
-from nanoloom.runtime.threads import default_threads
+from nanoloom.runtime.threads import thread_count
 from nanoloom.source import Interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 @public
 def load(path: str | Path, threads: int | None = None) -> Loaded:
     """A shared library that `Program.save` or `nanoloom compile -o` wrote."""
-    return Loaded(named_file(path), threads or default_threads())
+    return Loaded(named_file(path), thread_count(threads))
 
 
 class Loaded:

@@ -28,6 +28,8 @@ from torch_mlir.dialects import (
 from torch_mlir.dialects import transform as transform_dialect
 from torch_mlir.dialects.transform import interpreter
 
+from nanoloom.forks import waiting
+
 __all__ = [
     "affine",
     "arith",
@@ -51,10 +53,11 @@ __all__ = [
 @contextmanager
 def context() -> Generator[ir.Context]:
     """A fresh MLIR context, current inside the `with`, single threaded."""
-    made = ir.Context()
-    made.enable_multithreading(False)
-    with made, ir.Location.unknown():
-        yield made
+    with waiting():
+        made = ir.Context()
+        made.enable_multithreading(False)
+        with made, ir.Location.unknown():
+            yield made
 
 
 def run_pipeline(module: ir.Module, passes: tuple[str, ...]) -> None:

@@ -12,13 +12,14 @@ import numpy as np
 
 from nanoloom.cache import Cache, default_root, key
 from nanoloom.errors import DataDependent, Error, InputError, public
+from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import load_parameters
-from nanoloom.runtime.threads import default_threads
-from nanoloom.source import Source
+from nanoloom.runtime.threads import thread_count
+from nanoloom.source import Source, bound_dims
 
 if TYPE_CHECKING:
     from nanoloom.compiler import Compiled, Report
@@ -75,10 +76,10 @@ class Program:
         self.source = source
         self.options = options
         self.threads = threads
-        self.dims = dict(dims)
         self.cache = cache
         self.report = report
         self.inputs, self.outputs = source.interface(cache)
+        self.dims = bound_dims(self.inputs, dims)
         self._variants: dict[str, Variant] = {}
         self._called: dict[Call, Variant] = {}
         self._deciding: dict[Shapes, tuple[str, ...]] = {}
@@ -92,7 +93,7 @@ class Program:
         not fit, or whose indices lead out of range, and what compiling raises at the
         first call with new shapes.
         """
-        arrays = check_inputs(self.inputs, inputs)
+        arrays = check_inputs(self.inputs, inputs, self.dims)
         return self.variant(arrays)(arrays)
 
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
@@ -144,7 +145,8 @@ class Program:
         return self._variants[name]
 
     def _build(self, folder: Path, compiled: Compiled) -> None:
-        from nanoloom.binary.shared import write_in_process
+        with waiting():
+            from nanoloom.binary.shared import write_in_process
 
         compiled.parameters.write(folder / PARAMETERS)
         write_in_process(
@@ -158,7 +160,8 @@ class Program:
     def _compiled(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> Compiled:
-        from nanoloom.compiler import Report, compile_model
+        with waiting():
+            from nanoloom.compiler import Report, compile_model
 
         model = self.source.bound(shapes, values)
         report = self.report or Report()
@@ -225,7 +228,7 @@ def compile(
 ) -> Program:
     """Compile a model (path, bytes, ModelProto or onnx_ir.Model) for this machine.
 
-    threads: default follows affinity, cgroup quota and OMP_NUM_THREADS.
+    threads: 1 to 1024; default follows affinity, cgroup quota and OMP_NUM_THREADS.
     dims: numbers for named dimensions; those left open are bound by the first call.
     precision: "f32" (default) or "bf16", of the products of f32 operands.
     checked: False for code that clamps an index out of range and does not report it.
@@ -244,6 +247,7 @@ def compile(
         )
     if options is not None and checked not in (None, options.checked):
         raise Error(f"checked is {checked} here and {options.checked} in the options")
+    wanted = thread_count(threads)
     store = cache or Cache(default_root())
     program = Program(
         Source(model, store),
@@ -251,21 +255,20 @@ def compile(
         or CompileOptions(
             host(store), precision or "f32", checked=checked is not False
         ),
-        threads=threads or default_threads(),
+        threads=wanted,
         dims=dims or {},
         cache=store,
         report=report,
     )
-    bound = all(
-        isinstance(d, int) or d in program.dims for x in program.inputs for d in x.shape
-    )
-    if bound:
-        prepare(program)
+    prepare(program)
     return program
 
 
 def prepare(program: Program) -> None:
-    """Compile the only variant now, unless its shapes depend on values."""
+    """Compile the only variant now, if there is but one: no shape is left open."""
+    texts = [d for x in program.inputs for d in x.shape if isinstance(d, str)]
+    if any(text not in program.dims for text in texts):
+        return
     try:
         program.variant_of(program.static_shapes(), {})
     except DataDependent:

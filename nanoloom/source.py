@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nanoloom.cache import Cache, key
+from nanoloom.errors import InputError
+from nanoloom.forks import waiting
+from nanoloom.frontend.expressions import evaluate
+from nanoloom.frontend.numbers import check_known, checked
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -81,9 +85,10 @@ class Source:
 
     def model(self) -> onnx_ir.Model:
         if self._model is None:
-            from nanoloom.frontend.onnx import load
+            with waiting():
+                from nanoloom.frontend.onnx import load
 
-            self._model = load(self.given)  # type: ignore[arg-type]
+                self._model = load(self.given)  # type: ignore[arg-type]
         return self._model
 
     def interface(
@@ -131,6 +136,22 @@ class Source:
         self, cache: Cache, shapes: Mapping[str, tuple[int, ...]], names: list[str]
     ) -> None:
         cache.put(self._values_key(shapes), json.dumps(names).encode())
+
+
+def bound_dims(
+    inputs: Iterable[Interface], dims: Mapping[str, object]
+) -> dict[str, int]:
+    """The numbers of dimensions, those of expressions of them among them.
+
+    Raises InputError for a name that the inputs do not have, or what is no number.
+    """
+    if not hasattr(dims, "items"):
+        raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
+    texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
+    check_known(texts, dims)
+    given = {name: checked(name, value) for name, value in dims.items()}
+    computed = {text: evaluate(text, given) for text in texts}
+    return {t: n for t, n in computed.items() if n is not None} | given
 
 
 def serialized(given: object) -> bytes:

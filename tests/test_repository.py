@@ -16,6 +16,7 @@ from tests.sources import ROOT, Source, files, lines, python, relative
 # A file imports from rows above its own, never from rows below.
 ORDER = (
     "errors",
+    "forks",
     "mlir",
     "cache",
     "target",

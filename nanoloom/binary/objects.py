@@ -17,6 +17,7 @@ from llvmlite.binding import ffi
 from llvmlite.utils import get_library_name
 
 from nanoloom.errors import Error
+from nanoloom.forks import waiting
 from nanoloom.llvm.literals import to_llvm22
 from nanoloom.llvm.one_lane import UnclearMask, scalar_stores
 
@@ -70,8 +71,9 @@ def emit(
         Error: LLVM knows no such target.
         RuntimeError: the text is no valid module; a bug of nanoloom's.
     """
-    machine = _machine(triple, cpu, features, abi, code_model, options.level)
-    return _emit(llvm_ir, triple, machine, options, is_object=True)
+    with waiting():
+        machine = _machine(triple, cpu, features, abi, code_model, options.level)
+        return _emit(llvm_ir, triple, machine, options, is_object=True)
 
 
 def emit_assembly(
@@ -85,8 +87,9 @@ def emit_assembly(
     options: CodeOptions = DEFAULT_OPTIONS,
 ) -> str:
     """The assembly text of what `emit` makes; raises the same."""
-    machine = _machine(triple, cpu, features, abi, code_model, options.level)
-    return _emit(llvm_ir, triple, machine, options, is_object=False).decode()
+    with waiting():
+        machine = _machine(triple, cpu, features, abi, code_model, options.level)
+        return _emit(llvm_ir, triple, machine, options, is_object=False).decode()
 
 
 def _machine(

@@ -31,10 +31,10 @@ def demo(
     """Find the sentences that mean the same: a trained model, compiled."""
     del debug
     from nanoloom.cache import default_root
-    from nanoloom.runtime.threads import default_threads
+    from nanoloom.runtime.threads import thread_count
 
     place = folder or (cache or default_root()) / "demo"
-    return minilm()(place, threads or default_threads())
+    return minilm()(place, thread_count(threads))
 
 
 def minilm() -> Callable[[Path, int], int]:

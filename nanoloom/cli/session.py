@@ -70,13 +70,13 @@ def open_program(
 ) -> Program:
     """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
     from nanoloom.program import Program
-    from nanoloom.runtime.threads import default_threads
+    from nanoloom.runtime.threads import thread_count
     from nanoloom.source import Source
 
     return Program(
         Source(model, cache),
         options,
-        threads=threads or default_threads(),
+        threads=thread_count(threads),
         dims=dims,
         cache=cache,
         report=cast("Report", watch),
@@ -125,9 +125,11 @@ def bound_shapes(
     """
     from nanoloom.errors import InputError
     from nanoloom.frontend.expressions import evaluate
+    from nanoloom.frontend.numbers import check_known
 
     numbers = dict(dims)
-    check_known(specs, numbers)
+    texts = [d for x in specs for d in x.shape if isinstance(d, str)]
+    check_known(texts, numbers)
     for x in specs:
         for d, size in zip(x.shape, given.get(x.name, ()), strict=False):
             if isinstance(d, str) and numbers.setdefault(d, size) != size:
@@ -136,7 +138,6 @@ def bound_shapes(
                     where=f"input {x.name}",
                     hint="give inputs and --dim that agree",
                 )
-    texts = [d for x in specs for d in x.shape if isinstance(d, str)]
     values = {text: evaluate(text, numbers) for text in texts}
     check_bound(values, numbers)
     return {
@@ -145,19 +146,6 @@ def bound_shapes(
         else tuple(d if isinstance(d, int) else values[d] or 0 for d in x.shape)
         for x in specs
     }
-
-
-def check_known(specs: Sequence[Interface], dims: Mapping[str, int]) -> None:
-    """Raise InputError for a number that belongs to no dimension."""
-    from nanoloom.errors import InputError
-    from nanoloom.frontend.expressions import names
-
-    texts = dict.fromkeys(d for x in specs for d in x.shape if isinstance(d, str))
-    known = {*texts, *(name for text in texts for name in names(text) or ())}
-    for name in dims:
-        if name not in known:
-            has = f"it has {', '.join(texts)}" if texts else "all are numbers already"
-            raise InputError(f"the model has no dimension {name}", hint=has)
 
 
 def check_bound(values: Mapping[str, int | None], dims: Mapping[str, int]) -> None:

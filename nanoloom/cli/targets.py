@@ -59,10 +59,10 @@ def targets(
 
 
 def measure(here: Target, threads: int | None) -> Peaks:
-    from nanoloom.runtime.threads import default_threads
+    from nanoloom.runtime.threads import thread_count
     from nanoloom.target import peaks
 
-    return peaks.measure(here, threads or default_threads())
+    return peaks.measure(here, thread_count(threads))
 
 
 def print_json(

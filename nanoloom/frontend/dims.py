@@ -6,18 +6,17 @@ A dimension of an input is a number, a name (`batch`), an expression of names
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.errors import Error, InputError, ModelError
+from nanoloom.errors import InputError, ModelError
 from nanoloom.frontend.expressions import evaluate, names
+from nanoloom.frontend.numbers import check_known, checked
 from nanoloom.frontend.sizes import check_sizes
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
-LARGEST = 2**63 - 1
 
 
 def input_dims(model: ir.Model) -> dict[str, tuple[int | str, ...]]:
@@ -72,11 +71,8 @@ def bind(
     """
     inputs = input_dims(model)
     texts, wanted = dim_texts(model), symbols(model)
+    check_known(texts, dims)
     given = {name: checked(name, value) for name, value in dims.items()}
-    known = {*texts, *(name for text in texts for name in names(text) or ())}
-    for name in given:
-        if name not in known:
-            raise unknown(name, wanted)
     missing = [n for n in wanted if n not in given and evaluate(n, given) is None]
     if missing:
         how = " ".join(f"--dim {quoted(name)}=N" for name in missing)
@@ -94,29 +90,6 @@ def bind(
     substitute(bound, {**given, **numbers})
     check_sizes(bound, "", memory)
     return bound
-
-
-def checked(name: str, value: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = -1
-    if not 0 <= number <= LARGEST or isinstance(value, bool):
-        raise InputError(
-            f"dimension {name} is {value!r}", hint="give a whole number from 0 on"
-        )
-    return number
-
-
-def unknown(name: str, wanted: tuple[str, ...]) -> Error:
-    if not wanted:
-        return InputError(
-            f"the model has no dimension {name}",
-            hint="all its dimensions are numbers already",
-        )
-    return InputError(
-        f"the model has no dimension {name}", hint=f"it has {', '.join(wanted)}"
-    )
 
 
 def resolve(text: str, given: Mapping[str, int]) -> int:

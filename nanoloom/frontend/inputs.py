@@ -62,12 +62,15 @@ def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
 
 
 def check_inputs(
-    specs: Sequence[Spec], arrays: Mapping[str, object]
+    specs: Sequence[Spec],
+    arrays: Mapping[str, object],
+    dims: Mapping[str, int] | None = None,
 ) -> dict[str, Array]:
     """The arrays as the program takes them: in order, C-contiguous, aligned.
 
     arrays: numpy arrays of exactly the wanted element type and shape, or anything
     with `__array__`; lists and numbers are taken where no value changes.
+    dims: what dimensions are bound to.
     Raises InputError for the first array that does not fit.
     """
     if not hasattr(arrays, "keys"):
@@ -85,7 +88,7 @@ def check_inputs(
         raise InputError(
             " and ".join(said), where="inputs", hint=f"the model takes {listing(specs)}"
         )
-    sizes: dict[str, tuple[int, str]] = {}
+    sizes = {name: (number, "dims") for name, number in (dims or {}).items()}
     return {spec.name: check_input(spec, arrays[spec.name], sizes) for spec in specs}
 
 
@@ -99,7 +102,8 @@ def signature(dtype: np.dtype[Any], shape: Sequence[int | str]) -> str:
 
 
 def check_input(spec: Spec, value: object, sizes: dict[str, tuple[int, str]]) -> Array:
-    """One array.  sizes: what named dimensions were in earlier inputs, and where."""
+    """One array.  sizes: what named dimensions are bound to, or were in earlier inputs,
+    and where."""
     if type(value) is np.ndarray and value.shape == spec.shape:
         known = value.dtype == spec.dtype and value.flags.c_contiguous
         if known and value.flags.aligned:  # most calls: the rest takes microseconds

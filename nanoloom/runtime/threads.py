@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from nanoloom.errors import Error
+
+MOST_THREADS = 1024  # as on the command line
 ReadText = Callable[[str], str | None]
 
 
@@ -18,14 +22,36 @@ def default_threads(
     """The CPUs of the affinity mask, bounded by the cgroup's quota and OMP_NUM_THREADS.
 
     At least 1.  The keyword arguments replace what is asked of the system: `cpus` the
-    affinity mask, `read` the files (None for one that is not there).
+    affinity mask, `read` the files (None for one that is not there).  Raises Error for
+    an OMP_NUM_THREADS that is no number of threads.
     """
     count = cpus if cpus is not None else _affinity()
     count = min([count, *_quotas(read or _read)])
     wish = environment.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if wish.isdecimal() and int(wish) > 0:  # a list holds one number for each nesting
-        count = min(count, int(wish))
+    if wish:  # a list holds one number for each nesting
+        number = int(wish) if wish.isdecimal() and len(wish) < 10 else wish
+        count = min(count, checked_threads(number, "OMP_NUM_THREADS"))
     return max(1, count)
+
+
+def thread_count(given: object) -> int:
+    """The threads asked for; those that suit the process, for None.
+
+    Raises Error for what is no number of threads.
+    """
+    return default_threads() if given is None else checked_threads(given, "threads")
+
+
+def checked_threads(given: object, name: str) -> int:
+    try:
+        number = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if isinstance(given, bool) or not 1 <= number <= MOST_THREADS:
+        raise Error(
+            f"{name} is {given!r}", hint=f"give a whole number from 1 to {MOST_THREADS}"
+        )
+    return number
 
 
 def _affinity() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nanoloom.cache import Cache, key
+from nanoloom.forks import waiting
 from nanoloom.target.facts import Cache as Caches
 from nanoloom.target.facts import MatrixUnit, Target, VectorUnit
 
@@ -38,7 +39,8 @@ def host(cache: Cache) -> Target:
     known = cache.get(name)
     if known is not None:
         return from_dict(json.loads(known))
-    found = look()
+    with waiting():
+        found = look()
     cache.put(name, json.dumps(to_dict(found)).encode())
     return found
 

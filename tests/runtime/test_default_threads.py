@@ -6,11 +6,15 @@ import ctypes
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.cache import Cache
-from nanoloom.runtime.threads import default_threads
+from nanoloom.errors import Error
+from nanoloom.loaded import load
+from nanoloom.program import compile
+from nanoloom.runtime.threads import default_threads, thread_count
 from tests.runtime.native import TRIPLE
 
 V2 = {"/proc/self/cgroup": "0::/user/box\n"}
@@ -60,10 +64,49 @@ def test_first_version_of_cgroups() -> None:
 
 @pytest.mark.parametrize(
     ("wish", "threads"),
-    [("3", 3), ("2,4", 2), ("99", 8), ("0", 8), ("many", 8), ("", 8)],
+    [("3", 3), ("2,4", 2), ("99", 8), ("1024", 8), (" 5 ", 5), ("", 8)],
 )
 def test_omp_num_threads_is_an_upper_bound(wish: str, threads: int) -> None:
     assert count(8, {}, {"OMP_NUM_THREADS": wish}) == threads
+
+
+@pytest.mark.parametrize("wish", ["0", "-1", "2.5", "many", "1000000", "9" * 30])
+def test_omp_num_threads_that_is_no_number_of_threads(wish: str) -> None:
+    with pytest.raises(
+        Error, match=r"OMP_NUM_THREADS is .*; give a whole number from 1"
+    ):
+        count(8, {}, {"OMP_NUM_THREADS": wish})
+
+
+@pytest.mark.parametrize("given", [1, 2, 1024, np.int8(3), np.uint64(7)])
+def test_numbers_of_threads(given: int) -> None:
+    assert thread_count(given) == given and type(thread_count(given)) is int
+
+
+WRONG = [
+    0,
+    -1,
+    1025,
+    10**6,
+    2**70,
+    "2",
+    2.5,
+    2.0,
+    True,
+    False,
+    np.True_,
+    np.float32(2),
+    [2],
+]
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_what_is_no_number_of_threads(given: object) -> None:
+    for public in (compile, load):
+        with pytest.raises(
+            Error, match=r"threads is .*; give a whole number from 1 to 1"
+        ):
+            public("absent.onnx", threads=given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "0::", "::::", "a:b"])

@@ -105,3 +105,45 @@ def test_precisions_that_are_not_known(tmp_path: Path) -> None:
     options = CompileOptions(host(), "f32")
     with pytest.raises(Error, match="'bf16' here and 'f32' in the options"):
         nanoloom.compile(path, precision="bf16", options=options, cache=cache)
+
+
+def along(*shapes: list[int | str]) -> bytes:
+    """y = concatenation of the inputs x0, x1, ... along their first axes."""
+    names = [f"x{number}" for number in range(len(shapes))]
+    graph = helper.make_graph(
+        [helper.make_node("Concat", names, ["y"], axis=0)],
+        "along",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+            for name, shape in zip(names, shapes, strict=True)
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 3])],
+    )
+    opset = [helper.make_opsetid("", 18)]
+    made = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return made.SerializeToString()
+
+
+def test_dims_that_the_model_does_not_have() -> None:
+    model, cache = along(["batch", 3], ["past + 1", 3]), Cache.temporary()
+    with pytest.raises(InputError, match=r"no dimension nope; it has batch, past \+ 1"):
+        nanoloom.compile(model, dims={"nope": 3}, cache=cache)
+    with pytest.raises(InputError, match="no dimension n; all its dimensions are num"):
+        nanoloom.compile(along([2, 3]), dims={"n": 3}, cache=cache)
+    for wrong in (-1, 2.5, "2", True, None, 2**63):
+        with pytest.raises(InputError, match=r"dimension batch is .*; give a whole"):
+            nanoloom.compile(model, dims={"batch": wrong}, cache=cache)  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="dims are a list"):
+        nanoloom.compile(model, dims=["batch"], cache=cache)  # type: ignore[arg-type]
+
+
+def test_dims_that_contradict_an_array() -> None:
+    model, cache = along(["batch", 3], ["past + 1", 3]), Cache.temporary()
+    dims = {"batch": np.int64(2), "past": 3}
+    program = nanoloom.compile(model, threads=1, dims=dims, cache=cache)
+    good = {"x0": np.ones((2, 3), np.float32), "x1": np.ones((4, 3), np.float32)}
+    assert program(good)["y"].shape == (6, 3)
+    with pytest.raises(InputError, match="x0: dimension batch is 5 here and 2 in dims"):
+        program(good | {"x0": np.ones((5, 3), np.float32)})
+    with pytest.raises(InputError, match=r"x1: dimension past \+ 1 is 5 here and 4 in"):
+        program(good | {"x1": np.ones((5, 3), np.float32)})
