@@ -102,9 +102,9 @@ def model_of(
         [output_info(name, s.values[name]) for name in outputs],
         held,
     )
-    domains = [step.node.domain for step in s.steps]
+    nodes = [step.node for step in s.steps]
     return helper.make_model(
-        graph, opset_imports=opsets(s.opset, domains), ir_version=IR_VERSION
+        graph, opset_imports=opsets(s.opset, nodes), ir_version=IR_VERSION
     )
 
 

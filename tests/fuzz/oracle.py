@@ -220,14 +220,18 @@ def single(
     ]
     graph = helper.make_graph([node], "single", inputs, outputs, tensors)
     return helper.make_model(
-        graph, opset_imports=opsets(opset, [node.domain]), ir_version=IR_VERSION
+        graph, opset_imports=opsets(opset, [node]), ir_version=IR_VERSION
     )
 
 
-def opsets(opset: int, domains: Sequence[str]) -> list[onnx.OperatorSetIdProto]:
+def opsets(
+    opset: int, nodes: Sequence[onnx.NodeProto]
+) -> list[onnx.OperatorSetIdProto]:
+    """Classical models in the last set that has all of their operators but one."""
     made = [helper.make_opsetid("", opset)]
-    if any(domain == "ai.onnx.ml" for domain in domains):
-        made.append(helper.make_opsetid("ai.onnx.ml", 5 if opset > 18 else 3))
+    if any(node.domain == "ai.onnx.ml" for node in nodes):
+        newest = any(node.op_type == "TreeEnsemble" for node in nodes)
+        made.append(helper.make_opsetid("ai.onnx.ml", 5 if newest else 3))
     return made
 
 

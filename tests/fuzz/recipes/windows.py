@@ -68,7 +68,10 @@ def resized(s: Sketch, op: str) -> None:
         ends = [*np.zeros(len(shape)), *np.ones(len(shape))]
         roi = s.fresh(np.array(ends, np.float32), parameter=True)
     if s.chance(0.5):
-        scales = [b / a for a, b in zip(shape, sizes, strict=True)]
+        # Far from where a rounding decides about the size.
+        scales = [
+            1.0 if a == b else (b + 0.5) / a for a, b in zip(shape, sizes, strict=True)
+        ]
         tail = [s.fresh(np.array(scales, np.float32), parameter=True)]
     else:
         tail = ["", s.numbers(*sizes)]
