@@ -183,3 +183,20 @@ def describe(group: Group) -> str:
     root = max(roots, key=lambda op: len(extents(op)))
     element = ir.ShapedType(root.operation.operands[0].type).element_type
     return f"{group.root.value}_{element}_{'x'.join(map(str, extents(root)))}"
+
+
+def layer_of(group: Group) -> str:
+    """The model's node that the group's main operation comes from."""
+    ops = sorted(group.ops, key=lambda op: -len(op.operation.operands))
+    return next(filter(None, (layer_at(op.operation) for op in ops)), "")
+
+
+def layer_at(op: ir.Operation | ir.Block) -> str:
+    """The model's node that an operation comes from, "" if it has no name."""
+    text = "" if isinstance(op, ir.Block) else str(op.location)
+    return text[5:-2] if text.startswith('loc("') else ""
+
+
+def shape_of(value: ir.Value) -> str:
+    kind = ir.RankedTensorType(value.type)
+    return "x".join(map(str, (kind.element_type, *kind.shape)))

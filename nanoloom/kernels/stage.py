@@ -28,7 +28,10 @@ from nanoloom.kernels.outline import (
     describe,
     external_inputs,
     group_results,
+    layer_at,
+    layer_of,
     outline,
+    shape_of,
 )
 from nanoloom.kernels.parts import (
     copy_sources,
@@ -273,23 +276,6 @@ def text_of(module: ir.Module) -> str:
 
 def constant_parameter(name: str, array: np.ndarray) -> Parameter:
     return Parameter(name, array.shape, array.dtype, lambda: array)
-
-
-def layer_of(group: Group) -> str:
-    """The model's node that the group's main operation comes from."""
-    ops = sorted(group.ops, key=lambda op: -len(op.operation.operands))
-    return next(filter(None, (layer_at(op.operation) for op in ops)), "")
-
-
-def layer_at(op: ir.Operation | ir.Block) -> str:
-    """The model's node that an operation comes from, "" if it has no name."""
-    text = "" if isinstance(op, ir.Block) else str(op.location)
-    return text[5:-2] if text.startswith('loc("') else ""
-
-
-def shape_of(value: ir.Value) -> str:
-    kind = ir.RankedTensorType(value.type)
-    return "x".join(map(str, (kind.element_type, *kind.shape)))
 
 
 def describe_program(program: Program, names: Sequence[str] = ()) -> str:
