@@ -39,8 +39,16 @@ def simple(formula: Formula) -> Lower:
 
 
 def floats(name: str) -> Lower:
-    """One function of the math dialect."""
-    return simple(lambda x: x.math(name))
+    """One function of the math dialect; ONNX has Erf for integers, too."""
+    lower = simple(lambda x: x.math(name))
+
+    def checked(b: Builder, node: Node) -> Tensor:
+        dtype = node.input(0).dtype
+        if not is_float(dtype):
+            raise node.unsupported(f"it is not there for {dtype}", "cast to float32")
+        return lower(b, node)
+
+    return checked
 
 
 def variadic(formula: Callable[[Scalar, Scalar], Scalar]) -> Lower:

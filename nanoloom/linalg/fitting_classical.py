@@ -10,10 +10,18 @@ from nanoloom.linalg.node import Node
 FREE = ("nodes_hitrates", "nodes_missing_value_tracks_true")
 
 
+def require_rows(node: Node) -> None:
+    """Rows of features, or one row."""
+    x = node.input(0)
+    if x.rank not in (1, 2):
+        raise node.invalid(f"its input is {list(x.shape)}, expected [rows, features]")
+
+
 def columns(*prefixes: str) -> Callable[[Node], None]:
     """Lists with one prefix are the columns of a table: of one length."""
 
     def rule(node: Node) -> None:
+        require_rows(node)
         for prefix in prefixes:
             found = {
                 name: len(attribute.value)
@@ -38,6 +46,8 @@ def vectorizer(node: Node) -> None:
 
 RULES: dict[str, Callable[[Node], None]] = {
     "FeatureVectorizer": vectorizer,
+    "LinearClassifier": require_rows,
+    "LinearRegressor": require_rows,
     "TreeEnsemble": columns("nodes_", "leaf_"),
     "TreeEnsembleClassifier": columns("nodes_", "class_"),
     "TreeEnsembleRegressor": columns("nodes_", "target_"),

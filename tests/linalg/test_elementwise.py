@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanoloom.errors import Unsupported
 from tests.linalg.bounds import (
     FLOATS,
     INTEGERS,
@@ -225,3 +226,8 @@ def test_old_opsets_broadcast_from_an_axis() -> None:
     np.testing.assert_array_equal(got, x * y.reshape(3, 1))
     (got,) = run_node("Mul", [x, x[0, 0]], version=6, broadcast=1)
     np.testing.assert_array_equal(got, x * x[0, 0])
+
+
+def test_the_error_function_of_integers_is_refused() -> None:
+    with pytest.raises(Unsupported, match="not there for int64; cast to float32"):
+        run_node("Erf", [np.arange(5)], version=12)

@@ -42,3 +42,15 @@ def test_columns_of_different_lengths(short: str) -> None:
     table[short] = table[short][:-1]
     with pytest.raises(ModelError, match=f"different lengths: .*{short}"):
         run_node("TreeEnsembleRegressor", [X], **model, **table)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3, 1)])
+def test_features_are_in_rows(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ModelError, match=r"expected \[rows, features\]"):
+        run_node(
+            "LinearRegressor",
+            [np.ones(shape, np.float32)],
+            domain="ai.onnx.ml",
+            version=1,
+            coefficients=[1.0, 2.0, 3.0],
+        )
