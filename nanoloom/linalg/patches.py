@@ -11,6 +11,23 @@ from nanoloom.linalg.scalar import BOOL, Scalar, constant, select
 from nanoloom.linalg.tensor import Tensor
 
 
+def blocks_of(node: Node) -> list[int]:
+    """How many blocks stand on each axis of the image."""
+    image, block = known(node, 1), known(node, 2)
+    rank = len(image)
+    dilations = node.ints("dilations", [1] * rank)
+    strides = node.ints("strides", [1] * rank)
+    pads = node.ints("pads", [0] * 2 * rank)
+    if min(*block, *dilations, *strides, 1) < 1:
+        raise node.invalid("its sizes, strides and dilations are not all above 0")
+    return [
+        (image[d] + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1)
+        // strides[d]
+        + 1
+        for d in range(rank)
+    ]
+
+
 def col2im(b: Builder, node: Node) -> Tensor:
     """[n, c * block, blocks] to [n, c, *image]: each pixel sums the blocks over it.
 
@@ -22,12 +39,10 @@ def col2im(b: Builder, node: Node) -> Tensor:
     dilations = node.ints("dilations", [1] * rank)
     strides = node.ints("strides", [1] * rank)
     pads = node.ints("pads", [0] * 2 * rank)
-    blocks = [
-        (image[d] + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1)
-        // strides[d]
-        + 1
-        for d in range(rank)
-    ]
+    blocks = blocks_of(node)
+    wanted = [shape[0], shape[1] * prod(block), prod(blocks)]
+    if min(blocks, default=0) < 0 or list(x.shape) != wanted:
+        raise node.invalid(f"its input is {list(x.shape)}, its blocks need {wanted}")
     apart = b.reshape(x, (shape[0], shape[1], prod(block), prod(blocks)))
     source = b.value(apart)
 

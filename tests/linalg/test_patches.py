@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanoloom.errors import ModelError
 from tests.linalg.bounds import sample, within
 from tests.linalg.single import run_node
 
@@ -47,3 +49,19 @@ def test_col2im(
     steps = block[0] * block[1]
     assert within(got, right, steps, size)
     assert not within(0 * got, right, steps, size)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"strides": [0, 1]}, "not all above 0"),
+        ({"dilations": [1, -1]}, "not all above 0"),
+        ({"strides": [2, 2]}, "its blocks need"),
+    ],
+)
+def test_blocks_that_do_not_fit(attributes: dict[str, list[int]], reason: str) -> None:
+    x = np.ones((1, 4, 9), np.float32)
+    sizes = [np.array([4, 4]), np.array([2, 2])]
+    run_node("Col2Im", [x, *sizes], constants=[1, 2])
+    with pytest.raises(ModelError, match=reason):
+        run_node("Col2Im", [x, *sizes], constants=[1, 2], **attributes)
