@@ -6,7 +6,7 @@ their operations), so that it can be read, edited and applied again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nanoloom.schedule.language import (
     ALL,
@@ -78,7 +78,7 @@ class Writer:
         )
         return name
 
-    def own(self, word: str, handle: str, attributes: dict[str, object]) -> None:
+    def own(self, word: str, handle: str, attributes: Mapping[str, object]) -> None:
         """One of nanoloom's own operations (vector/transform_ops.py)."""
         words = ", ".join(f"{k} = {written(v)}" for k, v in attributes.items())
         self.lines.append(f'"nanoloom.{word}"({handle}) {{{words}}} : ({ANY}) -> ()')
