@@ -24,6 +24,7 @@ FOUND, SECONDS = 9, 600
 VALGRIND = (
     "valgrind", "--quiet", f"--error-exitcode={FOUND}", "--leak-check=full",
     "--errors-for-leak-kinds=definite", "--main-stacksize=1048576",
+    "--vex-guest-max-insns=20",  # its own memory is little for long blocks of vectors
 )  # fmt: skip
 
 
