@@ -1,0 +1,83 @@
+"""Expressions as bodies of linalg operations: a row of BODIES for each word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from nanoloom.linalg.generic import computed_as
+from nanoloom.linalg.indexing import INT64, position
+from nanoloom.linalg.scalar import Scalar, constant, select
+from nanoloom.mlir import math
+from nanoloom.notation.expression import (
+    Apply,
+    Constant,
+    Element,
+    Expression,
+    Position,
+)
+from nanoloom.notation.index import Axis
+
+Values: TypeAlias = Callable[[Element], Scalar]
+
+
+def function(name: str) -> Callable[[Scalar], Scalar]:
+    """A float function of the math dialect."""
+    return lambda x: x.math(name)
+
+
+BODIES: dict[str, Callable[..., Scalar]] = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "and": lambda x, y: x & y,
+    "or": lambda x, y: x | y,
+    "xor": lambda x, y: x ^ y,
+    "shift_left": lambda x, y: x << y,
+    "shift_right": lambda x, y: x >> y,
+    "maximum": lambda x, y: x.maximum(y),
+    "minimum": lambda x, y: x.minimum(y),
+    "power": lambda x, y: x.math("powf", y),
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "equal": lambda x, y: x.equal(y),
+    "differs": lambda x, y: x.differs(y),
+    "negative": lambda x: -x,
+    "invert": lambda x: ~x,
+    "absolute": lambda x: x.absolute(),
+    "popcount": lambda x: Scalar(math.ctpop(x.value), x.dtype),
+    "round": function("roundeven"),
+    **{
+        name: function(name)
+        for name in "exp log sqrt rsqrt sin cos tanh erf floor ceil".split()
+    },
+}
+
+
+def value_of(x: Expression, values: Values, places: Mapping[Axis, int]) -> Scalar:
+    """An expression at the insertion point, within a body.
+
+    values: of the elements that it reads; places: the dimension of each axis.
+    """
+    match x:
+        case Element():
+            return values(x)
+        case Constant():
+            return constant(x.number, computed_as(x.dtype))
+        case Position():
+            total = constant(x.index.offset, INT64)
+            for axis, factor in x.index.terms:
+                total = total + position(places[axis]) * factor
+            return total
+        case Apply():
+            given = [value_of(operand, values, places) for operand in x.given]
+            if x.word == "select":
+                return select(given[0], given[1], given[2])
+            if x.word == "cast":
+                return given[0].cast(computed_as(x.dtype))
+            return BODIES[x.word](*given)
+        case _:
+            raise AssertionError(x)
