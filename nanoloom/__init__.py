@@ -4,6 +4,8 @@ program = nanoloom.compile("model.onnx", threads=2)
 outputs = program({"ids": ids, "mask": mask})
 program.save("model.so")
 nanoloom.load("model.so")
+
+What comes from no model is written with `nanoloom.notation`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from nanoloom.errors import Error, InputError, InternalError, ModelError, Unsupp
 
 if TYPE_CHECKING:
     from nanoloom.loaded import load
+    from nanoloom.notation import computation
     from nanoloom.program import Program, compile
 
 __version__ = "0.1.0"
@@ -25,17 +28,19 @@ __all__ = [
     "Program",
     "Unsupported",
     "compile",
+    "computation",
     "load",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """`compile`, `load` and `Program` bring numpy with them: imported when used."""
+    """What brings numpy with it is imported when it is used."""
     if name not in __all__:
         raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
-    from nanoloom import loaded, program
+    from nanoloom import loaded, notation, program
 
-    return getattr(loaded if name == "load" else program, name)
+    modules = {"load": loaded, "computation": notation}
+    return getattr(modules.get(name, program), name)
 
 
 def __dir__() -> list[str]:

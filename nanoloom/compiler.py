@@ -14,35 +14,26 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
 import onnx_ir
 
 from nanoloom import mlir
+from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.frames import require_small
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import emit, emit_assembly
-from nanoloom.binary.parameters import ParameterBlock
-from nanoloom.binary.table import (
-    WORD_BYTES,
-    Buffer,
-    Check,
-    Element,
-    ProgramTable,
-    Step,
-    Tensor,
-)
-from nanoloom.binary.table import Space as TableSpace
 from nanoloom.cache import Cache, key
-from nanoloom.errors import noting
+from nanoloom.errors import Error, noting
 from nanoloom.forks import waiting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
-from nanoloom.kernels.program import Kernel, Place, Program, Space, Word
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.program import Kernel, Program
+from nanoloom.kernels.stage import cut, describe_program
+from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16
-from nanoloom.linalg.stage import LinalgModule, Spec, lower
+from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.linalg.widening import widen
 from nanoloom.llvm.stage import to_llvm
 from nanoloom.options import CompileOptions
@@ -50,7 +41,6 @@ from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
 from nanoloom.schedule.given import given_script, naming_schedule
 from nanoloom.schedule.library.family import multiplies
-from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.stage import vectorize
 
@@ -59,6 +49,7 @@ KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
 WORKERS = 2  # kernels at once: LLVM runs without Python's lock
 MLIR = threading.Lock()  # dialects written in Python keep state outside the context
 Dump = Callable[[str, str, str], None]  # stage, name, text
+Model: TypeAlias = onnx_ir.Model | Entry
 
 
 @dataclass
@@ -79,54 +70,63 @@ class Report:
         self.seconds[name] = self.seconds.get(name, 0.0) + passed
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A model as objects, the table of their calls and its parameters."""
-
-    objects: list[bytes]
-    table: ProgramTable
-    parameters: ParameterBlock
-
-
 def compile_model(
-    model: onnx_ir.Model, options: CompileOptions, cache: Cache, report: Report
+    model: Model, options: CompileOptions, cache: Cache, report: Report
 ) -> Compiled:
     """All stages, for a model with static shapes (changed in place).
 
     Raises nanoloom.errors.Error, in one sentence, for whatever the model is to blame.
     """
-    with report.stage("graph"):
-        graph = optimize(model, OPERATORS.keys())
-    with mlir.context():
-        with report.stage("linalg"):
-            linalg = with_precision(lower(graph, checked=options.checked), options)
-        with report.stage("kernels"):
-            program = cut(linalg)
+    program = cut_model(model, options, report)
     compiled = compile_kernels(program, options, cache, report)
     return assemble(program, compiled)
 
 
-def emit_stage(
-    model: onnx_ir.Model, stage: str, options: CompileOptions, dump: Dump
-) -> None:
+def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
+    """The model as kernels and their calls."""
+    with mlir.context():
+        linalg = lowered(model, options, report)
+        with report.stage("kernels"):
+            return cut(linalg)
+
+
+def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModule:
+    """The model as linalg; an MLIR context must be current.
+
+    What is no graph enters here.
+    """
+    if not isinstance(model, onnx_ir.Model):
+        with report.stage("linalg"):
+            return with_precision(model.lower(), options)
+    with report.stage("graph"):
+        graph = optimize(model, OPERATORS.keys())
+    with report.stage("linalg"):
+        return with_precision(lower(graph, checked=options.checked), options)
+
+
+def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) -> None:
     """Give `dump` the text of one stage: of the model, or of every kernel."""
-    graph = optimize(model, OPERATORS.keys())
     if stage == "graph":
+        graph = optimize(require_graph(model), OPERATORS.keys())
         dump(stage, "", onnx_ir.to_onnx_text(graph, exclude_initializers=True))
         return
-    with mlir.context():
-        linalg = with_precision(lower(graph, checked=options.checked), options)
-        if stage == "linalg":
-            dump(stage, "", str(linalg.module))
-            return
-        program = cut(linalg)
+    if stage == "linalg":
+        with mlir.context():
+            dump(stage, "", str(lowered(model, options, Report()).module))
+        return
+    program = cut_model(model, options, Report())
     if stage == "kernels":
-        from nanoloom.kernels.stage import describe_program
-
         dump(stage, "", describe_program(program))
         return
     for kernel in program.kernels.values():
         dump(stage, kernel.name, kernel_text(kernel, stage, options))
+
+
+def require_graph(model: Model) -> onnx_ir.Model:
+    """The ONNX model; raises Error for what enters at linalg."""
+    if not isinstance(model, onnx_ir.Model):
+        raise Error("it has no graph: linalg is its first stage")
+    return model
 
 
 def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModule:
@@ -234,66 +234,3 @@ def machine(target: Target) -> Machine:
         "abi": target.abi,
         "code_model": target.code_model,
     }
-
-
-# ---- the program
-
-
-def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
-    """Objects, table and parameters of a program whose kernels are compiled."""
-    block = ParameterBlock(program.parameters)
-    steps: list[Step] = []
-    for call in program.calls:
-        kernel = compiled[call.kernel]
-        shapes = program.kernels[call.kernel].shapes
-        packed = {p.argument: p for p in kernel.packings}
-        buffers = tuple(
-            buffer(program, block, place, shapes[i], packed.get(i))
-            for i, place in enumerate(call.arguments)
-        )
-        for phase, tasks in enumerate(kernel.tasks):
-            if tasks:
-                symbol = f"{call.kernel}_{phase}"
-                name, scratch = call.layer or symbol, kernel.scratch_bytes[phase]
-                steps.append(Step(symbol, tasks, buffers, name, scratch))
-    table = ProgramTable(
-        tuple(steps),
-        program.arena_bytes,
-        block.size,
-        tuple(tensor(x) for x in program.inputs),
-        tuple(tensor(x) for x in program.outputs),
-        any(kernel.needs_tiles for kernel in compiled.values()),
-        tuple(check(program, word) for word in program.checks),
-    )
-    return Compiled([k.object for k in compiled.values()], table, block)
-
-
-def buffer(
-    program: Program,
-    block: ParameterBlock,
-    place: Place,
-    shape: tuple[int, ...],
-    packing: Packing | None,
-) -> Buffer:
-    """Where a kernel's argument lies when the program runs."""
-    match place.space:
-        case Space.ARENA:
-            return Buffer(TableSpace.ARENA, program.offsets[place.index])
-        case Space.PARAMETER:
-            offset = block.offset(place.index, shape, packing)
-            return Buffer(TableSpace.PARAMETERS, offset)
-        case Space.INPUT:
-            return Buffer(TableSpace.INPUT, 0, place.index)
-        case Space.OUTPUT:
-            return Buffer(TableSpace.OUTPUT, 0, place.index)
-
-
-def check(program: Program, word: Word) -> Check:
-    """Where a word of a check lies in the arena, and what it may be."""
-    offset = program.offsets[word.buffer] + WORD_BYTES * word.number
-    limits = word.limits
-    return Check(offset, limits.low, limits.high, limits.where, limits.what)
-
-
-def tensor(spec: Spec) -> Tensor:
-    return Tensor(spec.name, Element.of(spec.dtype), spec.shape)

@@ -19,10 +19,11 @@ from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import load_parameters
 from nanoloom.runtime.threads import thread_count
-from nanoloom.source import Source, bound_dims
+from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
     from nanoloom.compiler import Compiled, Report
+    from nanoloom.nest.nest import LoopNest
 
 Array = np.ndarray
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # of inputs by their names
@@ -163,7 +164,7 @@ class Program:
         with waiting():
             from nanoloom.compiler import Report, compile_model
 
-        model = self.source.bound(shapes, values)
+        model = self.source.entry(shapes, values)
         report = self.report or Report()
         return compile_model(model, self.options, self.cache, report)
 
@@ -188,6 +189,19 @@ class Program:
                 hint=f"bind it: {how}",
             )
         return shapes
+
+    @public
+    def nests(self) -> dict[str, LoopNest]:
+        """The loops of every kernel by its name, for the bound dimensions; they print.
+
+        Raises InputError if dimensions are not bound.
+        """
+        with waiting():
+            from nanoloom.compiler import Report, cut_model
+
+        model = self.source.entry(self.static_shapes(), {})
+        program = cut_model(model, self.options, self.report or Report())
+        return {name: kernel.nest for name, kernel in program.kernels.items()}
 
     @public
     def save(self, path: str | Path, name: str | None = None) -> Path:
@@ -226,7 +240,7 @@ def compile(
     cache: Cache | None = None,
     report: Report | None = None,
 ) -> Program:
-    """Compile a model (path, bytes, ModelProto or onnx_ir.Model) for this machine.
+    """Compile a model (path, bytes, ModelProto, onnx_ir.Model) or a `Computation`.
 
     threads: 1 to 1024; default follows affinity, cgroup quota and OMP_NUM_THREADS.
     dims: numbers for named dimensions; those left open are bound by the first call.
@@ -250,7 +264,7 @@ def compile(
     wanted = thread_count(threads)
     store = cache or Cache(default_root())
     program = Program(
-        Source(model, store),
+        source_of(model, store),
         options
         or CompileOptions(
             host(store), precision or "f32", checked=checked is not False

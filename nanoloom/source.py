@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nanoloom.cache import Cache, key
-from nanoloom.errors import InputError
+from nanoloom.errors import InputError, Unsupported
 from nanoloom.forks import waiting
 from nanoloom.frontend.expressions import evaluate
 from nanoloom.frontend.numbers import check_known, checked
 
 if TYPE_CHECKING:
     import onnx_ir
+
+    from nanoloom.compiler import Model
+    from nanoloom.notation import Computation
 
 Array = np.ndarray
 
@@ -109,6 +112,12 @@ class Source:
         ]
         return made[0], made[1]
 
+    def entry(
+        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
+    ) -> Model:
+        """What the compiler starts from, for these input shapes."""
+        return self.bound(shapes, values)
+
     def bound(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> onnx_ir.Model:
@@ -152,6 +161,50 @@ def bound_dims(
     given = {name: checked(name, value) for name, value in dims.items()}
     computed = {text: evaluate(text, given) for text in texts}
     return {t: n for t, n in computed.items() if n is not None} | given
+
+
+class Entering(Source):
+    """What is no graph and enters at the linalg stage: all its shapes are known."""
+
+    def __init__(self, given: Computation) -> None:
+        self.given = given
+        self.computation = given
+        self.digest = given.digest
+
+    def interface(
+        self, cache: Cache
+    ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
+        sides = (self.computation.inputs, self.computation.outputs)
+        made = [
+            tuple(Interface(x.name, x.shape or (), x.dtype) for x in side)
+            for side in sides
+        ]
+        return made[0], made[1]
+
+    def entry(
+        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
+    ) -> Model:
+        return self.computation
+
+    def bound(
+        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
+    ) -> onnx_ir.Model:
+        """Raises Unsupported: nobody else runs this, or counts what it does."""
+        raise Unsupported("is no ONNX model", hint="run it or compile it")
+
+    def value_inputs(
+        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]]
+    ) -> list[str]:
+        return []
+
+
+def source_of(given: object, cache: Cache) -> Source:
+    """The source of a model, or of a computation."""
+    from nanoloom.notation import Computation
+
+    if isinstance(given, Computation):
+        return Entering(given)
+    return Source(given, cache)
 
 
 def serialized(given: object) -> bytes:

@@ -24,6 +24,7 @@ ORDER = (
     "frontend",
     "graph",
     "linalg",
+    "notation",
     "nest",
     "kernels",
     "schedule",

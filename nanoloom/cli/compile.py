@@ -18,11 +18,9 @@ from nanoloom.cli.emits import STDOUT, WORDS, Emit
 from nanoloom.cli.failures import DONE, say
 
 if TYPE_CHECKING:
-    import onnx_ir
-
     from nanoloom.cache import Cache
     from nanoloom.cli.progress import Watch
-    from nanoloom.compiler import Report
+    from nanoloom.compiler import Model, Report
     from nanoloom.options import CompileOptions
     from nanoloom.program import Program
 
@@ -162,7 +160,7 @@ def write(
     if job.emit.word == "shared":
         program.save(job.out, name=job.model.stem)
         return
-    model = program.source.bound(shapes, {})
+    model = program.source.entry(shapes, {})
     if job.emit.word == "object":
         write_objects(job, model, program.options, program.cache, watch)
     elif job.emit.word == "graph" and job.out != STDOUT:
@@ -171,9 +169,7 @@ def write(
         write_stage(job, model, program.options, watch)
 
 
-def write_stage(
-    job: Job, model: onnx_ir.Model, options: CompileOptions, watch: Watch
-) -> None:
+def write_stage(job: Job, model: Model, options: CompileOptions, watch: Watch) -> None:
     """The text of a stage, a part with a heading for each kernel."""
     from nanoloom.cli import places
     from nanoloom.cli.schedules import heading
@@ -197,15 +193,16 @@ def write_stage(
         places.write_text(job.out, text)
 
 
-def write_graph(job: Job, model: onnx_ir.Model) -> None:
+def write_graph(job: Job, model: Model) -> None:
     """The simplified graph as an ONNX file; weights beyond 2 GB go beside it."""
     import onnx_ir
 
     from nanoloom.binary.output import scratch_beside
+    from nanoloom.compiler import require_graph
     from nanoloom.graph.stage import optimize
     from nanoloom.linalg.operators import OPERATORS
 
-    graph = optimize(model, OPERATORS.keys())
+    graph = optimize(require_graph(model), OPERATORS.keys())
     tensors = [value.const_value for value in graph.graph.initializers.values()]
     size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
     beside = f"{job.out.name}.data" if size > LARGEST_MESSAGE else None
@@ -216,21 +213,15 @@ def write_graph(job: Job, model: onnx_ir.Model) -> None:
 
 
 def write_objects(
-    job: Job, model: onnx_ir.Model, options: CompileOptions, cache: Cache, watch: Watch
+    job: Job, model: Model, options: CompileOptions, cache: Cache, watch: Watch
 ) -> None:
     """The object of every kernel: a file each in a folder, or one with all of them."""
-    from nanoloom import mlir
     from nanoloom.cli import places
-    from nanoloom.compiler import compile_kernels, with_precision
-    from nanoloom.graph.stage import optimize
-    from nanoloom.kernels.stage import cut
-    from nanoloom.linalg.operators import OPERATORS
-    from nanoloom.linalg.stage import lower
+    from nanoloom.compiler import compile_kernels, cut_model
 
-    with mlir.context():
-        lowered = lower(optimize(model, OPERATORS.keys()), checked=options.checked)
-        program = cut(with_precision(lowered, options))
-    made = compile_kernels(program, options, cache, cast("Report", watch))
+    report = cast("Report", watch)
+    program = cut_model(model, options, report)
+    made = compile_kernels(program, options, cache, report)
     objects = {name: kernel.object for name, kernel in made.items()}
     if job.out.is_dir():
         for name, code in objects.items():

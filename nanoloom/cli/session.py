@@ -71,10 +71,10 @@ def open_program(
     """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
     from nanoloom.program import Program
     from nanoloom.runtime.threads import thread_count
-    from nanoloom.source import Source
+    from nanoloom.source import source_of
 
     return Program(
-        Source(model, cache),
+        source_of(model, cache),
         options,
         threads=thread_count(threads),
         dims=dims,

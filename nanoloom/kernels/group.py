@@ -21,6 +21,7 @@ from nanoloom.kernels.structure import (
     is_identity,
     is_lanewise,
     is_prefix,
+    is_read_in_place,
     iterators,
     kind,
     map_dims,
@@ -46,14 +47,6 @@ def is_movable(op: Op) -> bool:
     """Costs nothing and is made again in every kernel that needs it."""
     free = op.operation.name in MOVABLE or is_fill(op) or is_scalar(op)
     return free or is_read_in_place(op)
-
-
-def is_read_in_place(op: Op) -> bool:
-    """A static slice that generics read: they read its source where it is."""
-    return op.operation.name == "tensor.extract_slice" and all(
-        is_generic(user) and op.operation.results[0] in inputs(user)
-        for user in users(op.operation.results[0])
-    )
 
 
 def is_scalar(op: Op) -> bool:

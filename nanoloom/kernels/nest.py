@@ -7,6 +7,7 @@ the IR as well (`nanoloom.stage = "product"`), so that a script finds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from nanoloom.kernels.structure import (
     Op,
@@ -20,6 +21,7 @@ from nanoloom.kernels.structure import (
     is_fill,
     is_generic,
     is_lanewise,
+    is_read_in_place,
     iterators,
     maps,
     outputs,
@@ -125,7 +127,26 @@ class Reader:
 
     def stage(self, op: Op) -> Stage:
         name = op.operation.attributes[STAGE].value  # type: ignore[attr-defined]
-        return stage_of(op, name, self.buffer)
+        made = stage_of(op, name, lambda value: self.buffer(source_of(value)))
+        begins = [begin_of(value) for value in inputs(op)]
+        reads = zip(made.reads, begins, strict=True)
+        return replace(made, reads=tuple(read.moved(begin) for read, begin in reads))
+
+
+def source_of(value: ir.Value) -> ir.Value:
+    """What a value is a slice of, itself if it is none."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not is_read_in_place(owner.opview):
+        return value
+    return owner.operands[0]
+
+
+def begin_of(value: ir.Value) -> tuple[int, ...]:
+    """Where a slice begins in its source, () for what is none."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or source_of(value) == value:
+        return ()
+    return tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type]
 
 
 def alone(op: Op) -> Stage:

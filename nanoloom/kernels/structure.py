@@ -155,6 +155,30 @@ def is_lanewise(op: Op) -> bool:
     )
 
 
+def is_read_in_place(op: Op) -> bool:
+    """A slice whose readers take the numbers where they are in its source.
+
+    Not products: their operands are laid out for them.
+    """
+    if (
+        op.operation.name != "tensor.extract_slice"
+        or len(list(op.operation.operands)) > 1
+    ):
+        return False  # or at a place that is known when the program runs
+    (result,) = op.operation.results
+    source, made = (
+        ir.RankedTensorType(v.type) for v in (op.operation.operands[0], result)
+    )
+    steps = list(op.operation.attributes["static_strides"])  # type: ignore[call-overload]
+    if source.rank != made.rank or set(steps) > {1}:
+        return False
+    readers = [use.owner.opview for use in result.uses]
+    return all(
+        is_generic(reader) and result in inputs(reader) and not is_contraction(reader)
+        for reader in readers
+    )
+
+
 def kind(op: Op) -> Kind:
     if not is_generic(op):
         return Kind.OPAQUE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from nanoloom.linalg.builder import Builder, tensor_type
 from nanoloom.linalg.stage import LinalgModule, Parameter, Spec, name_arguments
@@ -10,14 +11,21 @@ from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import func, ir
 
 
+class Entry(Protocol):
+    """What the compiler takes at this stage: no graph stands before it."""
+
+    def lower(self) -> LinalgModule:
+        """@main; an MLIR context must be current."""
+        ...
+
+
 def function(
     inputs: Sequence[Spec],
-    outputs: Sequence[str],
-    make: Callable[[Builder, list[Tensor]], Sequence[Tensor]],
+    make: Callable[[Builder, list[Tensor]], Mapping[str, Tensor]],
 ) -> LinalgModule:
-    """@main of what `make` builds of the inputs; an MLIR context must be current.
+    """@main of the outputs that `make` builds of the inputs; needs a current context.
 
-    outputs: the names of what it gives.  Constants that it uses become parameters.
+    Constants that it uses become parameters.
     """
     parameters: list[Parameter] = []
     module = ir.Module.create()
@@ -39,14 +47,14 @@ def function(
             Tensor(x.shape, x.dtype, argument, None, x.name)
             for x, argument in zip(inputs, list(entry.arguments), strict=True)
         ]
-        results = list(make(builder, given))
-        values = [builder.value(x) for x in results]
+        results = make(builder, given)
+        values = [builder.value(x) for x in results.values()]
         func.ReturnOp(values)
     signature = ir.FunctionType.get(
         [a.type for a in entry.arguments], [v.type for v in values]
     )
     main.attributes["function_type"] = ir.TypeAttr.get(signature)
-    made = [Spec(n, x.shape, x.dtype) for n, x in zip(outputs, results, strict=True)]
+    made = [Spec(name, x.shape, x.dtype) for name, x in results.items()]
     name_arguments(main, inputs, parameters)
     module.operation.verify()
     return LinalgModule(module, tuple(inputs), tuple(made), tuple(parameters))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Index:
         found = [factor for name, factor in self.terms if name == axis]
         return None if self.other and found else sum(found)
 
+    def moved(self, by: int) -> Index:
+        """by + this."""
+        other = f"{self.other} + {by}" if self.other and by else self.other
+        return replace(self, offset=self.offset + by, other=other)
+
     def __str__(self) -> str:
         if self.other:
             return self.other
@@ -61,6 +66,11 @@ class Access:
     def plain(self) -> tuple[str | None, ...]:
         """The axis of each index, None where it is not one as it is."""
         return tuple(index.axis for index in self.indices)
+
+    def moved(self, begin: tuple[int, ...]) -> Access:
+        """So far behind where it is, () for the same place."""
+        pairs = zip(self.indices, begin or (0,) * len(self.indices), strict=True)
+        return replace(self, indices=tuple(x.moved(by) for x, by in pairs))
 
     def lies_along(self, axis: str) -> bool:
         """Whether a step along an axis is a step to the next number, if to another."""

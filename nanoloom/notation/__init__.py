@@ -1,14 +1,14 @@
 """Computations that come from no model, written as index expressions.
 
-    i, j, k = axes("i j k")
-    a, b = Buffer("a", (512, 256)), Buffer("b", (256, 300))
-    c = Buffer("c")
-    c[i, j] += a[i, k] * b[k, j]
-    program = nanoloom.compile(computation(c))
+i, j, k = axes("i j k")
+a, b = Buffer("a", (512, 256)), Buffer("b", (256, 300))
+c = Buffer("c")
+c[i, j] += a[i, k] * b[k, j]
+program = nanoloom.compile(computation(c))
 """
 
 from nanoloom.notation.buffer import Buffer, constant
-from nanoloom.notation.computation import Computation, computation
+from nanoloom.notation.computations import Computation, computation
 from nanoloom.notation.expression import cast, position, select
 from nanoloom.notation.functions import (
     absolute,

@@ -16,7 +16,7 @@ from nanoloom.notation.expression import (
     Expression,
     Position,
 )
-from nanoloom.notation.index import Axis
+from nanoloom.notation.index import Axis, Index
 
 Values: TypeAlias = Callable[[Element], Scalar]
 
@@ -50,11 +50,25 @@ BODIES: dict[str, Callable[..., Scalar]] = {
     "absolute": lambda x: x.absolute(),
     "popcount": lambda x: Scalar(math.ctpop(x.value), x.dtype),
     "round": function("roundeven"),
-    **{
-        name: function(name)
-        for name in "exp log sqrt rsqrt sin cos tanh erf floor ceil".split()
-    },
+    "exp": function("exp"),
+    "log": function("log"),
+    "sqrt": function("sqrt"),
+    "rsqrt": function("rsqrt"),
+    "sin": function("sin"),
+    "cos": function("cos"),
+    "tanh": function("tanh"),
+    "erf": function("erf"),
+    "floor": function("floor"),
+    "ceil": function("ceil"),
 }
+
+
+def place_of(index: Index, places: Mapping[Axis, int]) -> Scalar:
+    """The value of an index, an int64."""
+    total = constant(index.offset, INT64)
+    for axis, factor in index.terms:
+        total = total + position(places[axis]) * factor
+    return total
 
 
 def value_of(x: Expression, values: Values, places: Mapping[Axis, int]) -> Scalar:
@@ -68,10 +82,7 @@ def value_of(x: Expression, values: Values, places: Mapping[Axis, int]) -> Scala
         case Constant():
             return constant(x.number, computed_as(x.dtype))
         case Position():
-            total = constant(x.index.offset, INT64)
-            for axis, factor in x.index.terms:
-                total = total + position(places[axis]) * factor
-            return total
+            return place_of(x.index, places)
         case Apply():
             given = [value_of(operand, values, places) for operand in x.given]
             if x.word == "select":

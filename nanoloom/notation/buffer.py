@@ -129,8 +129,8 @@ def constant(name: str, array: object) -> Buffer:
     return made
 
 
-def checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    given = tuple(shape)
+def checked_shape(name: str, given: Sequence[object]) -> tuple[int, ...]:
+    made: list[int] = []
     for size in given:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise Error(
@@ -138,7 +138,8 @@ def checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
                 where=f"buffer {name}",
                 hint="give whole numbers from 1 on",
             )
-    return tuple(int(size) for size in given)
+        made.append(int(size))
+    return tuple(made)
 
 
 # ---- what an assignment means
@@ -159,9 +160,7 @@ def stated(target: Element, made: Expression, text: str) -> Statement:
     if reduced:
         combine, value = combined(target, made, reduced[0], text)
     extents = extents_of(target, value, (*axes, *reduced), text)
-    return Statement(
-        target.buffer, axes, value, combine, tuple(reduced), extents, text
-    )
+    return Statement(target.buffer, axes, value, combine, tuple(reduced), extents, text)
 
 
 def written_axes(target: Element, text: str) -> tuple[Axis, ...]:
@@ -209,4 +208,3 @@ def combined(
         hint=f"combine the element with the rest by one of {ways}: "
         f"{target} += ... or {target} = minimum({target}, ...)",
     )
-

@@ -265,7 +265,7 @@ def select(condition: object, yes: object, no: object) -> Expression:
     return Apply(one.dtype, "select", (condition, one, other))
 
 
-def cast(x: Expression, dtype: object) -> Expression:
+def cast(x: object, dtype: object) -> Expression:
     """The value in another element type; integers wrap, floats are rounded."""
     if not isinstance(x, Expression):
         raise Error(f"cast of {x}, which is no expression")

@@ -140,7 +140,7 @@ def largest(use: Use, axis: Axis, known: dict[Axis, int]) -> int:
 def require_inside(use: Use, extents: dict[Axis, int], text: str) -> None:
     """Raise Error for an index that leaves its buffer."""
     low, high = use.index.ends(extents)
-    if 0 <= low and high < use.size:
+    if low >= 0 and high < use.size:
         return
     reached = low if low < 0 else high
     raise Error(

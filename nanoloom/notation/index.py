@@ -49,7 +49,7 @@ class Index:
             low, high = low + min(last, 0), high + max(last, 0)
         return low, high
 
-    def __add__(self, other: Index | int) -> Index:
+    def __add__(self, other: object) -> Index:
         if not isinstance(other, Index | int) or isinstance(other, bool):
             return NotImplemented
         more = index_of(other)
@@ -59,7 +59,7 @@ class Index:
         terms = tuple((a, f) for a, f in factors.items() if f)
         return Index(terms, self.offset + more.offset)
 
-    def __mul__(self, other: int) -> Index:
+    def __mul__(self, other: object) -> Index:
         if isinstance(other, Index):
             refuse(f"({self}) * ({other})")
         if not isinstance(other, int) or isinstance(other, bool):
@@ -104,9 +104,9 @@ def index_of(value: object) -> Index:
     """A number or an index as an index; raises Error for anything else."""
     if isinstance(value, Index):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Index((), value)
-    refuse(str(value))
+    if not isinstance(value, int) or isinstance(value, bool):
+        refuse(str(value))
+    return Index((), value)
 
 
 def refuse(text: str) -> NoReturn:
@@ -123,6 +123,11 @@ def refuse_comparison(index: Index) -> NoReturn:
     )
 
 
+def require_extent(name: str, extent: object) -> None:
+    if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+        raise Error(f"axis {name} has the extent {extent}", hint="give at least 1")
+
+
 def axes(names: str, **extents: int) -> tuple[Index, ...]:
     """Axes by their names: i, j, k = axes("i j k"), or axes("i k", k=3) with extents.
 
@@ -136,6 +141,5 @@ def axes(names: str, **extents: int) -> tuple[Index, ...]:
     if unknown := [name for name in extents if name not in words]:
         raise Error(f"an extent is given for {unknown[0]}, which is none of {names!r}")
     for name, extent in extents.items():
-        if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
-            raise Error(f"axis {name} has the extent {extent}", hint="give at least 1")
+        require_extent(name, extent)
     return tuple(Index(((Axis(name, extents.get(name)), 1),)) for name in words)

@@ -3,7 +3,8 @@
     c[i, j] += a[i, k] * b[k, j]  ->  a fill of zeros, and a generic over (i, j, k)
 
 What a reduction begins with, if it is no number, comes last: then the sums stay in
-registers until it is added.  Sums of f16 and bf16 are kept in f32 until they are complete.
+registers until it is added.  Sums of f16 and bf16 are kept in f32 until they are
+complete.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from nanoloom.linalg.scalar import Number, Scalar
 from nanoloom.linalg.stage import LinalgModule, Spec
 from nanoloom.linalg.tensor import Tensor, constant_tensor
 from nanoloom.mlir import ir
-from nanoloom.notation.bodies import BODIES, value_of
+from nanoloom.notation.bodies import BODIES, place_of, value_of
 from nanoloom.notation.buffer import Buffer, Statement
-from nanoloom.notation.computation import Computation
+from nanoloom.notation.computations import Computation
 from nanoloom.notation.expression import Constant, Element
 from nanoloom.notation.index import Axis, Index
 from nanoloom.notation.words import WORDS, start_of
@@ -33,7 +34,7 @@ def lower(computation: Computation) -> LinalgModule:
     """@main of a computation; an MLIR context must be current."""
     inputs = [Spec(b.name, shape_of(b), b.dtype) for b in computation.inputs]
 
-    def make(builder: Builder, given: list[Tensor]) -> list[Tensor]:
+    def make(builder: Builder, given: list[Tensor]) -> dict[str, Tensor]:
         tensors = dict(zip(computation.inputs, given, strict=True))
         for buffer in computation.constants:
             assert buffer.array is not None
@@ -42,9 +43,9 @@ def lower(computation: Computation) -> LinalgModule:
             with ir.Location.name(statement.buffer.name):
                 made = Loops(builder, statement, tensors).result()
             tensors[statement.buffer] = made
-        return [tensors[buffer] for buffer in computation.outputs]
+        return {buffer.name: tensors[buffer] for buffer in computation.outputs}
 
-    return function(inputs, [b.name for b in computation.outputs], make)
+    return function(inputs, make)
 
 
 def shape_of(buffer: Buffer) -> tuple[int, ...]:
@@ -52,15 +53,25 @@ def shape_of(buffer: Buffer) -> tuple[int, ...]:
     return buffer.shape
 
 
+def is_backwards(read: Element) -> bool:
+    """Whether an index falls where an axis rises: tiles are cut only of what rises."""
+    return any(factor < 0 for index in read.indices for _, factor in index.terms)
+
+
 @dataclass
 class Loops:
-    """One statement while it is built.  tensors: what the buffers hold before it."""
+    """One statement while it is built.  tensors: what the buffers hold before it.
+
+    operands: and their maps.  numbers: which operand an element is.  sources: of
+    elements that are loaded one by one.
+    """
 
     builder: Builder
     statement: Statement
     tensors: dict[Buffer, Tensor]
     operands: list[tuple[Tensor, Map]] = field(default_factory=list)
     numbers: dict[tuple[Buffer, tuple[Index, ...]], int] = field(default_factory=dict)
+    sources: dict[Buffer, ir.Value] = field(default_factory=dict)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -81,11 +92,11 @@ class Loops:
         if not statement.combine:
             return self.loops(Tensor(shape, dtype, b.empty(shape, dtype)))
         wide, word = computed_as(dtype), WORDS[statement.combine]
-        number = self.begin
-        if number is not None:
-            return b.cast(self.loops(b.full(shape, number, wide)), dtype)
+        number, before = self.begin, self.tensors.get(statement.buffer)
+        if before is not None and number is not None:
+            start = before if wide == dtype else b.full(shape, number, wide)
+            return b.cast(self.loops(start), dtype)
         made = self.loops(b.full(shape, start_of(word, dtype), wide))
-        before = self.tensors.get(statement.buffer)
         if before is None:
             return b.cast(made, dtype)
         combine = BODIES[statement.combine]
@@ -107,10 +118,16 @@ class Loops:
         outer = self.map([Index(((axis, 1),)) for axis in statement.axes])
         kinds = [PARALLEL] * len(statement.axes)
         kinds += [REDUCTION] * len(statement.reduced)
-        return self.builder.generic(self.operands, [(start, outer)], kinds, self.body)[0]
+        (made,) = self.builder.generic(
+            self.operands, [(start, outer)], kinds, self.body
+        )
+        return made
 
     def body(self, *given: Scalar) -> Scalar:
         def element(x: Element) -> Scalar:
+            if is_backwards(x):
+                at = [place_of(index, self.places) for index in x.indices]
+                return self.builder.load(self.sources[x.buffer], x.dtype, at)
             return given[self.numbers[x.buffer, x.indices]]
 
         value = value_of(self.statement.value, element, self.places)
@@ -120,10 +137,11 @@ class Loops:
 
     def add(self, read: Element) -> None:
         """An operand for what is read, the same one for the same element."""
-        key = (read.buffer, read.indices)
-        if key not in self.numbers:
+        key, whole = (read.buffer, read.indices), self.tensors[read.buffer]
+        if is_backwards(read):
+            self.sources[read.buffer] = self.builder.value(whole)
+        elif key not in self.numbers:
             self.numbers[key] = len(self.operands)
-            whole = self.tensors[read.buffer]
             self.operands.append((self.cut(whole, read), self.map(read.indices)))
 
     def cut(self, whole: Tensor, read: Element) -> Tensor:
@@ -138,7 +156,8 @@ class Loops:
 
     def add_extents(self) -> None:
         """An operand that nobody reads, for the extents that no other one tells."""
-        known = {index.plain for read in self.statement.reads for index in read.indices}
+        reads = [read for read in self.statement.reads if not is_backwards(read)]
+        known = {index.plain for read in reads for index in read.indices}
         rest = [axis for axis in self.statement.reduced if axis not in known]
         if rest:
             shape = [self.statement.extents[axis] for axis in rest]

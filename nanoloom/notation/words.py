@@ -89,7 +89,7 @@ def element_type(given: object, where: str) -> np.dtype:
         dtype = BFLOAT16 if given == "bfloat16" else np.dtype(given)  # type: ignore[call-overload]
     except TypeError:
         dtype = None
-    if dtype not in ELEMENTS:
+    if dtype is None or dtype not in ELEMENTS:
         known = ", ".join(each.name for each in ELEMENTS)
         raise Error(
             f"{given} is no element type", where=where, hint=f"choose one of {known}"

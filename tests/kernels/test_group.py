@@ -156,6 +156,34 @@ def test_a_chain_of_slices_is_one_kernel() -> None:
     assert len(roots(make)) == 1
 
 
+def differences(b: Any, x: Any) -> Any:
+    """Of neighbours: two slices are read."""
+    shape = [x.shape[0], x.shape[1] - 1]
+    left, right = b.slice(x, [0, 0], shape), b.slice(x, [0, 1], shape)
+    return b.elementwise(lambda s, t: t - s, left, right)
+
+
+def test_slices_are_read_where_they_are() -> None:
+    (kernel,) = program_of(differences, X).kernels.values()
+    (stage,) = kernel.nest.stages
+    assert [str(read) for read in stage.reads] == ["arg0[d0, d1]", "arg0[d0, d1 + 1]"]
+    assert (run(differences, X) == X[:, 1:] - X[:, :-1]).all()
+
+
+def test_slices_of_what_a_kernel_makes_are_read_by_the_next() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return differences(b, b.elementwise(relu, product(b, x)))
+
+    assert roots(make) == ["contraction", "elementwise"]
+
+
+def test_slices_of_a_product_are_laid_out_for_it() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return product(b, b.slice(x, [0, 0], [5, 15]), W[:15])
+
+    assert roots(make) == ["opaque", "contraction"]
+
+
 def test_a_group_has_a_limit() -> None:
     def make(b: Any, x: Any) -> Any:
         for number in range(LIMIT + 6):

@@ -24,10 +24,10 @@ from nanoloom.binary.table import Buffer, Space
 from nanoloom.cache import Cache
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import cut
-from nanoloom.linalg.builder import Builder, tensor_type
-from nanoloom.linalg.stage import LinalgModule, Parameter, Spec
+from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.function import function
+from nanoloom.linalg.stage import LinalgModule, Spec
 from nanoloom.linalg.tensor import Tensor
-from nanoloom.mlir import func, ir
 from nanoloom.options import CompileOptions
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
@@ -66,36 +66,13 @@ def build(make: Make, *inputs: Shaped) -> LinalgModule:
         for x in inputs
     ]
     specs = [Spec(f"x{i}", shape, dtype) for i, (shape, dtype) in enumerate(kinds)]
-    parameters: list[Parameter] = []
-    module = ir.Module.create()
-    with ir.InsertionPoint(module.body):
-        types = [tensor_type(x.shape, x.dtype) for x in specs]
-        main = func.FuncOp("main", ir.FunctionType.get(types, []))
-        entry = main.add_entry_block()
 
-    def add_parameter(x: Tensor) -> ir.Value:
-        assert x.load is not None
-        parameters.append(Parameter(f"p{len(parameters)}", x.shape, x.dtype, x.load))
-        kind = tensor_type(x.shape, x.dtype)
-        return entry.add_argument(kind, ir.Location.unknown())
+    def results(builder: Builder, given: list[Tensor]) -> dict[str, Tensor]:
+        made = make(builder, *given)
+        every = [made] if isinstance(made, Tensor) else list(made)
+        return {f"y{i}": tensor for i, tensor in enumerate(every)}
 
-    with ir.InsertionPoint(entry):
-        b = Builder(add_parameter)
-        given = [
-            b.tensor(a, s.dtype)
-            for a, s in zip(list(entry.arguments), specs, strict=True)
-        ]
-        made = make(b, *given)
-        results = [made] if isinstance(made, Tensor) else list(made)
-        values = [b.value(x) for x in results]
-        func.ReturnOp(values)
-    signature = ir.FunctionType.get(
-        [a.type for a in entry.arguments], [v.type for v in values]
-    )
-    main.attributes["function_type"] = ir.TypeAttr.get(signature)
-    outputs = [Spec(f"y{i}", x.shape, x.dtype) for i, x in enumerate(results)]
-    module.operation.verify()
-    return LinalgModule(module, tuple(specs), tuple(outputs), tuple(parameters))
+    return function(specs, results)
 
 
 def program_of(make: Make, *inputs: Shaped) -> Program:

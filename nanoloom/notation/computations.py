@@ -55,9 +55,8 @@ def computation(*outputs: Buffer) -> Computation:
     """
     if not outputs:
         raise Error("a computation has at least one output")
+    require_buffers(outputs)
     for buffer in outputs:
-        if not isinstance(buffer, Buffer):
-            raise Error(f"{buffer!r} is no buffer")
         if not buffer.statements:
             raise Error(
                 "is an output, but no statement writes it",
@@ -76,6 +75,12 @@ def computation(*outputs: Buffer) -> Computation:
         tuple(b for b in found if b.array is not None),
         outputs,
     )
+
+
+def require_buffers(given: Sequence[object]) -> None:
+    for each in given:
+        if not isinstance(each, Buffer):
+            raise Error(f"{each} is no buffer", hint="give buffers, not elements")
 
 
 def visit(buffer: Buffer, found: dict[Buffer, None]) -> None:

@@ -1,0 +1,90 @@
+"""A program whose kernels are compiled: objects, the table of calls, parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.binary.kernel import CompiledKernel
+from nanoloom.binary.parameters import ParameterBlock
+from nanoloom.binary.table import (
+    WORD_BYTES,
+    Buffer,
+    Check,
+    Element,
+    ProgramTable,
+    Step,
+    Tensor,
+)
+from nanoloom.binary.table import Space as TableSpace
+from nanoloom.kernels.program import Place, Program, Space, Word
+from nanoloom.linalg.stage import Spec
+from nanoloom.schedule.packing import Packing
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model as objects, the table of their calls and its parameters."""
+
+    objects: list[bytes]
+    table: ProgramTable
+    parameters: ParameterBlock
+
+
+def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
+    """Objects, table and parameters of a program whose kernels are compiled."""
+    block = ParameterBlock(program.parameters)
+    steps: list[Step] = []
+    for call in program.calls:
+        kernel = compiled[call.kernel]
+        shapes = program.kernels[call.kernel].shapes
+        packed = {p.argument: p for p in kernel.packings}
+        buffers = tuple(
+            buffer(program, block, place, shapes[i], packed.get(i))
+            for i, place in enumerate(call.arguments)
+        )
+        for phase, tasks in enumerate(kernel.tasks):
+            if tasks:
+                symbol = f"{call.kernel}_{phase}"
+                name, scratch = call.layer or symbol, kernel.scratch_bytes[phase]
+                steps.append(Step(symbol, tasks, buffers, name, scratch))
+    table = ProgramTable(
+        tuple(steps),
+        program.arena_bytes,
+        block.size,
+        tuple(tensor(x) for x in program.inputs),
+        tuple(tensor(x) for x in program.outputs),
+        any(kernel.needs_tiles for kernel in compiled.values()),
+        tuple(check(program, word) for word in program.checks),
+    )
+    return Compiled([k.object for k in compiled.values()], table, block)
+
+
+def buffer(
+    program: Program,
+    block: ParameterBlock,
+    place: Place,
+    shape: tuple[int, ...],
+    packing: Packing | None,
+) -> Buffer:
+    """Where a kernel's argument lies when the program runs."""
+    match place.space:
+        case Space.ARENA:
+            return Buffer(TableSpace.ARENA, program.offsets[place.index])
+        case Space.PARAMETER:
+            offset = block.offset(place.index, shape, packing)
+            return Buffer(TableSpace.PARAMETERS, offset)
+        case Space.INPUT:
+            return Buffer(TableSpace.INPUT, 0, place.index)
+        case Space.OUTPUT:
+            return Buffer(TableSpace.OUTPUT, 0, place.index)
+
+
+def check(program: Program, word: Word) -> Check:
+    """Where a word of a check lies in the arena, and what it may be."""
+    offset = program.offsets[word.buffer] + WORD_BYTES * word.number
+    limits = word.limits
+    return Check(offset, limits.low, limits.high, limits.where, limits.what)
+
+
+def tensor(spec: Spec) -> Tensor:
+    return Tensor(spec.name, Element.of(spec.dtype), spec.shape)
