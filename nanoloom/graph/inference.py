@@ -85,11 +85,13 @@ def require_extents(node: ir.Node, value: ir.Value) -> None:
 
 
 def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> None:
-    """A shape without elements that the model says and its inputs do not.
+    """The shape of an output, or one without elements, is what the inputs make it.
 
     Any other is found when the node is lowered; without elements, nothing is.
     """
-    if not is_static(value) or 0 not in shape_of(value):
+    if not is_static(value):
+        return
+    if not value.is_graph_output() and 0 not in shape_of(value):
         return
     shape = ir.serde.deserialize_type_proto_for_shape(proto)
     if shape is None or not shape.is_static():
@@ -103,7 +105,11 @@ def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> N
 
 
 def bare(node: ir.Node) -> onnx.NodeProto:
-    return ir.serde.serialize_node(node)
+    """What inference sees: it has another default for `onesided` than ONNX says."""
+    made = ir.serde.serialize_node(node)
+    if node.op_type == "STFT" and "onesided" not in node.attributes:
+        made.attribute.append(onnx.helper.make_attribute("onesided", 1))
+    return made
 
 
 def data_of(value: ir.Value) -> onnx.TensorProto | None:

@@ -126,6 +126,12 @@ def lp_norm(node: Node) -> None:
 # ---- indices
 
 
+def one_hot(node: Node) -> None:
+    axis, rank = node.int("axis", -1), node.input(0).rank
+    if not -rank - 1 <= axis <= rank:
+        raise node.invalid(f"its axis is {axis}, its indices have {rank} dimensions")
+
+
 def elements(node: Node) -> None:
     """GatherElements, ScatterElements: indices (and updates) of x's rank."""
     x, indices = node.input(0), node.input(1)
@@ -213,6 +219,8 @@ SINGLE: dict[str, tuple[int, ...]] = {
 RULES: dict[str, Rule] = {
     **fitting_classical.RULES,
     **fitting_convolutions.RULES,
+    "ArgMax": require_axis,
+    "ArgMin": require_axis,
     "BatchNormalization": per_channel(1, 2, 3, 4),
     "CumProd": cumulative,
     "CumSum": cumulative,
@@ -233,6 +241,7 @@ RULES: dict[str, Rule] = {
         node, node.ints("axes", (0, 2, 3))
     ),
     "NegativeLogLikelihoodLoss": losses,
+    "OneHot": one_hot,
     "PRelu": spreading(1),
     "QuantizeLinear": quantization,
     "RMSNormalization": normalized,

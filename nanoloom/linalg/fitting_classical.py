@@ -17,6 +17,12 @@ def require_rows(node: Node) -> None:
         raise node.invalid(f"its input is {list(x.shape)}, expected [rows, features]")
 
 
+def require_features(node: Node) -> None:
+    """Features along the last axis."""
+    if not node.input(0).rank:
+        raise node.invalid("its input is one number, expected features")
+
+
 def columns(*prefixes: str) -> Callable[[Node], None]:
     """Lists with one prefix are the columns of a table: of one length."""
 
@@ -45,9 +51,13 @@ def vectorizer(node: Node) -> None:
 
 
 RULES: dict[str, Callable[[Node], None]] = {
+    "ArrayFeatureExtractor": require_features,
     "FeatureVectorizer": vectorizer,
+    "Imputer": require_features,
     "LinearClassifier": require_rows,
     "LinearRegressor": require_rows,
+    "Normalizer": require_features,
+    "Scaler": require_features,
     "TreeEnsemble": columns("nodes_", "leaf_"),
     "TreeEnsembleClassifier": columns("nodes_", "class_"),
     "TreeEnsembleRegressor": columns("nodes_", "target_"),

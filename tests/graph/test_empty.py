@@ -76,8 +76,8 @@ def test_a_network_runs_on_nothing(
     assert first.shape[:2] == shape and first.shape[2] > 0
 
 
-@pytest.mark.parametrize("declared", [(0,), (0, 6), (3, 0)])
-def test_a_declared_shape_without_elements_is_compared(
+@pytest.mark.parametrize("declared", [(0,), (0, 6), (3, 0), (6,), (2, 3)])
+def test_a_declared_shape_is_compared(
     declared: tuple[int, ...], tmp_path: Path
 ) -> None:
     model = parser.parse_model(

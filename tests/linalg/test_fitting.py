@@ -135,3 +135,9 @@ def test_bugs_of_ours_are_told_from_mistakes(
         "stage linalg, node tested (Relu): this is a bug of nanoloom (IndexError)"
     )
     assert isinstance(found.value.__cause__, IndexError)
+
+
+def test_an_axis_of_which_inference_sees_the_lower_32_bits() -> None:
+    inputs = [u(2), np.array(3), f(2)]
+    with pytest.raises(ModelError, match="its indices have 1 dimensions"):
+        run_node("OneHot", inputs, constants=[1], axis=1 << 40)

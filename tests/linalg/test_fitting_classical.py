@@ -54,3 +54,11 @@ def test_features_are_in_rows(shape: tuple[int, ...]) -> None:
             version=1,
             coefficients=[1.0, 2.0, 3.0],
         )
+
+
+@pytest.mark.parametrize("op", ["ArrayFeatureExtractor", "Imputer", "Scaler"])
+def test_one_number_has_no_features(op: str) -> None:
+    inputs = [np.float32(1).reshape(()), np.zeros(1, np.int64)]
+    count = 2 if op == "ArrayFeatureExtractor" else 1
+    with pytest.raises(ModelError):
+        run_node(op, inputs[:count], domain="ai.onnx.ml", version=1)

@@ -120,6 +120,18 @@ def test_stft(
     check(got, right, frame, 2 * float(abs(seen).sum(-1).max()))
 
 
+def test_stft_is_one_sided_unless_told() -> None:
+    """ONNX's inference has the other default."""
+    x = np.random.default_rng(3).standard_normal((2, 18, 1)).astype(np.float32)
+    inputs = [x, np.array(4), None, np.array(7)]
+    one, other = (
+        run_node("STFT", inputs, version=17, constants=[1, 3], onesided=told)[0]
+        for told in (None, 1)
+    )
+    assert one.shape == (2, 3, 4, 2)
+    np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_half_precision_dft_is_rounded_once(name: str) -> None:
     kind = np.dtype(getattr(ml_dtypes, name, name))
