@@ -18,8 +18,10 @@ from typing import cast
 from blake3 import blake3
 
 # What turns a model into code beside nanoloom's own files; onnx holds the bodies of
-# the functions that are expanded.
-_WHEELS = re.compile(r"(torch_mlir|llvmlite|ziglang|onnx|onnx_ir)-.*\.dist-info")
+# the functions that are expanded, and computes constants with the last two.
+_WHEELS = re.compile(
+    r"(torch_mlir|llvmlite|ziglang|onnx|onnx_ir|numpy|ml_dtypes)-.*\.dist-info"
+)
 
 
 def key(*parts: object) -> str:

@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from nanoloom.graph.folding import is_defined
 from nanoloom.graph.types import is_static, shape_of
 
 SMALL = 16 * 1024  # elements; larger results are computed only when asked for
@@ -71,9 +72,11 @@ def fold(
 ) -> list[ir.TensorProtocol | None] | None:
     """The constants a node gives, or None where ONNX's reference cannot tell.
 
+    For operators that `folding.agrees` names.
+
     Small ones are computed now (shapes may depend on them), large ones on demand.
     """
-    evaluation = Evaluation.of(node, opsets)
+    evaluation = Evaluation.of(node, opsets) if is_defined(node) else None
     if evaluation is None:
         return None
     used = [out for out in node.outputs if out.name]

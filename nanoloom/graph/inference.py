@@ -76,6 +76,8 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
 
 def require_extents(node: ir.Node, value: ir.Value) -> None:
     """Padding may cut off more than there is, and then ONNX counts on below 0."""
+    if not isinstance(value.type, ir.TensorType):
+        return
     if is_static(value) and min(shape_of(value), default=0) < 0:
         raise ModelError(
             f"its output would have the shape {list(shape_of(value))}",

@@ -24,6 +24,7 @@ from nanoloom.graph import (
     unroll,
 )
 from nanoloom.graph.agreement import require_types
+from nanoloom.graph.folding import agrees
 from nanoloom.graph.indices import may_lead_out
 from nanoloom.graph.naming import Names, nested
 from nanoloom.graph.origin import remember
@@ -35,17 +36,6 @@ from nanoloom.graph.types import (
 )
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
-NEVER_FOLDED = {
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-    "Bernoulli",
-    "Multinomial",
-    "If",
-    "Loop",
-    "Scan",
-}
 # Operators whose inputs from here on decide about shapes, floats too
 DECIDING = {"Compress": 1, "NonZero": 0, "Resize": 1, "Unique": 0, "Upsample": 1}
 
@@ -103,7 +93,7 @@ class Propagation:
         return evaluate.fold(node, self.opsets) if foldable else None
 
     def is_foldable(self, node: ir.Node) -> bool:
-        if node.op_type in NEVER_FOLDED or node.domain not in DEFAULT_DOMAINS:
+        if node.domain not in DEFAULT_DOMAINS or not agrees(node):
             return False
         if not all(x is None or known(x) for x in node.inputs):
             return False

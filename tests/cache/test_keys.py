@@ -88,11 +88,12 @@ def test_a_key_has_the_versions_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wheels_are_found_by_their_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("llvmlite-0.50.0", "onnx-1.0", "onnx_ir-1.1", "numpy-2.0"):
+    for name in ("llvmlite-0.50.0", "onnx-1.0", "onnx_ir-1.1", "numpy-2.0", "x-1"):
         (tmp_path / f"{name}.dist-info").mkdir()
     monkeypatch.setattr(sys, "path", ["/nowhere", str(tmp_path)])
     expected = tuple(
-        f"{n}.dist-info" for n in ("llvmlite-0.50.0", "onnx-1.0", "onnx_ir-1.1")
+        f"{n}.dist-info"
+        for n in ("llvmlite-0.50.0", "numpy-2.0", "onnx-1.0", "onnx_ir-1.1")
     )
     assert digest._wheels() == expected  # pyright: ignore[reportPrivateUsage]
 

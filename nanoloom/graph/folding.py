@@ -1,0 +1,86 @@
+"""Operators that ONNX's reference computes as nanoloom's own code does: only they fold.
+
+A constant gives what the same numbers give as an input.  The reference is wrong for
+some operators, types and attributes, and elsewhere rounds otherwise; a node that is not
+named here runs when the program runs, also if all of its inputs are constants.
+`tests/graph/sweep.py` compares every operator below with the code, on ONNX's node tests
+and on random cases: one that differs may not stand here.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The same numbers (a zero may have another sign): moved, compared, computed in
+# integers, or rounded once.
+EXACT = words(
+    """
+    Abs Add And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast
+    CastLike Ceil Clip Compress Concat ConstantOfShape DepthToSpace
+    DequantizeLinear Div Equal Expand EyeLike Flatten Floor Gather GatherElements
+    GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Max Min Mod
+    Mul Neg NonZero Not Or Pad QuantizeLinear Range Reciprocal ReduceMax
+    ReduceMin Reshape Round ScatterElements ScatterND Shape Sign Size Slice
+    SpaceToDepth Split Sqrt Squeeze Sub Tile TopK Transpose Trilu Unique Unsqueeze Where
+    Xor
+    """
+)
+# The same up to the roundings that `verify` allows: weights that a model computes from
+# weights, and tables of positions.  By element types of the first input.
+ROUNDED: dict[str, tuple[str, ...]] = {
+    "Cos": ("float32", "float64"),
+    "CumSum": ("float32", "float64", "int32", "int64"),
+    "Exp": ("float32", "float64"),
+    "Gemm": ("float32", "float64"),
+    "LayerNormalization": ("float32",),
+    "Log": ("float32", "float64"),
+    "MatMul": ("float32", "float64"),
+    "Pow": ("float32", "float64"),
+    "ReduceL2": ("float32", "float64"),
+    "ReduceMean": ("float32", "float64"),
+    "ReduceProd": ("float32", "float64", "int64"),
+    "ReduceSum": ("float32", "float64", "int32", "int64"),
+    "ReduceSumSquare": ("float32", "float64"),
+    "Sigmoid": ("float32",),
+    "Sin": ("float32", "float64"),
+    "Sum": ("float32", "float64"),
+    "Tanh": ("float32",),
+}
+
+
+def agrees(node: ir.Node) -> bool:
+    """Whether the reference may compute a node of ONNX's domain, known from outside."""
+    if node.op_type in EXACT:
+        return True
+    kinds = ROUNDED.get(node.op_type, ())
+    first = node.inputs[0] if node.inputs else None
+    return first is not None and first.dtype in map(kind_of, kinds)
+
+
+def kind_of(name: str) -> ir.DataType:
+    return ir.DataType.from_numpy(np.dtype(name))
+
+
+def is_defined(node: ir.Node) -> bool:
+    """Whether ONNX says what a node gives for its constants.
+
+    It does not for the conversion of a float that lies beyond the integers.
+    """
+    x, y = node.inputs[0] if node.inputs else None, node.outputs[0].dtype
+    if node.op_type not in ("Cast", "CastLike") or y is None:
+        return True
+    if x is None or x.const_value is None or not y.is_integer():
+        return True
+    if x.const_value.dtype.is_integer() or x.const_value.dtype == ir.DataType.BOOL:
+        return True
+    limits = ml_dtypes.iinfo(y.numpy())
+    whole = np.trunc(x.const_value.numpy().astype(np.float64))
+    inside = (whole >= float(limits.min)) & (whole < float(limits.max) + 1)
+    return bool(inside.all())

@@ -1,0 +1,104 @@
+"""Constants give what the same numbers give as inputs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.graph.evaluate import Evaluation
+from nanoloom.graph.folding import EXACT, ROUNDED
+from tests.fuzz.recipes.table import RECIPES
+from tests.graph import sweep
+from tests.linalg.single import model_of
+
+SEED, NUMBER = 100, 2
+FOLDED = sorted(EXACT | ROUNDED.keys())
+
+
+@pytest.fixture(scope="module")
+def node_tests() -> dict[str, list[sweep.Case]]:
+    found: dict[str, list[sweep.Case]] = defaultdict(list)
+    for case in sweep.node_tests():
+        found[case.operator].append(case)
+    return found
+
+
+@pytest.mark.parametrize("operator", FOLDED)
+def test_the_reference_agrees(
+    operator: str, node_tests: dict[str, list[sweep.Case]]
+) -> None:
+    """On ONNX's node tests (of many, some) and on random cases."""
+    given = node_tests[operator]
+    chosen = given[:: max(1, len(given) // 5)]
+    if operator in RECIPES:
+        random = (sweep.drawn(operator, SEED + i) for i in range(NUMBER))
+        chosen += [case for case in random if case is not None]
+    assert chosen, f"nothing tests {operator}"
+    for case in chosen:
+        assert sweep.difference(case) == "", case.name
+    assert any(sweep.folded(case) is not None for case in chosen)
+
+
+def f(*shape: int) -> np.ndarray:
+    return np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("ConvTranspose", [f(1, 2, 2, 2), f(2, 2, 1, 1), f(4)], {"group": 2}),
+        ("ReduceSumSquare", [np.arange(6, dtype=np.int32).reshape(2, 3)], {}),
+        ("LpNormalization", [f(3, 4)], {"p": 1}),
+        ("Erf", [f(5).astype(np.float64)], {}),
+        ("HardSwish", [f(5).astype(np.float64)], {}),
+    ],
+)
+def test_where_the_reference_is_wrong(
+    op: str, inputs: list[np.ndarray], attributes: dict[str, Any], tmp_path: Path
+) -> None:
+    """It is another number or type than the code gives, and is not asked."""
+    cache = Cache(tmp_path)
+
+    def run(constants: range) -> np.ndarray:
+        model, feeds = model_of(op, inputs, attributes, constants=constants)
+        return nanoloom.compile(model, cache=cache)(feeds)["y0"]
+
+    computed, constant = run(range(0)), run(range(len(inputs)))
+    assert computed.dtype == constant.dtype
+    np.testing.assert_array_equal(constant, computed)
+    model, _ = model_of(op, inputs, attributes, constants=range(len(inputs)))
+    node = ir.from_proto(model).graph[0]
+    evaluation = Evaluation.of(node, {"": 22})
+    made = None if evaluation is None else evaluation.run()
+    reference = np.zeros(0) if made is None else np.asarray(made[0])
+    same = reference.dtype == computed.dtype and (reference == computed).all()
+    assert not same, f"the reference is right by now: {op} may fold"
+
+
+def test_bias_of_each_group(tmp_path: Path) -> None:
+    x, w = np.ones((1, 2, 1, 1), np.float32), np.ones((2, 2, 1, 1), np.float32)
+    bias = np.array([10, 20, 30, 40], np.float32)
+    inputs = [x, w * 0 + [[[[1]], [[2]]], [[[3]], [[4]]]], bias]
+    inputs[1] = inputs[1].astype(np.float32)
+    model, feeds = model_of("ConvTranspose", inputs, {"group": 2}, constants=range(3))
+    made = nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"]
+    assert made.reshape(-1).tolist() == [11, 22, 33, 44]
+
+
+@pytest.mark.parametrize("to", ["uint32", "uint64", "int32", "int8"])
+def test_what_onnx_leaves_open_is_the_same_both_ways(to: str, tmp_path: Path) -> None:
+    """A float beyond the integers."""
+    x = np.array([np.nan, np.inf, -5.5, 1e20, 70000, 7], np.float32)
+    kind = ir.DataType.from_numpy(np.dtype(to)).value
+    made: list[np.ndarray] = []
+    for constants in (range(0), range(1)):
+        model, feeds = model_of("Cast", [x], {"to": kind}, constants=constants)
+        made.append(nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"])
+    np.testing.assert_array_equal(*made)
