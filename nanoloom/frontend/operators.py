@@ -137,6 +137,15 @@ def check_value(attribute: onnx.AttributeProto, where: str) -> None:
             )
 
 
+def check_text(attribute: onnx.AttributeProto, where: str) -> None:
+    for content in (attribute.s, *attribute.strings):
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            reason = f"attribute {attribute.name} is no text in UTF-8"
+            raise invalid(reason, where) from None
+
+
 def check_schema(node: onnx.NodeProto, schema: OpSchema, where: str) -> None:
     for attribute in node.attribute:
         known = schema.attributes.get(attribute.name)
@@ -155,6 +164,7 @@ def check_schema(node: onnx.NodeProto, schema: OpSchema, where: str) -> None:
                 f" it is {type_name(attribute.type)}",
                 where,
             )
+        check_text(attribute, where)
     given = {attribute.name for attribute in node.attribute}
     for name, known in schema.attributes.items():
         if known.required and name not in given:

@@ -23,6 +23,13 @@ def require_features(node: Node) -> None:
         raise node.invalid("its input is one number, expected features")
 
 
+def categories(node: Node) -> None:
+    """Every category has a place of its own."""
+    given = node.ints("cats_int64s")
+    if len(set(given)) < len(given):
+        raise node.invalid("its categories are not all different")
+
+
 def columns(*prefixes: str) -> Callable[[Node], None]:
     """Lists with one prefix are the columns of a table: of one length."""
 
@@ -57,6 +64,7 @@ RULES: dict[str, Callable[[Node], None]] = {
     "LinearClassifier": require_rows,
     "LinearRegressor": require_rows,
     "Normalizer": require_features,
+    "OneHotEncoder": categories,
     "Scaler": require_features,
     "TreeEnsemble": columns("nodes_", "leaf_"),
     "TreeEnsembleClassifier": columns("nodes_", "class_"),

@@ -172,6 +172,7 @@ ATTRIBUTES: list[tuple[Proto, str]] = [
     (with_attribute(name="group", type=2, f=1.0), "declared as INT and holds FLOAT"),
     (with_attribute(name="group"), "attribute group has no type"),
     (with_attribute(type=2, i=1), "has no name"),
+    (with_attribute(name="auto_pad", type=3, s=b"\xff"), "is no text in UTF-8"),
     (with_attribute(name="group", type=2, ref_attr_name="g"), "stands for g, which is"),
     (with_attribute(name="pads", type=4), "declared as TENSOR and holds nothing"),
     (models.chain([models.unary(operator="Cast")]), "lacks the attribute to"),

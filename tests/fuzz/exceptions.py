@@ -127,6 +127,13 @@ COORDINATES: dict[str, tuple[int, ...]] = {
     "RoiAlign": (1,),
 }
 
+# Differences of numbers as large as one: the error is relative to that.
+CANCELLING: dict[str, str] = {
+    "BlackmanWindow": "sums of cosines",
+    "HammingWindow": "sums of cosines",
+    "HannWindow": "the square of a sine near 0",
+}
+
 # Roundings of a result whose weights are differences of coordinates.
 WEIGHTED: dict[str, float] = {"Resize": 256.0, "Upsample": 256.0, "RoiAlign": 256.0}
 

@@ -20,7 +20,14 @@ from onnx import helper
 from nanoloom.errors import Error
 from nanoloom.inspect import rounding
 from nanoloom.inspect.references import Run, open_reference
-from tests.fuzz.exceptions import COARSE, COORDINATES, SCALES, WEIGHTED, WRONG
+from tests.fuzz.exceptions import (
+    CANCELLING,
+    COARSE,
+    COORDINATES,
+    SCALES,
+    WEIGHTED,
+    WRONG,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
@@ -117,6 +124,8 @@ class Step:
             return np.maximum(size, finite.max(initial=0))
         if array.dtype.itemsize == 2:  # where nearly all large numbers are whole
             return size
+        if op in CANCELLING:
+            return np.maximum(size, 1.0)
         small_whole = (size == np.floor(size)) & (size <= rounding.SMALL)
         return np.where(small_whole, 0.0, size)
 

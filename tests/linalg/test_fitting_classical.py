@@ -62,3 +62,14 @@ def test_one_number_has_no_features(op: str) -> None:
     count = 2 if op == "ArrayFeatureExtractor" else 1
     with pytest.raises(ModelError):
         run_node(op, inputs[:count], domain="ai.onnx.ml", version=1)
+
+
+def test_categories_are_different() -> None:
+    with pytest.raises(ModelError, match="categories are not all different"):
+        run_node(
+            "OneHotEncoder",
+            [np.arange(3)],
+            domain="ai.onnx.ml",
+            version=1,
+            cats_int64s=[0, 0, 3],
+        )
