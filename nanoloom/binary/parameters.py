@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from io import RawIOBase
 from pathlib import Path
 
 import numpy as np
 
+from nanoloom.linalg.pieces import Stored
 from nanoloom.linalg.stage import Parameter
+from nanoloom.linalg.tensor import Array
 from nanoloom.schedule.packing import Packing
 
 ALIGNMENT = 64
+PIECE = 32 << 20  # bytes of a weight in memory at once; reads whole pages of its rows
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,47 @@ class ParameterBlock:
         return self.entries[entry]
 
     def write(self, path: Path) -> None:
-        """Write the block; one weight at a time is in memory."""
-        with path.open("wb") as file:
+        """Write the block; beside the weight's file a piece of it is in memory."""
+        with path.open("wb", buffering=0) as file:
             for entry, offset in self.entries.items():
                 parameter = self.parameters[entry.parameter]
-                array = parameter.load()
-                if entry.packing is not None:
-                    array = entry.packing.pack(array.reshape(entry.shape))
                 file.seek(offset)
-                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+                for piece in stored(entry, parameter.load()):
+                    write_all(file, piece.reshape(-1).view(np.uint8).data)
                 parameter.release()
             file.truncate(self.size)
+
+
+def stored(entry: Entry, array: Stored) -> Generator[Array]:
+    """The bytes of an entry, in arrays that follow each other."""
+    if entry.packing is None:
+        for piece in pieces(array, range(array.ndim), 1):
+            yield np.ascontiguousarray(piece)
+        return
+    packing = entry.packing
+    outer = (*packing.shared, packing.column)
+    for piece in pieces(array.reshape(entry.shape), outer, packing.columns):
+        yield packing.pack(np.asarray(piece))
+
+
+def pieces(array: Stored, dims: Sequence[int], step: int) -> Generator[Stored]:
+    """Parts of an array of about PIECE bytes, cut along its outermost dimensions.
+
+    dims: which those are, in this order; the last is cut at multiples of `step`.
+    """
+    if not dims or array.nbytes <= PIECE:
+        yield array
+        return
+    dim, *inner = dims
+    extent = array.shape[dim]
+    least = 1 if inner else step
+    many = max(PIECE // (array.nbytes // extent) // least, 1) * least
+    for start in range(0, extent, many):
+        part = array[(slice(None),) * dim + (slice(start, start + many),)]
+        yield from pieces(part, inner, step)
+
+
+def write_all(file: RawIOBase, data: memoryview) -> None:
+    """Write past Python's buffers, as many calls as the system wants."""
+    while data:
+        data = data[file.write(data) :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from nanoloom.frontend.mapped import MappedTensor
 from nanoloom.graph.folding import is_defined
 from nanoloom.graph.types import is_static, shape_of
 
@@ -90,6 +91,30 @@ def fold(
     return [None if a is None else ir.Tensor(a) for a in arrays]
 
 
+class Folded(ir.LazyTensor):
+    """A constant computed each time that somebody asks for it, from `sources`."""
+
+    def __init__(
+        self,
+        make: Callable[[], ir.TensorProtocol],
+        dtype: ir.DataType,
+        shape: ir.Shape,
+        sources: Sequence[ir.TensorProtocol | None],
+        name: str,
+    ) -> None:
+        super().__init__(make, dtype, shape, name=name)
+        self.sources = sources
+
+
+def mapped_sources(tensor: ir.TensorProtocol | None) -> Iterator[MappedTensor]:
+    """The tensors in files that a constant is made of."""
+    if isinstance(tensor, MappedTensor):
+        yield tensor
+    elif isinstance(tensor, Folded):
+        for source in tensor.sources:
+            yield from mapped_sources(source)
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """One node on constants, independent of the graph it was taken from."""
@@ -124,7 +149,7 @@ class Evaluation:
             assert arrays is not None
             return ir.Tensor(np.asarray(arrays[index]))
 
-        return ir.LazyTensor(make, value.dtype, value.shape, name=value.name)
+        return Folded(make, value.dtype, value.shape, self.inputs, value.name)
 
     def run(self) -> list[np.ndarray | None] | None:
         """The outputs' arrays; None if the reference fails on these inputs."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from nanoloom.linalg import reassociation
 from nanoloom.linalg.broadcasting import Broadcasting, broadcast_map
 from nanoloom.linalg.generic import PARALLEL, Map, tensor_type
@@ -66,13 +64,10 @@ class Movement(Broadcasting):
         if 0 in shape:
             return self.full(shape, 0, x.dtype)
         if x.value is None:
-            places = tuple(
-                s + k * np.arange(n)
-                for s, k, n in zip(starts, strides, shape, strict=True)
-            )
+            places = tuple(map(places_of, starts, strides, shape))
             change = f"slice{list(starts)}{list(shape)}{strides}"
             return derived(
-                x, change, tuple(shape), x.dtype, lambda array: array[np.ix_(*places)]
+                x, change, tuple(shape), x.dtype, lambda array: array[places]
             )
         if any(step < 0 for step in strides):
             source = self.value(x)
@@ -147,3 +142,9 @@ class Movement(Broadcasting):
             [PARALLEL] * len(shape),
             lambda s, _: s,
         )[0]
+
+
+def places_of(start: int, step: int, count: int) -> slice:
+    """The indices start, start + step, ..., so many: of a constant, a view."""
+    end = start + count * step
+    return slice(start, end if end >= 0 else None, step)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nanoloom.linalg.pieces import Converted
 from nanoloom.linalg.pointwise import pointwise
 from nanoloom.linalg.stage import LinalgModule, Parameter, name_arguments
+from nanoloom.linalg.tensor import Array
 from nanoloom.mlir import arith, ir, linalg, tensor
 
 
@@ -77,11 +79,14 @@ class Retyped:
                 f"{parameter.name}.{self.element}",
                 parameter.shape,
                 self.dtype,
-                lambda: np.asarray(parameter.load()).astype(self.dtype),
+                lambda: Converted(parameter.load(), self.dtype, self.rounded),
                 parameter.release,
             )
         )
         return self.block.add_argument(kind, ir.Location.unknown())
+
+    def rounded(self, numbers: Array) -> Array:
+        return numbers.astype(self.dtype)
 
     def activation(self, value: ir.Value) -> ir.Value:
         """An activation, converted right behind where it is made."""

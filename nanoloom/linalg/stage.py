@@ -18,6 +18,7 @@ import onnx_ir
 
 from nanoloom.errors import ModelError, Unsupported, noting
 from nanoloom.frontend.mapped import MappedTensor
+from nanoloom.graph.evaluate import mapped_sources
 from nanoloom.graph.types import (
     deciding_sources,
     numpy_dtype,
@@ -29,7 +30,8 @@ from nanoloom.linalg.checks import Checks, Limits
 from nanoloom.linalg.fitting import require_fit
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.linalg.tensor import Array, Tensor
+from nanoloom.linalg.pieces import Stored
+from nanoloom.linalg.tensor import Tensor
 from nanoloom.mlir import func, ir
 
 
@@ -49,7 +51,7 @@ class Parameter:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
-    load: Callable[[], Array]
+    load: Callable[[], Stored]
     release: Callable[[], None] = lambda: None  # gives a file's pages back after use
 
 
@@ -108,7 +110,9 @@ class Lowering:
     def mapped(self) -> list[MappedTensor]:
         """The constants that are read from files: asked for after each weight."""
         stored = [v.const_value for v in self.graph.initializers.values()]
-        return [x for x in stored if isinstance(x, MappedTensor)]
+        return list(
+            {id(x): x for made in stored for x in mapped_sources(made)}.values()
+        )
 
     def tensor_of(self, value: onnx_ir.Value | None) -> Tensor | None:
         """What a value of the graph is here: computed before, or a constant."""

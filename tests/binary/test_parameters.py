@@ -1,0 +1,182 @@
+"""Weights are packed in pieces: the same bytes, in little memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from nanoloom.binary import parameters
+from nanoloom.binary.parameters import PIECE, ParameterBlock
+from nanoloom.linalg.movement import places_of
+from nanoloom.linalg.pieces import Converted
+from nanoloom.linalg.stage import Parameter
+from nanoloom.schedule.packing import Packing
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+MB = 1 << 20
+
+
+def sample(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+
+
+def as_bf16(array: np.ndarray) -> Converted:
+    return Converted(array, BF16, lambda numbers: numbers.astype(BF16))
+
+
+def block_of(load: object, packing: Packing | None, path: Path) -> bytes:
+    """The bytes that are written for one parameter."""
+    array = np.asarray(load)
+    given = Parameter("w", array.shape, array.dtype, lambda: load)  # type: ignore[arg-type, return-value]
+    block = ParameterBlock([given])
+    assert block.offset(0, array.shape, packing) == 0
+    block.write(path)
+    made = path.read_bytes()
+    assert len(made) == block.size
+    return made
+
+
+# ---- bytes ---------------------------------------------------------------------------
+
+PACKINGS = {
+    "flat": ((300, 77), None),
+    "many": ((3, 5, 70, 11), None),
+    "ragged": ((130, 301), Packing(1, (), 1, (0,), 16)),
+    "turned": ((301, 130), Packing(1, (), 0, (1,), 32, 2)),
+    "batch": ((7, 40, 50), Packing(1, (0,), 2, (1,), 16, 2)),
+    "windows": ((60, 3, 3, 20), Packing(1, (), 0, (1, 2, 3), 16)),
+    "steps": ((33, 200), Packing(1, (), 1, (0,), 32, 2, steps=4)),
+}
+
+
+@pytest.mark.parametrize("piece", [1, 3000, 40000])
+@pytest.mark.parametrize("name", PACKINGS)
+def test_pieces_are_the_whole(
+    name: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape, packing = PACKINGS[name]
+    array = sample(*shape)
+    for load in (array, as_bf16(array)):
+        whole = block_of(load, packing, tmp_path / "whole")
+        with monkeypatch.context() as patch:
+            patch.setattr(parameters, "PIECE", piece)
+            assert block_of(load, packing, tmp_path / "pieces") == whole
+        packed = np.asarray(load) if packing is None else packing.pack(np.asarray(load))
+        assert whole[: packed.nbytes] == packed.tobytes()
+        assert not any(whole[packed.nbytes :])
+
+
+def test_panels_with_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = np.random.default_rng(2).integers(-128, 128, (64, 333)).astype(np.int8)
+    packing = Packing(1, (), 1, (0,), 16, 4, sums=-128)
+    whole = block_of(array, packing, tmp_path / "whole")
+    monkeypatch.setattr(parameters, "PIECE", 2000)
+    assert block_of(array, packing, tmp_path / "pieces") == whole
+
+
+@pytest.mark.parametrize(("shape", "piece"), [((0, 5), 1), ((), 1), ((4, 0, 3), 8)])
+def test_next_to_nothing(
+    shape: tuple[int, ...],
+    piece: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parameters, "PIECE", piece)
+    array = np.full(shape, 3, np.float32)
+    assert block_of(array, None, tmp_path / "file").startswith(array.tobytes())
+
+
+def test_views_of_what_is_converted() -> None:
+    array, made = sample(4, 6, 8), as_bf16(sample(4, 6, 8))
+    assert made.nbytes == array.nbytes // 2
+    same = made.transpose((2, 0, 1))[1:, :, ::2].reshape((7 * 4, 3))
+    wanted = array.astype(BF16).transpose((2, 0, 1))[1:, :, ::2].reshape((7 * 4, 3))
+    assert same.shape == wanted.shape
+    assert (np.asarray(same) == wanted).all()
+    assert np.asarray(made, np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "count"),
+    [(0, 1, 9), (8, -1, 9), (8, -2, 5), (7, -3, 3), (2, 3, 3), (4, 1, 1), (0, -1, 1)],
+)
+def test_slices_are_views(start: int, step: int, count: int) -> None:
+    array = np.arange(9)
+    found = array[places_of(start, step, count)]
+    assert found.tolist() == [start + i * step for i in range(count)]
+    assert np.shares_memory(found, array)
+
+
+# ---- memory --------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import nanoloom
+from nanoloom.cache import Cache
+
+model, cache, precision = sys.argv[1:]
+nanoloom.compile(model, threads=1, cache=Cache(Path(cache)), precision=precision)
+for line in Path("/proc/self/status").read_text().splitlines():
+    if line.startswith("VmHWM:"):  # not ru_maxrss: that begins with the parent's
+        print(int(line.split()[1]) * 1024)
+"""
+
+
+def peak(kind: str, size: int, folder: Path) -> int:
+    """The most memory of a process that compiles and loads a product.
+
+    It is all that is resident: pages of the weight's file, too, where they are mapped.
+    size: bytes of its weight, zeros in a file without blocks.
+    """
+    folder.mkdir()
+    depth, width = 1024, size // 1024 // 4
+    shape = [width, depth] if kind == "transposed" else [depth, width]
+    weight = TensorProto(
+        name="w",
+        data_type=TensorProto.FLOAT,
+        dims=shape,
+        data_location=TensorProto.EXTERNAL,
+    )
+    weight.external_data.add(key="location", value="weights")
+    with (folder / "weights").open("wb") as file:
+        file.truncate(size)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    if kind == "transposed":
+        turned = helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0])
+        nodes = [turned, helper.make_node("MatMul", ["x", "t"], ["y"])]
+    sides = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, extent])
+        for name, extent in (("x", depth), ("y", width))
+    ]
+    graph = helper.make_graph(nodes, "g", sides[:1], sides[1:], [weight])
+    opsets = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(model, folder / "model.onnx")
+    precision = "bf16" if kind == "bf16" else "f32"
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, folder / "model.onnx", folder / "c", precision],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("kind", ["product", "transposed", "bf16"])
+def test_a_weight_is_in_memory_once(kind: str, tmp_path: Path) -> None:
+    """And a piece of it three times: as it is read, in order, and packed.
+
+    Less what the same takes for a weight of no size to speak of.
+    """
+    size = 160 * MB
+    taken = peak(kind, size, tmp_path / "large") - peak(kind, MB, tmp_path / "small")
+    assert taken <= 1.25 * size + 3 * PIECE
+    assert taken >= size / 2  # else nothing was measured
