@@ -89,6 +89,12 @@ WRONG = (
     ),
     Wrong(
         "reference",
+        operators("RoiAlign"),
+        "before set 16 there was no half pixel",
+        lambda node, inputs, opset: opset < 16,
+    ),
+    Wrong(
+        "reference",
         operators("ConvTranspose"),
         "the bias of the first channel is added to every group",
         is_grouped,
@@ -99,6 +105,13 @@ WRONG = (
         "for p = 1 it sums the numbers, not their absolute values",
     ),
 )
+
+
+def distrusted(source: str, model: onnx.ModelProto) -> bool:
+    """Whether a reference is known to be wrong about an operator of a model."""
+    used = {node.op_type for node in model.graph.node}
+    return any(x.source == source and x.operators & used for x in WRONG)
+
 
 # Which reference rounds what to 32 bits, though its operands are 64-bit floats.
 COARSE: dict[tuple[str, str], str] = {

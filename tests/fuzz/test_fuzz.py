@@ -12,7 +12,7 @@ from tests.fuzz.exceptions import NOT_DRAWN
 from tests.fuzz.pool import Case, Worker, run_cases
 from tests.fuzz.recipes.table import RECIPES
 
-GRAPHS, DAMAGED = 20, 60
+GRAPHS, DAMAGED = 40, 120
 SEED = 11_000_000
 
 
