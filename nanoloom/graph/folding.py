@@ -59,13 +59,10 @@ def agrees(node: ir.Node) -> bool:
     """Whether the reference may compute a node of ONNX's domain, known from outside."""
     if node.op_type in EXACT:
         return True
-    kinds = ROUNDED.get(node.op_type, ())
     first = node.inputs[0] if node.inputs else None
-    return first is not None and first.dtype in map(kind_of, kinds)
-
-
-def kind_of(name: str) -> ir.DataType:
-    return ir.DataType.from_numpy(np.dtype(name))
+    if first is None or first.dtype is None:
+        return False
+    return first.dtype.numpy().name in ROUNDED.get(node.op_type, ())
 
 
 def is_defined(node: ir.Node) -> bool:
@@ -78,7 +75,7 @@ def is_defined(node: ir.Node) -> bool:
         return True
     if x is None or x.const_value is None or not y.is_integer():
         return True
-    if x.const_value.dtype.is_integer() or x.const_value.dtype == ir.DataType.BOOL:
+    if not x.const_value.dtype.is_floating_point():
         return True
     limits = ml_dtypes.iinfo(y.numpy())
     whole = np.trunc(x.const_value.numpy().astype(np.float64))

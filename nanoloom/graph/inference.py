@@ -118,4 +118,6 @@ def data_of(value: ir.Value) -> onnx.TensorProto | None:
     tensor = value.const_value
     if tensor is None or tensor.size > DATA_LIMIT:
         return None
+    if tensor.dtype == ir.DataType.STRING:  # none decides about a shape
+        return None
     return onnx.numpy_helper.from_array(tensor.numpy(), value.name)

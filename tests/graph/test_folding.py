@@ -16,6 +16,7 @@ from nanoloom.graph.evaluate import Evaluation
 from nanoloom.graph.folding import EXACT, ROUNDED
 from tests.fuzz.recipes.table import RECIPES
 from tests.graph import sweep
+from tests.graph.models import proto
 from tests.linalg.single import model_of
 
 SEED, NUMBER = 100, 2
@@ -102,3 +103,12 @@ def test_what_onnx_leaves_open_is_the_same_both_ways(to: str, tmp_path: Path) ->
         model, feeds = model_of("Cast", [x], {"to": kind}, constants=constants)
         made.append(nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"])
     np.testing.assert_array_equal(*made)
+
+
+def test_texts_are_numbers_or_refused(tmp_path: Path) -> None:
+    text = 'g () => (int64[1] y) <string[1] a = {{"7"}}> {{ y = {}(a) }}'
+    known = nanoloom.compile(proto(text.format("Cast<to = 7>")), cache=Cache(tmp_path))
+    assert known({})["y"].tolist() == [7]
+    with pytest.raises(nanoloom.Error) as found:
+        nanoloom.compile(proto(text.format("Abs")), cache=Cache(tmp_path))
+    assert not isinstance(found.value, nanoloom.InternalError)
