@@ -240,7 +240,9 @@ def compile(
     cache: Cache | None = None,
     report: Report | None = None,
 ) -> Program:
-    """Compile a model (path, bytes, ModelProto, onnx_ir.Model) or a `Computation`.
+    """Compile a model (path, bytes, ModelProto, onnx_ir.Model) or a computation.
+
+    A computation is what `nanoloom.computation` gives, a file .mlir, or MLIR text.
 
     threads: 1 to 1024; default follows affinity, cgroup quota and OMP_NUM_THREADS.
     dims: numbers for named dimensions; those left open are bound by the first call.

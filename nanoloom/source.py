@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
     from nanoloom.compiler import Model
     from nanoloom.notation import Computation
+    from nanoloom.notation.text import Text
 
 Array = np.ndarray
+# Of inputs and of outputs: name, shape and element type of each.
+Sides: TypeAlias = "Sequence[Sequence[tuple[str, Sequence[int | str], str]]]"
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Source:
         name = key("interface", self.digest)
         known = cache.get(name)
         if known is None:
-            known = json.dumps(describe(self.model())).encode()
+            known = json.dumps(self.declared()).encode()
             cache.put(name, known)
         sides = json.loads(known)
         made = [
@@ -111,6 +114,10 @@ class Source:
             for side in sides
         ]
         return made[0], made[1]
+
+    def declared(self) -> Sides:
+        """Inputs and outputs as JSON takes them."""
+        return describe(self.model())
 
     def entry(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
@@ -166,31 +173,28 @@ def bound_dims(
 class Entering(Source):
     """What is no graph and enters at the linalg stage: all its shapes are known."""
 
-    def __init__(self, given: Computation) -> None:
-        self.given = given
-        self.computation = given
+    def __init__(self, given: Computation | Text) -> None:
+        self.given = self.given_entry = given
         self.digest = given.digest
 
-    def interface(
-        self, cache: Cache
-    ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
-        sides = (self.computation.inputs, self.computation.outputs)
-        made = [
-            tuple(Interface(x.name, x.shape or (), x.dtype) for x in side)
-            for side in sides
-        ]
-        return made[0], made[1]
+    def declared(self) -> Sides:
+        sides = (self.given_entry.inputs, self.given_entry.outputs)
+        return [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
 
     def entry(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> Model:
-        return self.computation
+        return self.given_entry
 
     def bound(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> onnx_ir.Model:
         """Raises Unsupported: nobody else runs this, or counts what it does."""
-        raise Unsupported("is no ONNX model", hint="run it or compile it")
+        raise Unsupported(
+            "is no ONNX model, so there is nothing to compare it with",
+            where=self.given_entry.place,
+            hint="run it or compile it",
+        )
 
     def value_inputs(
         self, cache: Cache, shapes: Mapping[str, tuple[int, ...]]
@@ -199,12 +203,27 @@ class Entering(Source):
 
 
 def source_of(given: object, cache: Cache) -> Source:
-    """The source of a model, or of a computation."""
+    """The source of a model, of a computation or of MLIR text."""
     from nanoloom.notation import Computation
 
     if isinstance(given, Computation):
         return Entering(given)
+    if is_text(given):
+        with waiting():
+            from nanoloom.notation.text import Text
+
+        return Entering(Text(given))
+    if isinstance(given, str | Path) and Path(given).suffix == ".mlir":
+        with waiting():
+            from nanoloom.notation.text import Text
+
+        return Entering(Text.of_file(Path(given)))
     return Source(given, cache)
+
+
+def is_text(given: object) -> TypeGuard[str]:
+    """Whether a string is MLIR text, not the name of a file."""
+    return isinstance(given, str) and "\n" in given and "func.func" in given
 
 
 def serialized(given: object) -> bytes:
@@ -214,7 +233,7 @@ def serialized(given: object) -> bytes:
     return given.SerializeToString() if isinstance(given, onnx.ModelProto) else b""
 
 
-def describe(model: onnx_ir.Model) -> list[list[tuple[str, list[int | str], str]]]:
+def describe(model: onnx_ir.Model) -> Sides:
     """Inputs and outputs as JSON takes them."""
     from nanoloom.frontend.inputs import input_specs
 

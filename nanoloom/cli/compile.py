@@ -81,7 +81,7 @@ class Job:
 
 
 def compile(
-    model: words.Model,
+    model: words.ModelOrText,
     out: Out,
     emit: EmitWord = None,
     dims: words.Dims = None,

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from nanoloom import options
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
+ModelOrText = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="An ONNX file, or linalg in a file .mlir."),
+]
 Dims = Annotated[
     list[str] | None,
     typer.Option(

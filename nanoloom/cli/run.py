@@ -35,7 +35,8 @@ Outputs = Annotated[
 Model = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="An ONNX file, or a library of `nanoloom compile`."
+        metavar="MODEL",
+        help="An ONNX file, linalg in a file .mlir, or what `nanoloom compile` made.",
     ),
 ]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from nanoloom.cache.digest import of
 from nanoloom.errors import Error
+from nanoloom.frontend.sizes import available_memory, in_words
 from nanoloom.notation.buffer import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ class Computation:
     inputs: tuple[Buffer, ...]
     constants: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
+
+    @property
+    def place(self) -> str:
+        """What it is called in messages."""
+        return f"computation of {', '.join(b.name for b in self.outputs)}"
 
     @cached_property
     def digest(self) -> str:
@@ -69,6 +76,7 @@ def computation(*outputs: Buffer) -> Computation:
     for buffer in outputs:
         visit(buffer, found)
     require_names(list(found))
+    require_memory(list(found))
     return Computation(
         tuple(statement for buffer in found for statement in buffer.statements),
         tuple(b for b in found if not b.statements and b.array is None),
@@ -101,3 +109,14 @@ def require_names(found: Sequence[Buffer]) -> None:
     for buffer in found:
         if names.count(buffer.name) > 1:
             raise Error(f"there are two buffers {buffer.name}", hint="rename one")
+
+
+def require_memory(found: Sequence[Buffer]) -> None:
+    """Raise Error for a buffer that is larger than the memory there is."""
+    limit = available_memory()
+    for buffer in found:
+        need = prod(buffer.shape or ()) * buffer.dtype.itemsize
+        if need > limit:
+            raise Error(
+                f"{buffer} needs {in_words(need)}, {in_words(limit)} of memory are free"
+            )

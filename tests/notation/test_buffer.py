@@ -135,6 +135,10 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "d has no shape yet; give it one, or write d first",
     ),
     (lambda: computation(a[i, j]), r"a\[i, j\] is no buffer; give buffers"),  # type: ignore[arg-type]
+    (
+        lambda: computation(assigned(Buffer("c", (1 << 30, 1 << 20)), (i, j), 0)),
+        "c: 1073741824x1048576xfloat32 needs 4.5e.*GB|needs .* TB, .* are free",
+    ),
     (lambda: computation(), "has at least one output"),
     (lambda: computation(a), "buffer a: is an output, but no statement writes it"),
 ]
