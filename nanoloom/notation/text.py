@@ -5,6 +5,7 @@ Named operations are generalized, and constants with more than one value leave t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,13 @@ ENDING = ".mlir"
 GENERALIZE = (
     "convert-elementwise-to-linalg",  # arith and math on whole tensors
     "linalg-generalize-named-ops",
+    "canonicalize",  # loops of one trip are none: nothing settles in their memory
 )
+# What the parser cannot be given: it ends the process at anything but a list here.
+LISTED = re.compile(
+    r"\b(permutation|dimensions)\s*=(?!\s*\[\s*(\d+\s*(,\s*\d+\s*)*)?\])"
+)
+COMMENT = re.compile(r"//[^\n]*")
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,13 @@ class Text:
         return Conversion(module, main, self.where).result()
 
     def parsed(self) -> ir.Module:
+        code = COMMENT.sub("", self.text)
+        if found := LISTED.search(code):
+            line = code.count("\n", 0, found.start()) + 1
+            raise ModelError(
+                f"is no valid MLIR: {found[1]} is no list of numbers",
+                where=f"{self.place}:{line}",
+            )
         try:
             return ir.Module.parse(self.text)
         except ir.MLIRError as error:

@@ -111,6 +111,29 @@ def test_sums_onto_an_argument() -> None:
     assert (made[1] == result.T).all()
 
 
+@pytest.mark.parametrize("trips", [0, 1, 2])
+def test_loops_of_few_trips_that_exchange_values(trips: int) -> None:
+    text = f"""
+    func.func @f(%x: tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32>) {{
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %last = arith.constant {trips} : index
+      %made:2 = scf.for %i = %zero to %last step %one iter_args(%a = %x, %b = %x)
+          -> (tensor<7xf32>, tensor<7xf32>) {{
+        %sum = arith.addf %a, %b : tensor<7xf32>
+        scf.yield %b, %sum : tensor<7xf32>, tensor<7xf32>
+      }}
+      return %made#0, %made#1 : tensor<7xf32>, tensor<7xf32>
+    }}
+    """
+    x = normal(7)
+    a, b = x, x
+    for _ in range(trips):
+        a, b = b, a + b
+    made = run(text, x)
+    assert (made[0] == a).all() and (made[1] == b).all()
+
+
 def test_windows() -> None:
     text = """
     func.func @f(%x: tensor<1x9x11x3xi32>, %k: tensor<3x2x3x5xi32>)
@@ -277,8 +300,19 @@ REFUSED = [
         "  return %x : tensor<8000000x9000000xf32>\n}",
         "text:1: tensor<8000000x9000000xf32> needs 288 TB, .* of memory are free",
     ),
+    *(
+        (
+            LAYER.replace("dimensions = [0]", f"dimensions ={wrong}"),
+            "text:11: is no valid MLIR: dimensions is no list of numbers",
+        )
+        for wrong in (" [0", "0]", " [,]", "= [0]", " [i]", " %[0]")
+    ),
     (
-        F + "  cf.br ^bb1\n^bb1:\n  return %x : tensor<4xf32>\n}",
+        "func.func @f(%x: tensor<4xf32>, %t: tensor<i8>) -> tensor<4xf32> {\n"
+        "  %v = tensor.extract %t[] : tensor<i8>\n  %z = arith.constant 0 : i8\n"
+        "  %c = arith.cmpi ne, %v, %z : i8\n  cf.cond_br %c, ^a, ^b\n"
+        "^a:\n  return %x : tensor<4xf32>\n^b:\n"
+        "  %0 = arith.negf %x : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}",
         "text:1: func.func has several blocks",
     ),
     (
