@@ -46,6 +46,14 @@ def is_padded_by_name(
     return any(a.name == "auto_pad" and a.s != b"NOTSET" for a in node.attribute)
 
 
+def is_smooth_between_corners(
+    node: onnx.NodeProto, inputs: Sequence[Array], opset: int
+) -> bool:
+    given = {a.name: a.s or a.i for a in node.attribute}
+    corners = given.get("coordinate_transformation_mode") == b"align_corners"
+    return corners and given.get("antialias") == 1
+
+
 def is_grouped(node: onnx.NodeProto, inputs: Sequence[Array], opset: int) -> bool:
     return any(a.name == "group" and a.i > 1 for a in node.attribute)
 
@@ -69,6 +77,12 @@ WRONG = (
         operators("GridSample"),
         "it moves each pixel to the border, where ONNX moves the coordinate",
         is_cubic_inside,
+    ),
+    Wrong(
+        "ort",
+        operators("Resize"),
+        "with antialias, corners that are aligned count as if they were not",
+        is_smooth_between_corners,
     ),
     Wrong(
         "ort",
