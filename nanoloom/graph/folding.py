@@ -27,7 +27,7 @@ EXACT = words(
     DequantizeLinear Div Equal Expand EyeLike Flatten Floor Gather GatherElements
     GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Max Min Mod
     Mul Neg NonZero Not Or Pad QuantizeLinear Range Reciprocal ReduceMax
-    ReduceMin Reshape Round ScatterElements ScatterND Shape Sign Size Slice
+    ReduceMin Relu Reshape Round ScatterElements ScatterND Shape Sign Size Slice
     SpaceToDepth Split Sqrt Squeeze Sub Tile TopK Transpose Trilu Unique Unsqueeze Where
     Xor
     """

@@ -62,6 +62,12 @@ def spreading(*indices: int) -> Rule:
     return rule
 
 
+def slopes(node: Node) -> None:
+    """PRelu; up to opset 6 a slope may be one of each channel."""
+    if node.version >= 7 or node.input(1).shape != node.input(0).shape[1:2]:
+        spreading(1)(node)
+
+
 def normalized(node: Node) -> None:
     """LayerNormalization, RMSNormalization: scale and bias."""
     require_axis(node, -1)
@@ -242,7 +248,7 @@ RULES: dict[str, Rule] = {
     ),
     "NegativeLogLikelihoodLoss": losses,
     "OneHot": one_hot,
-    "PRelu": spreading(1),
+    "PRelu": slopes,
     "QuantizeLinear": quantization,
     "RMSNormalization": normalized,
     "RNN": recurrent(1),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanoloom.errors import Unsupported
+from nanoloom.errors import ModelError, Unsupported
 from tests.linalg.bounds import FLOATS, sample, wide, within
 from tests.linalg.single import run_node
 
@@ -116,7 +116,7 @@ def test_group(groups: int, old: bool, name: str) -> None:
 
 def test_groups_that_do_not_divide_are_refused() -> None:
     x, t = sample(15, (1, 5, 2), "float32"), np.ones(5, np.float32)
-    with pytest.raises(Unsupported, match="5 channels do not divide into 2 groups"):
+    with pytest.raises(ModelError, match="5 channels are not 2 equal groups"):
         run_node("GroupNormalization", [x, t, t], num_groups=2, version=21)
 
 
