@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.kernels.nest import alone, indices
 from nanoloom.kernels.parts import INSERT, is_part
 from nanoloom.kernels.structure import (
     VIEWS,
     Kind,
     Op,
-    dims_of,
     inputs,
     is_fill,
     is_generic,
-    is_identity,
-    is_lanewise,
     is_prefix,
     is_read_in_place,
     iterators,
     kind,
-    map_dims,
     maps,
     outputs,
 )
@@ -201,32 +198,11 @@ def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> b
     if not is_generic(last) or len(last.operation.results) != 1:
         return False
     if group.root is Kind.CONTRACTION:
-        return may_follow(op, indexing)
+        return alone(op).follows(indices(indexing))
     if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
         return False
     reading = [m for v, m in zip(inputs(op), maps(op), strict=False) if v == value]
     return all(is_prefix(m) for m in reading)
-
-
-def may_follow(op: Op, indexing: ir.AffineMap) -> bool:
-    """Whether op can be the epilogue of what it reads through this map."""
-    return (
-        kind(op) is Kind.ELEMENTWISE
-        and is_identity(indexing)
-        and all(is_identity(m) for m in maps(op)[len(inputs(op)) :])
-        and all(lies_along(m) for m in maps(op))
-        and is_lanewise(op)
-    )
-
-
-def lies_along(indexing: ir.AffineMap) -> bool:
-    """Whether the innermost loop runs along the operand's innermost dimension, if any.
-
-    An epilogue reads vectors: nothing transposed, no steps.
-    """
-    innermost = indexing.n_dims - 1
-    using = [e for e in indexing.results if innermost in dims_of(e)]
-    return not using or (len(using) == 1 and map_dims(indexing)[-1] == innermost)
 
 
 def row_shaped(op: Op) -> bool:

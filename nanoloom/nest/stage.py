@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nanoloom.nest.extent import Extent
-from nanoloom.nest.index import Access
+from nanoloom.nest.index import Access, Index
 
 
 class AxisKind(Enum):
@@ -94,6 +94,20 @@ class Stage:
     def place(self, axis: str) -> int:
         """Which of the loops an axis is."""
         return self.names.index(axis)
+
+    def follows(self, read: tuple[Index, ...]) -> bool:
+        """Whether it can be the epilogue of what it reads at these indices.
+
+        Elementwise, at the same place; and an epilogue reads vectors along its last
+        axis: nothing transposed, no steps.
+        """
+        if self.is_reduction or not self.lanewise:
+            return False
+        places = tuple(index.axis for index in read), *(x.plain for x in self.writes)
+        if any(place != self.names for place in places):
+            return False
+        operands = (*self.reads, *self.writes)
+        return not self.axes or all(x.lies_along(self.names[-1]) for x in operands)
 
     def leading_parallel(self) -> int:
         """Parallel axes before the first reduction, 0 if the order is mixed."""

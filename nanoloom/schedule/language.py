@@ -14,6 +14,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.packing import Packing
 
 ALL = ("all",)  # of the stages in front of one
+RESULT = "result"  # the stage that StoreApart makes
 
 
 @dataclass(frozen=True)

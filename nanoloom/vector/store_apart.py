@@ -7,8 +7,7 @@ from nanoloom.kernels.nest import STAGE
 from nanoloom.kernels.structure import Op, is_fill, is_generic, outputs
 from nanoloom.linalg.pointwise import pointwise
 from nanoloom.mlir import arith, ir, tensor
-
-RESULT = "result"  # the stage that writes the result
+from nanoloom.schedule.language import RESULT
 
 
 def store_apart(root: Op) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits, roles
-from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
@@ -112,18 +111,9 @@ def behind_scores(nest: LoopNest, first: Stage) -> tuple[Stage, ...]:
             return tuple(found)
         (end,) = readers
         reading = next(x for x in end.reads if x.buffer == written)
-        if not may_follow(end, reading):
+        if not end.follows(reading.indices):
             return tuple(found)
         found.append(end)
-
-
-def may_follow(stage: Stage, reading: Access) -> bool:
-    """Whether a stage can be the epilogue of what it reads here."""
-    if stage.is_reduction or not stage.lanewise or not stage.axes:
-        return False
-    along = stage.names[-1]
-    same = all(x.plain == stage.names for x in (reading, *stage.writes))
-    return same and all(x.lies_along(along) for x in (*stage.reads, *stage.writes))
 
 
 def epilogue(nest: LoopNest, root: Stage, last: Stage) -> tuple[Stage, ...]:

@@ -21,6 +21,7 @@ from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import (
     ALL,
+    RESULT,
     Directive,
     Nanokernel,
     Parallel,
@@ -38,7 +39,6 @@ LONG = 0.5  # of the second-level cache: rows that fill as much are cut
 SUMS_BYTES = 288 * 1024  # of a block of sums
 FEWEST_PANELS, MOST_PANELS = 4, 8  # fewer do not pay for sums that wait; as measured
 FEWEST_TASKS = 8
-RESULT = "result"  # the stage that StoreApart makes
 
 
 @dataclass(frozen=True)
