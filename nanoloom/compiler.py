@@ -8,24 +8,19 @@ files of a dump.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 import onnx_ir
 
 from nanoloom import mlir
 from nanoloom.binary.assemble import Compiled, assemble
-from nanoloom.binary.frames import require_small
 from nanoloom.binary.kernel import CompiledKernel
-from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.cache import Cache, key
 from nanoloom.errors import Error, noting
-from nanoloom.forks import waiting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Program
@@ -35,39 +30,46 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.linalg.widening import widen
-from nanoloom.llvm.stage import to_llvm
 from nanoloom.options import CompileOptions
+from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
-from nanoloom.schedule.given import given_script, naming_schedule
+from nanoloom.schedule.given import given_script
 from nanoloom.schedule.library.family import multiplies
-from nanoloom.target.facts import Target
-from nanoloom.vector.stage import vectorize
+from nanoloom.workers.batch import Batch
+from nanoloom.workers.jobs import MakeKernel, ShowKernel
+from nanoloom.workers.pool import Pool, pool
 
 MODEL_STAGES = ("graph", "linalg", "kernels")  # the whole model at once
 KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
-WORKERS = 2  # kernels at once: LLVM runs without Python's lock
-MLIR = threading.Lock()  # dialects written in Python keep state outside the context
 Dump = Callable[[str, str, str], None]  # stage, name, text
 Model: TypeAlias = onnx_ir.Model | Entry
 
 
 @dataclass
 class Report:
-    """Seconds of each stage, added up over kernels; `--time-report` prints it."""
+    """Seconds of each stage, added up over kernels; `--time-report` prints it.
+
+    workers: kernels compiled at once; None for as many as there are usable CPUs.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     kernels: int = 0
     cached: int = 0
     progress: Callable[[str, int, int], None] | None = None
+    workers: int | None = None
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
         started = time.perf_counter()
         with noting(f"stage {name}"):
             yield
-        passed = time.perf_counter() - started
-        self.seconds[name] = self.seconds.get(name, 0.0) + passed
+        self.add({name: time.perf_counter() - started})
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """What other processes measured."""
+        for name, passed in seconds.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + passed
 
 
 def compile_model(
@@ -118,8 +120,11 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
     if stage == "kernels":
         dump(stage, "", describe_program(program))
         return
-    for kernel in program.kernels.values():
-        dump(stage, kernel.name, kernel_text(kernel, stage, options))
+    with Batch[str](pool(), default_threads(), Report().add) as batch:
+        for name, kernel in program.kernels.items():
+            batch.ask(name, ShowKernel(job_of(kernel, options), stage))
+        for name, text in batch.answers().items():
+            dump(stage, name, text)
 
 
 def require_graph(model: Model) -> onnx_ir.Model:
@@ -139,98 +144,60 @@ def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModu
     return widen(lowered, is_product, lambda kind: multiplies(options.target, kind))
 
 
-def kernel_text(kernel: Kernel, stage: str, options: CompileOptions) -> str:
-    """One kernel at one of KERNEL_STAGES, as text."""
-    target = options.target
-    with mlir.context():
-        module = mlir.ir.Module.parse(kernel.text)
-        steps = chosen_script(kernel, options)
-        if stage == "schedule":
-            return steps + "\n" + str(module)
-        with naming_schedule(kernel, options):
-            made = vectorize(module, steps, target)
-            if stage == "vector":
-                return str(module)
-            text = to_llvm(module, made.phases, kernel.name)
-    if stage == "llvm":
-        return text
-    return emit_assembly(text, **machine(target))
-
-
 # ---- kernels
 
 
 def compile_kernels(
-    program: Program, options: CompileOptions, cache: Cache, report: Report
+    program: Program,
+    options: CompileOptions,
+    cache: Cache,
+    report: Report,
+    workers: Pool | None = None,
 ) -> dict[str, CompiledKernel]:
-    """Every kernel's object, from the cache where an equal one was made before."""
+    """Every kernel's object, from the cache where an equal one was made before.
+
+    workers: who makes the others; those of this process, if none are given.
+    """
     report.kernels = len(program.kernels)
-    done = 0
+    made: dict[str, CompiledKernel] = {}
+    names: dict[str, str] = {}
 
-    def one(kernel: Kernel) -> CompiledKernel:
-        nonlocal done
-        with noting(f"kernel {kernel.name}"):
-            made = compile_kernel(kernel, options, cache, report)
-        done += 1
+    def done(kernel: str, code: bytes) -> None:
+        made[kernel] = CompiledKernel.from_bytes(code)
         if report.progress is not None:
-            report.progress("kernels", done, report.kernels)
-        return made
+            report.progress("kernels", len(made), report.kernels)
 
-    with ThreadPoolExecutor(WORKERS) as pool:
-        objects = pool.map(one, program.kernels.values())
-        return dict(zip(program.kernels, objects, strict=True))
+    def keep(kernel: str, code: bytes) -> None:
+        cache.put(names[kernel], code)
+        done(kernel, code)
+
+    most = report.workers or default_threads()
+    with Batch(workers or pool(), most, report.add, keep) as batch:
+        for kernel in program.kernels.values():
+            with report.stage("schedule"), noting(f"kernel {kernel.name}"):
+                job = job_of(kernel, options)
+            name = key("kernel", job.name, job.text, job.script, job.target)
+            found = cache.get(name)
+            if found is None:
+                names[job.name] = name
+                batch.ask(job.name, job)
+            else:
+                report.cached += 1
+                done(job.name, found)
+        batch.answers()
+    return {name: made[name] for name in program.kernels}
 
 
-def compile_kernel(
-    kernel: Kernel, options: CompileOptions, cache: Cache, report: Report
-) -> CompiledKernel:
-    """schedule -> vector -> llvm -> object for one kernel."""
-    with report.stage("schedule"):
-        steps = chosen_script(kernel, options)
-    name = key("kernel", kernel.name, kernel.text, steps, options.target)
-    found = cache.get(name)
-    if found is not None:
-        report.cached += 1
-        return CompiledKernel.from_bytes(found)
-    with waiting(), MLIR, mlir.context():  # else a child might have the lock for ever
-        module = mlir.ir.Module.parse(kernel.text)
-        with naming_schedule(kernel, options):
-            with report.stage("vector"):
-                applied = vectorize(module, steps, options.target)
-            with report.stage("llvm"):
-                llvm_ir = to_llvm(module, applied.phases, kernel.name)
-    with report.stage("object"):
-        code = emit(llvm_ir, **machine(options.target))
-        require_small(code, lambda: emit_assembly(llvm_ir, **machine(options.target)))
-    tiles = "x86_amx" in llvm_ir
-    tasks = tuple(number for _, number in applied.phases)
-    scratch = applied.scratch_bytes
-    made = CompiledKernel(code, tasks, applied.packings, tiles, scratch)
-    cache.put(name, made.to_bytes())
-    return made
+def job_of(kernel: Kernel, options: CompileOptions) -> MakeKernel:
+    """What a worker needs to make a kernel."""
+    given = given_script(kernel, options)
+    steps = chosen_script(kernel, options)
+    return MakeKernel(
+        kernel.name, kernel.text, steps, given is not None, options.target
+    )
 
 
 def chosen_script(kernel: Kernel, options: CompileOptions) -> str:
     """The kernel's Transform script: the user's, if one fits its name."""
     given = given_script(kernel, options)
     return script(choose(kernel.nest, options.target)) if given is None else given
-
-
-class Machine(TypedDict):
-    """What the code generator must be told of a target."""
-
-    triple: str
-    cpu: str
-    features: str
-    abi: str
-    code_model: str
-
-
-def machine(target: Target) -> Machine:
-    return {
-        "triple": target.triple,
-        "cpu": target.cpu,
-        "features": target.features,
-        "abi": target.abi,
-        "code_model": target.code_model,
-    }

@@ -30,6 +30,16 @@ class Error(Exception):
         way_out = f"; {self.hint}" if self.hint else ""
         return f"{place}{self.reason}{way_out}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As another process raises it again: with all its fields."""
+        return _again, (type(self), self.args, vars(self))
+
+
+def _again(kind: type[Error], args: tuple[str], fields: dict[str, object]) -> Error:
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error
+
 
 class ModelError(Error):
     """The model file is damaged, invalid or missing a part."""

@@ -129,14 +129,7 @@ class Program:
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> Variant:
         """The program for these shapes, and for values of inputs that decide shapes."""
-        parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(values.items())}
-        name = key(
-            "model",
-            self.source.digest,
-            dict(sorted(shapes.items())),
-            parts,
-            self.options,
-        )
+        name = self._name(shapes, values)
         if name not in self._variants:
             compiled = functools.cache(lambda: self._compiled(shapes, values))
             with self.cache.folder(
@@ -144,6 +137,14 @@ class Program:
             ) as folder:
                 self._variants[name] = Variant(folder, self.threads)
         return self._variants[name]
+
+    def _name(
+        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
+    ) -> str:
+        """Of the variant, in the cache."""
+        parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(values.items())}
+        sizes = dict(sorted(shapes.items()))
+        return key("model", self.source.digest, sizes, parts, self.options)
 
     def _build(self, folder: Path, compiled: Compiled) -> None:
         with waiting():
@@ -161,12 +162,19 @@ class Program:
     def _compiled(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> Compiled:
+        made = key("made", self._name(shapes, values))
+        with waiting():
+            from nanoloom.workers.pool import start_early
+        if self.cache.get(made) is None:  # else the cache has its kernels
+            start_early(self.report.workers if self.report else None)
         with waiting():
             from nanoloom.compiler import Report, compile_model
 
-        model = self.source.entry(shapes, values)
         report = self.report or Report()
-        return compile_model(model, self.options, self.cache, report)
+        model = self.source.entry(shapes, values)
+        compiled = compile_model(model, self.options, self.cache, report)
+        self.cache.put(made, b"")
+        return compiled
 
     def static_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the inputs with every name bound by `dims`.

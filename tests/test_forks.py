@@ -15,9 +15,9 @@ import pytest
 from onnx import parser
 
 import nanoloom
-from nanoloom import compiler
 from nanoloom.cache import Cache
 from nanoloom.forks import waiting
+from nanoloom.workers import jobs, pool
 
 NETWORK = """
     <ir_version: 8, opset_import: ["" : 17]>
@@ -85,15 +85,19 @@ def test_who_works_may_fork() -> None:
 def test_a_child_of_a_compiling_process_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forked while a kernel is in MLIR, with the lock that keeps others out."""
-    inside, original = threading.Event(), compiler.vectorize
+    """Forked while a kernel is in MLIR, with the lock that keeps others out.
+
+    In a process that cannot start workers.
+    """
+    inside, original = threading.Event(), jobs.vectorize
 
     def vectorize(*given: Any) -> Any:
         inside.set()
         time.sleep(0.3)
         return original(*given)
 
-    monkeypatch.setattr(compiler, "vectorize", vectorize)
+    monkeypatch.setattr(jobs, "vectorize", vectorize)
+    monkeypatch.setattr(pool, "_pool", pool.Pool(pool.in_process))
     threads = [
         threading.Thread(target=compiles, args=(tmp_path / str(number),))
         for number in range(2)

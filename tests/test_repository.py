@@ -32,6 +32,7 @@ ORDER = (
     "llvm",
     "binary",
     "runtime",
+    "workers",
     "compiler",
     "source",
     "program",

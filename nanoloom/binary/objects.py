@@ -95,7 +95,7 @@ def emit_assembly(
 def _machine(
     triple: str, cpu: str, features: str, abi: str, code_model: str, level: int
 ) -> llvm.TargetMachine:
-    _initialize()
+    initialize()
     try:
         target = llvm.Target.from_triple(triple)
     except RuntimeError as error:
@@ -199,6 +199,7 @@ def _unlocked() -> _Unlocked:
 
 
 @cache
-def _initialize() -> None:
+def initialize() -> None:
+    """Make every target known to LLVM; once a process."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -58,14 +58,14 @@ Schedule = Annotated[
     ),
 ]
 Workers = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--threads",
         "-t",
         min=1,
         max=1024,
         metavar="N",
-        help="Kernels compiled at once.",
+        help="Kernels compiled at once; default: one for each usable CPU.",
     ),
 ]
 
@@ -89,7 +89,7 @@ def compile(
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
     schedule: Schedule = None,
-    threads: Workers = 2,
+    threads: Workers = None,
     cache: words.CacheFolder = None,
     no_cache: words.NoCache = False,
     time_report: words.TimeReport = False,
@@ -100,7 +100,7 @@ def compile(
     from nanoloom.cli import session
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.run import show_times
-    from nanoloom.cli.schedules import blaming, load_schedules, shielded
+    from nanoloom.cli.schedules import load_schedules
 
     chosen = emits.chosen(emit, out)
     chosen_precision = words.known_precision(precision)
@@ -109,27 +109,24 @@ def compile(
     check_place(job)
     store = session.open_cache(cache, no_cache)
 
-    def work() -> int:
-        with Watch(workers=threads) as watch, blaming(schedule):
-            options = session.compile_options(
-                session.target_named(target, store),
-                chosen_precision,
-                load_schedules(schedule),
-                checked=not unchecked,
-            )
-            program = session.open_program(
-                model, options, store, watch, threads=threads, dims=bound
-            )
-            shapes = session.bound_shapes(program.inputs, {}, bound)
-            started = time.perf_counter()
-            write(job, program, shapes, watch)
-            taken = {"compile and write": time.perf_counter() - started}
-        tell(job)
-        if time_report:
-            show_times(watch, taken)
-        return DONE
-
-    return shielded(work, schedule) if schedule else work()
+    with Watch(workers=threads) as watch:
+        options = session.compile_options(
+            session.target_named(target, store),
+            chosen_precision,
+            load_schedules(schedule),
+            checked=not unchecked,
+        )
+        program = session.open_program(
+            model, options, store, watch, threads=threads, dims=bound
+        )
+        shapes = session.bound_shapes(program.inputs, {}, bound)
+        started = time.perf_counter()
+        write(job, program, shapes, watch)
+        taken = {"compile and write": time.perf_counter() - started}
+    tell(job)
+    if time_report:
+        show_times(watch, taken)
+    return DONE
 
 
 def tell(job: Job) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -33,7 +33,7 @@ class Watch:
     """
 
     doing: str = "reading the model"
-    workers: int = 2
+    workers: int | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     kernels: int = 0
     cached: int = 0
@@ -53,8 +53,12 @@ class Watch:
         self.say(WORDS.get(name, name))
         started = time.perf_counter()
         yield
-        passed = time.perf_counter() - started
-        self.seconds[name] = self.seconds.get(name, 0.0) + passed
+        self.add({name: time.perf_counter() - started})
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """What the workers measured."""
+        for name, passed in seconds.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + passed
 
     def advance(self, what: str, done: int, total: int) -> None:
         """The hook of the compiler: so many kernels are done."""

@@ -10,19 +10,13 @@ for) is for the reader.
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Generator
 from pathlib import Path
 
-from nanoloom.cli.failures import guarded
-from nanoloom.errors import Error, InputError
+from nanoloom.errors import Error, InputError, InternalError
 
 MARK = "---- kernel "
 HINT = "begin with what --emit schedule writes"
-FAILED = "Failed to apply"  # how MLIR's interpreter begins what it says
 
 
 def heading(comment: str, kernel: str) -> str:
@@ -69,52 +63,25 @@ def script_of(lines: list[str]) -> str:
 
 
 def check_script(script: str, where: str) -> None:
-    """Raise InputError if the text is no Transform script with an entry."""
-    from nanoloom import mlir
-    from nanoloom.vector import transform_ops
+    """Raise InputError if the text is no Transform script with an entry.
 
-    with mlir.context():
-        transform_ops.load_operations()  # it is read here, not applied
+    A worker reads it: some texts make MLIR crash.
+    """
+    from nanoloom.workers.batch import Batch
+    from nanoloom.workers.jobs import ReadScript
+    from nanoloom.workers.pool import pool
+
+    with Batch[list[str]](pool(), 1, lambda _: None) as batch:
+        batch.ask(where, ReadScript(script))
         try:
-            module = mlir.ir.Module.parse(script)
-        except mlir.ir.MLIRError as error:
-            told = " ".join(str(error).split())
-            raise InputError(f"is no MLIR: {told}", where=where, hint=HINT) from None
-        names = [op.operation.name for op in module.body.operations]
+            (names,) = batch.answers().values()
+        except InternalError as error:
+            raise InputError("makes MLIR crash", where=where, hint=HINT) from error
+        except Error as error:
+            raise InputError(error.reason, where=where, hint=HINT) from None
     if names != ["transform.named_sequence"]:
         raise InputError(
             "is no Transform script: one transform.named_sequence is wanted",
             where=where,
             hint=HINT,
         )
-
-
-def shielded(work: Callable[[], int], path: Path) -> int:
-    """Run a command with somebody's schedule in a child: some make MLIR crash.
-
-    Raises Error, naming the file, if it does.
-    """
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        status = guarded(work, sys.argv[1:])
-        sys.stderr.flush()
-        os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    if os.WIFSIGNALED(ended):
-        name = signal.Signals(os.WTERMSIG(ended)).name
-        raise Error(f"a schedule makes MLIR crash ({name})", where=str(path), hint=HINT)
-    return os.WEXITSTATUS(ended)
-
-
-@contextmanager
-def blaming(path: Path | None) -> Generator[None]:
-    """A given schedule that does not apply is the user's mistake, not a bug."""
-    try:
-        yield
-    except ValueError as error:
-        if path is None or not str(error).startswith(FAILED):
-            raise
-        told = [line for line in str(error).splitlines() if line.strip()]
-        reason = " ".join(told[:2])
-        raise Error(f"a schedule does not apply: {reason}", where=str(path)) from None

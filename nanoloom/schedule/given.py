@@ -5,11 +5,14 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
-from nanoloom.kernels.program import Kernel
 from nanoloom.mlir import ir
-from nanoloom.options import CompileOptions
+
+if TYPE_CHECKING:  # a worker that makes kernels reads no models
+    from nanoloom.kernels.program import Kernel
+    from nanoloom.options import CompileOptions
 
 
 def given_script(kernel: Kernel, options: CompileOptions) -> str | None:
@@ -21,16 +24,19 @@ def given_script(kernel: Kernel, options: CompileOptions) -> str | None:
 
 
 @contextmanager
-def naming_schedule(kernel: Kernel, options: CompileOptions) -> Generator[None]:
-    """Errors of a script say whose it is; so does what MLIR refuses behind a user's."""
-    whose = f"schedule of kernel {kernel.name}"
+def naming_schedule(kernel: str, *, given: bool) -> Generator[None]:
+    """Errors of a script say whose it is; so does what MLIR refuses behind a user's.
+
+    kernel: its name.  given: whether the script is the user's.
+    """
+    whose = f"schedule of kernel {kernel}"
     try:
         yield
     except Error as error:
         where = f"{whose}, {error.where}" if error.where else whose
         raise Error(error.reason, where=where, hint=error.hint) from None
     except ir.MLIRError as error:
-        if given_script(kernel, options) is None:
+        if not given:
             raise
         reason = "what the script leaves cannot be compiled: " + first_line(error)
         raise Error(reason, where=whose) from error

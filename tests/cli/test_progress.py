@@ -128,21 +128,3 @@ def test_folders(tmp_path: Path) -> None:
 )
 def test_names_of_files(name: str, file: str) -> None:
     assert places.file_name(name) == file
-
-
-# ---- schedules
-
-
-def test_a_child_that_crashes_is_a_sentence() -> None:
-    code = (
-        "import os, signal; from pathlib import Path\n"
-        "from nanoloom.cli.schedules import shielded\n"
-        "crash = lambda: os.kill(os.getpid(), signal.SIGSEGV)\n"
-        "print(shielded(lambda: 0, Path('x')), shielded(lambda: 1, Path('x')))\n"
-        "shielded(crash, Path('mine.mlir'))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert ran.stdout == "0 1\n"
-    assert "mine.mlir: a schedule makes MLIR crash (SIGSEGV)" in ran.stderr

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.objects import CodeOptions, emit, emit_assembly
-from nanoloom.compiler import machine
 from nanoloom.llvm.one_lane import scalar_stores
 from nanoloom.target import Target, by_name
+from nanoloom.workers.jobs import machine_of as machine
 from tests.filecheck import check_text
 from tests.vector.kernel_harness import load_objects, targets
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,8 @@ from nanoloom.linalg.tensor import Tensor
 from nanoloom.options import CompileOptions
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
+from nanoloom.workers.jobs import ShowKernel
+from nanoloom.workers.pool import Pool, in_process
 from tests.guarded import Guarded, Side
 
 Array = np.ndarray
@@ -86,7 +89,8 @@ def stage_text(
 ) -> str:
     """One kernel of a program at one of the compiler's stages."""
     kernel = list(program.kernels.values())[number]
-    return compiler.kernel_text(kernel, stage, options_for(target, script))
+    job = compiler.job_of(kernel, options_for(target, script))
+    return ShowKernel(job, stage).run(nullcontext)
 
 
 def options_for(target: Target, script: str = "") -> CompileOptions:
@@ -163,10 +167,15 @@ class Executable:
         return data
 
 
+IN_PROCESS = Pool(in_process)  # where tests put stand-ins for parts of the compiler
+
+
 def executable(program: Program, target: Target, script: str = "") -> Executable:
     """Compile a program's kernels for a target that runs here."""
     options, report = options_for(target, script), compiler.Report()
-    compiled = compiler.compile_kernels(program, options, shared_cache(), report)
+    compiled = compiler.compile_kernels(
+        program, options, shared_cache(), report, IN_PROCESS
+    )
     return Executable(compiler.assemble(program, compiled))
 
 

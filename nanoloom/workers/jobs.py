@@ -1,0 +1,128 @@
+"""What workers are asked for: a kernel's code, its text at a stage, a script's check.
+
+schedule -> vector -> llvm -> object, a kernel each
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from nanoloom import mlir
+from nanoloom.binary.frames import require_small
+from nanoloom.binary.kernel import CompiledKernel
+from nanoloom.binary.objects import emit, emit_assembly, initialize
+from nanoloom.errors import Error
+from nanoloom.llvm.stage import to_llvm
+from nanoloom.schedule.given import naming_schedule
+from nanoloom.target.facts import Target
+from nanoloom.vector import transform_ops
+from nanoloom.vector.stage import vectorize
+from nanoloom.workers.messages import Stage
+
+
+@dataclass(frozen=True)
+class MakeKernel:
+    """vector -> llvm -> object for one kernel: the bytes of a CompiledKernel.
+
+    text: the kernel on tensors.  script: its schedule.  given: whether that is the
+    user's.
+    """
+
+    name: str
+    text: str
+    script: str
+    given: bool
+    target: Target
+
+    def run(self, stage: Stage) -> bytes:
+        """Raises Error, naming the schedule, for a script that does not fit."""
+        machine = machine_of(self.target)
+        with mlir.context():
+            module = mlir.ir.Module.parse(self.text)
+            with naming_schedule(self.name, given=self.given):
+                with stage("vector"):
+                    applied = vectorize(module, self.script, self.target)
+                with stage("llvm"):
+                    llvm_ir = to_llvm(module, applied.phases, self.name)
+        with stage("object"):
+            code = emit(llvm_ir, **machine)
+            require_small(code, lambda: emit_assembly(llvm_ir, **machine))
+        return CompiledKernel(
+            code,
+            tuple(number for _, number in applied.phases),
+            applied.packings,
+            "x86_amx" in llvm_ir,
+            applied.scratch_bytes,
+        ).to_bytes()
+
+
+@dataclass(frozen=True)
+class ShowKernel:
+    """A kernel at a stage (schedule, vector, llvm or asm), as text."""
+
+    kernel: MakeKernel
+    at: str
+
+    @property
+    def given(self) -> bool:
+        """Whether the script is the user's."""
+        return self.kernel.given
+
+    def run(self, stage: Stage) -> str:
+        """Raises what making the kernel raises."""
+        del stage
+        kernel, target = self.kernel, self.kernel.target
+        with mlir.context():
+            module = mlir.ir.Module.parse(kernel.text)
+            if self.at == "schedule":
+                return kernel.script + "\n" + str(module)
+            with naming_schedule(kernel.name, given=kernel.given):
+                made = vectorize(module, kernel.script, target)
+                if self.at == "vector":
+                    return str(module)
+                text = to_llvm(module, made.phases, kernel.name)
+        return text if self.at == "llvm" else emit_assembly(text, **machine_of(target))
+
+
+@dataclass(frozen=True)
+class ReadScript:
+    """The names of the operations of a script that is read, not applied."""
+
+    text: str
+
+    def run(self, stage: Stage) -> list[str]:
+        """Raises Error for what does not parse."""
+        del stage
+        with mlir.context():
+            transform_ops.load_operations()
+            try:
+                module = mlir.ir.Module.parse(self.text)
+            except mlir.ir.MLIRError as error:
+                raise Error(f"is no MLIR: {' '.join(str(error).split())}") from None
+            return [op.operation.name for op in module.body.operations]
+
+
+def warm_up() -> None:
+    """What the first kernel would wait for."""
+    initialize()
+
+
+class Machine(TypedDict):
+    """What the code generator must be told of a target."""
+
+    triple: str
+    cpu: str
+    features: str
+    abi: str
+    code_model: str
+
+
+def machine_of(target: Target) -> Machine:
+    return {
+        "triple": target.triple,
+        "cpu": target.cpu,
+        "features": target.features,
+        "abi": target.abi,
+        "code_model": target.code_model,
+    }

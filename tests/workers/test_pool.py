@@ -1,0 +1,279 @@
+"""Workers answer, fail, end and are left behind: never the process that asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nanoloom.errors import DataDependent, Error, InternalError
+from nanoloom.workers import pool as pools
+from nanoloom.workers import process
+from nanoloom.workers.batch import Batch
+from nanoloom.workers.messages import Answer, InWorker, Job
+from nanoloom.workers.pool import Pool, in_process
+from nanoloom.workers.process import Crashed
+from tests.sources import ROOT
+from tests.test_forks import forked
+from tests.workers.stand_ins import Dies, Echo, Prints, Raises
+
+LONG = 60.0  # seconds, for what takes a moment where nothing is wrong
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    made = Pool()
+    yield made
+    made.close()
+
+
+def asked(pool: Pool, job: Job) -> Answer:
+    return pool.submit(job, 0.0, 1).result(LONG)
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + LONG
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+    return holds()
+
+
+def is_alive(number: int) -> bool:
+    """Whether a process is there that still does something."""
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def number_of(pool: Pool) -> int:
+    """The process of a pool with one worker."""
+    value = asked(pool, Echo()).value
+    assert isinstance(value, tuple)
+    return int(value[1])
+
+
+def test_another_process_answers_and_is_kept(pool: Pool) -> None:
+    answer = asked(pool, Echo("text", 0.01))
+    assert isinstance(answer.value, tuple) and answer.value[0] == "text"
+    assert answer.value[1] == number_of(pool) != os.getpid()
+    assert answer.seconds["asleep"] >= 0.01
+
+
+def test_what_is_printed_is_no_answer(pool: Pool) -> None:
+    assert asked(pool, Prints()).value == ""
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [("key", KeyError), ("own", RuntimeError), ("unicode", RuntimeError)],
+)
+def test_exceptions_travel(pool: Pool, what: str, kind: type[Exception]) -> None:
+    failure = asked(pool, Raises(what)).failure
+    assert failure is not None
+    error = failure.exception()
+    assert type(error) is kind and error.__notes__ == ["stage doomed"]
+    assert isinstance(error.__cause__, InWorker) and "stand_ins" in str(error.__cause__)
+
+
+def test_errors_keep_their_fields(pool: Pool) -> None:
+    failure = asked(pool, Raises("data")).failure
+    assert failure is not None
+    error = failure.exception()
+    assert isinstance(error, DataDependent) and error.inputs == ("a", "b")
+    assert str(error) == "node n: no; do"
+
+
+def test_a_dead_worker_is_replaced(pool: Pool) -> None:
+    before = number_of(pool)
+    with pytest.raises(Crashed, match="SIGSEGV\ngoodbye") as crash:
+        asked(pool, Dies(signal.SIGSEGV, "goodbye"))
+    assert crash.value.status == -signal.SIGSEGV
+    assert number_of(pool) != before and not Path(f"/proc/{before}").exists()
+
+
+def test_the_longest_job_is_first(pool: Pool) -> None:
+    first = pool.submit(Echo(seconds=0.5), 0.0, 1)
+    costs = (1.0, 3.0, 2.0)
+    later = [pool.submit(Echo(), cost, 1) for cost in costs]
+    first.result(LONG)
+    times = [future.result(LONG).value[2] for future in later]  # type: ignore[index]
+    assert sorted(costs, key=lambda c: times[costs.index(c)]) == [3.0, 2.0, 1.0]
+
+
+def test_as_many_workers_as_asked_for(pool: Pool) -> None:
+    for most in (1, 3):
+        jobs = [pool.submit(Echo(seconds=0.3), 0.0, most) for _ in range(6)]
+        numbers = {job.result(LONG).value[1] for job in jobs}  # type: ignore[index]
+        assert len(numbers) == most
+
+
+def test_idle_workers_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "IDLE_SECONDS", 0.05)
+    number = number_of(pool)
+    assert until(lambda: not Path(f"/proc/{number}").exists())
+    assert number_of(pool) != number
+
+
+@pytest.mark.parametrize("executable", ["", "/bin/false", "/bin/cat", "/nowhere"])
+def test_without_processes_threads_work(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, executable: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    assert number_of(pool) == number_of(Pool(in_process)) == os.getpid()
+    monkeypatch.undo()
+
+
+# ---- batches
+
+
+def test_all_that_ends_is_kept_and_the_first_failure_raised(pool: Pool) -> None:
+    kept: list[str] = []
+    jobs: dict[str, Job] = {
+        "good": Echo(seconds=0.3),
+        "bad": Dies(signal.SIGABRT, "LLVM ERROR: Cannot select: it"),
+        "worse": Raises("data"),
+    }
+    with Batch[object](pool, 3, lambda _: None, lambda n, _: kept.append(n)) as batch:
+        for name, job in jobs.items():
+            batch.ask(name, job)
+        with pytest.raises(InternalError) as error:
+            batch.answers()
+    assert kept == ["good"]
+    assert str(error.value) == (
+        "kernel bad: this is a bug of nanoloom (the compiler crashed: SIGABRT: Cannot "
+        "select: it), not of your model; report it with the model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (Dies(signal.SIGKILL), "kernel k: the process that compiled it was ended"),
+        (Dies(signal.SIGABRT, "LLVM ERROR: out of memory"), "if memory ran out"),
+        (Dies(signal.SIGSEGV, given=True), "schedule of kernel k: makes MLIR crash"),
+    ],
+)
+def test_not_every_crash_is_a_bug(pool: Pool, job: Job, words: str) -> None:
+    with Batch[object](pool, 1, lambda _: None) as batch:
+        batch.ask("k", job)
+        with pytest.raises(Error, match=words) as error:
+            batch.answers()
+    assert not isinstance(error.value, InternalError)
+
+
+def test_an_interrupt_leaves_the_queue(pool: Pool) -> None:
+    pool.submit(Echo(), 0.0, 1).result(LONG)
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Batch[object](pool, 1, lambda _: None) as batch,
+    ):
+        for number in range(20):
+            batch.ask(str(number), Echo(seconds=0.5))
+        timer.start()
+        batch.answers()
+    started = time.monotonic()
+    assert number_of(pool) and time.monotonic() - started < 5  # of 10 s
+
+
+# ---- ends and forks
+
+
+def test_a_fork_has_workers_of_its_own() -> None:
+    parents = number_of(pools.pool())
+    pipes = {
+        os.readlink(f"/proc/self/fd/{pipe.fileno()}")
+        for worker in pools.pool()._workers
+        for pipe in (worker.process.stdin, worker.process.stdout)
+        if pipe
+    }
+    assert pipes
+
+    def child() -> bool:
+        held = {os.readlink(f"/proc/self/fd/{x}") for x in open_files()}
+        mine = number_of(pools.pool())
+        pools.pool().close()
+        return not held & pipes and mine not in (parents, os.getpid())
+
+    assert forked(child) == 0
+    assert number_of(pools.pool()) == parents
+
+
+def open_files() -> list[int]:
+    """Descriptors, without the one that lists them."""
+    found = [int(name) for name in os.listdir("/proc/self/fd")]
+    return [x for x in found if Path(f"/proc/self/fd/{x}").is_symlink()]
+
+
+PARENT = """
+import os, signal, sys, threading
+from nanoloom.workers.pool import pool
+from tests.workers.stand_ins import Echo
+number = pool().submit(Echo(), 0.0, 1).result().value[1]
+busy = pool().submit(Echo(seconds=100), 0.0, 1)
+while not busy.running(): pass
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(file, str(number).encode())
+print("only once", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        "os.kill(os.getpid(), signal.SIGTERM)",
+        "os._exit(0)",
+        "os.fork() or os._exit(0)",
+        "os.execv('/bin/true', ['true'])",
+        "raise KeyboardInterrupt",
+    ],
+)
+def test_workers_end_with_their_process(tmp_path: Path, end: str) -> None:
+    """Started from a script that protects nothing from being run twice."""
+    script, told = tmp_path / "script.py", tmp_path / "number"
+    script.write_text(PARENT + end)
+    ran = run_script(script, told)
+    assert ran.stdout.splitlines() == ["only once"]
+    assert until(lambda: not is_alive(int(told.read_text())))
+
+
+def test_a_process_without_standard_files(tmp_path: Path) -> None:
+    script, told = tmp_path / "script.py", tmp_path / "number"
+    script.write_text(PARENT)
+    command = f'"{sys.executable}" "{script}" "{told}" <&- >&- 2>&-'
+    run_script(Path("-c"), told, "sh", command)
+    assert until(lambda: not is_alive(int(told.read_text())))
+
+
+def run_script(
+    script: Path, told: Path, program: str = sys.executable, *more: str
+) -> subprocess.CompletedProcess[str]:
+    words = more or (str(told),)
+    return subprocess.run(
+        [program, str(script), *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+
+
+def test_workers_know_their_program() -> None:
+    """Nothing but the path and the parent's number is told on the command line."""
+    words = process.command()
+    assert words[0] == sys.executable and words[-1] == str(os.getpid())
+    assert "-c" in words and "__main__" not in "".join(words)
