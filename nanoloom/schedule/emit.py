@@ -106,8 +106,9 @@ class Writer:
                     "chains": chains,
                 }
                 self.own("vectorize", self.match(stage), values)
-            case Unroll(stage, axis):
-                self.own("unroll", self.match(stage), {"axis": axis})
+            case Unroll(stage, axis, count):
+                values = {"axis": axis, "count": count}
+                self.own("unroll", self.match(stage), values)
             case UnrollAndJam(stage, axis, count):
                 values = {"axis": axis, "count": count}
                 self.own("unroll_and_jam", self.match(stage), values)

@@ -107,13 +107,16 @@ class Vectorize:
 
 @dataclass(frozen=True)
 class Unroll:
-    """for k in 0..3: f(k)  ->  f(0); f(1); f(2)
+    """for k in 0..n: f(k)  ->  for ko in 0..n/count: f(ko*count); ...; f(ko*count +
+    count-1)
 
-    All steps of an axis that a stage's loops have inside its vectors: of a sum.
+    Steps of an axis that a stage's loops have inside its vectors: of a sum.  count: 0
+    for all of them.
     """
 
     stage: str
     axis: int
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ class UnrollAndJam:
     ...; f(io*count + count-1, k)
 
     The loops further in run once for `count` points of an axis, whose results are in
-    registers together.
+    registers together; of the axis that vectors run along so many vectors.  Several of
+    these words for axes of one stage make a register tile.
     """
 
     stage: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -44,7 +45,7 @@ class Operand:
         last = using == [len(results) - 1] and coefficient(results[-1], dim) == 1
         return Access.CONTIGUOUS if last and strides[-1] == 1 else Access.STRIDED
 
-    def indices(self, ivs: list[ir.Value]) -> list[ir.Value]:
+    def indices(self, ivs: Sequence[ir.Value]) -> list[ir.Value]:
         """The element's index for these values of the loop dimensions."""
         return [apply(e, ivs) for e in self.indexing.results]
 
@@ -78,27 +79,58 @@ def constant_of(value: ir.Value) -> int | None:
     return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
 
 
+def parts(value: ir.Value) -> tuple[ir.Value | None, int]:
+    """What an index is beside the number added to it, and that number."""
+    number = constant_of(value)
+    if number is not None:
+        return None, number
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.addi":
+        return value, 0
+    left, right = owner.operands
+    number = constant_of(right)
+    return (value, 0) if number is None else (left, number)
+
+
 def add(left: ir.Value, right: ir.Value) -> ir.Value:
-    """left + right without the useless additions of zero."""
-    one, other = constant_of(left), constant_of(right)
-    if one == 0:
-        return right
-    if other == 0:
-        return left
-    if one is not None and other is not None:
-        return index(one + other)
-    return arith.addi(left, right)
+    """left + right; what is added to both as a number stands last, and once."""
+    (one, near), (other, far) = parts(left), parts(right)
+    if one is None or other is None:
+        base = other if one is None else one
+    else:
+        base = arith.addi(one, other)
+    if base is None:
+        return index(near + far)
+    if not near + far:
+        return base
+    return arith.addi(base, index(near + far))
 
 
 def multiply(left: ir.Value, right: ir.Value) -> ir.Value:
-    one, other = constant_of(left), constant_of(right)
-    if one == 1:
-        return right
-    if other == 1:
-        return left
-    if one is not None and other is not None:
-        return index(one * other)
-    return arith.muli(left, right)
+    """left * right; of a sum with a number the number stands last again."""
+    (one, near), (other, far) = parts(left), parts(right)
+    if one is None and other is None:
+        return index(near * far)
+    if one is None:
+        (one, near), (other, far) = (other, far), (one, near)
+    assert one is not None
+    if other is not None:
+        return arith.muli(left, right)
+    base = one if far == 1 else arith.muli(one, index(far))
+    return arith.addi(base, index(near * far)) if near and far else base
+
+
+def written(value: ir.Value) -> Hashable:
+    """An index as it is made of others: equal for those that are made alike."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return value
+    number = constant_of(value)
+    if number is not None:
+        return number
+    if owner.name not in ("arith.addi", "arith.muli"):
+        return value
+    return (owner.name, *(written(part) for part in owner.operands))
 
 
 def divide(left: ir.Value, right: ir.Value) -> ir.Value:
@@ -111,7 +143,7 @@ def divide(left: ir.Value, right: ir.Value) -> ir.Value:
     return arith.divui(left, right)
 
 
-def apply(expr: ir.AffineExpr, ivs: list[ir.Value]) -> ir.Value:
+def apply(expr: ir.AffineExpr, ivs: Sequence[ir.Value]) -> ir.Value:
     """An affine expression as index arithmetic on the loop variables."""
     if isinstance(expr, ir.AffineDimExpr):
         return ivs[expr.position]

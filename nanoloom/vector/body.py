@@ -6,35 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nanoloom.mlir import arith, ir, memref, vector
-from nanoloom.vector.access import add, index
+from nanoloom.vector.lane_values import Lane, Lanes, Uniform, Vector
+from nanoloom.vector.once import Once
 
 LANEWISE = ("arith.", "math.")
 NOT_LANEWISE = ("arith.constant",)
 TRANSPARENT = ("arith.index_cast", "arith.index_castui")
-
-
-@dataclass(frozen=True)
-class Uniform:
-    """The same scalar in every lane."""
-
-    value: ir.Value
-
-
-@dataclass(frozen=True)
-class Lane:
-    """start + lane number: an index or integer that grows by one a lane."""
-
-    start: ir.Value
-
-
-@dataclass(frozen=True)
-class Vector:
-    """One value a lane."""
-
-    value: ir.Value
-
-
-Lanes = Uniform | Lane | Vector
 
 
 def is_vectorizable(block: ir.Block, dim: int) -> bool:
@@ -83,12 +60,16 @@ class VectorBody:
     """Emits a body once, with `lanes` elements of dimension `dim` at a time.
 
     mask: which lanes count (None: all); loads through it leave 1 in the others.
+    once: what other points of the same block have made.  sums: arguments of the body
+    that products are added to in one rounding.
     """
 
     lanes: int
     dim: int
     ivs: list[ir.Value]
     mask: ir.Value | None = None
+    once: Once = field(default_factory=Once)
+    sums: tuple[ir.Value, ...] = ()
     values: dict[ir.Value, Lanes] = field(default_factory=dict)
 
     def kind(self, element: ir.Type) -> ir.VectorType:
@@ -99,7 +80,9 @@ class VectorBody:
             case Vector(v):
                 return v
             case Uniform(v):
-                return vector.broadcast(self.kind(v.type), v)
+                if v not in self.once.wide:
+                    self.once.wide[v] = vector.broadcast(self.kind(v.type), v)
+                return self.once.wide[v]
             case Lane(start):
                 steps = vector.step(self.kind(ir.IndexType.get()))
                 if not isinstance(start.type, ir.IndexType):
@@ -113,10 +96,12 @@ class VectorBody:
             operation = op.operation
             if operation.name == "linalg.yield":
                 return [self.lookup(v) for v in operation.operands]
-            for result, made in zip(
-                operation.results, self.operation(operation), strict=True
-            ):
-                self.values[result] = made
+            given = tuple(self.lookup(v) for v in operation.operands)
+            key = operation, given, self.mask
+            if operation.name == "linalg.index" or key not in self.once.made:
+                self.once.made[key] = self.operation(operation)
+            made = self.once.made[key]
+            self.values.update(zip(operation.results, made, strict=True))
         raise AssertionError("a body without a yield")
 
     def operation(self, op: ir.Operation) -> list[Lanes]:
@@ -139,10 +124,26 @@ class VectorBody:
             starts = [x.start if isinstance(x, Lane) else x.value for x in operands]  # type: ignore[union-attr]
             return [Lane(arith.addi(*starts))]
         wide = [self.vector(x) for x in operands]
+        if op.name == "arith.addf" and self.sums:
+            fused = self.multiply_add(op)
+            if fused is not None:
+                return [fused]
         kinds = [str(value.type) for value in (*op.operands, *op.results)]
         if op.name == "arith.trunci" and kinds == ["i64", "i32"]:
             return [Vector(low_halves(wide[0]))]
         return self.cloned(op, wide, True)
+
+    def multiply_add(self, op: ir.Operation) -> Lanes | None:
+        """sum + a * b in one rounding, None for other additions."""
+        found = [v for v in op.operands if v not in self.sums]
+        if len(found) != 1 or isinstance(found[0].owner, ir.Block):
+            return None
+        (product,) = found
+        if product.owner.name != "arith.mulf" or len(list(product.uses)) != 1:
+            return None
+        (sum_,) = [v for v in op.operands if v in self.sums]
+        left, right = (self.vector(self.lookup(v)) for v in product.owner.operands)
+        return Vector(vector.fma(left, right, self.vector(self.lookup(sum_))))
 
     def lookup(self, value: ir.Value) -> Lanes:
         """A value of the body, or one from around the generic."""
@@ -230,6 +231,3 @@ def read_lanes(
     """One load a lane."""
     loaded = [memref.load(buffer, list(at_lane[i])) for i in range(lanes)]
     return vector.from_elements(kind, loaded)
-
-
-__all__ = ["Lane", "Uniform", "Vector", "VectorBody", "add", "index", "read"]

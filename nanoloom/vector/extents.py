@@ -24,6 +24,8 @@ def rounded_down(extent: ir.Value, multiple: int) -> ir.Value:
     known = constant_index(extent)
     if known is not None:
         return index(known // multiple * multiple)
+    if multiple == 1:
+        return extent
     return arith.subi(extent, arith.remui(extent, index(multiple)))
 
 
@@ -33,7 +35,7 @@ def is_same(one: ir.Value, other: ir.Value) -> bool:
     return known is not None and known == constant_index(other)
 
 
-def is_next(one: ir.Value, other: ir.Value) -> bool:
-    """Whether two extents are known numbers, the second larger by one."""
+def is_next(one: ir.Value, other: ir.Value, by: int = 1) -> bool:
+    """Whether two extents are known numbers, the second larger by so much."""
     known, following = constant_index(one), constant_index(other)
-    return known is not None and following == known + 1
+    return known is not None and following == known + by

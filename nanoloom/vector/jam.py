@@ -1,48 +1,124 @@
-"""Several points of a parallel dimension at once, around one vector dimension.
+"""The loops around a tile: blocks of points, and of vectors, then what is left.
 
-    for i in 0..n by count: for vectors: f(i, ...); ...; f(i + count - 1, ...)
+    for i in 0..n by count: f(i); ...; f(i + count - 1)
 
-What is left of the dimension is one block of fewer points where its extent is known,
-else single points.
+What is left of a dimension is one block of fewer points where its extent is known, else
+single points.  Of the vector dimension the last vector of that block is masked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import ir, scf
-from nanoloom.vector.access import index
-from nanoloom.vector.extents import constant_index, is_same, rounded_down
+from nanoloom.mlir import arith, ir, scf, vector
+from nanoloom.vector.access import add, index
+from nanoloom.vector.extents import constant_index, is_next, is_same, rounded_down
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
 
+Emit = Callable[["Loops", Sequence[ir.Value]], None]
 
-def jammed(loops: Loops, ivs: list[ir.Value]) -> None:
-    """All points of the dimension, vectors of the other one inside."""
-    axis, count = loops.jam
-    extent = loops.extent(axis)
-    known = constant_index(extent)
-    if known is not None and known <= count:
-        if known:
-            replace(loops, jam=(axis, known)).strips(ivs)
+
+def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
+    """All points of a dimension."""
+    count, extent = loops.jam.get(dim, 1), loops.extent(dim)
+    known, whole = constant_index(extent), rounded_down(extent, count)
+
+    def some(count: int) -> Callable[[Sequence[ir.Value]], None]:
+        jam = {**loops.jam, dim: count} if dim in loops.jam else loops.jam
+        return lambda at: inner(replace(loops, jam=jam), at)
+
+    stepped(dim, ivs, (index(0), whole), count, some(count))
+    if known is None and count > 1:
+        stepped(dim, ivs, (whole, extent), 1, some(1))
+    elif known is not None and known % count:
+        some(known % count)(moved(ivs, dim, whole))
+
+
+def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
+    """All vectors of the vector dimension."""
+    dim, lanes = loops.dim, loops.lanes
+    count, extent = loops.jam.get(dim, 1), loops.extent(dim)
+    known, many = constant_index(extent), rounded_down(extent, count * lanes)
+    stepped(dim, ivs, (index(0), many), count * lanes, lambda at: inner(loops, at))
+    if known is not None:
+        left(loops, known % (count * lanes), moved(ivs, dim, many), inner)
         return
-    whole = rounded_down(extent, count)
-    blocks(loops, ivs, (index(0), whole), count)
-    if is_same(whole, extent):
+    one, whole = side_by_side(loops, 1), rounded_down(extent, lanes)
+    if count > 1:
+        stepped(dim, ivs, (many, whole), lanes, lambda at: inner(one, at))
+    if not loops.is_maskable():
+        singles(loops, ivs, (whole, extent), inner)
         return
-    rest = 1 if known is None else known % count
-    blocks(loops, ivs, (whole, extent), rest)
+    branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, whole, extent))
+    with ir.InsertionPoint(branch.then_block):
+        masked = replace(one, mask=first_lanes(lanes, arith.subi(extent, whole)))
+        inner(masked, moved(ivs, dim, whole))
+        scf.yield_([])
 
 
-def blocks(
-    loops: Loops, ivs: list[ir.Value], bounds: tuple[ir.Value, ir.Value], count: int
+def left(loops: Loops, elements: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
+    """So many elements, fewer than a block: one block of fewer vectors.
+
+    A single element in the last vector is not masked: LLVM may write more than that.
+    """
+    vectors, rest = divmod(elements, loops.lanes)
+    masked = rest > 1 and loops.is_maskable()
+    if masked:
+        mask = first_lanes(loops.lanes, index(rest))
+        inner(replace(side_by_side(loops, vectors + 1), mask=mask), ivs)
+        return
+    if vectors:
+        inner(side_by_side(loops, vectors), ivs)
+    begin = ivs[loops.dim]
+    first = add(begin, index(vectors * loops.lanes))
+    singles(loops, ivs, (first, add(begin, index(elements))), inner)
+
+
+def singles(
+    loops: Loops,
+    ivs: Sequence[ir.Value],
+    bounds: tuple[ir.Value, ir.Value],
+    inner: Emit,
 ) -> None:
-    """Blocks of so many points, between bounds."""
-    axis = loops.jam[0]
-    loop = scf.ForOp(*bounds, index(count))
+    """One element at a time."""
+    narrow = replace(side_by_side(loops, 1), lanes=1)
+    stepped(loops.dim, ivs, bounds, 1, lambda at: inner(narrow, at))
+
+
+def side_by_side(loops: Loops, vectors: int) -> Loops:
+    """The same with so many vectors at once."""
+    return replace(loops, jam={**loops.jam, loops.dim: vectors})
+
+
+def first_lanes(lanes: int, count: ir.Value) -> ir.Value:
+    """The mask of so many lanes."""
+    kind = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+    return vector.create_mask(kind, [count])
+
+
+def moved(ivs: Sequence[ir.Value], dim: int, to: ir.Value) -> list[ir.Value]:
+    """The loop variables at another place of one dimension."""
+    return [to if d == dim else iv for d, iv in enumerate(ivs)]
+
+
+def stepped(
+    dim: int,
+    ivs: Sequence[ir.Value],
+    bounds: tuple[ir.Value, ir.Value],
+    by: int,
+    inner: Callable[[Sequence[ir.Value]], None],
+) -> None:
+    """A loop over a dimension; none for no step, the step itself for one."""
+    if is_same(*bounds):
+        return
+    if is_next(*bounds, by):
+        inner(moved(ivs, dim, bounds[0]))
+        return
+    loop = scf.ForOp(*bounds, index(by))
     with ir.InsertionPoint(loop.body):
-        here = [*ivs[:axis], loop.induction_variable, *ivs[axis + 1 :]]
-        replace(loops, jam=(axis, count)).strips(here)
+        inner(moved(ivs, dim, loop.induction_variable))
         scf.yield_([])

@@ -2,13 +2,14 @@
 
 Parallel dimensions are loops around one vector dimension, the innermost of the result
 (or, where that is reduced, the innermost of the input).  The rest that does not fill a
-vector runs masked.  Reductions keep their accumulators in registers: several vectors of
-them along a reduced vector dimension, combined at the end in a fixed order.
+vector runs masked.  Reductions keep their accumulators in registers, of several points
+at once where the schedule says so (strip.py); along a reduced vector dimension several
+vectors of them, combined at the end in a fixed order (reductions.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.kernels.structure import (
@@ -18,32 +19,25 @@ from nanoloom.kernels.structure import (
     iterators,
     maps,
 )
-from nanoloom.mlir import arith, ir, memref, named, run_pipeline, scf, vector
+from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.target.facts import Target
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, index, vector_dimension
-from nanoloom.vector.body import (
-    gathers,
-    is_vectorizable,
-)
-from nanoloom.vector.extents import (
-    is_next,
-    is_same,
-    rounded_down,
-)
-from nanoloom.vector.jam import jammed
+from nanoloom.vector.body import gathers, is_vectorizable
+from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
-from nanoloom.vector.vectorize import VectorPlan, is_stage, plan_of
+from nanoloom.vector.vectorize import VectorPlan, is_stage, order_of, plan_of
 
-Emit = Callable[[list[ir.Value]], None]
+FUSED = (32, 64)  # bits of the floats that a multiply-add takes
 
 
-def vectorize_loops(module: ir.Module, vector_bits: int) -> None:
+def vectorize_loops(module: ir.Module, target: Target) -> None:
     """Lower every generic on buffers to loops: vectors where possible, else scalars."""
     for op in named(module, "linalg.generic"):
         with ir.InsertionPoint(op), op.operation.location:
-            lowered = Loops.of(op, vector_bits)
+            lowered = Loops.of(op, target)
             if lowered is not None:
                 lowered.emit()
                 op.operation.erase()
@@ -57,6 +51,15 @@ def lanes_for(elements: Sequence[ir.Type], vector_bits: int) -> int:
     return vector_bits // max(8, min(width, 64))
 
 
+def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
+    """Whether an instruction of the target adds products to these."""
+    floats = all(
+        isinstance(x.element, ir.FloatType) and x.element.width in FUSED
+        for x in outputs
+    )
+    return floats and (target.arch != "x86_64" or target.has("fma"))
+
+
 @dataclass
 class Loops(Strip):
     """One generic on its way to loops.
@@ -68,7 +71,7 @@ class Loops(Strip):
     combiners: list[combine.Combiner]
 
     @classmethod
-    def of(cls, op: ir.OpView, vector_bits: int) -> Loops | None:
+    def of(cls, op: ir.OpView, target: Target) -> Loops | None:
         """The plan for a generic, None if it stays scalar."""
         count = input_count(op)
         operands = [
@@ -79,7 +82,7 @@ class Loops(Strip):
         plan = plan_of(op)
         if plan is None and not is_stage(op):
             dim = vector_dimension(inputs, outputs, kinds)
-            lanes = lanes_for([x.element for x in operands], vector_bits)
+            lanes = lanes_for([x.element for x in operands], target.vector.bits)
             plan = None if dim is None else VectorPlan(dim, lanes, 1)
         block = body(op)
         if plan is None or not is_vectorizable(block, plan.axis):
@@ -100,8 +103,11 @@ class Loops(Strip):
             kinds,
             dim,
             plan.lanes,
-            plan.unrolled,
-            plan.jam,
+            order_of(plan, len(kinds)),
+            dict(plan.unrolled),
+            dict(plan.jam),
+            None,
+            "reduction" in kinds and multiplies_and_adds(outputs, target),
             plan.chains,
             combiners,
         )
@@ -109,51 +115,43 @@ class Loops(Strip):
     # ---- loops ---------------------------------------------------------------------
 
     def emit(self) -> None:
-        """Loops over the parallel dimensions, the vector dimension innermost."""
-        outer = [
-            d for d, k in enumerate(self.kinds) if k == "parallel" and d != self.dim
-        ]
+        """Loops over the parallel dimensions, then a tile of results."""
+        outer = [d for d in self.order if self.kinds[d] == "parallel"]
         ivs = [index(0) for _ in self.kinds]
         turning = None
         if "reduction" not in self.kinds and self.lanes > 1 and not gathers(self.block):
             turning = turning_dimension(self.inputs, self.dim)
         if turning is not None:
-            outer.remove(turning)
-            self.nest(outer, ivs, lambda at: squares(self, at, turning))
-        elif self.kinds[self.dim] != "parallel":
-            self.nest(outer, ivs, lambda at: reduce_along(self, at))
-        elif self.jam[0] in outer:
-            outer.remove(self.jam[0])
-            self.nest(outer, ivs, lambda at: jammed(self, at))
+            outer = [d for d in outer if d not in (turning, self.dim)]
+            within = replace(self, jam={turning: 1})
+            within.nest(outer, ivs, lambda loops, at: squares(loops, at, turning))
+        elif self.kinds[self.dim] == "parallel":
+            self.nest(outer, ivs, Loops.tile)
         else:
-            replace(self, jam=(-1, 1)).nest(outer, ivs, self.strips)
+            self.nest(outer, ivs, reduce_along)
 
-    def nest(self, dims: list[int], ivs: list[ir.Value], inner: Emit) -> None:
+    def nest(self, dims: Sequence[int], ivs: Sequence[ir.Value], inner: Emit) -> None:
+        """Loops over these dimensions, the first one outermost."""
+        loops = self.loaded(dims, ivs)
         if not dims:
-            inner(ivs)
+            inner(loops, ivs)
             return
-        loop = scf.ForOp(index(0), self.extent(dims[0]), index(1))
-        with ir.InsertionPoint(loop.body):
-            here = list(ivs)
-            here[dims[0]] = loop.induction_variable
-            self.nest(dims[1:], here, inner)
-            scf.yield_([])
+        dim, *rest = dims
 
-    def strips(self, ivs: list[ir.Value]) -> None:
-        """Full vectors along the vector dimension, then the rest."""
-        extent = self.extent(self.dim)
-        whole = rounded_down(extent, self.lanes)
-        loops = self.loaded(ivs)
-        self.stepped(ivs, index(0), whole, self.lanes, lambda at: loops.strip(at, None))
-        loops.rest(ivs, whole, extent, loops.strip)
+        def further(loops: Loops, at: Sequence[ir.Value]) -> None:
+            loops.nest(rest, at, inner)
 
-    def loaded(self, ivs: list[ir.Value]) -> Loops:
-        """The same with what every element reads loaded before the loop.
+        if dim == self.dim:
+            strips(loops, ivs, further)
+        else:
+            blocks(loops, dim, ivs, further)
 
-        LLVM cannot: what the loop writes might be that.
+    def loaded(self, dims: Sequence[int], ivs: Sequence[ir.Value]) -> Loops:
+        """The same with what every element further in reads loaded before it.
+
+        LLVM cannot: what the loops write might be that.
         """
-        reduced = {d for d, k in enumerate(self.kinds) if k == "reduction"}
-        inner = reduced | {self.dim, self.jam[0]}
+        inner = {self.dim, *dims, *self.reduced, *self.jam}
         return replace(
             self,
             inputs=[
@@ -164,44 +162,7 @@ class Loops(Strip):
             ],
         )
 
-    def stepped(
-        self, ivs: list[ir.Value], start: ir.Value, end: ir.Value, by: int, inner: Emit
-    ) -> None:
-        loop = scf.ForOp(start, end, index(by))
-        with ir.InsertionPoint(loop.body):
-            here = list(ivs)
-            here[self.dim] = loop.induction_variable
-            inner(here)
-            scf.yield_([])
-
-    def rest(
-        self,
-        ivs: list[ir.Value],
-        whole: ir.Value,
-        extent: ir.Value,
-        step: Callable[[list[ir.Value], ir.Value | None], None],
-    ) -> None:
-        """What is left after full vectors: one masked step, or single elements."""
-        if is_same(whole, extent):
-            return
-        if not self.is_maskable() or is_next(whole, extent):
-            narrow = self.single()
-            self.stepped(ivs, whole, extent, 1, lambda at: narrow.strip(at, None))
-            return
-        left = arith.cmpi(arith.CmpIPredicate.slt, whole, extent)
-        branch = scf.IfOp(left)
-        with ir.InsertionPoint(branch.then_block):
-            here = list(ivs)
-            here[self.dim] = whole
-            kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
-            step(here, vector.create_mask(kind, [arith.subi(extent, whole)]))
-            scf.yield_([])
-
     def is_maskable(self) -> bool:
         """Whether a partial vector may be loaded through a mask."""
         strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
         return not strided and not gathers(self.block)
-
-    def single(self) -> Loops:
-        """The same generic one element at a time."""
-        return replace(self, lanes=1)

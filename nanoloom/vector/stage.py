@@ -36,7 +36,12 @@ from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import apply_script
-from nanoloom.vector.vectorize import jam_stage, unroll_stage, vectorize_stage
+from nanoloom.vector.vectorize import (
+    jam_stage,
+    order_stage,
+    unroll_stage,
+    vectorize_stage,
+)
 
 CLEAN = ("canonicalize", "cse")
 
@@ -83,6 +88,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "vectorize": lambda op, fields: vectorize_stage(op, **fields),
         "unroll": lambda op, fields: unroll_stage(op, **fields),
         "unroll_and_jam": lambda op, fields: jam_stage(op, **fields),
+        "order": lambda op, fields: order_stage(op, **fields),
     }
     apply_script(module, script, meanings)
     run_pipeline(module, CLEAN)
@@ -97,7 +103,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     place_temporaries(module)
     instructions.make_instructions(module)
     keep_order(module, target)
-    vectorize_loops(module, target.vector.bits)
+    vectorize_loops(module, target)
     if not rounds_to_bf16(target):
         round_in_integers(module)
     if not target.widens_f16:

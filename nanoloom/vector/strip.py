@@ -1,25 +1,62 @@
-"""One vector of a generic's results, or several beside each other, with their sums."""
+"""A tile of a generic's results: so many points at once, their sums in registers.
+
+    for k of the reductions:
+        results[point 0] = f(...); results[point 1] = f(...); ...
+
+A point is a vector of every result.  What points share is read and broadcast once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 
 from nanoloom.mlir import arith, ir, memref, scf, vector
-from nanoloom.vector.access import Access, Operand, add, index
-from nanoloom.vector.body import Lanes, Uniform, Vector, VectorBody, read, read_lanes
-from nanoloom.vector.extents import constant_index, size
+from nanoloom.vector.access import Access, Operand, add, index, written
+from nanoloom.vector.body import VectorBody, read, read_lanes
+from nanoloom.vector.extents import (
+    constant_index,
+    is_next,
+    is_same,
+    rounded_down,
+    size,
+)
+from nanoloom.vector.lane_values import Lanes, Uniform, Vector
+from nanoloom.vector.once import Once
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Point:
+    """One vector of every result.
+
+    ivs: where it begins, of all dimensions.  mask: the lanes that count, None for all.
+    """
+
+    ivs: tuple[ir.Value, ...]
+    mask: ir.Value | None = None
+
+    def moved(self, dim: int, to: ir.Value) -> Point:
+        """The same at another place of one dimension."""
+        return replace(self, ivs=(*self.ivs[:dim], to, *self.ivs[dim + 1 :]))
+
+
+# What stands inside the loops of sums: the next values of some points' results.
+Step = Callable[[list[Point], list[ir.Value], Once], list[ir.Value]]
 
 
 @dataclass
 class Strip:
     """A generic on buffers with its vector dimension.
 
-    unrolled: loops of a sum whose steps stand behind each other.  jam: a dimension, and
-    how many of its points are computed at once.
+    order: of the dimensions, outermost first, of the points in a tile as well.
+    unrolled: of dimensions of a sum, how many steps stand behind each other, 0 for all.
+    jam: of dimensions, how many points are computed at once, of the vector dimension so
+    many vectors.  mask: of the last of these.  fuses: products are added in one
+    rounding.
     """
 
     block: ir.Block
@@ -28,8 +65,16 @@ class Strip:
     kinds: list[str]
     dim: int
     lanes: int
-    unrolled: tuple[int, ...]
-    jam: tuple[int, int]
+    order: tuple[int, ...]
+    unrolled: Mapping[int, int]
+    jam: Mapping[int, int]
+    mask: ir.Value | None
+    fuses: bool
+
+    @property
+    def reduced(self) -> list[int]:
+        """The dimensions of sums, in order."""
+        return [d for d in self.order if self.kinds[d] == "reduction"]
 
     def extent(self, dim: int) -> ir.Value:
         for x in (*self.outputs, *self.inputs):
@@ -38,119 +83,161 @@ class Strip:
                     return size(x.buffer, place)
         raise AssertionError(f"dimension {dim} has no extent")
 
-    def strip(
-        self,
-        ivs: list[ir.Value],
-        mask: ir.Value | None,
-        known: Mapping[int, ir.Value] = NOTHING,
+    def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
+        """All points that are computed at once, in the order of the loops."""
+        axes = sorted(self.jam, key=self.order.index)
+        vectors = self.jam.get(self.dim, 1)
+        made: list[Point] = []
+        for numbers in product(*(range(self.jam[d]) for d in axes)):
+            places = dict(zip(axes, numbers, strict=True))
+            point = Point(tuple(ivs))
+            for dim, number in places.items():
+                step = number * (self.lanes if dim == self.dim else 1)
+                point = point.moved(dim, add(ivs[dim], index(step)))
+            last = places.get(self.dim, 0) == vectors - 1
+            made.append(replace(point, mask=self.mask) if last else point)
+        return made
+
+    def tile(
+        self, ivs: Sequence[ir.Value], known: Mapping[int, ir.Value] = NOTHING
     ) -> None:
-        """Compute `lanes` elements of every output and write them.
+        """Compute all points that begin here, and write them.
 
         known: vectors of inputs, by number, that are in registers already.
         """
         points = self.points(ivs)
-        start = [self.read(x, at, mask) for at in points for x in self.outputs]
-        reduced = [d for d, k in enumerate(self.kinds) if k == "reduction"]
-        results = iter(self.accumulate(reduced, points, start, mask, known))
-        for here in points:
+        start = [self.started(x, point) for point in points for x in self.outputs]
+
+        def step(
+            here: list[Point], values: list[ir.Value], once: Once
+        ) -> list[ir.Value]:
+            return self.computed(here, values, once, known)
+
+        results = iter(self.accumulate(self.reduced, points, start, step, Once()))
+        for point in points:
             for x in self.outputs:
-                self.write(next(results), x, x.indices(here), mask)
+                self.write(next(results), x, point)
 
-    def points(self, ivs: list[ir.Value]) -> list[list[ir.Value]]:
-        """The loop variables of all points that are computed at once."""
-        axis, count = self.jam
-        return [
-            [add(iv, index(n)) if d == axis else iv for d, iv in enumerate(ivs)]
-            for n in range(count)
-        ]
-
-    def write(
-        self, value: ir.Value, x: Operand, at: list[ir.Value], mask: ir.Value | None
-    ) -> None:
+    def write(self, value: ir.Value, x: Operand, point: Point) -> None:
+        at = x.indices(point.ivs)
         if self.lanes == 1:
             memref.store(vector.extract(value, [], [0]), x.buffer, at)
-        elif mask is None:
+        elif point.mask is None:
             vector.store(value, x.buffer, at)
         else:
-            vector.maskedstore(x.buffer, at, mask, value)
+            vector.maskedstore(x.buffer, at, point.mask, value)
 
     def accumulate(
         self,
         dims: list[int],
-        points: list[list[ir.Value]],
+        points: list[Point],
         values: list[ir.Value],
-        mask: ir.Value | None,
-        known: Mapping[int, ir.Value] = NOTHING,
+        inner: Step,
+        once: Once,
     ) -> list[ir.Value]:
         """Run the reduction loops with the results as loop-carried vectors."""
-        count = len(self.outputs)
         if not dims:
-            made: list[ir.Value] = []
-            for number, ivs in enumerate(points):
-                sofar = values[number * count : (number + 1) * count]
-                inner = VectorBody(self.lanes, self.dim, ivs, mask)
-                results = self.compute(ivs, sofar, mask, known)
-                made += [inner.vector(v) for v in results]
-            return made
+            return inner(points, values, once)
+        dim, *rest = dims
 
-        def step(at: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            here = [[*ivs[: dims[0]], at, *ivs[dims[0] + 1 :]] for ivs in points]
-            return self.accumulate(dims[1:], here, values, mask, known)
-
-        extent = self.extent(dims[0])
-        steps = constant_index(extent)
-        if dims[0] in self.unrolled and steps is not None:
-            for number in range(steps):
-                values = step(index(number), values)
+        def steps(
+            begin: ir.Value, count: int, values: list[ir.Value], once: Once
+        ) -> list[ir.Value]:
+            for number in range(count):
+                at = add(begin, index(number))
+                here = [point.moved(dim, at) for point in points]
+                values = self.accumulate(rest, here, values, inner, once)
             return values
-        loop = scf.ForOp(index(0), extent, index(1), values)
-        with ir.InsertionPoint(loop.body):
-            scf.yield_(step(loop.induction_variable, list(loop.inner_iter_args)))
-        return list(loop.results)
+
+        extent = self.extent(dim)
+        known, count = constant_index(extent), self.unrolled.get(dim, 1)
+        if known is not None and (count == 0 or known <= count):
+            return steps(index(0), known, values, once)
+        whole = rounded_down(extent, count or 1)
+        for begin, end, by in ((index(0), whole, count or 1), (whole, extent, 1)):
+            if is_same(begin, end) or begin == end:
+                continue
+            if is_next(begin, end, by):
+                values = steps(begin, by, values, once)
+                continue
+            loop = scf.ForOp(begin, end, index(by), values)
+            with ir.InsertionPoint(loop.body):
+                carried = list(loop.inner_iter_args)
+                scf.yield_(steps(loop.induction_variable, by, carried, Once()))
+            values = list(loop.results)
+        return values
+
+    def computed(
+        self,
+        points: list[Point],
+        values: list[ir.Value],
+        once: Once,
+        known: Mapping[int, ir.Value] = NOTHING,
+    ) -> list[ir.Value]:
+        """The body at every point; values: the results so far, a point's together."""
+        count = len(self.outputs)
+        made: list[ir.Value] = []
+        for number, point in enumerate(points):
+            sofar = values[number * count : (number + 1) * count]
+            made += self.compute(point, sofar, once, known)
+        return made
 
     def compute(
         self,
-        ivs: list[ir.Value],
+        point: Point,
         sofar: Sequence[ir.Value],
-        mask: ir.Value | None,
+        once: Once,
         known: Mapping[int, ir.Value] = NOTHING,
-    ) -> list[Lanes]:
+    ) -> list[ir.Value]:
         """The body at one point; `sofar` stands for the outputs' old values."""
-        emitter = VectorBody(self.lanes, self.dim, ivs, mask)
         arguments = list(self.block.arguments)
-        for number, (argument, x) in enumerate(
-            zip(arguments, self.inputs, strict=False)
-        ):
+        sums = arguments[len(self.inputs) :]
+        fused = tuple(sums) if self.fuses else ()
+        emitter = VectorBody(
+            self.lanes, self.dim, list(point.ivs), point.mask, once, fused
+        )
+        for number, argument in enumerate(arguments[: len(self.inputs)]):
             if number in known:
                 emitter.values[argument] = Vector(known[number])
             elif list(argument.uses):
-                emitter.values[argument] = self.lanes_of(x, ivs, mask)
-        for argument, value in zip(arguments[len(self.inputs) :], sofar, strict=True):
+                emitter.values[argument] = self.lanes_of(number, point, once)
+        for argument, value in zip(sums, sofar, strict=True):
             emitter.values[argument] = Vector(value)
-        return emitter.emit(self.block)
+        return [emitter.vector(v) for v in emitter.emit(self.block)]
 
-    def read(self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None) -> ir.Value:
+    def started(self, x: Operand, point: Point) -> ir.Value:
+        """What a result begins with: what lies there."""
         argument = self.block.arguments[len(self.inputs) + self.outputs.index(x)]
         kind = ir.VectorType.get([self.lanes], x.element)
         if not list(argument.uses):  # overwritten: nothing to read
             zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
             return vector.broadcast(kind, arith.constant(x.element, zero))
         if self.lanes == 1:
-            return vector.broadcast(kind, memref.load(x.buffer, x.indices(ivs)))
-        return read(kind, x.buffer, x.indices(ivs), mask)
+            return vector.broadcast(kind, memref.load(x.buffer, x.indices(point.ivs)))
+        return read(kind, x.buffer, x.indices(point.ivs), point.mask)
 
-    def lanes_of(self, x: Operand, ivs: list[ir.Value], mask: ir.Value | None) -> Lanes:
+    def lanes_of(self, number: int, point: Point, once: Once) -> Lanes:
+        """An input at a point, read if it is not at hand."""
+        x = self.inputs[number]
         if x.is_scalar:
             return Uniform(x.buffer)
+        at = x.indices(point.ivs)
+        uniform = x.access(self.dim) is Access.UNIFORM
+        mask = None if uniform else point.mask
+        place = number, mask, tuple(written(i) for i in at)
+        if place not in once.read:
+            once.read[place] = self.loaded_lanes(x, point, at)
+        return once.read[place]
+
+    def loaded_lanes(self, x: Operand, point: Point, at: list[ir.Value]) -> Lanes:
         access = x.access(self.dim)
         if access is Access.UNIFORM:
-            return Uniform(memref.load(x.buffer, x.indices(ivs)))
+            return Uniform(memref.load(x.buffer, at))
         kind = ir.VectorType.get([self.lanes], x.element)
         if access is Access.CONTIGUOUS and self.lanes > 1:
-            return Vector(read(kind, x.buffer, x.indices(ivs), mask))
+            return Vector(read(kind, x.buffer, at, point.mask))
         places: list[list[ir.Value]] = []
         for lane in range(self.lanes):
-            here = list(ivs)
-            here[self.dim] = add(ivs[self.dim], index(lane))
-            places.append(x.indices(here))
+            beside = add(point.ivs[self.dim], index(lane))
+            places.append(x.indices(point.moved(self.dim, beside).ivs))
         return Vector(read_lanes(kind, self.lanes, places, x.buffer))

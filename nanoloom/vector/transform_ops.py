@@ -4,8 +4,9 @@
     "nanoloom.store_apart"(%stage)
     "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
     "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
-    "nanoloom.unroll"(%stage) {axis}
+    "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
+    "nanoloom.order"(%stage) {axes}
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -75,10 +76,11 @@ class VectorizeOp(Dialect.Operation, name="vectorize"):
 
 
 class UnrollOp(Dialect.Operation, name="unroll"):
-    """All steps of a stage's axis behind each other."""
+    """Some steps of a stage's axis behind each other."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     axis: ir.IntegerAttr
+    count: ir.IntegerAttr
 
 
 class UnrollAndJamOp(Dialect.Operation, name="unroll_and_jam"):
@@ -89,6 +91,13 @@ class UnrollAndJamOp(Dialect.Operation, name="unroll_and_jam"):
     count: ir.IntegerAttr
 
 
+class OrderOp(Dialect.Operation, name="order"):
+    """The order of the loops that a stage becomes."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axes: ir.ArrayAttr
+
+
 OPERATIONS = (
     PackOp,
     StoreApartOp,
@@ -96,6 +105,7 @@ OPERATIONS = (
     VectorizeOp,
     UnrollOp,
     UnrollAndJamOp,
+    OrderOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name != "target")

@@ -7,13 +7,15 @@ lane.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import dims_of
-from nanoloom.mlir import ir, scf, vector
+from nanoloom.mlir import ir, vector
 from nanoloom.vector.access import Access, Operand, add, coefficient, index
 from nanoloom.vector.extents import is_same, rounded_down
+from nanoloom.vector.jam import moved, stepped
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
@@ -90,9 +92,9 @@ class Square:
         return isinstance(self.operand.element, ir.BF16Type)
 
     def load(self, row: int, column: int, count: int) -> ir.Value:
-        here = replaced(self.ivs, self.dim, add(self.ivs[self.dim], index(row)))
+        here = moved(self.ivs, self.dim, add(self.ivs[self.dim], index(row)))
         along = add(self.ivs[self.turning], index(column))
-        here = replaced(here, self.turning, along)
+        here = moved(here, self.turning, along)
         kind = ir.VectorType.get([count], self.operand.element)
         made = vector.load(kind, self.operand.buffer, self.operand.indices(here))
         if not self.is_bf16:
@@ -151,14 +153,14 @@ def lanes_woven(count: int, size: int, unit: int, half: int) -> list[int]:
     ]
 
 
-def squares(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
+def squares(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
     """All of the vector dimension and of the one that strided operands lie along."""
     rows = index(0), loops.extent(turning)
     rectangle(loops, ivs, turning, rows, (index(0), loops.extent(loops.dim)))
 
 
 def rectangle(
-    loops: Loops, ivs: list[ir.Value], turning: int, rows: Range, columns: Range
+    loops: Loops, ivs: Sequence[ir.Value], turning: int, rows: Range, columns: Range
 ) -> None:
     """Squares of lanes x lanes, then what they leave of rows and columns by smaller.
 
@@ -173,41 +175,37 @@ def rectangle(
     full = rounded_down(rows[1], loops.lanes)
     whole = rounded_down(columns[1], loops.lanes)
 
-    def below(here: list[ir.Value]) -> None:
-        loop = scf.ForOp(rows[0], full, index(loops.lanes))
-        with ir.InsertionPoint(loop.body):
-            square(loops, replaced(here, turning, loop.induction_variable), turning)
-            scf.yield_([])
+    def below(here: Sequence[ir.Value]) -> None:
+        stepped(turning, here, (rows[0], full), loops.lanes, one)
 
-    loops.stepped(ivs, columns[0], whole, loops.lanes, below)
+    def one(here: Sequence[ir.Value]) -> None:
+        square(loops, here, turning)
+
+    stepped(loops.dim, ivs, (columns[0], whole), loops.lanes, below)
     narrow = replace(loops, lanes=PART if loops.lanes > PART else 1)
     rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
     rectangle(narrow, ivs, turning, (full, rows[1]), columns)
 
 
 def singly(
-    loops: Loops, ivs: list[ir.Value], turning: int, rows: Range, columns: Range
+    loops: Loops, ivs: Sequence[ir.Value], turning: int, rows: Range, columns: Range
 ) -> None:
     """One element at a time."""
-    loop = scf.ForOp(rows[0], rows[1], index(1))
-    with ir.InsertionPoint(loop.body):
-        here = replaced(ivs, turning, loop.induction_variable)
-        loops.stepped(here, *columns, 1, lambda at: loops.strip(at, None))
-        scf.yield_([])
+
+    def row(here: Sequence[ir.Value]) -> None:
+        stepped(loops.dim, here, columns, 1, loops.tile)
+
+    stepped(turning, ivs, rows, 1, row)
 
 
-def replaced(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
-    return [value if d == dim else iv for d, iv in enumerate(ivs)]
-
-
-def square(loops: Loops, ivs: list[ir.Value], turning: int) -> None:
+def square(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
     """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
     columns = {
-        number: transpose(Square(x, ivs, loops.dim, turning, loops.lanes))
+        number: transpose(Square(x, list(ivs), loops.dim, turning, loops.lanes))
         for number, x in enumerate(loops.inputs)
         if x.access(loops.dim) is Access.STRIDED
     }
     for row in range(loops.lanes):
-        here = replaced(ivs, turning, add(ivs[turning], index(row)))
+        here = moved(ivs, turning, add(ivs[turning], index(row)))
         known = {number: made[row] for number, made in columns.items()}
-        loops.strip(here, None, known)
+        loops.tile(here, known)

@@ -7,29 +7,35 @@ bufferization, until it becomes loops (loops.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from nanoloom.errors import Error
 from nanoloom.kernels.nest import STAGE
-from nanoloom.kernels.structure import Op, is_generic, iterators
+from nanoloom.kernels.structure import Op, extents, is_generic, iterators
 from nanoloom.mlir import ir
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
+ORDER = "nanoloom.order"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
+MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
+Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class VectorPlan:
     """axis: the loop that vectors run along.  chains: of a reduction's sums.
 
-    unrolled: loops of a sum whose steps stand behind each other.  jam: a loop, and how
-    many of its points are computed at once; -1 for none.
+    unrolled: loops of a sum, and how many of their steps stand behind each other, 0
+    for all.  jam: loops, and how many of their points are computed at once; of `axis`
+    so many vectors.  order: of the loops, outermost first, () for the usual one.
     """
 
     axis: int
     lanes: int
     chains: int
-    unrolled: tuple[int, ...] = ()
-    jam: tuple[int, int] = (-1, 1)
+    unrolled: Pairs = ()
+    jam: Pairs = ()
+    order: tuple[int, ...] = ()
 
 
 def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -> None:
@@ -44,11 +50,13 @@ def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -
     note(op, VECTOR, axis, lanes, chains)
 
 
-def unroll_stage(op: Op, axis: int) -> None:
-    """Note that the steps of a sum stand behind each other."""
+def unroll_stage(op: Op, axis: int, count: int = 0) -> None:
+    """Note that some steps of a sum stand behind each other, all of them for 0."""
     if require_axis(op, axis) != "reduction":
         raise Error(f"axis {axis} is not summed over: unroll_and_jam is for such")
-    note(op, UNROLL, *noted(op, UNROLL), axis)
+    if not 0 <= count <= MOST_BODIES:
+        raise Error(f"count = {count}: a number from 0 to {MOST_BODIES} is wanted")
+    add_pair(op, UNROLL, axis, count)
 
 
 def jam_stage(op: Op, axis: int, count: int) -> None:
@@ -57,7 +65,40 @@ def jam_stage(op: Op, axis: int, count: int) -> None:
         raise Error(f"axis {axis} is summed over: its points wait for each other")
     if not 1 <= count <= MOST_POINTS:
         raise Error(f"count = {count}: a number from 1 to {MOST_POINTS} is wanted")
-    note(op, JAM, axis, count)
+    add_pair(op, JAM, axis, count)
+
+
+def order_stage(op: Op, axes: tuple[int, ...]) -> None:
+    """Note the order of a stage's loops, outermost first.
+
+    Reductions are inside of all others, in this order, too.
+    """
+    require_axis(op, 0)
+    if sorted(axes) != list(range(len(iterators(op)))):
+        wanted = len(iterators(op)) - 1
+        raise Error(f"axes = {list(axes)}: each of 0 to {wanted} is wanted once")
+    note(op, ORDER, *axes)
+
+
+def add_pair(op: Op, name: str, axis: int, count: int) -> None:
+    """Note a number for an axis beside those of others; Error if that is too much."""
+    pairs = {**dict(pairs_of(op, name)), axis: count}
+    note(op, name, *(number for pair in pairs.items() for number in pair))
+    points = prod(count for _, count in pairs_of(op, JAM))
+    if points > MOST_POINTS:
+        raise Error(
+            f"{points} points at once, {MOST_POINTS} at most: no register file holds "
+            "their results"
+        )
+    sizes = extents(op)
+    bodies = points * prod(
+        count or max(1, sizes[axis]) for axis, count in pairs_of(op, UNROLL)
+    )
+    if bodies > MOST_BODIES:
+        raise Error(
+            f"{bodies} times the body stand behind each other, {MOST_BODIES} at most",
+            hint="unroll fewer steps",
+        )
 
 
 def require_axis(op: Op, axis: int) -> str:
@@ -79,17 +120,30 @@ def noted(op: Op, name: str) -> tuple[int, ...]:
     return tuple(attributes[name]) if name in attributes else ()  # type: ignore[call-overload]
 
 
+def pairs_of(op: Op, name: str) -> Pairs:
+    """What is noted as (axis, number) after another."""
+    words = noted(op, name)
+    return tuple(zip(words[::2], words[1::2], strict=True))
+
+
 def plan_of(op: Op) -> VectorPlan | None:
     """The plan of a stage, None for plain loops."""
     words = noted(op, VECTOR)
     if not words:
         return None
     axis, lanes, chains = words
-    jam = noted(op, JAM)
-    unrolled = noted(op, UNROLL)
-    if not jam or jam[0] == axis:
-        return VectorPlan(axis, lanes, chains, unrolled)
-    return VectorPlan(axis, lanes, chains, unrolled, (jam[0], jam[1]))
+    unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
+    return VectorPlan(axis, lanes, chains, unrolled, jam, noted(op, ORDER))
+
+
+def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:
+    """The loops, outermost first: without a word, blocks of points inside of others,
+    vectors innermost."""
+    if plan.order:
+        return plan.order
+    jammed = [axis for axis, _ in plan.jam if axis != plan.axis]
+    others = [d for d in range(rank) if d != plan.axis and d not in jammed]
+    return (*others, *jammed, plan.axis)
 
 
 def is_stage(op: Op) -> bool:

@@ -13,7 +13,8 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir, tensor
 from nanoloom.vector.access import index
-from nanoloom.vector.body import Uniform, Vector, VectorBody
+from nanoloom.vector.body import VectorBody
+from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector, write_vector
 
 

@@ -1,0 +1,26 @@
+"""What a block of code has at hand: read, broadcast and computed once.
+
+Points that are computed at once share what does not depend on where they differ.  It is
+made once here, in place of as often as points use it and then looked for by LLVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from nanoloom.mlir import ir
+from nanoloom.vector.lane_values import Lanes
+
+
+@dataclass(frozen=True)
+class Once:
+    """Of one block of code, in which nothing is written before all is read.
+
+    read: by the operand and its place.  made: by the operation of a body and what it
+    takes.  wide: of a number, the vector with it in every lane.
+    """
+
+    read: dict[Hashable, Lanes] = field(default_factory=dict)
+    made: dict[Hashable, list[Lanes]] = field(default_factory=dict)
+    wide: dict[ir.Value, ir.Value] = field(default_factory=dict)
