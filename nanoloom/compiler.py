@@ -200,4 +200,6 @@ def job_of(kernel: Kernel, options: CompileOptions) -> MakeKernel:
 def chosen_script(kernel: Kernel, options: CompileOptions) -> str:
     """The kernel's Transform script: the user's, if one fits its name."""
     given = given_script(kernel, options)
-    return script(choose(kernel.nest, options.target)) if given is None else given
+    if given is not None:
+        return given
+    return script(choose(kernel.nest, options.target), kernel.nest)

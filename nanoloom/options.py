@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from nanoloom.target.facts import Target
 
 Precision = Literal["f32", "bf16"]
+
+
+class Given(Protocol):
+    """A schedule in place of the chosen one: a Schedule of schedule/language.py."""
+
+    def to_transform(self, nest: Any) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -16,11 +22,12 @@ class CompileOptions:
 
     target: the CPU to compile for.  precision: of the products of f32
     contractions (sums stay f32).
-    schedules: (kernel name or pattern, Transform script) pairs that replace the chosen
-    ones.  checked: an index out of range makes a call fail; else it is clamped.
+    schedules: (kernel name or pattern, Schedule or Transform script) pairs that replace
+    the chosen ones.  checked: an index out of range makes a call fail; else it is
+    clamped.
     """
 
     target: Target
     precision: Precision = "f32"
-    schedules: tuple[tuple[str, str], ...] = ()
+    schedules: tuple[tuple[str, Given | str], ...] = ()
     checked: bool = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.nest import alone, indices
+from nanoloom.kernels.nest import alone, indices, names_of
 from nanoloom.kernels.parts import INSERT, is_part
 from nanoloom.kernels.structure import (
     VIEWS,
@@ -198,7 +198,7 @@ def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> b
     if not is_generic(last) or len(last.operation.results) != 1:
         return False
     if group.root is Kind.CONTRACTION:
-        return alone(op).follows(indices(indexing))
+        return alone(op).follows(indices(indexing, names_of(op)))
     if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
         return False
     reading = [m for v, m in zip(inputs(op), maps(op), strict=False) if v == value]

@@ -6,7 +6,7 @@ the IR as well (`nanoloom.stage = "product"`), so that a script finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from nanoloom.kernels.structure import (
@@ -27,6 +27,7 @@ from nanoloom.kernels.structure import (
     outputs,
     yielded,
 )
+from nanoloom.linalg.names import AXES, NAME
 from nanoloom.mlir import ir
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role
@@ -77,7 +78,9 @@ def stages_of(module: ir.Module) -> Iterator[Op]:
 
 
 def word_of(op: Op) -> str:
-    """What a stage is called by what it does."""
+    """What a stage is called: as a person does, or by what it does."""
+    if NAME in op.operation.attributes:
+        return op.operation.attributes[NAME].value  # type: ignore[attr-defined]
     if is_fill(op):
         return "fill"
     if is_copy(op):
@@ -157,15 +160,15 @@ def alone(op: Op) -> Stage:
 
 def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
     """A generic as a stage of this name; buffer: the names of what it works on."""
-    indexings, count = maps(op), input_count(op)
+    indexings, count, names = maps(op), input_count(op), names_of(op)
     reads = tuple(
-        Access(buffer(value), indices(indexing), element(op, number))
+        Access(buffer(value), indices(indexing, names), element(op, number))
         for number, (value, indexing) in enumerate(
             zip(inputs(op), indexings, strict=False)
         )
     )
     writes = tuple(
-        Access(buffer(result), indices(indexing), element(op, count + number))
+        Access(buffer(result), indices(indexing, names), element(op, count + number))
         for number, (result, indexing) in enumerate(
             zip(op.operation.results, indexings[count:], strict=True)
         )
@@ -176,6 +179,7 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
         reads,
         writes,
         tuple(start_of(value) for value in outputs(op)),
+        tuple(made_by(value, buffer) for value in outputs(op)),
         semiring_of(op),
         is_lanewise(op),
         tuple(inner.operation.name for inner in body(op).operations)[:-1],
@@ -185,8 +189,19 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
 def axes_of(op: Op) -> tuple[Axis, ...]:
     loops = zip(iterators(op), extents(op), strict=True)
     return tuple(
-        Axis(f"d{d}", AxisKind(kind), extent) for d, (kind, extent) in enumerate(loops)
+        Axis(name, AxisKind(kind), extent)
+        for name, (kind, extent) in zip(names_of(op), loops, strict=True)
     )
+
+
+def names_of(op: Op) -> list[str]:
+    """Of the loops of a generic: as a person calls them, or d0, d1, ..."""
+    count = len(iterators(op))
+    if AXES in op.operation.attributes:
+        names = [a.value for a in op.operation.attributes[AXES]]  # type: ignore[union-attr]
+        if len(names) == count:
+            return names
+    return [f"d{d}" for d in range(count)]
 
 
 def element(op: Op, number: int) -> str:
@@ -201,22 +216,23 @@ def element(op: Op, number: int) -> str:
     return f"{signs.pop()}{kind.width}" if len(signs) == 1 else str(kind)
 
 
-def indices(indexing: ir.AffineMap) -> tuple[Index, ...]:
-    return tuple(index_of(expr) for expr in indexing.results)
+def indices(indexing: ir.AffineMap, names: Sequence[str]) -> tuple[Index, ...]:
+    return tuple(index_of(expr, names) for expr in indexing.results)
 
 
-def index_of(expr: ir.AffineExpr) -> Index:
+def index_of(expr: ir.AffineExpr, axes: Sequence[str]) -> Index:
     """An affine expression as a value."""
     terms: list[tuple[str, int]] = []
     offset = 0
     for part, factor in parts(expr, 1):
         if isinstance(part, ir.AffineDimExpr):
-            terms.append((f"d{part.position}", factor))
+            place: int = part.position
+            terms.append((axes[place], factor))
         elif isinstance(part, ir.AffineConstantExpr):
             offset += part.value * factor
         else:
-            names = tuple((f"d{d}", 0) for d in sorted(dims_of(expr)))
-            return Index(names, 0, str(expr))
+            used = tuple((axes[d], 0) for d in sorted(dims_of(expr)))
+            return Index(used, 0, str(expr))
     return Index(tuple(terms), offset)
 
 
@@ -229,6 +245,13 @@ def parts(expr: ir.AffineExpr, factor: int) -> list[tuple[ir.AffineExpr, int]]:
     ):
         return parts(expr.lhs, factor * expr.rhs.value)
     return [(expr, factor)]
+
+
+def made_by(value: ir.Value, buffer: Callable[[ir.Value], str]) -> str:
+    """The buffer in which a stage leaves what a result begins with, "" for none."""
+    owner = value.owner
+    named = not isinstance(owner, ir.Block) and STAGE in owner.attributes
+    return buffer(value) if named else ""
 
 
 def start_of(value: ir.Value) -> str:

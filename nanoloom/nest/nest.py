@@ -6,10 +6,12 @@ a model of its cost asks of a kernel, it answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from nanoloom.nest.drawn import drawn
 from nanoloom.nest.extent import Extent
+from nanoloom.nest.loop import Placement, plain
 from nanoloom.nest.stage import Stage
 
 
@@ -40,11 +42,17 @@ class Buffer:
 
 @dataclass(frozen=True)
 class LoopNest:
-    """The stages of a kernel in order.  results: the buffers that it returns."""
+    """The stages of a kernel in order.
+
+    results: the buffers that it returns.  placed: where stages are computed and with
+    which loops, as far as a schedule says; the others stand one behind the other, with
+    a loop for each axis.
+    """
 
     buffers: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
     results: tuple[str, ...]
+    placed: tuple[Placement, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
@@ -73,11 +81,38 @@ class LoopNest:
         """The contractions among the stages."""
         return tuple(s for s in self.stages if s.is_contraction)
 
+    def placement(self, stage: str) -> Placement:
+        """Where a stage is computed, and its loops."""
+        found = (p for p in self.placed if p.stage == stage)
+        return next(found, None) or plain(self.stage(stage))
+
+    def moved(self, placement: Placement) -> LoopNest:
+        """The same with a stage placed so."""
+        others = tuple(p for p in self.placed if p.stage != placement.stage)
+        return replace(self, placed=(*others, placement))
+
+    def producers(self, stage: str) -> tuple[Stage, ...]:
+        """The stages that make what a stage reads or starts from, in order."""
+        wanted = self.stage(stage)
+        read = {x.buffer for x in wanted.taken}
+        return tuple(
+            s
+            for s in self.stages
+            if read & {w.buffer for w in s.writes} and s != wanted
+        )
+
+    def upstream(self, stage: str) -> tuple[Stage, ...]:
+        """All stages that one waits for, in order."""
+        found: set[str] = set()
+        waiting = [stage]
+        while waiting:
+            for each in self.producers(waiting.pop()):
+                if each.name not in found:
+                    found.add(each.name)
+                    waiting.append(each.name)
+        return tuple(s for s in self.stages if s.name in found)
+
     def __str__(self) -> str:
-        """The loops as people draw them, a stage behind the other."""
+        """The loops as people draw them."""
         lines = [str(b) for b in self.buffers if b.role is not Role.SCALAR]
-        for stage in self.stages:
-            for depth, axis in enumerate(stage.axes):
-                lines.append(f"{'  ' * depth}for {axis}:")
-            lines.append(f"{'  ' * len(stage.axes)}{stage}")
-        return "\n".join(lines)
+        return "\n".join([*lines, drawn(self)])

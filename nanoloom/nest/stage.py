@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from nanoloom.nest.extent import Extent
@@ -59,6 +59,7 @@ class Stage:
 
     reads, writes: of one point.  starts: for each of `writes`, the number that it
     starts from or is written over, as text, "" where it starts from what is there.
+    begins: the buffers in which other stages leave that, "" for none.
     semiring: of a reduction, None if it is known by no such form.  lanewise: whether a
     point is arithmetic only, which works on a vector as on a number.  body: of one
     point, the names of its operations in order.
@@ -69,6 +70,7 @@ class Stage:
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
     starts: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
     semiring: Semiring | None = None
     lanewise: bool = True
     body: tuple[str, ...] = ()
@@ -90,6 +92,15 @@ class Stage:
     def is_contraction(self) -> bool:
         """A sum of products of two operands."""
         return self.semiring is not None and self.semiring.is_sum_of_products
+
+    @property
+    def taken(self) -> tuple[Access, ...]:
+        """All that it takes: what it reads, and what its results begin with."""
+        pairs = zip(self.writes, self.begins, strict=False)
+        return *self.reads, *(replace(w, buffer=name) for w, name in pairs if name)
+
+    def axis(self, name: str) -> Axis | None:
+        return next((axis for axis in self.axes if axis.name == name), None)
 
     def place(self, axis: str) -> int:
         """Which of the loops an axis is."""

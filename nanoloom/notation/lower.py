@@ -16,6 +16,7 @@ import numpy as np
 
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.function import function
+from nanoloom.linalg.names import write_names
 from nanoloom.linalg.scalar import Number, Scalar
 from nanoloom.linalg.stage import LinalgModule, Spec
 from nanoloom.linalg.tensor import Tensor, constant_tensor
@@ -100,7 +101,9 @@ class Loops:
         if before is None:
             return b.cast(made, dtype)
         combine = BODIES[statement.combine]
-        return b.elementwise(combine, before, made, dtype=dtype)
+        total = b.elementwise(combine, before, made, dtype=dtype)
+        write_names(total, statement.buffer.name, [a.name for a in statement.axes])
+        return total
 
     @property
     def begin(self) -> Number | None:
@@ -121,6 +124,7 @@ class Loops:
         (made,) = self.builder.generic(
             self.operands, [(start, outer)], kinds, self.body
         )
+        write_names(made, statement.buffer.name, [axis.name for axis in self.axes])
         return made
 
     def body(self, *given: Scalar) -> Scalar:

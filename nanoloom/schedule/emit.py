@@ -1,200 +1,161 @@
-"""A Schedule as a Transform script: the only place that writes transform operations.
+"""A Schedule as a Transform script: the only place that decides what is in it.
 
-The script finds stages by their names (the discardable attribute nanoloom.stage of
-their operations), so that it can be read, edited and applied again.
+The steps that change stages come first; then the loops of the nest that the schedule
+makes, from the outside in, each with what is computed inside of it; then what becomes
+of the innermost ones.  The script finds stages by their names (the discardable
+attribute nanoloom.stage of their operations), so that it can be read, edited and
+applied again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 
-from nanoloom.schedule.language import (
-    ALL,
-    Directive,
-    Nanokernel,
-    Parallel,
-    Schedule,
-    Split,
-    StoreApart,
-    Tile,
-    Unroll,
-    UnrollAndJam,
-    Vectorize,
-)
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.loop import How, Loop, Placement
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.inner import is_point, order, outer_loops
+from nanoloom.schedule.language import Nanokernel, Peel, Schedule, StoreApart
 from nanoloom.schedule.packing import Packing
-
-ANY = "!transform.any_op"
-CLEAN = (
-    "transform.apply_patterns.canonicalization",
-    "transform.apply_patterns.scf.for_loop_canonicalization",
-    "transform.apply_patterns.tensor.fold_tensor_empty",
-)
+from nanoloom.schedule.steps import Steps
 
 
-def script(schedule: Schedule) -> str:
-    """The whole Transform module of a schedule."""
-    writer = Writer()
+def script(schedule: Schedule, nest: LoopNest) -> str:
+    """The whole Transform module of a schedule for a nest.
+
+    Raises Error at the first word that is not legal for it.
+    """
+    writer = Writer(schedule.apply(nest), schedule)
     for directive in schedule.directives:
-        writer.directive(directive)
-    writer.clean()
-    body = "\n".join(f"    {line}" for line in writer.lines)
-    return (
-        "module attributes {transform.with_named_sequence} {\n"
-        f"  // {schedule.reason}\n"
-        "  transform.named_sequence @__transform_main("
-        f"%kernel: {ANY} {{transform.consumed}}) {{\n{body}\n"
-        "    transform.yield\n  }\n}\n"
-    )
+        match directive:
+            case Packing():
+                writer.steps.pack(dict(vars(directive)))
+            case Peel(stage, axis, at):
+                writer.steps.peel(stage, nest.stage(stage).place(axis), at)
+            case StoreApart(stage):
+                writer.steps.own("store_apart", stage, {})
+            case _:
+                pass
+    for stage in writer.nest.stages:
+        if writer.nest.placement(stage.name).at is None:
+            writer.stage(stage)
+    return writer.steps.module(schedule.reason)
 
 
 class Writer:
-    """Collects the script's lines; every value gets a fresh number."""
+    """Writes the loops of a nest, which a schedule has made."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
+    def __init__(self, nest: LoopNest, schedule: Schedule) -> None:
+        self.nest, self.steps = nest, Steps()
+        self.kernels = {
+            d.stage: d for d in schedule.directives if isinstance(d, Nanokernel)
+        }
+        self.loops_of: set[str] = set()  # stages that are loops already
 
-    def fresh(self, word: str) -> str:
-        self.count += 1
-        return f"%{word}{self.count}"
+    def stage(self, stage: Stage) -> None:
+        """A stage's loops with all that is inside of them, then its vectors."""
+        placement = self.nest.placement(stage.name)
+        unrolled: list[tuple[str, int]] = []
+        for group in groups(self.nest, placement):
+            loops = self.loops(stage, placement, group)
+            trips = group[0].trips
+            if group[0].how is How.UNROLLED and isinstance(trips, int):
+                unrolled.append((loops, trips))
+            for other in self.nest.stages:
+                at = self.nest.placement(other.name).at
+                if at == (stage.name, group[-1].name):
+                    self.stage(other)
+        for loops, trips in unrolled:
+            self.steps.unroll(loops, trips)
+        self.vectors(stage, placement)
 
-    def match(self, stage: str) -> str:
-        """A handle of a stage, or of one part of it (STAGE.PART)."""
-        word, _, part = stage.partition(".")
-        name = self.fresh(f"{word}_")
-        words = f'nanoloom.stage = "{word}"'
-        words += f', nanoloom.part = "{part}"' if part else ""
-        self.lines.append(
-            f"{name} = transform.structured.match attributes {{{words}}} "
-            f"in %kernel : ({ANY}) -> {ANY}"
-        )
-        return name
+    def loops(self, stage: Stage, placement: Placement, group: tuple[Loop, ...]) -> str:
+        """Loops of a stage, with the stages inside of them; the innermost's handle."""
+        self.loops_of.add(stage.name)
+        sizes = [0] * len(stage.axes)
+        for loop in group:
+            sizes[stage.place(loop.axis)] = loop.step
+        names = placement.names[placement.names.index(group[0].name) :]
+        inner = [s for s in self.nest.stages if self.stands_in(s, stage, names)]
+        tasks = group[0].how is How.PARALLEL
+        slowest = next((stage.place(x.axis) for x in group if x.slowest), None)
+        if self.is_all(stage, inner):
+            return self.steps.fuse_all(stage.name, sizes, tasks, slowest)
+        fused = [s.name for s in reversed(inner)]
+        return self.steps.tile(stage.name, sizes, tasks, fused, slowest)
 
-    def functions(self) -> str:
-        name = self.fresh("function")
-        self.lines.append(
-            f'{name} = transform.structured.match ops {{["func.func"]}} in %kernel '
-            f": ({ANY}) -> {ANY}"
-        )
-        return name
+    def stands_in(self, inner: Stage, stage: Stage, loops: tuple[str, ...]) -> bool:
+        """Whether a stage is computed inside of some loops of another one."""
+        at = self.nest.placement(inner.name).at
+        while at is not None:
+            if at[0] == stage.name:
+                return at[1] in loops
+            at = self.nest.placement(at[0]).at
+        return False
 
-    def own(self, word: str, handle: str, attributes: Mapping[str, object]) -> None:
-        """One of nanoloom's own operations (vector/transform_ops.py)."""
-        words = ", ".join(f"{k} = {written(v)}" for k, v in attributes.items())
-        self.lines.append(f'"nanoloom.{word}"({handle}) {{{words}}} : ({ANY}) -> ()')
+    def is_all(self, stage: Stage, inner: list[Stage]) -> bool:
+        """Whether some stages are all that are in front of one, up to loops."""
+        waiting = [stage]
+        while waiting:
+            for each in self.nest.producers(waiting.pop().name):
+                if each in inner:
+                    waiting.append(each)
+                elif each.name not in self.loops_of:
+                    return False
+        return True
 
-    def directive(self, directive: Directive) -> None:
-        match directive:
-            case Packing():
-                self.own("pack", self.functions(), vars(directive))
-            case Parallel(stage, sizes, fuse, slowest):
-                self.tile("tile_using_forall", sizes, fuse, slowest, stage)
-            case Tile(stage, sizes, fuse):
-                self.tile("tile_using_for", sizes, fuse, None, stage)
-            case Split(stage, axis, at):
-                self.split(axis, at, stage)
-            case StoreApart(stage):
-                self.own("store_apart", self.match(stage), {})
-            case Nanokernel():
-                values = dict(vars(directive))
-                self.own("nanokernel", self.match(values.pop("stage")), values)
-            case Vectorize(stage, axis, lanes, chains):
-                values = {
+    def vectors(self, stage: Stage, placement: Placement) -> None:
+        """What the innermost loops of a stage become."""
+        if stage.name in self.kernels:
+            values = dict(vars(self.kernels[stage.name]))
+            self.steps.own("nanokernel", values.pop("stage"), values)
+            return
+        count = len(outer_loops(self.nest, placement))
+        for word, values in words(stage, placement.loops[count:]):
+            self.steps.own(word, stage.name, values)
+        axes = order(self.nest, placement)
+        if axes:
+            self.steps.own("order", stage.name, {"axes": axes})
+
+
+def words(
+    stage: Stage, loops: tuple[Loop, ...]
+) -> Iterator[tuple[str, dict[str, object]]]:
+    """nanoloom's own operations for the loops of vector code, with their values."""
+    for loop in sorted(loops, key=lambda loop: loop.how is not How.VECTOR):
+        axis = stage.place(loop.axis)
+        if isinstance(loop.trips, Lanes):
+            yield (
+                "vectorize",
+                {
                     "axis": axis,
-                    "lanes": lanes.count,
-                    "scalable": lanes.scalable,
-                    "chains": chains,
-                }
-                self.own("vectorize", self.match(stage), values)
-            case Unroll(stage, axis, count):
-                values = {"axis": axis, "count": count}
-                self.own("unroll", self.match(stage), values)
-            case UnrollAndJam(stage, axis, count):
-                values = {"axis": axis, "count": count}
-                self.own("unroll_and_jam", self.match(stage), values)
-
-    def tile(
-        self,
-        name: str,
-        sizes: tuple[int, ...],
-        fuse: tuple[str, ...],
-        slowest: int | None,
-        stage: str,
-    ) -> None:
-        last = self.match(stage)
-        if fuse == ALL:
-            tiled, loops = self.fresh("tile"), self.fresh("loops")
-            forall = ", use_forall" if name == "tile_using_forall" else ""
-            count = 1 if forall else sum(s != 0 for s in sizes)
-            several = f":{count}" if count > 1 else ""
-            kinds = ", ".join([ANY] * (count + 1))
-            self.lines.append(
-                f"{tiled}, {loops}{several} = transform.structured.fuse {last} "
-                f"tile_sizes {list(sizes)} {{apply_cleanup{forall}}} : ({ANY}) -> "
-                f"({kinds})"
+                    "lanes": loop.trips.count,
+                    "scalable": loop.trips.scalable,
+                    "chains": loop.chains,
+                },
             )
-        else:
-            loops = self.tile_one(name, sizes, last)
-            for producer in fuse:
-                loops = self.fuse(producer, loops)
-        if slowest is not None:
-            parameter = self.fresh("slowest")
-            self.lines += [
-                f"{parameter} = transform.param.constant {slowest} : i64 "
-                "-> !transform.param<i64>",
-                f'transform.annotate {loops} "nanoloom.slowest" = {parameter} '
-                f": {ANY}, !transform.param<i64>",
-            ]
-        self.clean()
-
-    def split(self, dimension: int, at: int, stage: str) -> None:
-        whole, parts = self.match(stage), self.fresh("parts")
-        first, rest, word = self.fresh("first"), self.fresh("rest"), self.fresh("word")
-        self.lines += [
-            f"{parts} = transform.structured.split {whole} after {at} "
-            f"{{dimension = {dimension}}} : {ANY}",
-            f"{first}, {rest} = transform.split_handle {parts} : ({ANY}) -> "
-            f"({ANY}, {ANY})",
-            f'{word} = transform.param.constant "first" -> !transform.any_param',
-            f'transform.annotate {first} "nanoloom.part" = {word} '
-            f": {ANY}, !transform.any_param",
-        ]
-        self.clean()
-
-    def tile_one(self, name: str, sizes: tuple[int, ...], last: str) -> str:
-        """Tile without fusion; gives the handle of the innermost loop."""
-        tiled, loops = self.fresh("tile"), self.fresh("loops")
-        count = 1 if name == "tile_using_forall" else sum(s != 0 for s in sizes)
-        several = f":{count}" if count > 1 else ""
-        kinds = ", ".join([ANY] * (count + 1))
-        self.lines.append(
-            f"{tiled}, {loops}{several} = transform.structured.{name} {last} "
-            f"tile_sizes {list(sizes)} : ({ANY}) -> ({kinds})"
-        )
-        return f"{loops}#{count - 1}" if count > 1 else loops
-
-    def fuse(self, stage: str, loops: str) -> str:
-        producer = self.match(stage)
-        fused, inner = self.fresh("fused"), self.fresh("loops")
-        self.lines.append(
-            f"{fused}, {inner} = transform.structured.fuse_into_containing_op "
-            f"{producer} into {loops} : ({ANY}, {ANY}) -> ({ANY}, {ANY})"
-        )
-        return inner
-
-    def clean(self) -> None:
-        function = self.functions()
-        patterns = " ".join(CLEAN)
-        self.lines.append(
-            f"transform.apply_patterns to {function} {{ {patterns} }} {{apply_cse}} "
-            f": {ANY}"
-        )
+        elif loop.how is How.UNROLLED:
+            word = "unroll_and_jam" if is_point(loop) else "unroll"
+            yield word, {"axis": axis, "count": loop.trips}
 
 
-def written(value: object) -> str:
-    """An attribute's text."""
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, Iterable):
-        return f"[{', '.join(map(written, value))}]"
-    return f"{int(value)} : i64"  # type: ignore[call-overload]
+def groups(nest: LoopNest, placement: Placement) -> Iterator[tuple[Loop, ...]]:
+    """The loops around a stage's vector code, those together that one step makes.
+
+    Of one kind, of axes in their order, with nothing between them.
+    """
+    taken = {nest.placement(s.name).at for s in nest.stages}
+    places = nest.stage(placement.stage).place
+    group: list[Loop] = []
+    for loop in outer_loops(nest, placement):
+        if group:
+            before = group[-1]
+            fits = places(before.axis) < places(loop.axis) and before.how is loop.how
+            alone = loop.how is How.UNROLLED
+            if alone or not fits or (placement.stage, before.name) in taken:
+                yield tuple(group)
+                group = []
+        group.append(loop)
+    if group:
+        yield tuple(group)

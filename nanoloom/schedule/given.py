@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # a worker that makes kernels reads no models
 
 def given_script(kernel: Kernel, options: CompileOptions) -> str | None:
     """The user's script for a kernel, if there is one."""
-    for pattern, text in options.schedules:
+    for pattern, given in options.schedules:
         if fnmatch.fnmatchcase(kernel.name, pattern):
-            return text
+            return given if isinstance(given, str) else given.to_transform(kernel.nest)
     return None
 
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.nest.nest import LoopNest, Role
+from nanoloom.schedule.words.word import Word, refuse
+
 
 @dataclass(frozen=True)
-class Packing:
+class Packing(Word):
     """logical [...] -> [shared..., panels, reduced..., columns], zeros at the edges.
 
     argument: which kernel argument.  shared, column, reduced: its dimensions by role.
@@ -28,6 +31,14 @@ class Packing:
     group: int = 1
     sums: int = 0
     steps: int = 1
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        """The nest as it is, if the argument can be packed."""
+        packed = (b for b in nest.buffers if b.argument == self.argument)
+        buffer = next(packed, None)
+        if buffer is None or buffer.role is not Role.CONSTANT:
+            refuse(self, f"argument {self.argument} is no weight: none else is packed")
+        return nest
 
     def shape(self, logical: tuple[int, ...]) -> tuple[int, ...]:
         panels = -(-logical[self.column] // self.columns)

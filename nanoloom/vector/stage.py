@@ -54,6 +54,11 @@ TO_BUFFERS = (
 )
 
 
+# Arithmetic on f16 and bf16, which only MLIR text has, is f32's and rounded each time:
+# LLVM would call functions for it where the target has no instructions.
+IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",)
+
+
 @dataclass(frozen=True)
 class Vectorized:
     """What a script made of a kernel.
@@ -104,6 +109,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     instructions.make_instructions(module)
     keep_order(module, target)
     vectorize_loops(module, target)
+    run_pipeline(module, IN_F32)
     if not rounds_to_bf16(target):
         round_in_integers(module)
     if not target.widens_f16:

@@ -11,23 +11,23 @@ from tests.notation.programs import convolution, kernels, stencil
 def test_the_convolution_is_one_kernel() -> None:
     (kernel,) = kernels(convolution()).kernels.values()
     loops = str(kernel.nest).splitlines()
-    begin = loops.index("            for d6 in 0..20 (sum):") - 6
+    begin = loops.index("            for rx in 0..20 (sum):") - 6
     assert loops[begin : begin + 8] == [
-        "for d0 in 0..2:",
-        "  for d1 in 0..7:",
-        "    for d2 in 0..11:",
-        "      for d3 in 0..24:",
-        "        for d4 in 0..3 (sum):",
-        "          for d5 in 0..3 (sum):",
-        "            for d6 in 0..20 (sum):",
-        "              product: product[d0, d1, d2, d3] <- arg0[d6, d4, d5, d3], "
-        "arg1[d0, d1 + d4, d2 + d5, d6]",
+        "for n in 0..2:",
+        "  for y in 0..7:",
+        "    for x in 0..11:",
+        "      for c in 0..24:",
+        "        for rz in 0..3 (sum):",
+        "          for ry in 0..3 (sum):",
+        "            for rx in 0..20 (sum):",
+        "              conv: conv[n, y, x, c] <- arg0[rx, rz, ry, c], "
+        "arg1[n, y + rz, x + ry, rx]",
     ]
     assert [stage.name for stage in kernel.nest.stages] == [
         "fill",
-        "product",
-        "point",
-        "point_2",
+        "conv",
+        "conv_2",
+        "relu",
     ]
 
 
@@ -35,13 +35,13 @@ def test_a_stencil_reads_where_its_points_are() -> None:
     (kernel,) = kernels(stencil()).kernels.values()
     (stage,) = kernel.nest.stages
     assert {str(read) for read in stage.reads} == {
-        "arg0[d0 + 1, d1 + 1, d2 + 1]",
-        "arg0[d0, d1 + 1, d2 + 1]",
-        "arg0[d0 + 2, d1 + 1, d2 + 1]",
-        "arg0[d0 + 1, d1, d2 + 1]",
-        "arg0[d0 + 1, d1 + 2, d2 + 1]",
-        "arg0[d0 + 1, d1 + 1, d2]",
-        "arg0[d0 + 1, d1 + 1, d2 + 2]",
+        "arg0[i + 1, j + 1, k + 1]",
+        "arg0[i, j + 1, k + 1]",
+        "arg0[i + 2, j + 1, k + 1]",
+        "arg0[i + 1, j, k + 1]",
+        "arg0[i + 1, j + 2, k + 1]",
+        "arg0[i + 1, j + 1, k]",
+        "arg0[i + 1, j + 1, k + 2]",
     }
 
 

@@ -60,7 +60,7 @@ def test_the_nests_of_a_program(tmp_path: Path) -> None:
     program = nanoloom.compile(layer(), cache=Cache(tmp_path))
     ((name, nest),) = program.nests().items()
     assert name.startswith("contraction_f32_35x45x17")
-    assert "product: product[d0, d1] <- arg0[d0, d2], arg1[d2, d1]" in str(nest)
+    assert "total: total[i, j] <- arg0[i, k], arg1[k, j]" in str(nest)
 
 
 def test_a_schedule_by_the_pattern_of_a_name(tmp_path: Path) -> None:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from nanoloom.mlir import context, ir
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.emit import script
 from nanoloom.schedule.language import (
+    ComputeAt,
     Directive,
     Nanokernel,
     Parallel,
+    Peel,
+    Reorder,
     Schedule,
     Split,
     StoreApart,
     Tile,
+    Unroll,
+    UnrollAndJam,
     Vectorize,
 )
 from nanoloom.schedule.packing import Packing
 from nanoloom.vector.transform_ops import load_operations
 from tests.filecheck import check_text
+from tests.nest.nests import convolution, matmul
+
+NEST = matmul(64, 128, 40)
 
 
 def emitted(*directives: Directive) -> str:
     """The script, once MLIR has read and verified it."""
-    text = script(Schedule(directives, "a reason"))
+    text = script(Schedule(directives, "a reason"), NEST)
     with context():
         load_operations()
         assert ir.Module.parse(text).operation.verify()
@@ -86,7 +95,7 @@ def test_fusion_of_named_operations() -> None:
 
 def test_the_first_part_of_a_split_has_a_mark() -> None:
     check_text(
-        emitted(Split("product", 2, 96), Tile("product.first", (0, 0, 32))),
+        emitted(Peel("product", "k", 96), Tile("product.first", (0, 0, 32))),
         """
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: [[PARTS:%.*]] = transform.structured.split [[ROOT]] after 96
@@ -110,21 +119,99 @@ def test_a_dimension_that_changes_slowest() -> None:
     )
 
 
-def test_packing_sums_apart_and_vectors_are_steps_of_the_script() -> None:
+def test_packing_and_vectors_are_steps_of_the_script() -> None:
     check_text(
         emitted(
-            Packing(1, (0,), 2, (1,), 64, group=2),
-            StoreApart("product"),
-            Vectorize("point", 1, Lanes(16), chains=4),
+            Packing(1, (), 1, (0,), 64, group=2),
+            Vectorize("point", "j", Lanes(16)),
         ),
         """
     CHECK: [[KERNEL:%.*]] = transform.structured.match ops {["func.func"]}
-    CHECK-NEXT: "nanoloom.pack"([[KERNEL]]) {argument = 1 : i64, shared = [0 : i64],
-    CHECK-SAME: column = 2 : i64, reduced = [1 : i64], columns = 64 : i64,
+    CHECK-NEXT: "nanoloom.pack"([[KERNEL]]) {argument = 1 : i64, shared = [],
+    CHECK-SAME: column = 1 : i64, reduced = [0 : i64], columns = 64 : i64,
     CHECK-SAME: group = 2 : i64, sums = 0 : i64, steps = 1 : i64}
-    CHECK: "nanoloom.store_apart"(%product
     CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 1 : i64, lanes = 16 : i64,
-    CHECK-SAME: scalable = 0 : i64, chains = 4 : i64}
+    CHECK-SAME: scalable = 0 : i64, chains = 1 : i64}
+    """,
+    )
+
+
+def test_sums_apart_are_a_stage_that_is_tiled() -> None:
+    bare = LoopNest(NEST.buffers, NEST.stages[:2], ("product",))
+    words = StoreApart("product"), Parallel("result", (8, 0), ("all",))
+    check_text(
+        script(Schedule(words), bare),
+        """
+    CHECK: "nanoloom.store_apart"(%product
+    CHECK: [[LAST:%.*]] = {{.*}}match attributes {nanoloom.stage = "result"}
+    CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [8, 0]
+    """,
+    )
+
+
+def test_loops_are_made_in_the_order_of_the_nest() -> None:
+    """Chapter H's: blocks of c outside of all, x in blocks inside of y."""
+    words: tuple[Directive, ...] = (
+        Split("relu", "c", "co", "ci", 64),
+        Split("relu", "x", "xo", "xi", 5),
+        Reorder("relu", ("co", "n", "y", "xo", "xi", "ci")),
+        ComputeAt("conv", "relu", "xo"),
+        Vectorize("conv", "c", Lanes(16)),
+        Reorder("conv", ("rz", "ry", "rx", "x", "c")),
+        Unroll("conv", "x"),
+        Unroll("conv", "c"),
+        Unroll("conv", "rx", 2),
+    )
+    check_text(
+        script(Schedule(words), convolution()),
+        """
+    CHECK: transform.structured.fuse {{.*}} tile_sizes [0, 0, 0, 64]
+    CHECK: transform.structured.fuse {{.*}} tile_sizes [1, 1, 5, 0]
+    CHECK-NOT: tile_using_for
+    CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 3 : i64, lanes = 16 : i64,
+    CHECK: "nanoloom.unroll"(%conv{{.*}}) {axis = 6 : i64, count = 2 : i64}
+    CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 2 : i64, count = 5 : i64}
+    CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 3 : i64, count = 4 : i64}
+    """,
+    )
+
+
+def test_sums_outside_of_their_results_are_loops_around_them() -> None:
+    words = (
+        Reorder("product", ("k", "i", "j")),
+        Vectorize("product", "j", Lanes(8)),
+        UnrollAndJam("product", "i", 4),
+    )
+    check_text(
+        emitted(*words),
+        """
+    CHECK: [[PRODUCT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
+    CHECK-NEXT: tile_using_for [[PRODUCT]] tile_sizes [0, 0, 1]
+    CHECK: "nanoloom.vectorize"
+    CHECK: "nanoloom.unroll_and_jam"
+    """,
+    )
+
+
+def test_unrolled_before_it_is_vectors() -> None:
+    """Early unrolling: each copy of the stage gets its own vectors."""
+    words = Vectorize("point", "j", Lanes(8)), Split("point", "i", "io", "ii", 4)
+    check_text(
+        emitted(*words, Unroll("point", "ii")),
+        """
+    CHECK: tile_using_for {{.*}} tile_sizes [4, 0]
+    CHECK: [[LOOP:%loops.*]] = {{.*}}tile_using_for {{.*}} tile_sizes [1, 0]
+    CHECK: transform.loop.unroll [[LOOP]] {factor = 4}
+    CHECK: "nanoloom.vectorize"
+    """,
+    )
+
+
+def test_another_order_of_the_loops_of_vector_code() -> None:
+    check_text(
+        emitted(Reorder("point", ("j", "i"))),
+        """
+    CHECK: "nanoloom.order"(%point{{.*}}) {axes = [1 : i64, 0 : i64]}
     """,
     )
 
@@ -136,5 +223,7 @@ def test_no_directive_at_all() -> None:
 def test_equal_schedules_give_equal_text() -> None:
     """The text is part of what a kernel's code follows from."""
     one = Schedule((Parallel("point", (4, 8), ("all",)),))
-    assert script(one) == script(Schedule((Parallel("point", (4, 8), ("all",)),)))
-    assert script(one) != script(Schedule((Parallel("point", (4, 9), ("all",)),)))
+    same = Schedule((Parallel("point", (4, 8), ("all",)),))
+    other = Schedule((Parallel("point", (4, 9), ("all",)),))
+    assert script(one, NEST) == script(same, NEST) == one.to_transform(NEST)
+    assert script(one, NEST) != script(other, NEST)

@@ -30,6 +30,7 @@ from nanoloom.linalg.function import function
 from nanoloom.linalg.stage import LinalgModule, Spec
 from nanoloom.linalg.tensor import Tensor
 from nanoloom.options import CompileOptions
+from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
 from nanoloom.workers.jobs import ShowKernel
@@ -85,7 +86,11 @@ def program_of(make: Make, *inputs: Shaped) -> Program:
 
 
 def stage_text(
-    program: Program, stage: str, target: Target, number: int = 0, script: str = ""
+    program: Program,
+    stage: str,
+    target: Target,
+    number: int = 0,
+    script: Schedule | str = "",
 ) -> str:
     """One kernel of a program at one of the compiler's stages."""
     kernel = list(program.kernels.values())[number]
@@ -93,7 +98,7 @@ def stage_text(
     return ShowKernel(job, stage).run(nullcontext)
 
 
-def options_for(target: Target, script: str = "") -> CompileOptions:
+def options_for(target: Target, script: Schedule | str = "") -> CompileOptions:
     """The options; script: a schedule for every kernel."""
     return CompileOptions(target, schedules=(("*", script),) if script else ())
 
@@ -170,7 +175,9 @@ class Executable:
 IN_PROCESS = Pool(in_process)  # where tests put stand-ins for parts of the compiler
 
 
-def executable(program: Program, target: Target, script: str = "") -> Executable:
+def executable(
+    program: Program, target: Target, script: Schedule | str = ""
+) -> Executable:
     """Compile a program's kernels for a target that runs here."""
     options, report = options_for(target, script), compiler.Report()
     compiled = compiler.compile_kernels(
@@ -184,7 +191,7 @@ def run(
     *inputs: Array,
     target: Target | None = None,
     order: Order = at_once,
-    script: str = "",
+    script: Schedule | str = "",
 ) -> Any:
     """What the compiled kernels give: one array, or a list of several."""
     program = program_of(make, *inputs)

@@ -62,7 +62,7 @@ def test_phases_and_tasks() -> None:
     (kernel,) = program.kernels.values()
     with mlir.context():
         module = ir.Module.parse(kernel.text)
-        text = script(choose(kernel.nest, TARGET))
+        text = script(choose(kernel.nest, TARGET), kernel.nest)
         ((name, tasks),) = vectorize(module, text, TARGET).phases
         assert module.operation.verify()
     assert name == "kernel_0"

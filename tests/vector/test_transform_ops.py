@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.schedule.emit import ANY, script
 from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
 from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.steps import ANY
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
@@ -57,7 +57,7 @@ def nanokernel(handle: str, rows: int, vectors: int, packed: int, family: str) -
     )
 
 
-def refusal(make: Any, text: str, *inputs: Any) -> str:
+def refusal(make: Any, text: Schedule | str, *inputs: Any) -> str:
     """What nanoloom says to a script."""
     program = program_of(make, *(inputs or [((M, K), "float32")]))
     (name,) = program.kernels
@@ -81,7 +81,7 @@ def test_another_register_tile_gives_the_same_numbers(rows: int, vectors: int) -
         Nanokernel(rows, vectors, False),
     ))  # fmt: skip
     x = sample(2, (M, K), "float32")
-    got = run(unpacked, x, W, target=target, order=backwards, script=script(schedule))
+    got = run(unpacked, x, W, target=target, order=backwards, script=schedule)
     exact, size = np.maximum(wide(x) @ wide(W), 0), abs(wide(x)) @ abs(wide(W))
     check(got, exact, K + 1, size)
 
@@ -89,7 +89,7 @@ def test_another_register_tile_gives_the_same_numbers(rows: int, vectors: int) -
 def test_a_contraction_without_a_nanokernel() -> None:
     x = sample(3, (M, K), "float32")
     schedule = Schedule((Parallel("point", (5, 0), ALL),))
-    got = run(unpacked, x, W, order=backwards, script=script(schedule))
+    got = run(unpacked, x, W, order=backwards, script=schedule)
     exact, size = np.maximum(wide(x) @ wide(W), 0), abs(wide(x)) @ abs(wide(W))
     check(got, exact, K + 1, size)
 
@@ -143,7 +143,7 @@ def test_too_many_tile_sizes() -> None:
 
 
 def test_a_packed_weight_that_no_nanokernel_reads() -> None:
-    packing = script(Schedule((Packing(1, (), 1, (0,), 16),)))
+    packing = Schedule((Packing(1, (), 1, (0,), 16),))
     said = refusal(packed, packing)
     assert "a weight is packed in panels of" in said
     assert said.endswith('the script needs "nanoloom.nanokernel" with packed = 1')
@@ -238,7 +238,7 @@ def test_panels_of_another_width(columns: int, vectors: int, said: str) -> None:
         Packing(1, (), 1, (0,), 16), Parallel("point", (0, columns), ALL),
         Tile("point", (4, 0), ALL), Nanokernel(4, vectors or 2, True),
     ))  # fmt: skip
-    assert said in refusal(packed, script(schedule))
+    assert said in refusal(packed, schedule)
 
 
 def test_a_batch_that_is_not_tiled() -> None:
@@ -250,5 +250,5 @@ def test_a_batch_that_is_not_tiled() -> None:
         Nanokernel(4, 2, False),
     ))  # fmt: skip
     inputs = ((3, M, K), "float32"), ((3, K, N), "float32")
-    said = refusal(make, script(schedule), *inputs)
+    said = refusal(make, schedule, *inputs)
     assert "a tile has 3 results along dimension 0, the nanokernel 1" in said

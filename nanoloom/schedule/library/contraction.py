@@ -115,7 +115,7 @@ def multiply_adds(
         if chunks is not None:
             if chunks.depth < shape.extents[shape.reduced[-1]]:
                 reason += f"; sums in chunks of {chunks.depth}"
-            loops = in_chunks(shape, row, nanokernel, columns, chunks, last.name)
+            loops = in_chunks(root, shape, row, nanokernel, columns, chunks, last.name)
             return Schedule((*packings, *loops, *behind), reason)
     loops = tiled(root, last, shape, nanokernel, columns, target)
     return Schedule((*packings, *loops, *behind), reason)

@@ -25,7 +25,7 @@ from nanoloom.schedule.language import (
     Directive,
     Nanokernel,
     Parallel,
-    Split,
+    Peel,
     StoreApart,
     Tile,
 )
@@ -77,6 +77,7 @@ def sum_chunks(
 
 
 def in_chunks(
+    root: Stage,
     shape: Contraction,
     row: int,
     nanokernel: Nanokernel,
@@ -86,7 +87,7 @@ def in_chunks(
 ) -> tuple[Directive, ...]:
     """The loops, outermost first.  last: the stage that writes the result."""
     reduced, result = shape.reduced[-1], list(shape.result)
-    product, apart = nanokernel.stage, last == nanokernel.stage
+    product, apart = root.name, last == root.name
     task = dict.fromkeys(shape.result, 1)
     task[row], task[shape.column] = chunks.rows, columns * chunks.panels
     if chunks.rows >= shape.extents[row]:
@@ -111,7 +112,7 @@ def in_chunks(
     )
     return (
         *([StoreApart(product)] if apart else []),
-        *([Split(product, reduced, before)] if before else []),
+        *([Peel(product, root.names[reduced], before)] if before else []),
         Parallel(end, tuple(task[d] for d in result), ALL),
         *(cut if before else []),
         *([results(shape.column, columns)] if several else []),

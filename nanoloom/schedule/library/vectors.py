@@ -8,22 +8,25 @@ from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.language import Vectorize
+from nanoloom.schedule.language import Reorder, Vectorize
 from nanoloom.target.facts import Target
 
 CHAINS = 4  # independent sums: latency of an addition times its throughput
 F32_BITS = 32
 
 
-def vectors(stages: Iterable[Stage], target: Target) -> tuple[Vectorize, ...]:
-    """Full vectors along the axis of each stage that is contiguous."""
-    found: list[Vectorize] = []
+def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectorize, ...]:
+    """Full vectors along the axis of each stage that is contiguous, sums inside."""
+    found: list[Reorder | Vectorize] = []
     for stage in stages:
         axis = vector_axis(stage)
         if axis is not None:
+            inside = sorted(stage.axes, key=lambda each: each.is_reduction)
+            if inside != list(stage.axes):
+                found.append(Reorder(stage.name, tuple(x.name for x in inside)))
             chains = CHAINS if stage.axes[axis].is_reduction else 1
             lanes = Lanes(lanes_of(stage, target))
-            found.append(Vectorize(stage.name, axis, lanes, chains))
+            found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
     return tuple(found)
 
 

@@ -65,8 +65,8 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
         Parallel(last.name, tuple(tasks), ALL),
         *inner,
         *vectors(nest.stages, target),
-        UnrollAndJam(stage.name, pixels, together),
-        *(Unroll(stage.name, axis) for axis in unrolled(stage)),
+        UnrollAndJam(stage.name, stage.names[pixels], together),
+        *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
     )
     reason = f"windows of {together} pixels at once, what they read shared"
     return Schedule(directives, reason)

@@ -1,0 +1,116 @@
+"""The loops of a stage, as a schedule has made them of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from nanoloom.nest.extent import Extent, Lanes
+from nanoloom.nest.stage import Axis, Stage
+
+
+class How(Enum):
+    """How the steps of a loop are made."""
+
+    SERIAL = "for"  # one behind the other
+    PARALLEL = "forall"  # the kernel's tasks
+    UNROLLED = "unrolled"  # written out; beside each other, if inside of all sums
+    VECTOR = "vector"  # lanes of one instruction
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Steps along an axis of a stage.
+
+    trips: how many there are at most; step: points of the axis in each of them, more
+    than one if loops further in go over them.  chains: of a vector of sums, so many
+    side by side.  slowest: of a kernel's tasks, what changes most rarely.
+    """
+
+    name: str
+    axis: str
+    trips: Extent
+    step: int = 1
+    how: How = How.SERIAL
+    is_reduction: bool = False
+    chains: int = 1
+    slowest: bool = False
+
+    @property
+    def points(self) -> int | None:
+        """Of the axis, in all steps together; None if that is no number."""
+        return self.trips * self.step if isinstance(self.trips, int) else None
+
+    def __str__(self) -> str:
+        by = f" by {self.step}" if self.step > 1 else ""
+        words = [self.axis] if self.name != self.axis else []
+        words += ["sum"] if self.is_reduction else []
+        words += [f"{self.chains} chains"] if self.chains > 1 else []
+        words += ["slowest"] if self.slowest else []
+        why = f" ({', '.join(words)})" if words else ""
+        return f"{self.how.value} {self.name} in 0..{self.trips}{by}{why}"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a stage is computed, and its own loops, outermost first.
+
+    at: inside of which loop of another stage, as (stage, loop); None for none.
+    by: the nanokernel that makes the loops below the serial ones, "" for none.
+    apart: what it writes is a copy of its own, in the task's memory.
+    """
+
+    stage: str
+    loops: tuple[Loop, ...]
+    at: tuple[str, str] | None = None
+    by: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(loop.name for loop in self.loops)
+
+    def loop(self, name: str) -> Loop | None:
+        return next((loop for loop in self.loops if loop.name == name), None)
+
+    def replaced(self, name: str, by: Iterable[Loop]) -> Placement:
+        """The same with other loops in one's place."""
+        loops = [
+            x for loop in self.loops for x in (by if loop.name == name else [loop])
+        ]
+        return replace(self, loops=tuple(loops))
+
+    def fresh(self, name: str) -> str:
+        """A name for one more loop: this one, or with a number."""
+        count, found = 2, name
+        while found in self.names:
+            found, count = f"{name}{count}", count + 1
+        return found
+
+
+def plain(stage: Stage, sizes: dict[str, Extent] | None = None) -> Placement:
+    """A loop for every axis, in order.  sizes: extents of some that are less."""
+    return Placement(stage.name, tuple(loop_of(a, sizes or {}) for a in stage.axes))
+
+
+def loop_of(axis: Axis, sizes: dict[str, Extent]) -> Loop:
+    trips = sizes.get(axis.name, axis.extent)
+    return Loop(axis.name, axis.name, trips, is_reduction=axis.is_reduction)
+
+
+def halves(loop: Loop, size: int, outer: str, inner: str) -> tuple[Loop, Loop]:
+    """for i in 0..n  ->  for outer in 0..n/size by size: for inner in 0..size"""
+    assert isinstance(loop.trips, int)
+    blocks = replace(
+        loop, name=outer, trips=-(-loop.trips // size), step=size * loop.step
+    )
+    return blocks, replace(loop, name=inner, trips=min(size, loop.trips))
+
+
+def lanes_of(loop: Loop, lanes: Lanes, chains: int, outer: str) -> tuple[Loop, Loop]:
+    """for i in 0..n  ->  for i in 0..n/lanes by lanes: vector iv in 0..lanes"""
+    width = lanes.count * chains
+    inner = replace(loop, name=outer, trips=lanes, how=How.VECTOR, chains=chains)
+    if not isinstance(loop.trips, int):
+        return loop, inner
+    return replace(loop, trips=-(-loop.trips // width), step=width * loop.step), inner

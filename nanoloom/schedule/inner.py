@@ -1,0 +1,89 @@
+"""Which of a stage's loops its vector code has itself.
+
+The innermost ones, in the form of a register tile (vector/loops.py):
+
+    for parallel axes: for axes that are summed over: points and lanes, side by side
+
+All loops outside of these are made of the stage before it becomes vectors.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.nest.loop import How, Loop, Placement
+from nanoloom.nest.nest import LoopNest
+
+
+def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
+    """The loops around a stage's vector code."""
+    loops = placement.loops
+    taken = {nest.placement(s.name).at for s in nest.stages}
+    place = len(loops)
+    while place and is_point(loops[place - 1]):
+        place -= 1
+    while place and loops[place - 1].is_reduction and follows(loops, place - 1):
+        place -= 1
+    while (
+        place
+        and not loops[place - 1].is_reduction
+        and loops[place - 1].how is How.SERIAL
+        and follows(loops, place - 1)
+        and (placement.stage, loops[place - 1].name) not in taken
+    ):
+        place -= 1
+    return loops[:place]
+
+
+def is_point(loop: Loop) -> bool:
+    """Whether a loop's steps stand side by side, in registers."""
+    if loop.how is How.VECTOR:
+        return True
+    return loop.how is How.UNROLLED and not loop.is_reduction
+
+
+def follows(loops: tuple[Loop, ...], place: int) -> bool:
+    """Whether vector code can have a loop over an axis: one that is not in blocks.
+
+    Its steps are single points, or what stands side by side further in.
+    """
+    loop = loops[place]
+    inner = [x for x in loops[place + 1 :] if x.axis == loop.axis]
+    if loop.how is How.UNROLLED:
+        return not inner
+    return all(x.how is not How.SERIAL for x in inner) and loop.step == prod(
+        map(width, inner)
+    )
+
+
+def width(loop: Loop) -> int:
+    """Points of its axis that a loop side by side has."""
+    if isinstance(loop.trips, int):
+        return loop.trips
+    return getattr(loop.trips, "count", 1) * loop.chains
+
+
+def order(nest: LoopNest, placement: Placement) -> tuple[int, ...]:
+    """The axes in the order of the loops of vector code; () if it has them so itself:
+
+    axes of which some points stand side by side inside of others, vectors innermost.
+    """
+    stage = nest.stage(placement.stage)
+    found = list(dict.fromkeys(stage.place(x.axis) for x in serial(nest, placement)))
+    kinds = [stage.axes[place].is_reduction for place in found]
+    inner = [p for p, reduced in zip(found, kinds, strict=True) if reduced]
+    outer = [p for p, reduced in zip(found, kinds, strict=True) if not reduced]
+    points = [x for x in placement.loops if is_point(x)]
+    vectors = [stage.place(x.axis) for x in points if x.how is How.VECTOR]
+    jammed = [stage.place(x.axis) for x in points if x.how is How.UNROLLED]
+    usual = sorted(outer, key=lambda p: (p in vectors, p in jammed, p))
+    if outer == usual and inner == sorted(inner):
+        return ()
+    rest = [place for place in range(len(stage.axes)) if place not in found]
+    return (*outer, *rest, *inner)
+
+
+def serial(nest: LoopNest, placement: Placement) -> list[Loop]:
+    """The loops of vector code that are none of its points."""
+    count = len(outer_loops(nest, placement))
+    return [loop for loop in placement.loops[count:] if not is_point(loop)]

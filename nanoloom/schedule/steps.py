@@ -1,0 +1,163 @@
+"""The operations of a Transform script, one method each: the only place with text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+ANY = "!transform.any_op"
+CLEAN = (
+    "transform.apply_patterns.canonicalization",
+    "transform.apply_patterns.scf.for_loop_canonicalization",
+    "transform.apply_patterns.tensor.fold_tensor_empty",
+)
+
+
+class Steps:
+    """Collects the script's lines; every value gets a fresh number."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+
+    def module(self, reason: str) -> str:
+        """The whole script."""
+        self.clean()
+        body = "\n".join(f"    {line}" for line in self.lines)
+        return (
+            "module attributes {transform.with_named_sequence} {\n"
+            f"  // {reason}\n"
+            "  transform.named_sequence @__transform_main("
+            f"%kernel: {ANY} {{transform.consumed}}) {{\n{body}\n"
+            "    transform.yield\n  }\n}\n"
+        )
+
+    def fresh(self, word: str) -> str:
+        self.count += 1
+        return f"%{word}{self.count}"
+
+    def match(self, stage: str) -> str:
+        """A handle of a stage, or of one part of it (STAGE.PART)."""
+        word, _, part = stage.partition(".")
+        name = self.fresh(f"{word}_")
+        words = f'nanoloom.stage = "{word}"'
+        words += f', nanoloom.part = "{part}"' if part else ""
+        self.lines.append(
+            f"{name} = transform.structured.match attributes {{{words}}} "
+            f"in %kernel : ({ANY}) -> {ANY}"
+        )
+        return name
+
+    def functions(self) -> str:
+        name = self.fresh("function")
+        self.lines.append(
+            f'{name} = transform.structured.match ops {{["func.func"]}} in %kernel '
+            f": ({ANY}) -> {ANY}"
+        )
+        return name
+
+    def own(self, word: str, stage: str, values: Mapping[str, object]) -> None:
+        """One of nanoloom's own operations (vector/transform_ops.py), on a stage."""
+        self.own_of(word, self.match(stage), values)
+
+    def own_of(self, word: str, handle: str, values: Mapping[str, object]) -> None:
+        words = ", ".join(f"{k} = {written(v)}" for k, v in values.items())
+        self.lines.append(f'"nanoloom.{word}"({handle}) {{{words}}} : ({ANY}) -> ()')
+
+    def pack(self, values: Mapping[str, object]) -> None:
+        self.own_of("pack", self.functions(), values)
+
+    def fuse_all(
+        self, stage: str, sizes: Sequence[int], tasks: bool, slowest: int | None
+    ) -> str:
+        """Tile a stage with everything in front of it; the innermost loop's handle."""
+        last, tiled, loops = self.match(stage), self.fresh("tile"), self.fresh("loops")
+        count = 1 if tasks else sum(s != 0 for s in sizes)
+        several = f":{count}" if count > 1 else ""
+        kinds = ", ".join([ANY] * (count + 1))
+        self.lines.append(
+            f"{tiled}, {loops}{several} = transform.structured.fuse {last} "
+            f"tile_sizes {list(sizes)} {{apply_cleanup{', use_forall' * tasks}}} "
+            f": ({ANY}) -> ({kinds})"
+        )
+        return self.finished(loops, count, slowest)
+
+    def tile(
+        self,
+        stage: str,
+        sizes: Sequence[int],
+        tasks: bool,
+        fused: Iterable[str],
+        slowest: int | None,
+    ) -> str:
+        """Tile a stage, with some others inside; gives the innermost loop's handle."""
+        last, tiled, loops = self.match(stage), self.fresh("tile"), self.fresh("loops")
+        count = 1 if tasks else sum(s != 0 for s in sizes)
+        several = f":{count}" if count > 1 else ""
+        kinds = ", ".join([ANY] * (count + 1))
+        word = "tile_using_forall" if tasks else "tile_using_for"
+        self.lines.append(
+            f"{tiled}, {loops}{several} = transform.structured.{word} {last} "
+            f"tile_sizes {list(sizes)} : ({ANY}) -> ({kinds})"
+        )
+        inner = f"{loops}#{count - 1}" if count > 1 else loops
+        for producer in fused:
+            inner = self.fuse(producer, inner)
+        return self.finished(inner, 1, slowest)
+
+    def finished(self, loops: str, count: int, slowest: int | None) -> str:
+        inner = f"{loops}#{count - 1}" if count > 1 else loops
+        if slowest is not None:
+            parameter = self.fresh("slowest")
+            self.lines += [
+                f"{parameter} = transform.param.constant {slowest} : i64 "
+                "-> !transform.param<i64>",
+                f'transform.annotate {inner} "nanoloom.slowest" = {parameter} '
+                f": {ANY}, !transform.param<i64>",
+            ]
+        self.clean()
+        return inner
+
+    def fuse(self, stage: str, loops: str) -> str:
+        producer = self.match(stage)
+        fused, inner = self.fresh("fused"), self.fresh("loops")
+        self.lines.append(
+            f"{fused}, {inner} = transform.structured.fuse_into_containing_op "
+            f"{producer} into {loops} : ({ANY}, {ANY}) -> ({ANY}, {ANY})"
+        )
+        return inner
+
+    def peel(self, stage: str, dimension: int, at: int) -> None:
+        """Two parts of an axis, one behind the other; the first has a mark."""
+        whole, parts = self.match(stage), self.fresh("parts")
+        first, rest, word = self.fresh("first"), self.fresh("rest"), self.fresh("word")
+        self.lines += [
+            f"{parts} = transform.structured.split {whole} after {at} "
+            f"{{dimension = {dimension}}} : {ANY}",
+            f"{first}, {rest} = transform.split_handle {parts} : ({ANY}) -> "
+            f"({ANY}, {ANY})",
+            f'{word} = transform.param.constant "first" -> !transform.any_param',
+            f'transform.annotate {first} "nanoloom.part" = {word} '
+            f": {ANY}, !transform.any_param",
+        ]
+        self.clean()
+
+    def unroll(self, loops: str, trips: int) -> None:
+        """A loop's steps behind each other."""
+        self.lines.append(f"transform.loop.unroll {loops} {{factor = {trips}}} : {ANY}")
+
+    def clean(self) -> None:
+        function = self.functions()
+        patterns = " ".join(CLEAN)
+        self.lines.append(
+            f"transform.apply_patterns to {function} {{ {patterns} }} {{apply_cse}} "
+            f": {ANY}"
+        )
+
+
+def written(value: object) -> str:
+    """An attribute's text."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Iterable):
+        return f"[{', '.join(map(written, value))}]"
+    return f"{int(value)} : i64"  # type: ignore[call-overload]

@@ -1,0 +1,94 @@
+"""Where a stage is computed: inside of a loop of what reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.nest.extent import Extent
+from nanoloom.nest.loop import plain
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.region import Sizes, inside, larger, read_of
+from nanoloom.schedule.words.word import Word, loop_of, refuse, stage_of
+
+
+@dataclass(frozen=True)
+class ComputeAt(Word):
+    """for i: f[i] = ..;  for io: for ii: g(f[..])
+      ->  for io: { for i of what is read here: f[i] = ..;  for ii: g(f[..]) }
+
+    stage: f; consumer: g; loop: io, one of g's loops.  What several steps read is
+    computed in each of them.
+    """
+
+    stage: str
+    consumer: str
+    loop: str
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage_of(self, nest, self.stage)
+        stage_of(self, nest, self.consumer)
+        return at_loop(self, nest, self.stage, self.consumer, self.loop)
+
+
+def at_loop(
+    word: object, nest: LoopNest, stage: str, consumer: str, loop: str
+) -> LoopNest:
+    """The nest with a stage inside of a loop of another one, and only there."""
+    producer, reader = nest.stage(stage), nest.stage(consumer)
+    loop_of(word, nest.placement(consumer), loop)
+    if producer not in nest.upstream(consumer):
+        refuse(word, f"{consumer} reads nothing that {stage} makes")
+    if {w.buffer for w in producer.writes} & set(nest.results):
+        refuse(word, f"{stage} makes a result of the kernel: it is needed whole")
+    if nest.placement(stage).names != producer.names:
+        refuse(word, f"the loops of {stage} are scheduled already", "compute it first")
+    sizes = inside(reader, nest.placement(consumer), loop)
+    wanted = needed(nest, stage, consumer, sizes)
+    outside = read_outside(nest, stage, consumer, loop)
+    if outside:
+        refuse(word, f"{outside} reads {stage} outside of the loop {loop}")
+    placement = replace(plain(producer, dict(wanted)), at=(consumer, loop))
+    return nest.moved(placement)
+
+
+def read_outside(nest: LoopNest, stage: str, consumer: str, loop: str) -> str:
+    """A stage that reads another one, and is not inside of the loop; "" for none."""
+    producer = nest.stage(stage)
+    for other in nest.stages:
+        if producer in nest.producers(other.name) and not stands_inside(
+            nest, other.name, consumer, loop
+        ):
+            return other.name
+    return ""
+
+
+def needed(
+    nest: LoopNest, stage: str, consumer: str, sizes: Sizes
+) -> dict[str, Extent]:
+    """Points of a stage's axes that one step of a consumer's loop needs."""
+    producer = nest.stage(stage)
+    found: dict[str, Extent] = {}
+    for reader in nest.stages:
+        if producer not in nest.producers(reader.name):
+            continue
+        if reader.name == consumer:
+            here = sizes
+        else:
+            loops = nest.placement(reader.name).loops
+            here = {x.axis: x.points or x.trips for x in reversed(loops)}
+        for axis, extent in read_of(producer, reader, here).items():
+            found[axis] = larger(found.get(axis, 0), extent)
+    return found
+
+
+def stands_inside(nest: LoopNest, stage: str, consumer: str, loop: str) -> bool:
+    """Whether a stage is computed inside of a loop, or is what has the loop."""
+    if stage == consumer:
+        return True
+    at = nest.placement(stage).at
+    while at is not None:
+        if at[0] == consumer:
+            names = nest.placement(consumer).names
+            return names.index(at[1]) >= names.index(loop)
+        at = nest.placement(at[0]).at
+    return False

@@ -1,0 +1,200 @@
+"""Loops of a stage taken apart, put in order, and made vectors or straight lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.loop import How, Loop, Placement, halves, lanes_of
+from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.words.word import (
+    Word,
+    innermost,
+    loop_of,
+    refuse,
+    require_new,
+    require_number,
+    require_serial,
+    stage_of,
+)
+
+MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
+
+
+def serial_loop(word: object, nest: LoopNest, stage: str, name: str) -> Loop:
+    """A loop that a word works on."""
+    stage_of(word, nest, stage)
+    loop = loop_of(word, nest.placement(stage), name)
+    require_serial(word, loop)
+    return loop
+
+
+def require_single(word: object, loop: Loop) -> None:
+    if loop.step > 1:
+        refuse(
+            word, f"a step of {loop.name} is {loop.step} points: take its inner loop"
+        )
+
+
+def require_size(word: object, loop: Loop, what: str, size: int) -> None:
+    require_number(word, what, size)
+    if not isinstance(loop.trips, int):
+        refuse(word, f"the extent of {loop.name} is no number: {loop.trips}")
+
+
+def require_nothing_at(word: object, nest: LoopNest, stage: str, loop: str) -> None:
+    for other in nest.stages:
+        if nest.placement(other.name).at == (stage, loop):
+            refuse(word, f"{other.name} is computed inside of {loop}")
+
+
+@dataclass(frozen=True)
+class Split(Word):
+    """for i in 0..n: f(i)
+      ->  for outer in 0..n/size: for inner in 0..size: f(outer*size + inner)
+
+    Names for both.  Where size does not divide n, the last block is smaller.
+    """
+
+    stage: str
+    loop: str
+    outer: str
+    inner: str
+    size: int
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        loop = serial_loop(self, nest, self.stage, self.loop)
+        require_size(self, loop, "size", self.size)
+        require_single(self, loop)
+        require_nothing_at(self, nest, self.stage, self.loop)
+        placement = nest.placement(self.stage)
+        others = replace(
+            placement, loops=tuple(x for x in placement.loops if x != loop)
+        )
+        require_new(self, others, self.outer, self.inner)
+        parts = halves(loop, self.size, self.outer, self.inner)
+        return nest.moved(placement.replaced(self.loop, parts))
+
+
+@dataclass(frozen=True)
+class Reorder(Word):
+    """for i: for j: f(i, j)  ->  for j: for i: f(i, j)
+
+    loops: those that change places, outermost first; others stay where they are.
+    """
+
+    stage: str
+    loops: tuple[str, ...]
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage_of(self, nest, self.stage)
+        placement = nest.placement(self.stage)
+        moved = [loop_of(self, placement, name) for name in self.loops]
+        if len(set(self.loops)) != len(self.loops):
+            refuse(self, "a loop is named twice")
+        for name in self.loops:
+            require_nothing_at(self, nest, self.stage, name)
+        rest = iter(moved)
+        loops = tuple(next(rest) if x in moved else x for x in placement.loops)
+        for axis in {loop.axis for loop in loops}:
+            steps = [loop.step for loop in loops if loop.axis == axis]
+            if steps != sorted(steps, reverse=True):
+                refuse(self, f"a part of {axis} would be outside of the loop over it")
+        return nest.moved(replace(placement, loops=loops))
+
+
+@dataclass(frozen=True)
+class Vectorize(Word):
+    """for i in 0..n: f(i)  ->  for i in 0..n/lanes: f(i*lanes .. i*lanes + lanes-1)
+
+    The lanes are the innermost loop, called "iv"; what does not fill a vector runs
+    under a mask.  chains: of a loop that is summed over, so many vectors of sums side
+    by side, combined at its end.
+    """
+
+    stage: str
+    loop: str
+    lanes: Lanes
+    chains: int = 1
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        loop = serial_loop(self, nest, self.stage, self.loop)
+        require_single(self, loop)
+        for word, value, most in (
+            ("lanes", self.lanes.count, MOST_LANES),
+            ("chains", self.chains, MOST_CHAINS),
+        ):
+            require_number(self, word, value)
+            if value > most or value & (value - 1):
+                refuse(self, f"{word} = {value}: a power of two up to {most} is wanted")
+        placement = nest.placement(self.stage)
+        if any(x.how is How.VECTOR for x in placement.loops):
+            refuse(self, f"{self.stage} has a loop of vectors already")
+        name = placement.fresh(f"{self.loop}v")
+        steps, vector = lanes_of(loop, self.lanes, self.chains, name)
+        rest = placement.replaced(self.loop, [steps])
+        return nest.moved(replace(rest, loops=(*rest.loops, vector)))
+
+
+@dataclass(frozen=True)
+class Unroll(Word):
+    """for k in 0..3: f(k)  ->  f(0); f(1); f(2)
+
+    count: for k in 0..n: f(k)  ->  for k in 0..n/count: f(k*count); ...; the steps that
+    stand behind each other are the loop "ku".  0 for all of them.
+    """
+
+    stage: str
+    loop: str
+    count: int = 0
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        loop = serial_loop(self, nest, self.stage, self.loop)
+        require_number(self, "count", self.count, least=0)
+        require_size(self, loop, "count", self.count or 1)
+        require_nothing_at(self, nest, self.stage, self.loop)
+        placement = nest.placement(self.stage)
+        if self.count in (0, loop.trips):
+            whole = replace(loop, how=How.UNROLLED)
+            return nest.moved(placement.replaced(self.loop, [whole]))
+        inner = placement.fresh(f"{self.loop}u")
+        steps, part = parts_of(loop, self.count, inner)
+        return nest.moved(placement.replaced(self.loop, [steps, part]))
+
+
+@dataclass(frozen=True)
+class UnrollAndJam(Word):
+    """for i in 0..n: for k: f(i, k)  ->  for i in 0..n/count: for k: f(i*count, k);
+    ...; f(i*count + count-1, k)
+
+    The loops further in run once for `count` points of an axis (of vectors, if it has
+    become such), the loop "iu", whose results are in registers together.
+    """
+
+    stage: str
+    loop: str
+    count: int
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        loop = serial_loop(self, nest, self.stage, self.loop)
+        require_size(self, loop, "count", self.count)
+        if loop.is_reduction:
+            refuse(self, f"{self.loop} is summed over: its points wait for each other")
+        if self.count > MOST_POINTS:
+            refuse(self, f"count is {self.count}: at most {MOST_POINTS} is wanted")
+        placement = nest.placement(self.stage)
+        inner = placement.fresh(f"{self.loop}u")
+        steps, part = parts_of(loop, self.count, inner)
+        rest = placement.replaced(self.loop, [steps])
+        loops = innermost(rest.loops, part, (How.VECTOR,))
+        return nest.moved(replace(rest, loops=loops))
+
+
+def parts_of(loop: Loop, count: int, inner: str) -> tuple[Loop, Loop]:
+    """A loop over blocks of its steps, and the steps of a block, written out."""
+    assert isinstance(loop.trips, int)
+    steps, part = halves(loop, min(count, loop.trips), loop.name, inner)
+    return steps, replace(part, how=How.UNROLLED)
+
+
+__all__ = ["Placement", "Reorder", "Split", "Unroll", "UnrollAndJam", "Vectorize"]

@@ -1,0 +1,43 @@
+"""The innermost tile of a contraction as one nanokernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.words.word import Word, refuse, require_number, stage_of
+
+
+@dataclass(frozen=True)
+class Nanokernel(Word):
+    """for tile: for k: sums[tile] += left[rows, k] * right[k, columns]
+      ->  for tile: the family's instructions, the sums in registers
+
+    family: of the instructions (see vector/nanokernel/).
+    rows x vectors: the register tile.  packed: the right operand comes as panels
+    (Packing), made while compiling.
+    depth: of a matrix unit, so much of the last reduced axis is summed for all of
+    a task's rows before the next part of it; 0 for all at once.
+    copied: a right operand that is not packed is copied to a panel by every task.
+    swapped: all rows' numbers are held and the columns loaded one by one, not the other
+    way around (see register_tile.py).
+    """
+
+    rows: int
+    vectors: int
+    packed: bool
+    family: str = "fma"
+    stage: str = "product"
+    depth: int = 0
+    copied: bool = False
+    swapped: bool = False
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage = stage_of(self, nest, self.stage)
+        require_number(self, "rows", self.rows)
+        require_number(self, "vectors", self.vectors)
+        if not stage.is_contraction:
+            refuse(self, f"{self.stage} is no sum of products")
+        placement = nest.placement(self.stage)
+        by = f"{self.family}, {self.rows} rows x {self.vectors} vectors"
+        return nest.moved(replace(placement, by=by))

@@ -1,0 +1,97 @@
+"""Sums in parts, and with a place of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.nest.loop import plain
+from nanoloom.nest.nest import Buffer, LoopNest, Role
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.words.word import (
+    Word,
+    loop_of,
+    refuse,
+    require_number,
+    stage_of,
+)
+
+RESULT = "result"  # the stage that StoreApart makes
+FIRST = "first"  # the part that Peel makes
+
+
+@dataclass(frozen=True)
+class Peel(Word):
+    """for k in 0..n: f(k)  ->  for k in 0..at: f(k); for k in at..n: f(k)
+
+    The second part keeps the stage's name; the first one is STAGE.first.
+    """
+
+    stage: str
+    axis: str
+    at: int
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage, placement = stage_of(self, nest, self.stage), nest.placement(self.stage)
+        loop = loop_of(self, placement, self.axis)
+        require_number(self, "at", self.at)
+        if placement != plain(stage):
+            refuse(
+                self, f"the loops of {self.stage} are scheduled already", "peel first"
+            )
+        if not isinstance(loop.trips, int) or self.at >= loop.trips:
+            refuse(self, f"{self.axis} goes to {loop.trips}: nothing is left")
+        if not loop.is_reduction:
+            refuse(self, f"{self.axis} is not summed over")
+        name = f"{self.stage}.{FIRST}"
+        before = with_extent(stage, self.axis, self.at, 0)
+        writes = tuple(replace(w, buffer=name) for w in stage.writes)
+        before = replace(before, name=name, writes=writes)
+        behind = with_extent(stage, self.axis, loop.trips - self.at, self.at)
+        behind = replace(behind, starts=("",) * len(stage.writes), begins=(name,))
+        whole = nest.buffer(stage.writes[0].buffer)
+        made = Buffer(name, whole.shape, whole.element, Role.TEMPORARY)
+        stages = [
+            x for s in nest.stages for x in ((before, behind) if s == stage else (s,))
+        ]
+        return replace(nest, buffers=(*nest.buffers, made), stages=tuple(stages))
+
+
+def with_extent(stage: Stage, axis: str, extent: int, begin: int) -> Stage:
+    """A part of a stage: so many points of an axis from one on."""
+    axes = tuple(replace(a, extent=extent) if a.name == axis else a for a in stage.axes)
+    reads = tuple(
+        replace(read, indices=tuple(
+            index.moved(begin * factor) if (factor := index.factor(axis)) else index
+            for index in read.indices
+        ))
+        for read in stage.reads
+    )  # fmt: skip
+    return replace(stage, axes=axes, reads=reads)
+
+
+@dataclass(frozen=True)
+class StoreApart(Word):
+    """result[i] += f(i)  ->  sums[i] += f(i); result[i] = sums[i]
+
+    The sums lie in a buffer of their own until they are complete; what writes the
+    result is a stage of its own, `result`.
+    """
+
+    stage: str
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage = stage_of(self, nest, self.stage)
+        if RESULT in {s.name for s in nest.stages}:
+            refuse(self, f"there is a stage {RESULT} already")
+        (write,) = stage.writes if len(stage.writes) == 1 else (None,)
+        if write is None or None in write.plain:
+            refuse(self, f"{self.stage} has no single result to store apart")
+        names = [name for name in write.plain if name is not None]
+        axes = tuple(axis for name in names if (axis := stage.axis(name)))
+        last = Stage(RESULT, axes, (write,), (replace(write, buffer=RESULT),))
+        whole = nest.buffer(write.buffer)
+        made = Buffer(RESULT, whole.shape, whole.element, Role.TEMPORARY)
+        stages = [x for s in nest.stages for x in ((s, last) if s == stage else (s,))]
+        results = tuple(RESULT if r == write.buffer else r for r in nest.results)
+        buffers = (*nest.buffers, made)
+        return replace(nest, buffers=buffers, stages=tuple(stages), results=results)

@@ -1,0 +1,85 @@
+"""What all words of a schedule have in common: they make a nest of a nest."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any, NoReturn
+
+from nanoloom.errors import Error
+from nanoloom.nest.loop import How, Loop, Placement
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+
+
+class Word:
+    """A step of a schedule; every word is a frozen dataclass of its own."""
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        """The nest behind it.
+
+        Raises Error, and nothing has changed, where it is not legal: its `where` is the
+        word, and the reason names what does not fit.
+        """
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """As it is written: Split('conv', 'x', 'xo', 'xi', 5)."""
+        given = [(f, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+        words: list[str] = []
+        named = False
+        for field, value in given:
+            if field.default is not MISSING and field.default == value:
+                named = True
+                continue
+            words.append(f"{field.name}={value!r}" if named else repr(value))
+        return f"{type(self).__name__}({', '.join(words)})"
+
+
+def refuse(word: object, reason: str, hint: str = "") -> NoReturn:
+    raise Error(reason, where=str(word), hint=hint)
+
+
+def stage_of(word: object, nest: LoopNest, name: str) -> Stage:
+    """A stage by its name; Error if the nest has none of it."""
+    for stage in nest.stages:
+        if stage.name == name:
+            return stage
+    known = ", ".join(stage.name for stage in nest.stages)
+    refuse(word, f"there is no stage {name}; there are {known or 'none'}")
+
+
+def loop_of(word: object, placement: Placement, name: str) -> Loop:
+    """A loop of a stage by its name; Error if it has none of it."""
+    loop = placement.loop(name)
+    if loop is None:
+        known = ", ".join(placement.names)
+        refuse(word, f"{placement.stage} has no loop {name}; it has {known or 'none'}")
+    return loop
+
+
+def require_serial(word: object, loop: Loop) -> None:
+    if loop.how is not How.SERIAL:
+        refuse(word, f"loop {loop.name} is {loop.how.value} already")
+
+
+def require_new(word: object, placement: Placement, *names: str) -> None:
+    for name in names:
+        if names.count(name) > 1 or name in placement.names:
+            refuse(word, f"{placement.stage} has a loop {name} already")
+
+
+def require_number(word: object, what: str, value: Any, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        refuse(word, f"{what} is {value}: a number from {least} on is wanted")
+
+
+def innermost(
+    loops: tuple[Loop, ...], moved: Loop, before: tuple[How, ...]
+) -> tuple[Loop, ...]:
+    """The loops with one more behind all but the innermost ones of these kinds."""
+    place = len(loops)
+    while (
+        place and loops[place - 1].how in before and not loops[place - 1].is_reduction
+    ):
+        place -= 1
+    return (*loops[:place], moved, *loops[place:])

@@ -1,0 +1,277 @@
+"""Each word of a schedule: the loops before and after, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.nest.drawn import drawn
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.language import (
+    ALL,
+    ComputeAt,
+    Directive,
+    Nanokernel,
+    Packing,
+    Parallel,
+    Peel,
+    Reorder,
+    Schedule,
+    Split,
+    StoreApart,
+    Tile,
+    Unroll,
+    UnrollAndJam,
+    Vectorize,
+)
+from tests.nest.nests import convolution, matmul
+
+PRODUCT = "product: product[i, j] <- x[i, k], w[k, j]"
+POINT = "point: point[i, j] <- product[i, j]"
+FILL = "fill: fill[i, j] <- "
+
+
+def loops(nest: LoopNest, *words: Directive) -> str:
+    """The loops of the last stages, behind those words."""
+    return drawn(Schedule(words).apply(nest))
+
+
+def of(stage: str, text: str) -> list[str]:
+    """The lines of one stage that stands alone, its loops and itself."""
+    lines = text.splitlines()
+    end = next(n for n, x in enumerate(lines) if x.strip().startswith(f"{stage}:"))
+    begin = max(n for n, x in enumerate(lines[: end + 1]) if not x.startswith(" "))
+    return lines[begin : end + 1]
+
+
+def test_split() -> None:
+    text = loops(matmul(), Split("point", "j", "jo", "ji", 16))
+    assert of("point", text) == [
+        "for i in 0..64:",
+        "  for jo in 0..3 by 16 (j):",
+        "    for ji in 0..16 (j):",
+        f"      {POINT}",
+    ]
+
+
+def test_reorder() -> None:
+    words = Split("point", "j", "jo", "ji", 16), Reorder("point", ("jo", "i"))
+    assert of("point", loops(matmul(), *words)) == [
+        "for jo in 0..3 by 16 (j):",
+        "  for i in 0..64:",
+        "    for ji in 0..16 (j):",
+        f"      {POINT}",
+    ]
+
+
+def test_tasks_with_all_that_they_need() -> None:
+    text = loops(matmul(), Parallel("point", (16, 8), ALL, slowest=1))
+    assert text.splitlines() == [
+        "forall io in 0..4 by 16 (i):",
+        "  forall jo in 0..5 by 8 (j, slowest):",
+        "    for i in 0..16:",
+        "      for j in 0..8:",
+        f"        {FILL}",
+        "    for i in 0..16:",
+        "      for j in 0..8:",
+        "        for k in 0..48 (sum):",
+        f"          {PRODUCT}",
+        "    for i in 0..16:",
+        "      for j in 0..8:",
+        f"        {POINT}",
+    ]
+
+
+def test_tiles_inside_of_tasks() -> None:
+    words = Parallel("point", (16, 0), ALL), Tile("point", (4, 8), ("product",))
+    text = loops(matmul(), *words)
+    assert text.splitlines()[:8] == [
+        "forall io in 0..4 by 16 (i):",
+        "  for i in 0..16:",
+        "    for j in 0..40:",
+        f"      {FILL}",
+        "  for io2 in 0..4 by 4 (i):",
+        "    for jo in 0..5 by 8 (j):",
+        "      for i in 0..4:",
+        "        for j in 0..8:",
+    ]
+
+
+def test_a_window_is_computed_where_it_is_read() -> None:
+    words = Split("relu", "x", "xo", "xi", 5), ComputeAt("conv", "relu", "xo")
+    assert loops(convolution(), *words).splitlines() == [
+        "for n in 0..5:",
+        "  for y in 0..80:",
+        "    for xo in 0..20 by 5 (x):",
+        "      for x in 0..5:",
+        "        for c in 0..128:",
+        "          for rz in 0..3 (sum):",
+        "            for ry in 0..3 (sum):",
+        "              for rx in 0..128 (sum):",
+        "                conv: conv[n, y, x, c] <- filter[rx, rz, ry, c], "
+        "input[n, y + rz, x + ry, rx]",
+        "      for xi in 0..5 (x):",
+        "        for c in 0..128:",
+        "          relu: relu[n, y, x, c] <- conv[n, y, x, c]",
+    ]
+
+
+def test_vectors_are_innermost() -> None:
+    text = loops(matmul(), Vectorize("product", "j", Lanes(16)))
+    assert of("product", text) == [
+        "for i in 0..64:",
+        "  for j in 0..3 by 16:",
+        "    for k in 0..48 (sum):",
+        "      vector jv in 0..16 (j):",
+        f"        {PRODUCT}",
+    ]
+
+
+def test_vectors_of_sums_have_chains() -> None:
+    text = loops(matmul(), Vectorize("product", "k", Lanes(4, scalable=True), 4))
+    assert of("product", text)[-3:] == [
+        "    for k in 0..3 by 16 (sum):",
+        "      vector kv in 0..[4] (k, sum, 4 chains):",
+        f"        {PRODUCT}",
+    ]
+
+
+def test_unroll_in_place_and_in_part() -> None:
+    text = loops(matmul(), Unroll("product", "k", 4))
+    assert of("product", text)[-3:-1] == [
+        "    for k in 0..12 by 4 (sum):",
+        "      unrolled ku in 0..4 (k, sum):",
+    ]
+    assert of("product", loops(matmul(), Unroll("product", "k")))[-2] == (
+        "    unrolled k in 0..48 (sum):"
+    )
+
+
+def test_points_side_by_side_are_inside_of_sums() -> None:
+    words = (
+        Vectorize("product", "j", Lanes(16)),
+        UnrollAndJam("product", "i", 6),
+        UnrollAndJam("product", "j", 2),
+    )
+    assert of("product", loops(matmul(), *words)) == [
+        "for i in 0..11 by 6:",
+        "  for j in 0..2 by 32:",
+        "    for k in 0..48 (sum):",
+        "      unrolled iu in 0..6 (i):",
+        "        unrolled ju in 0..2 by 16 (j):",
+        "          vector jv in 0..16 (j):",
+        f"            {PRODUCT}",
+    ]
+
+
+def test_a_sum_in_two_parts() -> None:
+    nest = Schedule((Peel("product", "k", 32),)).apply(matmul())
+    assert [s.name for s in nest.stages] == [
+        "fill",
+        "product.first",
+        "product",
+        "point",
+    ]
+    assert nest.stage("product.first").extents == (64, 40, 32)
+    behind = nest.stage("product")
+    assert behind.extents == (64, 40, 16)
+    assert str(behind.reads[0]) == "x[i, k + 32]"
+    assert [s.name for s in nest.producers("product")] == ["product.first"]
+
+
+def test_sums_apart_from_their_result() -> None:
+    nest = matmul()
+    bare = LoopNest(nest.buffers, nest.stages[:2], ("product",))
+    made = Schedule((StoreApart("product"),)).apply(bare)
+    assert made.results == ("result",)
+    assert str(made.stages[-1]) == "result: result[i, j] <- product[i, j]"
+
+
+def test_a_nanokernel_and_panels() -> None:
+    words = Packing(1, (), 1, (0,), 32), Nanokernel(6, 2, True)
+    text = loops(matmul(), *words)
+    assert of("product", text)[-1].endswith("by fma, 6 rows x 2 vectors")
+
+
+REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
+    (matmul(), (Tile("conv", (1,)),), "there is no stage conv"),
+    (matmul(), (Split("point", "k", "a", "b", 4),), "point has no loop k; it has i, j"),
+    (matmul(), (Split("point", "i", "j", "b", 4),), "has a loop j already"),
+    (matmul(), (Split("point", "i", "a", "b", 0),), "size is 0"),
+    (matmul(), (Parallel("product", (0, 0, 8)),), "axis k is summed over"),
+    (matmul(), (Parallel("point", (1, 1, 1)),), "point has 2 axes (i, j), not more"),
+    (
+        matmul(),
+        (Tile("point", (4, 0)), Parallel("point", (8, 0))),
+        "other loops already: tasks come first",
+    ),
+    (
+        matmul(),
+        (Parallel("point", (8, 0), ALL), Parallel("product", (4, 0))),
+        "product is computed inside of another stage's loops",
+    ),
+    (matmul(), (ComputeAt("point", "product", "i"),), "product reads nothing"),
+    (matmul(), (ComputeAt("product", "point", "k"),), "point has no loop k"),
+    (
+        matmul(),
+        (ComputeAt("fill", "point", "i"),),
+        "product reads fill outside of the loop i",
+    ),
+    (
+        matmul(),
+        (Vectorize("product", "j", Lanes(8)), ComputeAt("product", "point", "i")),
+        "the loops of product are scheduled already",
+    ),
+    (
+        matmul(),
+        (Split("point", "j", "jo", "ji", 8), Reorder("point", ("ji", "jo"))),
+        "a part of j would be outside of the loop over it",
+    ),
+    (matmul(), (Reorder("point", ("i", "i")),), "a loop is named twice"),
+    (
+        matmul(),
+        (ComputeAt("product", "point", "i"), Reorder("point", ("j", "i"))),
+        "product is computed inside of i",
+    ),
+    (matmul(), (Vectorize("point", "j", Lanes(6)),), "lanes = 6: a power of two"),
+    (
+        matmul(),
+        (Vectorize("point", "j", Lanes(8)), Vectorize("point", "i", Lanes(8))),
+        "point has a loop of vectors already",
+    ),
+    (matmul(), (UnrollAndJam("product", "k", 4),), "k is summed over"),
+    (matmul(), (UnrollAndJam("point", "i", 65),), "at most 64 is wanted"),
+    (
+        matmul(),
+        (Unroll("point", "i"), Split("point", "i", "a", "b", 4)),
+        "loop i is unrolled already",
+    ),
+    (matmul(), (Peel("product", "k", 48),), "k goes to 48: nothing is left"),
+    (matmul(), (Peel("product", "j", 8),), "j is not summed over"),
+    (
+        matmul(),
+        (Nanokernel(6, 2, False, stage="point"),),
+        "point is no sum of products",
+    ),
+    (matmul(), (Packing(0, (), 1, (0,), 16),), "argument 0 is no weight"),
+]
+
+
+@pytest.mark.parametrize(("nest", "words", "said"), REFUSED)
+def test_what_is_not_legal(
+    nest: LoopNest, words: tuple[Directive, ...], said: str
+) -> None:
+    """By the word, what it is about, and the reason."""
+    with pytest.raises(Error) as found:
+        Schedule(words).apply(nest)
+    assert str(found.value).startswith(str(words[-1]))
+    assert said in str(found.value)
+
+
+def test_a_word_is_written_as_it_is_given() -> None:
+    assert str(Tile("point", (4, 0))) == "Tile('point', (4, 0))"
+    assert str(Unroll("conv", "rx", 2)) == "Unroll('conv', 'rx', 2)"
+    assert str(Nanokernel(6, 4, True, copied=True)) == (
+        "Nanokernel(6, 4, True, copied=True)"
+    )
