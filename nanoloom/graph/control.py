@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError, Unsupported
-from nanoloom.graph import scan8, unroll
+from nanoloom.graph import scan8, signatures, unroll
 from nanoloom.graph.naming import Names
 from nanoloom.graph.splice import local_outputs, move_in, substitute
 from nanoloom.graph.types import integer_sources, is_static, shape_of
@@ -73,13 +73,16 @@ class Control:
             raise ModelError("num_scan_inputs is missing", where=where(node))
         for body in (a.as_graph() for a in node.attributes.values() if is_graph(a)):
             local_outputs(body, self.names)
+        batched = (node.version or self.opset) < SCAN_WITHOUT_BATCH
+        if node.op_type == "Scan" and batched:
+            scan8.nest(graph, node, self.names)
+            return
+        signatures.require_signature(node)
         match node.op_type:
             case "If":
                 self.branch(graph, node)
             case "Loop":
                 self.loop(graph, node)
-            case _ if (node.version or self.opset) < SCAN_WITHOUT_BATCH:
-                scan8.nest(graph, node, self.names)
             case _:
                 self.scan(node)
 
@@ -117,13 +120,7 @@ class Control:
 
     def loop(self, graph: ir.Graph, node: ir.Node) -> None:
         """Type the outputs where no shape changes from trip to trip, else unroll."""
-        carried = node.inputs[2:]
         body = node.attributes["body"].as_graph()
-        if len(body.inputs) != len(carried) + 2:
-            raise ModelError(
-                f"its body has {len(body.inputs)} inputs, expected {len(carried) + 2}",
-                where=where(node),
-            )
         if node.inputs[0] is None and never_stops(node):
             raise ModelError(
                 "it never ends: no number of trips, and a condition that stays true",
@@ -157,6 +154,9 @@ class Control:
         error = self.fails(body)
         if error is not None:
             return error.reason
+        condition, *after = body.outputs[: 1 + carried]
+        signatures.require_condition(node, condition)
+        signatures.require_same_types(node, body.inputs[2:], after)
         pairs = zip(body.inputs[2:], body.outputs[1 : 1 + carried], strict=True)
         for before, after in pairs:
             if before.shape is None or shape_of(before) != shape_of(after):
@@ -176,9 +176,11 @@ class Control:
         states = len(node.inputs) - count
         raw = node.attributes["body"].as_graph()
         axes = ints(node, "scan_input_axes", count)
+        trips = scanned(node, axes)
         for i, formal in enumerate(raw.inputs):
             like(formal, node, i, drop=axes[i - states] if i >= states else None)
         body = self.body(node, "body")
+        signatures.require_same_types(node, body.inputs[:states], body.outputs[:states])
         for before, after in zip(body.inputs[:states], body.outputs, strict=False):
             if shape_of(before) != shape_of(after):
                 raise ModelError(
@@ -186,7 +188,6 @@ class Control:
                     f"{shape_of(after)} after a step",
                     where=where(node),
                 )
-        trips = shape_of(node.inputs[states])[axes[0]]  # type: ignore[arg-type]
         along = ints(node, "scan_output_axes", len(node.outputs) - states)
         for i, (value, inner) in enumerate(
             zip(node.outputs, body.outputs, strict=True)
@@ -195,6 +196,7 @@ class Control:
             if i >= states:
                 shape = list(shape_of(inner))
                 axis = along[i - states]
+                signatures.require_axis(node, "scan_output_axes", axis, len(shape) + 1)
                 shape.insert(axis if axis >= 0 else axis + len(shape) + 1, trips)
                 value.shape = ir.Shape(shape)
 
@@ -208,8 +210,19 @@ def ints(node: ir.Node, name: str, count: int) -> list[int]:
     return list(found.as_ints()) if found is not None else [0] * count
 
 
-def like(formal: ir.Value, node: ir.Node, index: int, drop: int | None = None) -> None:
-    """Type a body's input like what comes in from outside, without axis `drop`."""
+def scanned(node: ir.Node, axes: list[int]) -> int:
+    """How long the sequences of a Scan are, along these axes."""
+    lengths: list[int] = []
+    for index, axis in enumerate(axes, len(node.inputs) - len(axes)):
+        shape = shape_of(static_input(node, index))
+        signatures.require_axis(node, "scan_input_axes", axis, len(shape))
+        lengths.append(shape[axis])
+    signatures.require_one_length(node, lengths)
+    return lengths[0]
+
+
+def static_input(node: ir.Node, index: int) -> ir.Value:
+    """The tensor that comes in from outside, whose shape is known."""
     actual = node.inputs[index]
     if actual is None or not is_static(actual):
         raise DataDependent(
@@ -219,6 +232,12 @@ def like(formal: ir.Value, node: ir.Node, index: int, drop: int | None = None) -
         )
     if not isinstance(actual.type, ir.TensorType):
         raise Unsupported(f"its input {index} is no tensor", where=where(node))
+    return actual
+
+
+def like(formal: ir.Value, node: ir.Node, index: int, drop: int | None = None) -> None:
+    """Type a body's input like what comes in from outside, without axis `drop`."""
+    actual = static_input(node, index)
     shape = list(shape_of(actual))
     if drop is not None:
         del shape[drop]
