@@ -33,10 +33,16 @@ def read(
     sizes: Sequence[int],
     drop: Sequence[int] = (),
 ) -> Tensor:
-    """The block of x at `places`; the dimensions in `drop`, of extent 1, go away."""
+    """The block of x at `places`; the dimensions in `drop`, of extent 1, go away.
+
+    MLIR refuses a place in a dimension of extent 0, so nothing is read of nothing.
+    """
+    shape = without(sizes, drop)
+    if 0 in shape:
+        return b.tensor(b.empty(shape, x.dtype), x.dtype)
     dynamic, static = split_places(places)
     made = tensor.ExtractSliceOp(
-        tensor_type(without(sizes, drop), x.dtype),
+        tensor_type(shape, x.dtype),
         b.value(x),
         dynamic,
         [],
@@ -56,6 +62,8 @@ def write(
     sizes: Sequence[int],
 ) -> Tensor:
     """`into` with its block at `places` replaced by x, which may lack dimensions."""
+    if 0 in sizes:
+        return into
     dynamic, static = split_places(places)
     made = tensor.InsertSliceOp(
         b.value(x),

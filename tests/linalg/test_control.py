@@ -267,6 +267,19 @@ def test_scan_with_axes_and_directions() -> None:
     np.testing.assert_array_equal(doubled, 2 * z[::-1])
 
 
+def test_scans_of_rows_without_elements() -> None:
+    """MLIR's verifier refuses a slice at a place in a dimension of extent 0."""
+    text = """agraph (float[0,5] s, float[8,0,5] x) => (float[0,5] t, float[n,0,5] o) {
+      t, o = Scan (s, x) <num_scan_inputs = 1,
+        body = step (float[0,5] a, float[0,5] b) => (a2, b2) {
+          a2 = Add(a, b)  b2 = Tanh(a2) }
+      >
+    }"""
+    feeds = {"s": np.ones((0, 5), np.float32), "x": np.ones((8, 0, 5), np.float32)}
+    t, o = evaluate(parse(text), feeds)
+    assert (t.shape, o.shape) == ((0, 5), (8, 0, 5))
+
+
 GRU = """agraph (float[2,5] h0, float[4,2,3] x, float[3,10] wzr, float[5,10] rzr,
     float[3,5] wh, float[5,5] rh, float[10] bzr) => (float[2,5] h, float[4,2,5] all) {
   h, all = Scan (h0, x) <num_scan_inputs = 1,
