@@ -24,6 +24,7 @@ from nanoloom.graph import (
     unroll,
 )
 from nanoloom.graph.agreement import require_types
+from nanoloom.graph.choices import require_known
 from nanoloom.graph.folding import agrees
 from nanoloom.graph.indices import may_lead_out
 from nanoloom.graph.naming import Names, nested
@@ -59,6 +60,7 @@ class Propagation:
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
         """Complete a node's outputs, or put something simpler in its place."""
         require_types(node, self.opsets)
+        require_known(node)
         if unroll.is_rest(node):
             unroll.step(graph, node, self.names)
         elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:

@@ -180,6 +180,15 @@ def reverse_sequence(node: Node) -> None:
     require_shape(node, 1, [x.shape[axes[0]]])
 
 
+def affine_grid(node: Node) -> None:
+    """theta [n, d, d + 1], for a grid [n, ..., d] of d axes."""
+    grid = node.output_shapes[0]
+    axes = len(grid) - 2
+    if axes not in (2, 3):
+        raise node.invalid(f"its grid is {list(grid)}, expected one of 2 or 3 axes")
+    require_shape(node, 0, [grid[0], axes, axes + 1])
+
+
 # ---- recurrent networks
 
 
@@ -225,6 +234,7 @@ SINGLE: dict[str, tuple[int, ...]] = {
 RULES: dict[str, Rule] = {
     **fitting_classical.RULES,
     **fitting_convolutions.RULES,
+    "AffineGrid": affine_grid,
     "ArgMax": require_axis,
     "ArgMin": require_axis,
     "BatchNormalization": per_channel(1, 2, 3, 4),

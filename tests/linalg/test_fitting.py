@@ -82,6 +82,17 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ("LSTM", [f(2, 3, 4), f(1, 20, 5), f(1, 20, 5)], {"hidden_size": 5}, "input 1"),
     ("LRN", [X], {"size": 0}, "size is 0"),
     ("Einsum", [f(2, 3), f(4, 5)], {"equation": "ij,jk->ik"}, "letter j is 3 and 4"),
+    ("BitShift", [u(3), u(3)], {"direction": "UP"}, "'UP', expected LEFT or RIGHT"),
+    ("DepthToSpace", [X], {"blocksize": 2, "mode": "RDC"}, "expected DCR or CRD"),
+    ("ConvTranspose", [X, f(4, 8, 3, 3)], {"auto_pad": "SAME"}, "auto_pad is 'SAME'"),
+    ("RoiAlign", [X, f(2, 4), np.zeros(2, int)], {"mode": "sum"}, "avg or max"),
+    (
+        "GRU",
+        [f(2, 3, 4), f(1, 15, 4), f(1, 15, 5)],
+        {"hidden_size": 5, "direction": "back"},
+        "direction is 'back'",
+    ),
+    ("ReduceMax", [X], {"keepdims": 1 << 40}, "keepdims is 1099511627776, expected"),
     ("Split", [f(6)], {"num_outputs": 3}, "num_outputs is 3, it has 1 outputs"),
 ]
 
@@ -113,6 +124,18 @@ def test_an_axis_that_is_an_input(op: str) -> None:
         with pytest.raises(ModelError, match="axis is -3, its input has 2 dimensions"):
             axis = np.array(-3, np.int64)
             run_node(op, [f(2, 3), axis], constants=constants, version=26)
+
+
+@pytest.mark.parametrize("shape", [(17,), (1, 3, 4), (2, 2, 3), (1, 2, 3, 4)])
+def test_transformations_of_a_grid(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ModelError, match=r"input 0 is .*, expected \[1, 2, 3\]"):
+        run_node("AffineGrid", [f(*shape), np.array([1, 1, 4, 4])], constants=[1])
+
+
+def test_a_word_that_is_none_beside_constants_only() -> None:
+    """ONNX's reference raises then, where nanoloom would ask it for the result."""
+    with pytest.raises(ModelError, match="direction is 'UP'"):
+        run_node("BitShift", [u(3), u(3)], constants=[0, 1], direction="UP")
 
 
 def test_attributes_that_name_no_type() -> None:

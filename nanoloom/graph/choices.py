@@ -1,0 +1,50 @@
+"""Attributes that name one of a few ways: one that ONNX does not know is refused.
+
+What stands here would otherwise be taken for another of the ways in silence, or make
+ONNX's inference give up on the node.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from nanoloom.errors import ModelError
+
+PADDING = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+DIRECTION = ("forward", "reverse", "bidirectional")
+WORDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "BitShift": {"direction": ("LEFT", "RIGHT")},
+    "ConvTranspose": {"auto_pad": PADDING},
+    "DepthToSpace": {"mode": ("DCR", "CRD")},
+    "GRU": {"direction": DIRECTION},
+    "LSTM": {"direction": DIRECTION},
+    "RNN": {"direction": DIRECTION},
+    "RoiAlign": {
+        "coordinate_transformation_mode": ("half_pixel", "output_half_pixel"),
+        "mode": ("avg", "max"),
+    },
+    "TensorScatter": {"mode": ("linear", "circular")},
+}
+KEEPING = ("ArgMax", "ArgMin", "Reduce")  # begin the names of operators with keepdims
+
+
+def require_known(node: ir.Node) -> None:
+    """Raise ModelError for an attribute that is none of the ways it may name."""
+    if node.domain not in ("", "ai.onnx"):
+        return
+    for name, known in WORDS.get(node.op_type, {}).items():
+        given = node.attributes.get(name)
+        if given is not None and given.as_string() not in known:
+            raise invalid(node, name, repr(given.as_string()), " or ".join(known))
+    keeps = node.attributes.get("keepdims")
+    if keeps is None or not node.op_type.startswith(KEEPING):
+        return
+    if keeps.as_int() not in (0, 1):
+        raise invalid(node, "keepdims", str(keeps.as_int()), "0 or 1")
+
+
+def invalid(node: ir.Node, name: str, given: str, expected: str) -> ModelError:
+    return ModelError(
+        f"its {name} is {given}, expected {expected}",
+        where=f"node {node.name} ({node.op_type})",
+    )
