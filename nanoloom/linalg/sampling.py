@@ -37,7 +37,10 @@ class Taps:
 
 
 def coordinates(axis: Axis, mode: str) -> Array | None:
-    """Where each output element lies in the input; None for an unknown mode."""
+    """Where each output element lies in the input; None for an unknown mode.
+
+    ONNX's length_resized is scale * size, no whole number: its tests have it so.
+    """
     x = np.arange(axis.resized, dtype=np.float64)
     length = axis.scale * axis.size
     last = axis.size - 1
@@ -49,7 +52,7 @@ def coordinates(axis: Axis, mode: str) -> Array | None:
         case "tf_half_pixel_for_nn":  # opsets 11 and 12
             return (x + 0.5) / axis.scale
         case "pytorch_half_pixel":
-            return 0 * x - 0.5 if length == 1 else (x + 0.5) / axis.scale - 0.5
+            return (x + 0.5) / axis.scale - 0.5 if length > 1 else 0 * x
         case "half_pixel_symmetric":
             middle = axis.size / 2 * (1 - axis.resized / length)
             return middle + (x + 0.5) / axis.scale - 0.5

@@ -207,3 +207,17 @@ def test_unknown_mode() -> None:
     inputs, constants = inputs_of(x, [2.0, 2.0], False)
     with pytest.raises(Error, match="lanczos"):
         run_node("Resize", inputs, constants=constants, axes=[2, 3], mode="lanczos")
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_one_element_is_the_first(mode: str) -> None:
+    """pytorch_half_pixel reads at 0 then; ONNX's reference at -0.5."""
+    x = sample(3, (1, 2, 5, 7), "float32")
+    got = run_node(
+        "Resize",
+        [x, None, None, np.array([1, 2, 1, 7])],
+        constants=[3],
+        mode=mode,
+        coordinate_transformation_mode="pytorch_half_pixel",
+    )[0]
+    np.testing.assert_array_equal(got, x[:, :, :1])
