@@ -12,6 +12,7 @@ from nanoloom.errors import ModelError
 if TYPE_CHECKING:  # checking inputs needs no model
     import onnx_ir as ir
 
+ADDRESSES = 2**63  # steps between elements are signed
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -58,11 +59,18 @@ def check_value(value: ir.Value, where: str, limit: int) -> None:
     # An unknown dimension is at least one.
     sizes = [d if isinstance(d, int) else 1 for d in shape]
     need = byte_size(sizes, dtype)
+    text = "x".join(str(d) for d in shape)
     if need > limit:
-        text = "x".join(str(d) for d in shape)
         raise ModelError(
             f"value {value.name} ({dtype.name} {text}) needs {in_words(need)},"
             f" {in_words(limit)} of memory are free",
+            where=where,
+            hint="export or bind the model with smaller dimensions",
+        )
+    if byte_size([d or 1 for d in sizes], dtype) >= ADDRESSES:
+        raise ModelError(
+            f"value {value.name} ({dtype.name} {text}) has rows of more bytes than"
+            " there are addresses, also if there are none of them",
             where=where,
             hint="export or bind the model with smaller dimensions",
         )

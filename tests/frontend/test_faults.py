@@ -243,6 +243,14 @@ def test_sizes_are_judged_by_arithmetic() -> None:
     assert "value x (FLOAT 2x3) needs 24 bytes, 23 bytes of memory are free" in text
 
 
+def test_nothing_of_rows_that_no_memory_holds() -> None:
+    """numpy makes no array of such a shape, though it would have no element."""
+    for shape in ([0, 2**62], [0, 2**31, 2**31]):
+        proto = models.chain([models.unary()])
+        proto.graph.input[0].CopyFrom(models.value("x", shape))
+        assert "more bytes than there are addresses" in refusal(proto)
+
+
 def test_a_broken_model_in_memory() -> None:
     x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
     relu = ir.node("Relu", [ir.Value(name="elsewhere")])
