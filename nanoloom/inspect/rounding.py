@@ -226,7 +226,9 @@ def hash_of(seed: int, name: str) -> int:
 
 def relative_error(node: ir.Node) -> float:
     """The bound of one operation's error, in roundings."""
-    if node.op_type in SUMS or node.op_type in COMPOSITE or "Softmax" in node.op_type:
+    op = node.op_type
+    many = op in SUMS or op in COMPOSITE or op == "CumProd"
+    if many or "Softmax" in op or op.startswith("Reduce"):
         return ELEMENTWISE + CONFIDENCE + math.sqrt(depth(node))
     return ELEMENTWISE
 

@@ -20,12 +20,12 @@ from nanoloom.inspect.rounding import random_node
 from tests.frontend import models
 from tests.fuzz import graphs
 from tests.fuzz.cases import Bench, Finding, Outcome
-from tests.fuzz.exceptions import distrusted
 from tests.fuzz.faults import check_cache, check_library
 from tests.fuzz.mangled import mangled
 from tests.fuzz.mutations import Damage
 from tests.fuzz.oracle import Array, Arrays
 from tests.fuzz.sketch import is_tame
+from tests.fuzz.wrong import distrusted
 from tests.guarded import Side, run_guarded
 
 MEMORY = 10**8  # bytes that the inputs of a damaged model may take

@@ -20,14 +20,10 @@ from onnx import helper
 from nanoloom.errors import Error
 from nanoloom.inspect import rounding
 from nanoloom.inspect.references import Run, open_reference
-from tests.fuzz.exceptions import (
-    CANCELLING,
-    COARSE,
-    COORDINATES,
-    SCALES,
-    WEIGHTED,
-    WRONG,
-)
+from tests.fuzz.asked import asked_about
+from tests.fuzz.exceptions import COARSE, COORDINATES, SCALES, WEIGHTED
+from tests.fuzz.magnitudes import MAGNITUDES
+from tests.fuzz.wrong import is_wrong
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
@@ -119,13 +115,16 @@ class Step:
         op = self.node.op_type
         if op in rounding.SUMS:
             return self.of_absolutes(values)[name].astype(np.float64)
+        known = MAGNITUDES.get(op)
+        if known is not None and array.size:
+            size = known(asked_about(self.node, values, self.opset), size)
         if op in rounding.COMPOSITE or is_control(self.node):
             finite = size[np.isfinite(size)]
             return np.maximum(size, finite.max(initial=0))
         if array.dtype.itemsize == 2:  # where nearly all large numbers are whole
             return size
-        if op in CANCELLING:
-            return np.maximum(size, 1.0)
+        if known is not None:
+            return size
         small_whole = (size == np.floor(size)) & (size <= rounding.SMALL)
         return np.where(small_whole, 0.0, size)
 
@@ -195,10 +194,8 @@ def sources(
         both.insert(0, ("ort", min(opset, NEWEST_RUNTIME)))
     if since == WIDENED:
         both.insert(1, ("ort", WIDENED - 1))
-    for known in WRONG:
-        named = node.op_type in known.operators
-        if named and known.when(node, list(feeds.values()), opset):
-            both = [pair for pair in both if pair[0] != known.source]
+    asked = asked_about(node, feeds, opset)
+    both = [pair for pair in both if not is_wrong(pair[0], asked)]
     if any(array.dtype.name == "bfloat16" for array in feeds.values()):
         both = [pair for pair in both if pair[0] != "ort"]
     return both
