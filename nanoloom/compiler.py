@@ -9,7 +9,7 @@ files of a dump.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -24,7 +24,7 @@ from nanoloom.errors import Error, noting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Program
-from nanoloom.kernels.stage import cut, describe_program
+from nanoloom.kernels.stage import cut, describe_program, kernels_of
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16
@@ -33,9 +33,10 @@ from nanoloom.linalg.widening import widen
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.emit import script
-from nanoloom.schedule.given import given_script
+from nanoloom.schedule.given import given_schedule, naming_schedule
+from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
+from nanoloom.schedule.shown import shown
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import MakeKernel, ShowKernel
 from nanoloom.workers.pool import Pool, pool
@@ -120,11 +121,36 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
     if stage == "kernels":
         dump(stage, "", describe_program(program))
         return
+    emit_kernels(list(program.kernels.values()), stage, options, dump)
+
+
+def emit_kernels(
+    kernels: Sequence[Kernel], stage: str, options: CompileOptions, dump: Dump
+) -> None:
+    """Give `dump` the text of some kernels at one of KERNEL_STAGES."""
+    if stage == "schedule":
+        for kernel in kernels:
+            dump(stage, kernel.name, shown(kernel, scheduled(kernel, options)))
+        return
     with Batch[str](pool(), default_threads(), Report().add) as batch:
-        for name, kernel in program.kernels.items():
-            batch.ask(name, ShowKernel(job_of(kernel, options), stage))
+        for kernel in kernels:
+            batch.ask(kernel.name, ShowKernel(job_of(kernel, options), stage))
         for name, text in batch.answers().items():
             dump(stage, name, text)
+
+
+def emit_layers(model: Model, only: str, options: CompileOptions, dump: Dump) -> None:
+    """Give `dump` every stage of the kernels of some layers.
+
+    only: a layer's name, a kernel's, or a pattern of either.  Raises Error if there is
+    no such layer.
+    """
+    program = cut_model(model, options, Report())
+    kernels = kernels_of(program, only)
+    for kernel in kernels:
+        dump("kernels", kernel.name, kernel.text)
+    for stage in KERNEL_STAGES:
+        emit_kernels(kernels, stage, options, dump)
 
 
 def require_graph(model: Model) -> onnx_ir.Model:
@@ -190,16 +216,15 @@ def compile_kernels(
 
 def job_of(kernel: Kernel, options: CompileOptions) -> MakeKernel:
     """What a worker needs to make a kernel."""
-    given = given_script(kernel, options)
-    steps = chosen_script(kernel, options)
-    return MakeKernel(
-        kernel.name, kernel.text, steps, given is not None, options.target
-    )
+    given = given_schedule(kernel, options) is not None
+    text = scheduled(kernel, options)
+    if not isinstance(text, str):
+        with naming_schedule(kernel.name, given=given):
+            text = text.to_transform(kernel.nest)
+    return MakeKernel(kernel.name, kernel.text, text, given, options.target)
 
 
-def chosen_script(kernel: Kernel, options: CompileOptions) -> str:
-    """The kernel's Transform script: the user's, if one fits its name."""
-    given = given_script(kernel, options)
-    if given is not None:
-        return given
-    return script(choose(kernel.nest, options.target), kernel.nest)
+def scheduled(kernel: Kernel, options: CompileOptions) -> Schedule | str:
+    """The kernel's schedule: the user's, or the user's script, if one fits its name."""
+    given = given_schedule(kernel, options)
+    return choose(kernel.nest, options.target) if given is None else given

@@ -49,6 +49,14 @@ TargetName = Annotated[
         help="A CPU of `nanoloom targets`; default: this one.",
     ),
 ]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        "--only",
+        metavar="LAYER",
+        help="With --emit all: a layer, a kernel, or a pattern. Default: all of them.",
+    ),
+]
 Schedule = Annotated[
     Path | None,
     typer.Option(
@@ -78,6 +86,7 @@ class Job:
     emit: Emit
     out: Path  # the file; for objects maybe a folder
     schedule: Path | None
+    only: str | None = None
 
 
 def compile(
@@ -85,6 +94,7 @@ def compile(
     out: Out,
     emit: EmitWord = None,
     dims: words.Dims = None,
+    only: Only = None,
     target: TargetName = None,
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
@@ -105,7 +115,7 @@ def compile(
     chosen = emits.chosen(emit, out)
     chosen_precision = words.known_precision(precision)
     bound = words.dimensions(dims)
-    job = Job(model, chosen, emits.place(chosen, out, model), schedule)
+    job = Job(model, chosen, emits.place(chosen, out, model), schedule, only)
     check_place(job)
     store = session.open_cache(cache, no_cache)
 
@@ -141,6 +151,11 @@ def check_place(job: Job) -> None:
     """Refuse now what could not be written after minutes of work."""
     from nanoloom.cli import places
 
+    if job.only is not None and job.emit.word != "all":
+        raise typer.BadParameter("it goes with --emit all", param_hint="--only")
+    if job.emit.word == "all":
+        places.folder(job.out)
+        return
     if job.out == STDOUT or (job.emit.word == "object" and job.out.is_dir()):
         return
     if job.emit.word in ("shared", "object", "graph"):
@@ -160,6 +175,8 @@ def write(
     model = program.source.entry(shapes, {})
     if job.emit.word == "object":
         write_objects(job, model, program.options, program.cache, watch)
+    elif job.emit.word == "all":
+        write_all(job, model, program.options, watch)
     elif job.emit.word == "graph" and job.out != STDOUT:
         write_graph(job, model)
     else:
@@ -188,6 +205,21 @@ def write_stage(job: Job, model: Model, options: CompileOptions, watch: Watch) -
         sys.stdout.write(text)
     else:
         places.write_text(job.out, text)
+
+
+def write_all(job: Job, model: Model, options: CompileOptions, watch: Watch) -> None:
+    """Every stage of a layer's kernels, a small file each."""
+    from nanoloom.cli import places
+    from nanoloom.cli.schedules import heading
+    from nanoloom.compiler import emit_layers
+
+    def dump(stage: str, kernel: str, text: str) -> None:
+        watch.say(f"writing {stage} {kernel}")
+        emit = emits.BY_WORD[stage]
+        text = heading(emit.comment, kernel) + text.rstrip() + "\n"
+        places.write_text(job.out / (places.file_name(kernel) + emit.ending), text)
+
+    emit_layers(model, job.only or "*", options, dump)
 
 
 def write_graph(job: Job, model: Model) -> None:

@@ -31,6 +31,7 @@ EMITS = (
     Emit("asm", ".s", "#", by_kernel=True),
     Emit("object", ".o", by_kernel=True),
     Emit("shared", ".so"),
+    Emit("all", ""),
 )
 WORDS = ", ".join(emit.word for emit in EMITS)
 OTHER_ENDINGS = {".onnx": "graph", ".ll": "llvm", ".asm": "asm", ".dylib": "shared"}
@@ -55,7 +56,7 @@ def chosen(word: str | None, out: Path) -> Emit:
         reason = f"say what to print with --emit: {WORDS}"
         raise typer.BadParameter(reason, param_hint="--out")
     for emit in EMITS:
-        if out.name.endswith(emit.ending):
+        if emit.ending and out.name.endswith(emit.ending):
             return emit
     return BY_WORD[OTHER_ENDINGS.get(out.suffix, "shared")]
 

@@ -30,5 +30,8 @@ class Lanes:
     def __str__(self) -> str:
         return f"[{self.count}]" if self.scalable else str(self.count)
 
+    def __repr__(self) -> str:
+        return f"Lanes({self.count}{', scalable=True' * self.scalable})"
+
 
 Extent: TypeAlias = int | Bounded | Lanes

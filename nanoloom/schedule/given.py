@@ -1,4 +1,4 @@
-"""A script that a user gives in place of the schedule chosen for a kernel."""
+"""A schedule that a user gives in place of the one chosen for a kernel."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
 from nanoloom.mlir import ir
+from nanoloom.schedule.language import Schedule
 
 if TYPE_CHECKING:  # a worker that makes kernels reads no models
     from nanoloom.kernels.program import Kernel
     from nanoloom.options import CompileOptions
 
 
-def given_script(kernel: Kernel, options: CompileOptions) -> str | None:
-    """The user's script for a kernel, if there is one."""
+def given_schedule(kernel: Kernel, options: CompileOptions) -> Schedule | str | None:
+    """The user's schedule for a kernel, or the script, if there is one.
+
+    Raises Error for anything else.
+    """
     for pattern, given in options.schedules:
         if fnmatch.fnmatchcase(kernel.name, pattern):
-            return given if isinstance(given, str) else given.to_transform(kernel.nest)
+            if isinstance(given, (Schedule, str)):
+                return given
+            raise Error(f"a schedule for {pattern} is a {type(given).__name__}")
     return None
 
 

@@ -1,0 +1,33 @@
+"""A kernel's schedule for people: script, words, loops before and behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nanoloom.kernels.program import Kernel
+from nanoloom.nest.drawn import drawn
+from nanoloom.schedule.language import Schedule
+
+
+def shown(kernel: Kernel, given: Schedule | str) -> str:
+    """The script first, which --schedule takes back; all else is for the reader.
+
+    given: the schedule, or a script that somebody wrote, whose loops are not known.
+    """
+    if isinstance(given, str):
+        parts = [given, *comment("loops of the kernel", drawn(kernel.nest))]
+    else:
+        parts = [
+            given.to_transform(kernel.nest),
+            *comment("words", str(given)),
+            *comment("loops of the kernel", drawn(kernel.nest)),
+            *comment("loops as scheduled", drawn(given.apply(kernel.nest))),
+        ]
+    return "\n".join([*parts, "", kernel.text])
+
+
+def comment(title: str, text: str) -> Iterator[str]:
+    """A text that MLIR does not read, under a title."""
+    yield f"// {title}:"
+    for line in text.splitlines():
+        yield f"//   {line}"
