@@ -24,7 +24,8 @@ from nanoloom.errors import Error, noting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Program
-from nanoloom.kernels.stage import cut, describe_program, kernels_of
+from nanoloom.kernels.shown import describe_program, kernels_of
+from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.precision import to_bf16

@@ -6,16 +6,13 @@ Out: a `Program`: equal kernels are made once, buffers have their place in the a
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from blake3 import blake3
 
-from nanoloom.errors import Error
 from nanoloom.kernels.attention import join_attention
 from nanoloom.kernels.fold import fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
@@ -281,33 +278,4 @@ def constant_parameter(name: str, array: np.ndarray) -> Parameter:
     return Parameter(name, array.shape, array.dtype, lambda: array)
 
 
-def kernels_of(program: Program, only: str) -> list[Kernel]:
-    """The kernels of some layers, in the order of their first calls.
-
-    only: a layer's name, a kernel's, or a pattern of either.  Raises Error, with the
-    names that come near, if there is none.
-    """
-    named = {name for c in program.calls for name in (c.layer, c.kernel) if name}
-    wanted = {only} & named or set(fnmatch.filter(named, only))
-    calls = [c for c in program.calls if c.layer in wanted or c.kernel in wanted]
-    if not calls:
-        near = difflib.get_close_matches(only, sorted(named), 3, 0.4) or sorted(named)
-        known = ", ".join(near[:3])
-        raise Error(f"there is no layer {only}", hint=f"some that there are: {known}")
-    return [program.kernels[name] for name in dict.fromkeys(c.kernel for c in calls)]
-
-
-def describe_program(program: Program, names: Sequence[str] = ()) -> str:
-    """The kernels' text one after another, then the calls: for --emit kernels."""
-    wanted = [k for k in program.kernels.values() if not names or k.name in names]
-    parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in wanted]
-    lines = [
-        f"// {call.layer or '-'}: {call.kernel}("
-        + ", ".join(f"{p.space.value}{p.index}" for p in call.arguments)
-        + ")"
-        for call in program.calls
-    ]
-    return "\n// -----\n".join(parts) + "\n// calls in order:\n" + "\n".join(lines)
-
-
-__all__ = ["cut", "describe_program", "named"]
+__all__ = ["cut", "named"]

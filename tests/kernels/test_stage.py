@@ -9,7 +9,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.kernels.program import Program, Space
-from nanoloom.kernels.stage import describe_program
+from nanoloom.kernels.shown import describe_program
 from tests.filecheck import check_text
 from tests.kernels.random_programs import grown, inputs_of
 from tests.linalg.bounds import sample
