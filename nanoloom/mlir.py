@@ -60,10 +60,17 @@ def context() -> Generator[ir.Context]:
             yield made
 
 
-def run_pipeline(module: ir.Module, passes: tuple[str, ...]) -> None:
-    """Run passes, in order, on a builtin.module."""
-    text = f"builtin.module({','.join(passes)})"
-    passmanager.PassManager.parse(text).run(module.operation)
+def run_pipeline(
+    module: ir.Module, passes: tuple[str, ...], *, verify: bool = True
+) -> None:
+    """Run passes, in order, on a builtin.module.
+
+    verify: the module after each pass, which takes as long as the passes: False for
+    who verifies what comes of them all.
+    """
+    manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})")
+    manager.enable_verifier(verify)
+    manager.run(module.operation)
 
 
 def operations(

@@ -30,12 +30,12 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     signatures = [signature_of(function_named(module, phase)) for phase, _ in phases]
     flatten_empty(module, phases)
     expand_math(module)
-    run_pipeline(module, TO_LLVM)
+    run_pipeline(module, TO_LLVM, verify=False)
     mask_integers(module)
     keep_rolled(module)
     require_llvm(module)
-    text = llvm.translate_module_to_llvmir(module.operation)
-    text = text.replace("define void @kernel_", "define internal void @kernel_")
+    module.operation.verify()
+    text = inlined(llvm.translate_module_to_llvmir(module.operation))
     entries = [
         entry(f"{name}_{i}", phase, *signature)
         for i, ((phase, _), signature) in enumerate(
@@ -43,6 +43,19 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
         )
     ]
     return without_calls(text + "\n".join(entries))
+
+
+def inlined(text: str) -> str:
+    """Phases become parts of their entries before LLVM optimizes either.
+
+    It would decide so by itself, after it has optimized the phase, and do it again.
+    """
+    return re.sub(
+        r"^define (void @kernel_.*) \{$",
+        r"define internal \1 alwaysinline {",
+        text,
+        flags=re.MULTILINE,
+    )
 
 
 def without_calls(text: str) -> str:

@@ -96,9 +96,9 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "order": lambda op, fields: order_stage(op, **fields),
     }
     apply_script(module, script, meanings)
-    run_pipeline(module, CLEAN)
+    run_pipeline(module, CLEAN, verify=False)
     require_packed_reads(module)
-    run_pipeline(module, TO_BUFFERS)
+    run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
     copies_to_generics(module)
     insert_prefetches(module)
@@ -109,7 +109,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     instructions.make_instructions(module)
     keep_order(module, target)
     vectorize_loops(module, target)
-    run_pipeline(module, IN_F32)
+    run_pipeline(module, IN_F32, verify=False)
     if not rounds_to_bf16(target):
         round_in_integers(module)
     if not target.widens_f16:

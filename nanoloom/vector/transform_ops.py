@@ -123,7 +123,8 @@ def apply_script(
     does not parse or apply.
     """
     load_operations(meanings)
-    run_pipeline(module, ("strip-debuginfo",))  # a place in a message is the script's
+    # A place in a message is the script's.
+    run_pipeline(module, ("strip-debuginfo",), verify=False)
     try:
         sequence = ir.Module.parse(script)
         interpreter.apply_named_sequence(module, entry_of(sequence), sequence)
