@@ -41,4 +41,7 @@ def lines_of(nest: LoopNest, placement: Placement, depth: int) -> Iterator[str]:
             if inner.at == (placement.stage, loop.name):
                 yield from lines_of(nest, inner, depth)
     by = f" by {placement.by}" if placement.by else ""
-    yield f"{INDENT * depth}{nest.stage(placement.stage)}{by}"
+    stage = nest.stage(placement.stage)
+    copies = ", ".join(stage.reads[number].buffer for number in placement.copied)
+    copied = f", with a copy of {copies}" if copies else ""
+    yield f"{INDENT * depth}{stage}{by}{copied}"

@@ -58,13 +58,14 @@ class Placement:
 
     at: inside of which loop of another stage, as (stage, loop); None for none.
     by: the nanokernel that makes the loops below the serial ones, "" for none.
-    apart: what it writes is a copy of its own, in the task's memory.
+    copied: operands, by their numbers, of which it reads a copy.
     """
 
     stage: str
     loops: tuple[Loop, ...]
     at: tuple[str, str] | None = None
     by: str = ""
+    copied: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -111,6 +111,8 @@ class Writer:
             values = dict(vars(self.kernels[stage.name]))
             self.steps.own("nanokernel", values.pop("stage"), values)
             return
+        for number in placement.copied:
+            self.steps.own("copy_operand", stage.name, {"operand": number})
         count = len(outer_loops(self.nest, placement))
         for word, values in words(stage, placement.loops[count:]):
             self.steps.own(word, stage.name, values)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.words.copies import CopyOperand
 from nanoloom.schedule.words.fusion import ComputeAt
 from nanoloom.schedule.words.loops import (
     Reorder,
@@ -37,6 +38,7 @@ Directive: TypeAlias = (
     | Vectorize
     | Unroll
     | UnrollAndJam
+    | CopyOperand
 )
 
 
@@ -81,6 +83,7 @@ __all__ = [
     "FIRST",
     "RESULT",
     "ComputeAt",
+    "CopyOperand",
     "Directive",
     "Nanokernel",
     "Packing",

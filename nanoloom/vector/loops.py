@@ -24,6 +24,7 @@ from nanoloom.target.facts import Target
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, index, vector_dimension
 from nanoloom.vector.body import gathers, is_vectorizable
+from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.strip import Strip
@@ -34,14 +35,35 @@ FUSED = (32, 64)  # bits of the floats that a multiply-add takes
 
 
 def vectorize_loops(module: ir.Module, target: Target) -> None:
-    """Lower every generic on buffers to loops: vectors where possible, else scalars."""
-    for op in named(module, "linalg.generic"):
+    """Lower every generic on buffers to loops: vectors where possible, else scalars.
+
+    The last one first: what adds to a number takes the fill in front of it along.
+    """
+    waiting = named(module, "linalg.generic")
+    while waiting:
+        op = waiting.pop()
         with ir.InsertionPoint(op), op.operation.location:
             lowered = Loops.of(op, target)
-            if lowered is not None:
-                lowered.emit()
-                op.operation.erase()
+            if lowered is None:
+                continue
+            starts = [started(op, n, waiting) for n in range(len(lowered.outputs))]
+            replace(lowered, starts=starts).emit()
+            op.operation.erase()
     run_pipeline(module, ("func.func(convert-linalg-to-loops)",))
+
+
+def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | None:
+    """The number that an output starts from, None if it has to be read.
+
+    The fill that wrote it, one of those waiting, is erased.
+    """
+    fill = fill_of(op, output)
+    if fill is None:
+        return None
+    waiting.remove(fill)
+    number = number_of(fill)
+    fill.operation.erase()
+    return number
 
 
 def lanes_for(elements: Sequence[ir.Type], vector_bits: int) -> int:
@@ -107,6 +129,7 @@ class Loops(Strip):
             dict(plan.unrolled),
             dict(plan.jam),
             None,
+            [],
             "reduction" in kinds and multiplies_and_adds(outputs, target),
             plan.chains,
             combiners,

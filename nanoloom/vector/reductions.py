@@ -41,7 +41,9 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
             chains = [c.apply(one, other) for one, other in pairs]
         at = x.indices(point.ivs)
         lone = c.across(chains[0])
-        memref.store(c.apply(memref.load(x.buffer, at), lone), x.buffer, at)
+        start = loops.starts[loops.outputs.index(x)]
+        before = memref.load(x.buffer, at) if start is None else start
+        memref.store(c.apply(before, lone), x.buffer, at)
 
 
 def neutral(loops: Loops) -> list[ir.Value]:

@@ -17,6 +17,7 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
+from nanoloom.vector.copied import copy_operand, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import (
@@ -93,6 +94,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "vectorize": lambda op, fields: vectorize_stage(op, **fields),
         "unroll": lambda op, fields: unroll_stage(op, **fields),
         "unroll_and_jam": lambda op, fields: jam_stage(op, **fields),
+        "copy_operand": lambda op, fields: copy_operand(op, **fields),
         "order": lambda op, fields: order_stage(op, **fields),
     }
     apply_script(module, script, meanings)
@@ -100,6 +102,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     require_packed_reads(module)
     run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
+    make_copies(module)
     copies_to_generics(module)
     insert_prefetches(module)
     phases = split_into_phases(module)
@@ -172,8 +175,9 @@ def copies_to_generics(module: ir.Module) -> None:
     """memref.copy as a generic, so that it is vectorized like everything else."""
     for op in named(module, "memref.copy"):
         source, target = op.operation.operands
-        with ir.InsertionPoint(op), op.operation.location:
-            pointwise([source], target, itself)
+        if source != target:  # equal parts were made one behind the canonicalization
+            with ir.InsertionPoint(op), op.operation.location:
+                pointwise([source], target, itself)
         op.operation.erase()
 
 

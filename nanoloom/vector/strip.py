@@ -55,8 +55,8 @@ class Strip:
     order: of the dimensions, outermost first, of the points in a tile as well.
     unrolled: of dimensions of a sum, how many steps stand behind each other, 0 for all.
     jam: of dimensions, how many points are computed at once, of the vector dimension so
-    many vectors.  mask: of the last of these.  fuses: products are added in one
-    rounding.
+    many vectors.  mask: of the last of these.  starts: the number that each output
+    starts from, None to read it.  fuses: products are added in one rounding.
     """
 
     block: ir.Block
@@ -69,6 +69,7 @@ class Strip:
     unrolled: Mapping[int, int]
     jam: Mapping[int, int]
     mask: ir.Value | None
+    starts: list[ir.Value | None]
     fuses: bool
 
     @property
@@ -207,8 +208,12 @@ class Strip:
 
     def started(self, x: Operand, point: Point) -> ir.Value:
         """What a result begins with: what lies there."""
-        argument = self.block.arguments[len(self.inputs) + self.outputs.index(x)]
+        number = self.outputs.index(x)
+        argument = self.block.arguments[len(self.inputs) + number]
         kind = ir.VectorType.get([self.lanes], x.element)
+        start = self.starts[number]
+        if start is not None:
+            return vector.broadcast(kind, start)
         if not list(argument.uses):  # overwritten: nothing to read
             zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
             return vector.broadcast(kind, arith.constant(x.element, zero))

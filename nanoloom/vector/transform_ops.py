@@ -7,6 +7,7 @@
     "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
     "nanoloom.order"(%stage) {axes}
+    "nanoloom.copy_operand"(%stage) {operand}
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -98,6 +99,13 @@ class OrderOp(Dialect.Operation, name="order"):
     axes: ir.ArrayAttr
 
 
+class CopyOperandOp(Dialect.Operation, name="copy_operand"):
+    """A stage reads a copy of its part of an operand."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    operand: ir.IntegerAttr
+
+
 OPERATIONS = (
     PackOp,
     StoreApartOp,
@@ -106,6 +114,7 @@ OPERATIONS = (
     UnrollOp,
     UnrollAndJamOp,
     OrderOp,
+    CopyOperandOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name != "target")

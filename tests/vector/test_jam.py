@@ -164,7 +164,7 @@ def test_every_address_is_read_once() -> None:
         text_of(product(6, 9, 16), "vector", target, *words),
         """
     CHECK: scf.for {{.*}} to %c6 step %c3
-    CHECK-COUNT-6: vector.load
+    CHECK-NOT: vector.load
     CHECK: scf.for {{.*}} to %c9 step %c1 iter_args
     CHECK: memref.load
     CHECK-NEXT: vector.load
@@ -198,7 +198,7 @@ def test_what_is_left_is_one_block() -> None:
         """
     CHECK: scf.for {{.*}} iter_args({{(%arg[0-9]+ = [^,]+, ){5}[^,]+}}) ->
     CHECK: vector.create_mask %c15
-    CHECK-COUNT-1: vector.maskedload
+    CHECK-NOT: vector.maskedload
     CHECK: scf.for {{.*}} iter_args({{(%arg[0-9]+ = [^,]+, ){2}[^,]+}}) ->
     CHECK: scf.for {{.*}} iter_args({{(%arg[0-9]+ = [^,]+, ){3}[^,]+}}) ->
     CHECK: scf.for {{.*}} iter_args({{%arg[0-9]+ = [^,]+, [^,]+}}) ->

@@ -29,7 +29,7 @@ def most_of(value: ir.Value, place: int) -> int | None:
 
 def dynamic_size(owner: ir.Operation, place: int) -> ir.Value:
     """The operand that says the extent of one dynamic dimension of a result."""
-    kind = ir.RankedTensorType(owner.results[0].type)
+    kind = ir.ShapedType(owner.results[0].type)
     before = sum(kind.is_dynamic_dim(p) for p in range(place))
     operands = list(owner.operands)
     if owner.name == "tensor.empty":

@@ -1,0 +1,232 @@
+"""Register tiles of any semiring: a reduction whose columns are vectors.
+
+    for task (rows, a panel of columns):
+        for chunk of the reduced axes: panel = right[chunk, columns]
+            for tile of rows:
+                for k of the chunk: for row, vector of the tile:
+                    result[row, vector] = combine(left[row, k], panel[k, vector])
+
+For what no nanokernel takes: the smallest of sums, products of integers, windows over
+channels.  Rows share the vectors of a panel, vectors share the numbers of a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule import register_tile
+from nanoloom.schedule.language import (
+    ALL,
+    CopyOperand,
+    Directive,
+    Parallel,
+    Schedule,
+    Tile,
+    Unroll,
+    UnrollAndJam,
+    Vectorize,
+)
+from nanoloom.schedule.library.row_block import row_block
+from nanoloom.schedule.library.rows import numbers
+from nanoloom.schedule.library.vectors import lanes_of, vectors
+from nanoloom.schedule.register_tile import RegisterTile
+from nanoloom.schedule.step_cost import StepCost
+from nanoloom.target.facts import Target
+
+TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
+FEWEST_TASKS = 8
+FEWEST_ROWS, MOST_ROWS = 128, 1400  # of a task, if there are as many
+PANEL_BYTES = 256 * 1024  # and a part of the second-level cache: SHARE
+SHARE = 4
+LINES = 8192  # bytes of a panel that are found in any cache, however they lie
+COPY_TILES = 8  # tiles of rows that share the copy of a panel
+STEPS = 2  # of the innermost sum, behind each other
+WIDENING = ("arith.extf", "arith.extsi", "arith.extui", "arith.constant")
+KEEPS_NAN = ("arith.minimumf", "arith.maximumf")  # on x86 three instructions
+
+
+@dataclass(frozen=True)
+class Form:
+    """A reduction that is like a product.
+
+    column: the axis that vectors run along.  row: the axis of which points share the
+    right operands, "" for none.  right: the operands that lie along the columns.
+    blocks: other axes that the right operands do not depend on, outermost first.
+    """
+
+    stage: Stage
+    row: str
+    column: str
+    right: tuple[int, ...]
+    blocks: tuple[str, ...]
+
+    def extent(self, *names: str) -> int:
+        """How many points some axes have."""
+        known = zip(self.stage.names, numbers(self.stage), strict=True)
+        return prod(size for name, size in known if name in names)
+
+    @property
+    def parallel(self) -> tuple[str, ...]:
+        return self.stage.names[: self.stage.leading_parallel()]
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        return self.stage.names[self.stage.leading_parallel() :]
+
+
+def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+    """Tasks of rows and panels, register tiles inside; None for another form."""
+    form = form_of(nest, last)
+    if form is None:
+        return None
+    stage, lanes = form.stage, lanes_of(form.stage, target)
+    tile = tile_of(form, lanes, target)
+    columns = tile.vectors * lanes
+    sizes = task_sizes(form, tile, columns, target)
+    chunks = chunk_sizes(form, columns, target)
+    own: list[Directive] = [Vectorize(stage.name, form.column, Lanes(lanes))]
+    if tile.rows > 1:
+        own.append(UnrollAndJam(stage.name, form.row, tile.rows))
+    if tile.vectors > 1:
+        own.append(UnrollAndJam(stage.name, form.column, tile.vectors))
+    if form.extent(form.reduced[-1]) >= 2 * STEPS:
+        own.append(Unroll(stage.name, form.reduced[-1], STEPS))
+    others = [other for other in nest.stages if other != stage]
+    directives = (
+        Parallel(last.name, sizes, ALL),
+        *([Tile(stage.name, chunks)] if any(chunks) else []),
+        *copies(form, tile, columns, sizes),
+        *own,
+        *vectors(others, target),
+    )
+    reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
+    return Schedule(directives, reason)
+
+
+def form_of(nest: LoopNest, last: Stage) -> Form | None:
+    """The only reduction of a kernel, if what it reads lies along its columns."""
+    working = [stage for stage in nest.stages if stage.reads]
+    reductions = [stage for stage in working if stage.is_reduction]
+    if len(reductions) != 1:
+        return None
+    (stage,) = reductions
+    parallel = stage.leading_parallel()
+    names, written = stage.names[:parallel], stage.writes[0].plain
+    known = all(isinstance(extent, int) and extent for extent in stage.extents)
+    if not known or not parallel or len(stage.writes) > 1 or written != names:
+        return None
+    column, lanewise = names[-1], stage.lanewise
+    if not lanewise or not all(read.lies_along(column) for read in stage.reads):
+        return None
+    others = [other for other in working if other != stage]
+    if any(other.extents != stage.extents[:parallel] for other in others):
+        return None
+    made = {write.buffer for other in nest.stages for write in other.writes}
+    if made & {read.buffer for read in stage.reads} or len(last.axes) < parallel:
+        return None
+    right = [n for n, read in enumerate(stage.reads) if column in read.axes]
+    if not right or len(right) == len(stage.reads):
+        return None
+    needed = {axis for n in right for axis in stage.reads[n].axes}
+    free = [axis for axis in names[:-1] if axis not in needed]
+    long = [axis for axis in free if stage.extents[stage.place(axis)] != 1]
+    row = long[-1] if long else ""
+    blocks = tuple(axis for axis in free if axis != row)
+    return Form(stage, row, column, tuple(right), blocks)
+
+
+def tile_of(form: Form, lanes: int, target: Target) -> RegisterTile:
+    """The cheapest register tile; a row alone has vectors only."""
+    width = target.vector.bits // lanes
+    rows = form.extent(form.row) if form.row else 1
+    cost = step_cost(form.stage, target)
+    return register_tile.choose(
+        rows, form.extent(form.column), width, target.vector, cost
+    )
+
+
+def step_cost(stage: Stage, target: Target) -> StepCost:
+    """What a vector of results takes, by the operations of a point.
+
+    A product that is not added at once needs a register until it is, and so does what
+    finds NaN.
+    """
+    x86 = target.arch == "x86_64"
+    work = [name for name in stage.body if name not in WIDENING]
+    floats = stage.writes[0].element in ("f32", "f64")
+    if stage.is_contraction and floats and (target.has("fma") or not x86):
+        return StepCost()
+    keeping = [name for name in work if name in KEEPS_NAN and x86]
+    additions = max(0, len(work) - 1 + 2 * len(keeping))
+    return StepCost(1, additions, others=2 + bool(keeping))
+
+
+def task_sizes(
+    form: Form, tile: RegisterTile, columns: int, target: Target
+) -> tuple[int, ...]:
+    """Points of each axis of the result that are a task: whole tiles of rows."""
+    depth = form.extent(*form.reduced)
+    rows = form.extent(form.row, *form.blocks)
+    panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
+    panels //= rows * form.extent(form.column)
+    left = [n for n in range(len(form.stage.reads)) if n not in form.right]
+    bytes_ = max(bits(form.stage.reads[n].element) for n in left) // 8 * depth
+    most = min(MOST_ROWS, max(FEWEST_ROWS, target.caches.l2 // 2 // max(bytes_, 1)))
+    wanted = max(1, TASK_STEPS // (depth * tile.vectors))
+    wanted = max(wanted, min(most, rows * panels // FEWEST_TASKS))
+    sizes = dict.fromkeys(form.parallel, 1)
+    for axis in (form.row, *reversed(form.blocks)):
+        if axis:
+            extent, step = form.extent(axis), tile.rows if axis == form.row else 1
+            sizes[axis] = row_block(extent, step, max(step, wanted))
+            wanted //= sizes[axis]
+    sizes[form.column] = columns
+    whole = {axis for axis in form.parallel if sizes[axis] >= form.extent(axis)}
+    if len(whole) == len(sizes):
+        whole.remove(form.parallel[0])
+        sizes[form.parallel[0]] = form.extent(form.parallel[0])
+    return tuple(0 if axis in whole else sizes[axis] for axis in form.parallel)
+
+
+def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
+    """Points of each reduced axis whose panel stays in the second-level cache.
+
+    0 for an axis that is left whole.
+    """
+    room = min(PANEL_BYTES, target.caches.l2 // SHARE)
+    room //= columns * bits(form.stage.writes[0].element) // 8
+    sizes = dict.fromkeys(form.stage.names, 0)
+    depth = form.extent(*form.reduced)
+    for axis in form.reduced:
+        if depth <= room:
+            break
+        depth //= form.extent(axis)
+        parts = -(-form.extent(axis) * depth // room)
+        sizes[axis] = max(1, -(-form.extent(axis) // parts))
+        depth *= sizes[axis]
+    return tuple(sizes.values())
+
+
+def copies(
+    form: Form, tile: RegisterTile, columns: int, sizes: tuple[int, ...]
+) -> list[Directive]:
+    """Copies of the panels that a task reads often, out of rows that lie apart."""
+    rows = prod(
+        size or form.extent(axis)
+        for axis, size in zip(form.parallel, sizes, strict=True)
+        if axis in (form.row, *form.blocks)
+    )
+    if rows < COPY_TILES * tile.rows or columns >= form.extent(form.column):
+        return []
+    found: list[Directive] = []
+    for number in form.right:
+        read = form.stage.reads[number]
+        numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
+        if numbers_ * bits(read.element) // 8 > LINES:
+            found.append(CopyOperand(form.stage.name, number))
+    return found

@@ -1,0 +1,117 @@
+"""Operands that are copied in front of a stage, and fills that sums take along."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.nest.extent import Lanes
+from nanoloom.notation import Buffer, Computation, axes, computation
+from nanoloom.schedule.language import (
+    ALL,
+    CopyOperand,
+    Directive,
+    Parallel,
+    Schedule,
+    Tile,
+    UnrollAndJam,
+    Vectorize,
+)
+from nanoloom.target import Target, by_name
+from tests.filecheck import check_text
+from tests.linalg.bounds import sample, wide
+from tests.notation.programs import kernels
+from tests.vector.checks import check
+from tests.vector.kernel_harness import backwards, executable, stage_text, targets
+
+
+def product(m: int, k: int, n: int) -> Computation:
+    i, j, r = axes("i j r")
+    a, b, c = Buffer("a", (m, k)), Buffer("b", (k, n)), Buffer("c", (m, n))
+    c[i, j] += a[i, r] * b[r, j]
+    return computation(c)
+
+
+def words(target: Target, rows: int, columns: int, *more: Directive) -> Schedule:
+    lanes = Lanes(target.lanes(32))
+    return Schedule((
+        Parallel("c", (rows, columns, 0), ALL), *more, CopyOperand("c", 1),
+        Vectorize("c", "j", lanes), UnrollAndJam("c", "i", 2),
+        UnrollAndJam("c", "j", 2),
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize("deep", [0, 4], ids=["whole", "chunks"])
+@pytest.mark.parametrize("sizes", [(5, 9, 70), (8, 11, 64), (3, 2, 33)], ids=str)
+def test_a_copied_panel(target: Target, sizes: tuple[int, int, int], deep: int) -> None:
+    """Of the last task's columns not even the number is known while compiling."""
+    m, k, n = sizes
+    a, b = sample(1, (m, k), "float32"), sample(2, (k, n), "float32")
+    program, tile = kernels(product(m, k, n)), Tile("c", (0, 0, deep))
+    schedule = words(target, 3, 32, *((tile,) if deep else ()))
+    (kernel,) = program.kernels.values()
+    text = schedule.to_transform(kernel.nest)
+    (got,) = executable(program, target, text)(a, b, order=backwards)
+    check(got, wide(a) @ wide(b), k + 1, abs(wide(a)) @ abs(wide(b)))
+
+
+def test_the_copy_is_in_front_of_the_loops() -> None:
+    target = by_name("x86-64-v3")
+    program = kernels(product(6, 9, 64))
+    check_text(
+        stage_text(program, "vector", target, script=words(target, 0, 16)),
+        """
+    CHECK: scf.for {{.*}} to %c9 step %c1
+    CHECK: vector.store {{.*}} memref<9x16xf32>
+    CHECK: scf.for {{.*}} to %c6 step %c2
+    CHECK: scf.for {{.*}} to %c9 step %c1 iter_args
+    CHECK-COUNT-2: vector.load {{.*}} : memref<9x16xf32>
+    CHECK-NOT: vector.load
+    """,
+    )
+
+
+def test_sums_start_from_the_number_that_would_be_filled_in() -> None:
+    """No fill, and no sum is read before it is complete."""
+    target = by_name("x86-64-v3")
+    program = kernels(product(6, 9, 64))
+    text = stage_text(program, "vector", target, script=words(target, 0, 16))
+    check_text(text, "CHECK-NOT: vector.load %arg2\n")
+    assert text.count("vector.store") == 1 + 4
+    assert "memref.store" not in text
+
+
+def test_what_starts_from_an_array_reads_it() -> None:
+    i, j, r = axes("i j r")
+    a, x, c = Buffer("a", (7, 40)), Buffer("x", (40, 24)), Buffer("c", (7, 24))
+    bias = Buffer("bias", (24,))
+    c[i, j] = bias[j]
+    c[i, j] += a[i, r] * x[r, j]
+    arrays = (
+        sample(1, (24,), "f4"),
+        sample(2, (7, 40), "f4"),
+        sample(3, (40, 24), "f4"),
+    )
+    made = computation(c)
+    order = [["bias", "a", "x"].index(buffer.name) for buffer in made.inputs]
+    program = kernels(made)
+    (got,) = executable(program, targets()[0])(*(arrays[n] for n in order))
+    line, left, right = map(wide, arrays)
+    check(got, line + left @ right, 42, abs(line) + abs(left) @ abs(right))
+    assert not np.allclose(got, left @ right)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        (CopyOperand("c", 2), "c reads 2 operands, counted from 0"),
+        (CopyOperand("c", -1), "operand is -1: a number from 0 on is wanted"),
+        (CopyOperand("d", 0), "there is no stage d"),
+    ],
+)
+def test_what_is_refused(word: Directive, said: str) -> None:
+    (kernel,) = kernels(product(5, 6, 7)).kernels.values()
+    with pytest.raises(Error, match=said):
+        Schedule((word,)).to_transform(kernel.nest)
