@@ -66,7 +66,7 @@ class Writer:
                 at = self.nest.placement(other.name).at
                 if at == (stage.name, group[-1].name):
                     self.stage(other)
-        for loops, trips in unrolled:
+        for loops, trips in reversed(unrolled):  # the outer one's copies have others
             self.steps.unroll(loops, trips)
         self.vectors(stage, placement)
 
@@ -125,7 +125,8 @@ def words(
     stage: Stage, loops: tuple[Loop, ...]
 ) -> Iterator[tuple[str, dict[str, object]]]:
     """nanoloom's own operations for the loops of vector code, with their values."""
-    for loop in sorted(loops, key=lambda loop: loop.how is not How.VECTOR):
+    vectors = [loop for loop in reversed(loops) if loop.how is How.VECTOR]
+    for loop in (*vectors, *(x for x in loops if x not in vectors)):
         axis = stage.place(loop.axis)
         if isinstance(loop.trips, Lanes):
             yield (

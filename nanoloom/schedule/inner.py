@@ -74,8 +74,9 @@ def order(nest: LoopNest, placement: Placement) -> tuple[int, ...]:
     inner = [p for p, reduced in zip(found, kinds, strict=True) if reduced]
     outer = [p for p, reduced in zip(found, kinds, strict=True) if not reduced]
     points = [x for x in placement.loops if is_point(x)]
-    vectors = [stage.place(x.axis) for x in points if x.how is How.VECTOR]
-    jammed = [stage.place(x.axis) for x in points if x.how is How.UNROLLED]
+    *rows, last = [x for x in points if x.how is How.VECTOR] or [None]
+    vectors = [stage.place(last.axis)] if last else []
+    jammed = [stage.place(x.axis) for x in points if x.how is How.UNROLLED or x in rows]
     usual = sorted(outer, key=lambda p: (p in vectors, p in jammed, p))
     if outer == usual and inner == sorted(inner):
         return ()

@@ -39,8 +39,17 @@ class VectorPlan:
 
 
 def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -> None:
-    """Note how a stage is vectorized; Error if it cannot be."""
+    """Note how a stage is vectorized; Error if it cannot be.
+
+    Of a stage that has vectors along another axis, so many become one value: MLIR makes
+    an array of registers of vector<5x64xf32>, and such are a tile's points.
+    """
     require_axis(op, axis)
+    if noted(op, VECTOR)[:1] not in ((), (axis,)):
+        if chains > 1 or scalable:
+            raise Error("a second axis of vectors has neither chains nor scalable rows")
+        jam_stage(op, axis, lanes)
+        return
     if not 1 <= lanes <= MOST_LANES or lanes & (lanes - 1):
         raise Error(f"lanes = {lanes}: a power of two up to {MOST_LANES} is wanted")
     if not 1 <= chains <= MOST_CHAINS or chains & (chains - 1):

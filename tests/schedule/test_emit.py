@@ -207,6 +207,38 @@ def test_unrolled_before_it_is_vectors() -> None:
     )
 
 
+def test_the_inner_one_of_two_loops_is_unrolled_first() -> None:
+    """Once the outer one has copies, there is no single loop inside of it."""
+    words = (
+        Split("point", "i", "io", "ii", 4),
+        Split("point", "j", "jo", "ji", 8),
+        Vectorize("point", "ji", Lanes(8)),
+        Unroll("point", "jo"),
+        Unroll("point", "ii"),
+    )
+    check_text(
+        emitted(*words),
+        """
+    CHECK: [[ROWS:%loops.*]] = {{.*}}tile_using_for {{.*}} tile_sizes [1, 0]
+    CHECK: [[COLUMNS:%loops.*]] = {{.*}}tile_using_for {{.*}} tile_sizes [0, 8]
+    CHECK: transform.loop.unroll [[COLUMNS]] {factor = 5}
+    CHECK-NEXT: transform.loop.unroll [[ROWS]] {factor = 4}
+    """,
+    )
+
+
+def test_vectors_of_two_axes() -> None:
+    words = Vectorize("point", "j", Lanes(16)), Vectorize("point", "i", Lanes(5))
+    check_text(
+        emitted(*words),
+        """
+    CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 1 : i64, lanes = 16 : i64,
+    CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 0 : i64, lanes = 5 : i64,
+    CHECK-NOT: "nanoloom.order"
+    """,
+    )
+
+
 def test_another_order_of_the_loops_of_vector_code() -> None:
     check_text(
         emitted(Reorder("point", ("j", "i"))),

@@ -128,6 +128,18 @@ def test_vectors_are_innermost() -> None:
     ]
 
 
+def test_vectors_of_two_axes() -> None:
+    words = Vectorize("product", "j", Lanes(16)), Vectorize("product", "i", Lanes(5))
+    assert of("product", loops(matmul(), *words)) == [
+        "for i in 0..13 by 5:",
+        "  for j in 0..3 by 16:",
+        "    for k in 0..48 (sum):",
+        "      vector iv in 0..5 (i):",
+        "        vector jv in 0..16 (j):",
+        f"          {PRODUCT}",
+    ]
+
+
 def test_vectors_of_sums_have_chains() -> None:
     text = loops(matmul(), Vectorize("product", "k", Lanes(4, scalable=True), 4))
     assert of("product", text)[-3:] == [
@@ -237,8 +249,18 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (matmul(), (Vectorize("point", "j", Lanes(6)),), "lanes = 6: a power of two"),
     (
         matmul(),
-        (Vectorize("point", "j", Lanes(8)), Vectorize("point", "i", Lanes(8))),
-        "point has a loop of vectors already",
+        (Vectorize("point", "j", Lanes(8)), Vectorize("point", "i", Lanes(65))),
+        "lanes = 65: at most 64 rows are wanted",
+    ),
+    (
+        matmul(),
+        (Vectorize("point", "j", Lanes(8)), Vectorize("point", "i", Lanes(4, True))),
+        "only j, the innermost, can be scalable",
+    ),
+    (
+        matmul(),
+        (Vectorize("product", "j", Lanes(8)), Vectorize("product", "k", Lanes(4))),
+        "of axes that are not summed over",
     ),
     (matmul(), (UnrollAndJam("product", "k", 4),), "k is summed over"),
     (matmul(), (UnrollAndJam("point", "i", 65),), "at most 64 is wanted"),

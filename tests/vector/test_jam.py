@@ -103,6 +103,18 @@ def test_products(target: Target, sizes: tuple[int, int, int], rows: int) -> Non
 
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_vectors_of_two_axes(target: Target, sizes: tuple[int, int, int]) -> None:
+    """Rows of two registers each, both axes with something left."""
+    m, k, n = sizes
+    a, b = sample(1, (m, k), "float32"), sample(2, (k, n), "float32")
+    wide_rows = Vectorize("c", "j", Lanes(2 * target.lanes(32)))
+    words = wide_rows, Vectorize("c", "i", Lanes(3))
+    got = run(product(m, k, n), target, words, a, b)
+    check(got, wide(a) @ wide(b), k + 1, abs(wide(a)) @ abs(wide(b)))
+
+
+@TARGETS
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_another_semiring(target: Target, sizes: tuple[int, int, int]) -> None:
     m, k, n = sizes
     a, b = sample(1, (m, k), "float32"), sample(2, (k, n), "float32")

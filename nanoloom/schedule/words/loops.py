@@ -109,7 +109,8 @@ class Vectorize(Word):
 
     The lanes are the innermost loop, called "iv"; what does not fill a vector runs
     under a mask.  chains: of a loop that is summed over, so many vectors of sums side
-    by side, combined at its end.
+    by side, combined at its end.  A stage that has vectors already gets vectors of one
+    axis more, outside of theirs: so many of them are one value, vector<5x64xf32>.
     """
 
     stage: str
@@ -120,6 +121,20 @@ class Vectorize(Word):
     def apply(self, nest: LoopNest) -> LoopNest:
         loop = serial_loop(self, nest, self.stage, self.loop)
         require_single(self, loop)
+        placement = nest.placement(self.stage)
+        vectors = [x for x in placement.loops if x.how is How.VECTOR]
+        if vectors:
+            self.require_rows(loop, vectors)
+        else:
+            self.require_lanes()
+        name = placement.fresh(f"{self.loop}v")
+        steps, vector = lanes_of(loop, self.lanes, self.chains, name)
+        rest = placement.replaced(self.loop, [steps])
+        loops = innermost(rest.loops, vector, (How.VECTOR,))
+        return nest.moved(replace(rest, loops=loops))
+
+    def require_lanes(self) -> None:
+        """That there are such registers."""
         for word, value, most in (
             ("lanes", self.lanes.count, MOST_LANES),
             ("chains", self.chains, MOST_CHAINS),
@@ -127,13 +142,16 @@ class Vectorize(Word):
             require_number(self, word, value)
             if value > most or value & (value - 1):
                 refuse(self, f"{word} = {value}: a power of two up to {most} is wanted")
-        placement = nest.placement(self.stage)
-        if any(x.how is How.VECTOR for x in placement.loops):
-            refuse(self, f"{self.stage} has a loop of vectors already")
-        name = placement.fresh(f"{self.loop}v")
-        steps, vector = lanes_of(loop, self.lanes, self.chains, name)
-        rest = placement.replaced(self.loop, [steps])
-        return nest.moved(replace(rest, loops=(*rest.loops, vector)))
+
+    def require_rows(self, loop: Loop, vectors: list[Loop]) -> None:
+        """That the vectors of a stage can be rows of larger ones."""
+        require_number(self, "lanes", self.lanes.count)
+        if any(x.is_reduction for x in (loop, *vectors)) or self.chains > 1:
+            refuse(self, "vectors of several axes are of axes that are not summed over")
+        if self.lanes.scalable:
+            refuse(self, f"only {vectors[-1].axis}, the innermost, can be scalable")
+        if self.lanes.count > MOST_POINTS:
+            refuse(self, f"lanes = {self.lanes}: at most {MOST_POINTS} rows are wanted")
 
 
 @dataclass(frozen=True)
