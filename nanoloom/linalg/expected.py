@@ -53,4 +53,8 @@ def at_least(node: Node, name: str, least: int, default: int = 1) -> int:
 
 
 def channels_of(node: Node) -> int:
+    """How many channels the first input has; it has a batch and channels at least."""
+    if node.input(0).rank < 2:
+        shape = list(node.input(0).shape)
+        raise node.invalid(f"its input is {shape}, expected [n, channels, ...]")
     return node.input(0).shape[1 if channels_first(node) else -1]

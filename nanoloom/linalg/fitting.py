@@ -28,6 +28,10 @@ def require_fit(node: Node) -> None:
         given = node.optional(i)
         if given is not None and given.size != 1:
             raise node.invalid(f"its input {i} is {list(given.shape)}, not one number")
+    for i in LISTS.get(node.op, ()):
+        given = node.optional(i)
+        if given is not None and given.rank != 1:
+            raise node.invalid(f"its input {i} is {list(given.shape)}, not one list")
     rule = RULES.get(node.op)
     if rule is not None:
         rule(node)
@@ -175,7 +179,7 @@ def losses(node: Node) -> None:
 
 def reverse_sequence(node: Node) -> None:
     x, axes = node.input(0), (node.int("batch_axis", 1), node.int("time_axis"))
-    if x.rank < 2 or sorted(axis % x.rank for axis in axes) != [0, 1]:
+    if x.rank < 2 or sorted(axes) != [0, 1]:
         raise node.invalid("its batch_axis and time_axis are not 0 and 1")
     require_shape(node, 1, [x.shape[axes[0]]])
 
@@ -231,6 +235,8 @@ SINGLE: dict[str, tuple[int, ...]] = {
     "TopK": (1,),
     "Trilu": (1,),
 }
+# Inputs that are a list of numbers
+LISTS: dict[str, tuple[int, ...]] = {"Slice": (1, 2, 3, 4)}
 RULES: dict[str, Rule] = {
     **fitting_classical.RULES,
     **fitting_convolutions.RULES,

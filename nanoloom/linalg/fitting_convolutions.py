@@ -17,6 +17,7 @@ def require_weights(node: Node, index: int, bias: int) -> None:
         at_least(node, "group", 1),
         channels_of(node),
     )
+    require_rank(node, w)
     if channels != w.shape[1] * groups:
         raise node.invalid(
             f"its weights {list(w.shape)} with group {groups} read "
@@ -26,6 +27,16 @@ def require_weights(node: Node, index: int, bias: int) -> None:
         raise node.invalid(f"its {w.shape[0]} filters are not {groups} equal groups")
     require_kernel(node, w)
     require_shape(node, bias, [w.shape[0]])
+
+
+def require_rank(node: Node, w: Tensor) -> None:
+    """Weights have as many dimensions as the input; one of them is in space."""
+    x = node.input(0)
+    if w.rank != x.rank or x.rank < 3:
+        raise node.invalid(
+            f"its weights are {list(w.shape)}, its input is {list(x.shape)}: both "
+            "have a dimension for channels, one more, and those of space"
+        )
 
 
 def require_kernel(node: Node, w: Tensor) -> None:
@@ -58,6 +69,7 @@ def qlinear_conv(node: Node) -> None:
 def conv_transpose(node: Node) -> None:
     """x [n, c, ...], w [c, f / groups, kernel...], bias [f]."""
     w, groups, channels = node.input(1), at_least(node, "group", 1), channels_of(node)
+    require_rank(node, w)
     if channels != w.shape[0]:
         raise node.invalid(
             f"its weights {list(w.shape)} read {w.shape[0]} channels, "

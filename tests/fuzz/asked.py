@@ -32,6 +32,10 @@ class Asked:
         """An integer attribute."""
         return next((a.i for a in self.node.attribute if a.name == name), default)
 
+    def numbers(self, name: str) -> Sequence[int]:
+        """A list of integers; empty where there is none."""
+        return next((a.ints for a in self.node.attribute if a.name == name), ())
+
     def real(self, name: str, default: float = 0) -> float:
         """A float attribute."""
         return next((a.f for a in self.node.attribute if a.name == name), default)

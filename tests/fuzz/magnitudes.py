@@ -44,7 +44,18 @@ def cross_entropy(asked: Asked, size: Array) -> Array:
 
 
 def log_sum(asked: Asked, size: Array) -> Array:
-    return np.maximum(size, 1.0)
+    """The sum's own error is relative to the sum of absolute values."""
+    x = wide(asked, 0)
+    axes = asked.input(1)
+    chosen = asked.numbers("axes") if axes is None else axes.tolist()
+    along = tuple(int(a) for a in chosen) or None
+    keeps = bool(asked.number("keepdims", 1))
+    if along is None and asked.number("noop_with_empty_axes"):
+        return np.maximum(size, 1.0)
+    with np.errstate(all="ignore"):
+        one = np.abs(x).sum(axis=along, keepdims=keeps)
+        ratio = one / np.abs(x.sum(axis=along, keepdims=keeps))
+    return np.maximum(size, np.where(np.isfinite(ratio), ratio, 1.0))
 
 
 def log_sum_exp(asked: Asked, size: Array) -> Array:
@@ -106,6 +117,18 @@ def batch(asked: Asked, size: Array) -> Array:
     return np.maximum(size, np.abs(scale) * normalized(x, mean, variance, asked))
 
 
+def mean_variance(asked: Asked, size: Array) -> Array:
+    """By ONNX's definition the variance is E x^2 - (E x)^2, a difference, too."""
+    x = wide(asked, 0)
+    axes = tuple(asked.numbers("axes") or (0, 2, 3))
+    mean, variance = x.mean(axis=axes, keepdims=True), x.var(axis=axes, keepdims=True)
+    deviation = np.sqrt(variance) + 1e-9
+    with np.errstate(all="ignore"):
+        squares = size * np.mean(x * x, axis=axes, keepdims=True) / variance
+    direct = (np.abs(x) + np.abs(mean)) / deviation
+    return np.maximum(size, direct + np.nan_to_num(squares, nan=0.0))
+
+
 MAGNITUDES: dict[str, Magnitude] = {
     "BatchNormalization": batch,
     "BlackmanWindow": as_large_as_one,  # sums of cosines
@@ -115,6 +138,7 @@ MAGNITUDES: dict[str, Magnitude] = {
     "InstanceNormalization": instance,
     "LayerNormalization": layer,
     "LogSoftmax": log_softmax,
+    "MeanVarianceNormalization": mean_variance,
     "ReduceLogSum": log_sum,
     "ReduceLogSumExp": log_sum_exp,
     "SoftmaxCrossEntropyLoss": cross_entropy,

@@ -92,6 +92,18 @@ def test_normalizing_outside_of_training() -> None:
     assert not peer("reference", "BatchNormalization", given, 15)[1]
 
 
+def test_deviations_of_nearly_equal_numbers() -> None:
+    """Exact: 3, 3.001 and their mean are half a thousandth apart."""
+    x = f(3, 3.001)[None, None, None]
+    made, known = peer("reference", "MeanVarianceNormalization", [x], 13, axes=[3])
+    right = np.array([-1, 1]) * (1 - 1e-9 / 5e-4)
+    assert known and abs(made.ravel() - right).max() > 1e-3
+    got = ours("MeanVarianceNormalization", [x], 13, axes=[3]).ravel()
+    assert abs(got - right).max() < 1e-3
+    other = f(3, 4)[None, None, None]
+    assert not peer("reference", "MeanVarianceNormalization", [other], 13, axes=[3])[1]
+
+
 def test_roots_of_one() -> None:
     """Of 100 samples: ONNX Runtime is as far off as the angles are rounded."""
     x = np.random.default_rng(1).uniform(-4, 4, (1, 100, 2)).astype(np.float32)

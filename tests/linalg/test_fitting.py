@@ -38,6 +38,8 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ("Conv", [X, f(8, 4, 3, 3), f(1)], {}, r"input 2 is \[1\], expected \[8\]"),
     ("Conv", [X, f(8, 4, 3, 3)], {"kernel_shape": [2, 2]}, "kernel_shape is"),
     ("ConvInteger", [Q, u(8, 3, 3, 3)], {}, "read 3 channels"),
+    ("ConvInteger", [Q, u(32)], {}, "Number of spatial dimensions"),
+    ("ConvInteger", [u(4, 2), u(4, 2)], {}, "at least 3 dimensions"),
     ("ConvInteger", [Q, u(8, 4, 3, 3), u(3)], {}, "input 2"),
     ("ConvInteger", [Q, u(8, 4, 3, 3), u(1), u(3)], {}, "input 3"),
     (
@@ -79,6 +81,8 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ("ScatterND", [f(3), np.zeros((2, 1), np.int64), f(3)], {}, "input 2"),
     ("QuantizeLinear", [f(2, 3), f(2)], {"axis": 1}, "input 1"),
     ("ReverseSequence", [f(2, 3), np.zeros(2, np.int64)], {}, "input 1"),
+    ("ReverseSequence", [f(2, 3), np.zeros(3, int)], {"batch_axis": 7}, "not 0 and 1"),
+    ("InstanceNormalization", [f(4), f(1), f(1)], {}, r"input is \[4\], expected \[n"),
     ("LSTM", [f(2, 3, 4), f(1, 20, 5), f(1, 20, 5)], {"hidden_size": 5}, "input 1"),
     ("LRN", [X], {"size": 0}, "size is 0"),
     ("Einsum", [f(2, 3), f(4, 5)], {"equation": "ij,jk->ik"}, "letter j is 3 and 4"),
@@ -130,6 +134,18 @@ def test_an_axis_that_is_an_input(op: str) -> None:
 def test_transformations_of_a_grid(shape: tuple[int, ...]) -> None:
     with pytest.raises(ModelError, match=r"input 0 is .*, expected \[1, 2, 3\]"):
         run_node("AffineGrid", [f(*shape), np.array([1, 1, 4, 4])], constants=[1])
+
+
+def test_lists_that_are_none(tmp_path: Path) -> None:
+    """`check` goes on behind what ONNX's inference refuses."""
+    one, two = np.zeros(1, int), np.zeros((2, 1), int)
+    for given in ([two, one], [one, two], [one, one, two]):
+        numbered = range(1, len(given) + 1)
+        model, _ = model_of("Slice", [f(3), *given], {}, constants=numbered)
+        onnx.save(model, tmp_path / "model.onnx")
+        with Watch() as watch:
+            (problem,) = examine(tmp_path / "model.onnx", {}, watch).problems
+        assert "do not fit together" in problem.reason or "one list" in problem.reason
 
 
 def test_a_word_that_is_none_beside_constants_only() -> None:
