@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder
@@ -18,7 +20,7 @@ from nanoloom.linalg.node import Node
 from nanoloom.linalg.placed import Placed, combine
 from nanoloom.linalg.ranges import check, either_end
 from nanoloom.linalg.reductions import lowest
-from nanoloom.linalg.scalar import Scalar, is_float, select
+from nanoloom.linalg.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.tensor import Array, Tensor
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -163,9 +165,34 @@ def one_hot_encoder(b: Builder, node: Node) -> Tensor:
         whole = value.cast(INT64)
         return whole.equal(category).cast(FLOAT32)
 
+    if not node.int("zeros", 1):
+        places = places_of(b, x, categories)
+        what = "a category that is not listed: place"
+        check(b, node, places, range(len(categories)), what)
     shape = node.output_shapes[0]
     operands = (Placed(x, tuple(range(x.rank))), Placed(table, (x.rank,)))
     return combine(b, body, shape, FLOAT32, *operands)
+
+
+def places_of(b: Builder, x: Tensor, categories: Sequence[int]) -> Tensor:
+    """Where each element stands among the categories, their number for none; int64."""
+    count = len(categories)
+    if x.is_constant:
+        same = x.array()[..., None].astype(np.int64) == np.array(categories)
+        return b.constant(np.where(same.any(-1), same.argmax(-1), count))
+    numbers = b.constant(np.arange(count, dtype=np.int64))
+    table = b.constant(np.array(categories, np.int64))
+
+    def body(value: Scalar, category: Scalar, number: Scalar) -> Scalar:
+        same = value.cast(INT64).equal(category)
+        return select(same, number, constant(count, INT64))
+
+    whole, last = tuple(range(x.rank)), (x.rank,)
+    operands = (Placed(x, whole), Placed(table, last), Placed(numbers, last))
+    found = combine(b, body, (*x.shape, count), INT64, *operands)
+    return b.reduce(
+        lambda one, two: one.minimum(two), found, [-1], count, keepdims=False
+    )
 
 
 def label_encoder(b: Builder, node: Node) -> Tensor:

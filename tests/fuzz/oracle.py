@@ -123,7 +123,7 @@ class Step:
             return np.maximum(size, finite.max(initial=0))
         if array.dtype.itemsize == 2:  # where nearly all large numbers are whole
             return size
-        if known is not None:
+        if known is not None or (self.source, op) in COARSE:
             return size
         small_whole = (size == np.floor(size)) & (size <= rounding.SMALL)
         return np.where(small_whole, 0.0, size)

@@ -22,7 +22,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.target.host import host
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "c" / "main.c"
-HEADER = '<ir_version: 9, opset_import: ["": 18]>'
+HEADER = '<ir_version: 9, opset_import: ["": 18, "ai.onnx.ml": 3]>'
 OUT_OF_RANGE = 5
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -225,3 +225,21 @@ def test_the_example_program_says_it(tmp_path: Path, compiled: Compile) -> None:
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == "node table (Gather): index 1 is outside -1..0\n"
+
+
+@pytest.mark.parametrize("kind", ["int64", "float"])
+def test_a_category_that_is_not_listed(compiled: Compile, kind: str) -> None:
+    """zeros = 0: "if a category is not found, the operator will fail"."""
+    text = f"""g ({kind}[2, 2] x) => (float[2, 2, 3] y) {{
+      [coded] y = ai.onnx.ml.OneHotEncoder <cats_int64s = [7, 1, 3], zeros = 0> (x)
+    }}"""
+    x = np.array([[1, 7], [3, 3]], np.int64 if kind == "int64" else np.float32)
+    program = compiled(text)
+    right = x[..., None] == np.array([7, 1, 3])
+    np.testing.assert_array_equal(program({"x": x})["y"], right)
+    x[0, 1] = 8
+    with pytest.raises(InputError, match=r"not listed: place 3 is outside 0\.\.2"):
+        program({"x": x})
+    assert not compiled(text.replace("zeros = 0", "zeros = 1"))({"x": x})["y"][
+        0, 1
+    ].any()
