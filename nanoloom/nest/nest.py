@@ -27,17 +27,22 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Buffer:
-    """A place for numbers.  argument: which one of the kernel's it is, -1 for none."""
+    """A place for numbers.
+
+    argument: which one of the kernel's it is, -1 for none.  notes: what a schedule says
+    of it, in words: how it lies, when it is fetched.
+    """
 
     name: str
     shape: tuple[Extent, ...]
     element: str
     role: Role
     argument: int = -1
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shape = "x".join(map(str, (*self.shape, self.element)))
-        return f"{self.role.value} {self.name}: {shape}"
+        return ", ".join((f"{self.role.value} {self.name}: {shape}", *self.notes))
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,11 @@ class LoopNest:
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
+
+    def with_buffer(self, changed: Buffer) -> LoopNest:
+        """The same with another buffer of this name."""
+        pairs = (changed if b.name == changed.name else b for b in self.buffers)
+        return replace(self, buffers=tuple(pairs))
 
     def stage(self, name: str) -> Stage:
         return next(s for s in self.stages if s.name == name)

@@ -16,7 +16,14 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import is_point, order, outer_loops
-from nanoloom.schedule.language import Nanokernel, Peel, Schedule, StoreApart
+from nanoloom.schedule.language import (
+    Nanokernel,
+    Peel,
+    Prefetch,
+    Schedule,
+    SplitReduction,
+    StoreApart,
+)
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.steps import Steps
 
@@ -30,9 +37,14 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
     for directive in schedule.directives:
         match directive:
             case Packing():
-                writer.steps.pack(dict(vars(directive)))
+                writer.steps.of_kernel("pack", vars(directive))
+            case Prefetch():
+                writer.steps.of_kernel("prefetch", vars(directive))
             case Peel(stage, axis, at):
                 writer.steps.peel(stage, nest.stage(stage).place(axis), at)
+            case SplitReduction(stage, _, parts):
+                place = len(nest.stage(stage).axes) - 1
+                writer.steps.split_reduction(stage, parts, place)
             case StoreApart(stage):
                 writer.steps.own("store_apart", stage, {})
             case _:

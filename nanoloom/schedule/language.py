@@ -21,18 +21,21 @@ from nanoloom.schedule.words.loops import (
     UnrollAndJam,
     Vectorize,
 )
+from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.schedule.words.nanokernel import Nanokernel
-from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, StoreApart
+from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
 from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
 
 Directive: TypeAlias = (
     Packing
+    | Prefetch
     | Parallel
     | Tile
     | ComputeAt
     | Split
     | Reorder
     | Peel
+    | SplitReduction
     | StoreApart
     | Nanokernel
     | Vectorize
@@ -89,9 +92,11 @@ __all__ = [
     "Packing",
     "Parallel",
     "Peel",
+    "Prefetch",
     "Reorder",
     "Schedule",
     "Split",
+    "SplitReduction",
     "StoreApart",
     "Tile",
     "Unroll",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,12 +33,13 @@ class Packing(Word):
     steps: int = 1
 
     def apply(self, nest: LoopNest) -> LoopNest:
-        """The nest as it is, if the argument can be packed."""
+        """The nest with a weight that lies otherwise."""
         packed = (b for b in nest.buffers if b.argument == self.argument)
         buffer = next(packed, None)
         if buffer is None or buffer.role is not Role.CONSTANT:
             refuse(self, f"argument {self.argument} is no weight: none else is packed")
-        return nest
+        word = f"in panels of {self.columns} columns"
+        return nest.with_buffer(replace(buffer, notes=(*buffer.notes, word)))
 
     def shape(self, logical: tuple[int, ...]) -> tuple[int, ...]:
         panels = -(-logical[self.column] // self.columns)

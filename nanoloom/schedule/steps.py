@@ -63,8 +63,9 @@ class Steps:
         words = ", ".join(f"{k} = {written(v)}" for k, v in values.items())
         self.lines.append(f'"nanoloom.{word}"({handle}) {{{words}}} : ({ANY}) -> ()')
 
-    def pack(self, values: Mapping[str, object]) -> None:
-        self.own_of("pack", self.functions(), values)
+    def of_kernel(self, word: str, values: Mapping[str, object]) -> None:
+        """One of nanoloom's own operations, on the whole kernel."""
+        self.own_of(word, self.functions(), values)
 
     def fuse_all(
         self, stage: str, sizes: Sequence[int], tasks: bool, slowest: int | None
@@ -140,6 +141,34 @@ class Steps:
             f": {ANY}, !transform.any_param",
         ]
         self.clean()
+
+    def split_reduction(self, stage: str, parts: int, place: int) -> None:
+        """A sum of partial sums, which have names of their own.
+
+        place: of their number among the loops.
+        """
+        whole, begin = self.match(stage), self.fresh("begin")
+        names = [self.fresh("empty"), begin, self.fresh("parts"), self.fresh("all")]
+        filled = self.fresh("filled")
+        self.lines += [
+            f"{', '.join(names)} = transform.structured.split_reduction {whole} "
+            f"{{split_factor = {parts}, insert_split_dimension = {place}}} : ({ANY}) "
+            f"-> ({', '.join([ANY] * 4)})",
+            f"{filled} = transform.structured.generalize {begin} : ({ANY}) -> {ANY}",
+        ]
+        self.name(filled, f"{stage}_begin")
+        self.name(names[2], f"{stage}_parts")
+        self.name(names[3], stage)
+        self.clean()
+
+    def name(self, handle: str, stage: str) -> None:
+        """Give an operation the name of a stage."""
+        word = self.fresh("word")
+        self.lines += [
+            f'{word} = transform.param.constant "{stage}" -> !transform.any_param',
+            f'transform.annotate {handle} "nanoloom.stage" = {word} '
+            f": {ANY}, !transform.any_param",
+        ]
 
     def unroll(self, loops: str, trips: int) -> None:
         """A loop's steps behind each other."""

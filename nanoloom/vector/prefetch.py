@@ -11,17 +11,23 @@ end, the next task's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from nanoloom.mlir import arith, ir, memref, named, scf
+from nanoloom.schedule.words.memory import AHEAD, LINES, Prefetch
 from nanoloom.vector.access import add, constant_of, divide, index, multiply
-from nanoloom.vector.nanokernel.extents import most_number
+from nanoloom.vector.counted_loops import (
+    bounds,
+    counted_loops,
+    round_of,
+    trip_count,
+    whole,
+)
 from nanoloom.vector.nanokernel.order import is_order
 
 LINE = 64  # bytes
-DISTANCE = 64  # lines, a page: the processor itself does not fetch over its end
-MOST_LINES = 8  # of a round: more of them keep its own loads waiting
 SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 
 
@@ -32,6 +38,7 @@ class Stream:
     following: where the next part begins, indices of the shared dimensions, the panel
     and its outermost reduced dimension; extent: of a part in that one.  number: of this
     round among `rounds` that read a part.  once: no tile reads it again.
+    most, ahead: as a schedule says (schedule/words/memory.py).
     """
 
     buffer: ir.Value
@@ -40,6 +47,8 @@ class Stream:
     number: ir.Value
     rounds: int
     once: bool
+    most: int = LINES
+    ahead: int = AHEAD
 
     @property
     def width(self) -> int:
@@ -55,20 +64,28 @@ class Stream:
         return -(-self.extent * row // self.width)
 
 
-def insert_prefetches(module: ir.Module) -> None:
-    """In every loop that reads a panel (on buffers): some lines of the next panel."""
+def insert_prefetches(module: ir.Module, wanted: Sequence[Prefetch]) -> None:
+    """In every loop that reads a panel (on buffers): some lines of the next panel.
+
+    wanted: of which arguments.
+    """
+    if not wanted:
+        return
     kernel = module.body.operations[0]
     arguments = list(kernel.operation.regions[0].blocks[0].arguments)
+    words = {arguments[w.argument]: w for w in wanted if w.argument < len(arguments)}
     seen: set[ir.Block] = set()
     for op in named(module, "vector.transfer_read"):
         block = op.operation.block
-        if op.operation.operands[0] not in arguments or block in seen:
+        word = words.get(op.operation.operands[0])
+        if word is None or block in seen:
             continue
         with ir.InsertionPoint.at_block_begin(block), op.operation.location:
             found = stream_of(op)
             if found is not None:
                 seen.add(block)
-                prefetch(found, row_ends(block))
+                stream = replace(found, most=word.lines, ahead=word.ahead)
+                prefetch(stream, row_ends(block))
 
 
 def row_ends(block: ir.Block) -> list[ir.Operation]:
@@ -171,31 +188,6 @@ def prefetch_panel(
     prefetch(Stream(panel, following, extent, number, rounds, once))
 
 
-def round_of(loops: tuple[scf.ForOp, ...]) -> ir.Value:
-    """The number of this round, through all loops."""
-    number: ir.Value = index(0)
-    for loop in loops:
-        lower, _, step = bounds(loop)
-        assert lower == 0 and step is not None, "a tiled loop begins at 0"
-        done = divide(loop.induction_variable, index(step))
-        number = add(multiply(number, index(trip_count(loop))), done)
-    return number
-
-
-def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
-    """The loops around a block with a limit to their rounds, outermost first."""
-    loops: list[scf.ForOp] = []
-    owner = block.owner
-    while owner.operation.name == "scf.for":
-        loop = owner.opview if isinstance(owner, ir.Operation) else owner
-        assert isinstance(loop, scf.ForOp)
-        if None in bounds(loop):
-            break
-        loops.insert(0, loop)
-        owner = loop.operation.block.owner
-    return tuple(loops)
-
-
 def addends(value: ir.Value) -> list[ir.Value]:
     """What an index is the sum of."""
     owner = value.owner
@@ -241,7 +233,7 @@ def prefetch(stream: Stream, places: list[ir.Operation] | None = None) -> None:
     """
     share = -(-stream.lines // stream.rounds)
     if not stream.once:
-        share = min(share, MOST_LINES)
+        share = min(share, stream.most)
     kind = ir.MemRefType(stream.buffer.type)
     begin = [*stream.following, *[index(0)] * (kind.rank - 1 - len(stream.following))]
     for ahead in range(share):
@@ -258,38 +250,10 @@ def prefetch_line(
     """Ask for one of this round's lines."""
     line = add(multiply(stream.number, index(share)), index(ahead))
     if stream.once:
-        line = add(line, index(DISTANCE))
+        line = add(line, index(stream.ahead))
     elif stream.rounds * share > stream.lines:
         line = arith.minui(line, index(stream.lines - 1))
     # Past the end of its row on purpose: a panel is contiguous.
     at = [*begin, multiply(line, index(stream.width))]
     level = FIRST_LEVEL if stream.once else SECOND_LEVEL
     memref.PrefetchOp(stream.buffer, at, False, level, True)
-
-
-def bounds(loop: scf.ForOp) -> tuple[int | None, int | None, int | None]:
-    """Lower bound, upper bound or what it is at most, and step, None if not known.
-
-    A block of rows at the edge is smaller than the others: its last rounds are missing.
-    """
-    lower, upper, step = list(loop.operation.operands)[:3]
-    most = constant_of(upper)
-    return (
-        constant_of(lower),
-        most_number(upper) if most is None else most,
-        constant_of(step),
-    )
-
-
-def whole(loop: scf.ForOp) -> int:
-    """How far a loop that begins at 0 goes, at most."""
-    _, upper, _ = bounds(loop)
-    assert upper is not None
-    return upper
-
-
-def trip_count(loop: scf.ForOp) -> int:
-    """Rounds of a loop, at most."""
-    lower, upper, step = bounds(loop)
-    assert lower is not None and upper is not None and step is not None
-    return -(-(upper - lower) // step)

@@ -13,7 +13,7 @@ from nanoloom.kernels.structure import Kind
 from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.families import FAMILIES
-from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
@@ -79,6 +79,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     Raises Error, with the script's line, where a step does not parse, apply or fit.
     """
     packings: list[Packing] = []
+    prefetches: list[Prefetch] = []
 
     def nanokernel(op: ir.OpView, fields: dict[str, Any]) -> None:
         lower(op, Nanokernel(**fields), target)
@@ -90,6 +91,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     meanings = {
         "nanokernel": nanokernel,
         "pack": pack,
+        "prefetch": lambda _, fields: prefetches.append(Prefetch(**fields)),
         "store_apart": lambda op, _: store_apart(op),
         "vectorize": lambda op, fields: vectorize_stage(op, **fields),
         "unroll": lambda op, fields: unroll_stage(op, **fields),
@@ -104,7 +106,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     return_nothing(module)
     make_copies(module)
     copies_to_generics(module)
-    insert_prefetches(module)
+    insert_prefetches(module, prefetches)
     phases = split_into_phases(module)
     bound_temporaries(module)
     lower_matrix_tiles(module)

@@ -1,6 +1,7 @@
 """nanoloom's own transform operations, so that a script says everything.
 
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
+    "nanoloom.prefetch"(%function) {argument, lines, ahead}
     "nanoloom.store_apart"(%stage)
     "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
     "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
@@ -45,6 +46,15 @@ class PackOp(Dialect.Operation, name="pack"):
     group: ir.IntegerAttr
     sums: ir.IntegerAttr
     steps: ir.IntegerAttr
+
+
+class PrefetchOp(Dialect.Operation, name="prefetch"):
+    """An argument comes into the caches before it is read."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    argument: ir.IntegerAttr
+    lines: ir.IntegerAttr
+    ahead: ir.IntegerAttr
 
 
 class StoreApartOp(Dialect.Operation, name="store_apart"):
@@ -108,6 +118,7 @@ class CopyOperandOp(Dialect.Operation, name="copy_operand"):
 
 OPERATIONS = (
     PackOp,
+    PrefetchOp,
     StoreApartOp,
     NanokernelOp,
     VectorizeOp,

@@ -16,9 +16,11 @@ from nanoloom.schedule.language import (
     Packing,
     Parallel,
     Peel,
+    Prefetch,
     Reorder,
     Schedule,
     Split,
+    SplitReduction,
     StoreApart,
     Tile,
     Unroll,
@@ -192,6 +194,29 @@ def test_a_sum_in_two_parts() -> None:
     assert [s.name for s in nest.producers("product")] == ["product.first"]
 
 
+def test_partial_sums_that_tasks_can_share() -> None:
+    nest = matmul()
+    words = SplitReduction("product", "k", 4), Parallel("product_parts", (0, 0, 1), ALL)
+    text = loops(nest, *words)
+    assert text.splitlines()[3:17] == [
+        "forall koo in 0..4 (ko):",
+        "  for i in 0..64:",
+        "    for j in 0..40:",
+        "      product_begin: product_begin[i, j, ko] <- ",
+        "  for i in 0..64:",
+        "    for j in 0..40:",
+        "      for k in 0..12 (sum):",
+        "        product_parts: product_parts[i, j, ko] <- x[i, 12*ko + k], "
+        "w[12*ko + k, j]",
+        "for i in 0..64:",
+        "  for j in 0..40:",
+        "    for ko in 0..4 (sum):",
+        "      product: product[i, j] <- product_parts[i, j, ko]",
+        "for i in 0..64:",
+        "  for j in 0..40:",
+    ]
+
+
 def test_sums_apart_from_their_result() -> None:
     nest = matmul()
     bare = LoopNest(nest.buffers, nest.stages[:2], ("product",))
@@ -201,9 +226,13 @@ def test_sums_apart_from_their_result() -> None:
 
 
 def test_a_nanokernel_and_panels() -> None:
-    words = Packing(1, (), 1, (0,), 32), Nanokernel(6, 2, True)
+    words = Packing(1, (), 1, (0,), 32), Prefetch(1, 4), Nanokernel(6, 2, True)
     text = loops(matmul(), *words)
     assert of("product", text)[-1].endswith("by fma, 6 rows x 2 vectors")
+    weight = Schedule(words).apply(matmul()).buffer("w")
+    assert str(weight) == (
+        "constant w: 48x40xf32, in panels of 32 columns, fetched 4 lines a round"
+    )
 
 
 REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
@@ -271,12 +300,21 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     ),
     (matmul(), (Peel("product", "k", 48),), "k goes to 48: nothing is left"),
     (matmul(), (Peel("product", "j", 8),), "j is not summed over"),
+    (matmul(), (SplitReduction("product", "k", 5),), "5 parts do not divide 48"),
+    (matmul(), (SplitReduction("product", "j", 4),), "j is not all that product sums"),
+    (
+        matmul(),
+        (Unroll("product", "i"), SplitReduction("product", "k", 4)),
+        "the loops of product are scheduled already",
+    ),
     (
         matmul(),
         (Nanokernel(6, 2, False, stage="point"),),
         "point is no sum of products",
     ),
     (matmul(), (Packing(0, (), 1, (0,), 16),), "argument 0 is no weight"),
+    (matmul(), (Prefetch(7),), "the kernel has no argument 7"),
+    (matmul(), (Prefetch(1, 0),), "lines is 0: a number from 1 on is wanted"),
 ]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import nanoloom
 from nanoloom.cache import Cache
+from nanoloom.schedule.words.memory import AHEAD
 from nanoloom.target import by_name
-from nanoloom.vector.prefetch import DISTANCE
 from tests.filecheck import check_text
 from tests.linalg.single import model_of
 from tests.vector.kernel_harness import program_of, stage_text
@@ -47,7 +47,7 @@ def test_a_single_tile_reads_a_panel_once() -> None:
     """Nobody would come back for the next panel: the lines further on are fetched."""
     program = program_of(product, ((2, 256), "float32"))
     text = stage_text(program, "vector", TARGET)
-    assert f"arith.constant {DISTANCE} : index" in text
+    assert f"arith.constant {AHEAD} : index" in text
     assert text.count("memref.prefetch") == text.count("vector.transfer_read %arg1[")
 
 

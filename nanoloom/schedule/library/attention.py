@@ -26,7 +26,7 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.contraction import AMX_COLUMNS
+from nanoloom.schedule.library.contraction import AMX_COLUMNS, prefetches
 from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.target.facts import Target
@@ -52,6 +52,8 @@ def attention(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     taken = (first, *behind_scores(nest, first)), epilogue(nest, root, last)
     rest = [s for s in nest.stages if s not in (first, root)]
     directives: tuple[Directive, ...] = (
+        *prefetches(nest, first, inner),
+        *prefetches(nest, root, outer),
         Parallel(last.name, sizes(outer, root, last, task), ALL),
         *products(inner, taken[0], one, target),
         *products(outer, taken[1], other, target),

@@ -21,6 +21,7 @@ from nanoloom.schedule.language import (
     Directive,
     Nanokernel,
     Parallel,
+    Prefetch,
     Schedule,
     Tile,
 )
@@ -101,6 +102,7 @@ def multiply_adds(
     packings = weight_packing(nest, root, shape, columns, family, sums)
     if not packings and not shape.contiguous:
         return None
+    fetched = prefetches(nest, root, shape)
     reason = f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
     nanokernel = replace(
         nanokernel_of(tile, family, root.name), packed=bool(packings), copied=copied
@@ -116,9 +118,9 @@ def multiply_adds(
             if chunks.depth < shape.extents[shape.reduced[-1]]:
                 reason += f"; sums in chunks of {chunks.depth}"
             loops = in_chunks(root, shape, row, nanokernel, columns, chunks, last.name)
-            return Schedule((*packings, *loops, *behind), reason)
+            return Schedule((*packings, *fetched, *loops, *behind), reason)
     loops = tiled(root, last, shape, nanokernel, columns, target)
-    return Schedule((*packings, *loops, *behind), reason)
+    return Schedule((*packings, *fetched, *loops, *behind), reason)
 
 
 def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
@@ -156,6 +158,7 @@ def matrix_tiles(
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
     packings = weight_packing(nest, root, shape, AMX_COLUMNS, family)
+    fetched = prefetches(nest, root, shape)
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
     nanokernel = Nanokernel(
@@ -165,7 +168,7 @@ def matrix_tiles(
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
-    return Schedule((*packings, *loops, *behind), reason)
+    return Schedule((*packings, *fetched, *loops, *behind), reason)
 
 
 def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:
@@ -231,6 +234,12 @@ def loop_sizes(
         tuple(outer.get(d, 0) for d in dims),
         tuple(inner.get(d, 0) for d in dims),
     )
+
+
+def prefetches(nest: LoopNest, root: Stage, shape: Contraction) -> tuple[Prefetch, ...]:
+    """The right operand comes panel by panel, each before it is read."""
+    buffer = nest.buffer(root.reads[shape.right].buffer)
+    return (Prefetch(buffer.argument),) if buffer.argument >= 0 else ()
 
 
 def weight_packing(

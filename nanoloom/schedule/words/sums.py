@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nanoloom.nest.index import Access, Index
 from nanoloom.nest.loop import plain
 from nanoloom.nest.nest import Buffer, LoopNest, Role
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.stage import Axis, AxisKind, Semiring, Stage
 from nanoloom.schedule.words.word import (
     Word,
     loop_of,
@@ -95,3 +96,90 @@ class StoreApart(Word):
         results = tuple(RESULT if r == write.buffer else r for r in nest.results)
         buffers = (*nest.buffers, made)
         return replace(nest, buffers=buffers, stages=tuple(stages), results=results)
+
+
+@dataclass(frozen=True)
+class SplitReduction(Word):
+    """for i: for k in 0..n: s[i] += f(i, k)
+      ->  for i: for ko in 0..parts: for k in 0..n/parts: t[i, ko] += f(i, ko*.. + k)
+          for i: for ko in 0..parts: s[i] += t[i, ko]
+
+    Partial results of their own, the stage STAGE_parts, that tasks can share; the
+    stage keeps its name and combines them.  `parts` divides the extent.
+    """
+
+    stage: str
+    axis: str
+    parts: int
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage = stage_of(self, nest, self.stage)
+        loop = loop_of(self, nest.placement(self.stage), self.axis)
+        require_number(self, "parts", self.parts, least=2)
+        reduced = [axis for axis in stage.axes if axis.is_reduction]
+        if [axis.name for axis in reduced] != [self.axis]:
+            refuse(self, f"{self.axis} is not all that {self.stage} sums over")
+        if nest.placement(self.stage) != plain(stage):
+            refuse(self, f"the loops of {self.stage} are scheduled already")
+        if not isinstance(loop.trips, int) or loop.trips % self.parts:
+            refuse(self, f"{self.parts} parts do not divide {loop.trips} points")
+        if stage.semiring is None or stage.leading_parallel() != len(stage.axes) - 1:
+            refuse(self, f"{self.stage} is no sum behind its parallel axes")
+        begin, parts, end = in_parts(stage, reduced[0], loop.trips // self.parts, self)
+        stages = [
+            x
+            for s in nest.stages
+            for x in ((begin, parts, end) if s == stage else (s,))
+        ]
+        whole = nest.buffer(stage.writes[0].buffer)
+        made = tuple(
+            Buffer(s.name, (*whole.shape, self.parts), whole.element, Role.TEMPORARY)
+            for s in (begin, parts)
+        )
+        return replace(nest, buffers=(*nest.buffers, *made), stages=tuple(stages))
+
+
+def in_parts(
+    stage: Stage, axis: Axis, extent: int, word: SplitReduction
+) -> tuple[Stage, Stage, Stage]:
+    """What partial results begin with, the partial results, and what combines them."""
+    number = Axis(f"{axis.name}o", AxisKind.PARALLEL, word.parts)
+    outer = (*(a for a in stage.axes if a != axis), number)
+    (write,) = stage.writes
+    place = Index(((number.name, 1),))
+
+    def partial(name: str) -> Access:
+        return replace(write, buffer=name, indices=(*write.indices, place))
+
+    names = f"{stage.name}_begin", f"{stage.name}_parts"
+    begin = Stage(names[0], outer, (), (partial(names[0]),), ("",), ("",))
+    reads = tuple(
+        with_number(read, axis.name, number.name, extent) for read in stage.reads
+    )
+    parts = replace(
+        stage,
+        name=names[1],
+        axes=(*outer, replace(axis, extent=extent)),
+        reads=reads,
+        writes=(partial(names[1]),),
+        begins=(names[0],),
+    )
+    semiring = replace(stage.semiring or Semiring(""), product="", widening=())
+    end = replace(
+        stage,
+        axes=(*outer[:-1], replace(number, kind=AxisKind.REDUCTION)),
+        reads=(partial(names[1]),),
+        semiring=semiring,
+    )
+    return begin, parts, end
+
+
+def with_number(read: Access, axis: str, number: str, extent: int) -> Access:
+    """A place whose axis has become number * extent + axis."""
+
+    def index(x: Index) -> Index:
+        factor = x.factor(axis)
+        more = ((number, factor * extent),) if factor else ()
+        return replace(x, terms=(*more, *x.terms))
+
+    return replace(read, indices=tuple(map(index, read.indices)))

@@ -9,8 +9,13 @@ from math import prod
 from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir
 from nanoloom.vector.access import add, index
+from nanoloom.vector.counted_loops import (
+    bounds,
+    counted_loops,
+    round_of,
+    trip_count,
+)
 from nanoloom.vector.nanokernel.task import is_within
-from nanoloom.vector.prefetch import bounds, counted_loops, round_of, trip_count
 
 
 @dataclass(frozen=True)
