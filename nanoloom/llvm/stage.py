@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from nanoloom.errors import Error
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_LLVM
-from nanoloom.llvm.rolled import keep_rolled
+from nanoloom.llvm.rolled import bound_copies, keep_rolled
 from nanoloom.mlir import function_named, ir, llvm, operations, run_pipeline
 from nanoloom.vector.math import expand_math
 from nanoloom.vector.scratch import lines_of, scratch_arguments
@@ -30,6 +30,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     signatures = [signature_of(function_named(module, phase)) for phase, _ in phases]
     flatten_empty(module, phases)
     expand_math(module)
+    bound_copies(module)
     run_pipeline(module, TO_LLVM, verify=False)
     mask_integers(module)
     keep_rolled(module)
