@@ -95,7 +95,15 @@ def operations(
 
 def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.OpView]:
     """Every operation below `root` with one of these names."""
-    return operations(root, lambda op: op.operation.name in names)
+    found: list[ir.OpView] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in names:  # most are not: a view of them would take longer
+            found.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def function_named(module: ir.Module, name: str) -> ir.OpView:

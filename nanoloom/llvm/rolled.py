@@ -56,7 +56,7 @@ def copies(op: ir.OpView) -> bool:
 
 
 def copies_at_once(op: ir.OpView) -> int:
-    """How many steps of a long copying loop to write behind each other; 0 for others."""
+    """How many steps of a long loop to write behind each other; 0 for other loops."""
     body = list(op.operation.regions[0].blocks[0].operations)
     steps = steps_of(op)
     if steps is None or steps <= COPY_STEPS or any(x.operation.regions for x in body):

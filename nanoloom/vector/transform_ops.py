@@ -142,7 +142,8 @@ def apply_script(
     Raises nanoloom.errors.Error, where = "line N" of the script, at the first step that
     does not parse or apply.
     """
-    load_operations(meanings)
+    load_operations()
+    _Meanings.current = meanings
     # A place in a message is the script's.
     run_pipeline(module, ("strip-debuginfo",), verify=False)
     try:
@@ -152,13 +153,19 @@ def apply_script(
         raise step_error(str(error)) from None
 
 
-def load_operations(meanings: Mapping[str, Meaning] = NOTHING) -> None:
-    """Make the operations known in the current context, to be read or to be applied."""
-    if not ir.Context.current.is_dialect_loaded("nanoloom"):
-        Dialect.load()
+def load_operations() -> None:
+    """Make the operations known in the current context, once: it takes long."""
+    if ir.Context.current.is_dialect_loaded("nanoloom"):
+        return
+    Dialect.load()
     for kind, fields in FIELDS.items():
-        word = kind.OPERATION_NAME.partition(".")[2]
-        attach(kind, fields, meanings.get(word, do_nothing))
+        attach(kind, fields)
+
+
+class _Meanings:
+    """Of the script that is being applied: one at a time is, in a process."""
+
+    current: Mapping[str, Meaning] = NOTHING
 
 
 def do_nothing(op: ir.OpView, fields: dict[str, Any]) -> None:
@@ -216,12 +223,14 @@ def value_of(attribute: Any) -> Any:
     return attribute.value
 
 
-def attach(kind: type[Any], fields: tuple[str, ...], meaning: Meaning) -> None:
-    """Give an operation its meaning in the current context."""
+def attach(kind: type[Any], fields: tuple[str, ...]) -> None:
+    """Let an operation do in the current context what the meanings say."""
+    word = kind.OPERATION_NAME.partition(".")[2]
 
     class Interface(transform_dialect.TransformOpInterface):
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
+            meaning = _Meanings.current.get(word, do_nothing)
             with at_line(op):
                 values = {name: value_of(getattr(op, name)) for name in fields}
                 for payload in list(state.get_payload_ops(op.target)):

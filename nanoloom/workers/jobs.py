@@ -5,6 +5,8 @@ schedule -> vector -> llvm -> object, a kernel each
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -19,6 +21,8 @@ from nanoloom.target.facts import Target
 from nanoloom.vector import transform_ops
 from nanoloom.vector.stage import vectorize
 from nanoloom.workers.messages import Stage
+
+JOBS_OF_A_CONTEXT = 64  # it keeps the types and constants of all of them
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class MakeKernel:
     def run(self, stage: Stage) -> bytes:
         """Raises Error, naming the schedule, for a script that does not fit."""
         machine = machine_of(self.target)
-        with mlir.context():
+        with context():
             module = mlir.ir.Module.parse(self.text)
             with naming_schedule(self.name, given=self.given):
                 with stage("vector"):
@@ -73,7 +77,7 @@ class ShowKernel:
         """Raises what making the kernel raises."""
         del stage
         kernel, target = self.kernel, self.kernel.target
-        with mlir.context():
+        with context():
             module = mlir.ir.Module.parse(kernel.text)
             if self.at == "schedule":
                 return kernel.script + "\n" + str(module)
@@ -94,7 +98,7 @@ class ReadScript:
     def run(self, stage: Stage) -> list[str]:
         """Raises Error for what does not parse."""
         del stage
-        with mlir.context():
+        with context():
             transform_ops.load_operations()
             try:
                 module = mlir.ir.Module.parse(self.text)
@@ -103,9 +107,30 @@ class ReadScript:
             return [op.operation.name for op in module.body.operations]
 
 
+class _Kept:
+    """The MLIR context of this process's jobs: dialects take long to load."""
+
+    contexts: tuple[mlir.ir.Context, ...] = ()
+    jobs = 0
+
+
+@contextmanager
+def context() -> Generator[None]:
+    """A context that is current inside the `with`, new for every JOBS_OF_A_CONTEXT."""
+    if _Kept.jobs % JOBS_OF_A_CONTEXT == 0:
+        with mlir.context() as made:
+            _Kept.contexts = (made,)
+    _Kept.jobs += 1
+    (kept,) = _Kept.contexts
+    with kept, mlir.ir.Location.unknown():
+        yield
+
+
 def warm_up() -> None:
     """What the first kernel would wait for."""
     initialize()
+    with context():
+        transform_ops.load_operations()
 
 
 class Machine(TypedDict):

@@ -1,0 +1,65 @@
+"""Copies are unrolled by a number; kernels that compute are LLVM's to unroll."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from nanoloom.linalg.builder import Builder
+from nanoloom.linalg.tensor import Tensor
+from nanoloom.llvm.rolled import bound_copies
+from nanoloom.mlir import context, ir
+from nanoloom.target import by_name
+from tests.vector.kernel_harness import program_of, run, stage_text
+
+LOOPS = """
+func.func @k(%from: memref<3x{steps}xf32>, %to: memref<3x{steps}xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c8 = arith.constant 8 : index
+  %end = arith.constant {steps} : index
+  scf.for %i = %c0 to %c3 step %c1 {{
+    scf.for %j = %c0 to %end step %c8 {{
+      %x = vector.load %from[%i, %j] : memref<3x{steps}xf32>, vector<8xf32>
+      {work}
+      vector.store %x, %to[%i, %j] : memref<3x{steps}xf32>, vector<8xf32>
+    }}
+  }}
+  return
+}}
+"""
+ADD = "%y = arith.addf %x, %x : vector<8xf32>"
+
+
+def annotated(steps: int, work: str = "") -> str:
+    with context():
+        module = ir.Module.parse(LOOPS.format(steps=8 * steps, work=work))
+        bound_copies(module)
+        return str(module)
+
+
+@pytest.mark.parametrize(("steps", "count"), [(48, 8), (36, 4), (34, 2), (37, 1)])
+def test_long_copies_are_bounded(steps: int, count: int) -> None:
+    text = annotated(steps)
+    assert f"count = {count} : i32" in text and "disable = true" in text
+
+
+@pytest.mark.parametrize(("steps", "work"), [(8, ""), (20, ""), (48, ADD)])
+def test_short_ones_and_what_computes_are_not(steps: int, work: str) -> None:
+    assert "loop_annotation" not in annotated(steps, work)
+
+
+def sliced(builder: Builder, x: Tensor) -> Tensor:
+    return builder.slice(x, [0, 3, 0], [14, 3, 384])
+
+
+def test_the_bound_reaches_llvm_and_the_copy_is_right() -> None:
+    program = program_of(sliced, ((14, 14, 384), "float32"))
+    text = stage_text(program, "llvm", by_name("x86-64-v3"))
+    assert re.search(r'"llvm.loop.unroll.count", i32 \d', text)
+    x = np.random.default_rng(0).standard_normal((14, 14, 384), np.float32)
+    assert np.array_equal(run(sliced, x), x[:, 3:6])
+    assert not np.array_equal(run(sliced, x), x[:, 4:7])
