@@ -6,6 +6,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.attention import attention
 from nanoloom.schedule.library.contraction import contraction
+from nanoloom.schedule.library.register_tiles import is_window, register_tiles
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.windows import windows
@@ -19,8 +20,12 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
         return Schedule(vectors(nest.stages, target), "nothing to share")
     if len(products) > 1:
         return attention(nest, last, target)
-    if products:
+    if products and not is_window(nest, last):
         schedule = contraction(nest, products[0], last, target)
         if schedule is not None:
             return schedule
-    return windows(nest, last, target) or by_rows(nest, last, target)
+    return (
+        register_tiles(nest, last, target)
+        or windows(nest, last, target)
+        or by_rows(nest, last, target)
+    )

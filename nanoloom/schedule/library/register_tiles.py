@@ -17,7 +17,7 @@ from math import prod
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.language import (
@@ -40,6 +40,7 @@ from nanoloom.target.facts import Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
 FEWEST_TASKS = 8
+MANY_ROWS, ANY_ROWS = 24, 27720  # divided by every number up to 12
 FEWEST_ROWS, MOST_ROWS = 128, 1400  # of a task, if there are as many
 PANEL_BYTES = 256 * 1024  # and a part of the second-level cache: SHARE
 SHARE = 4
@@ -140,10 +141,27 @@ def form_of(nest: LoopNest, last: Stage) -> Form | None:
     return Form(stage, row, column, tuple(right), blocks)
 
 
+def is_window(nest: LoopNest, last: Stage) -> bool:
+    """Whether a nest is a window over channels, of floats that are not packed.
+
+    A nanokernel's task is one row of pixels; here several rows share a panel.
+    """
+    form = form_of(nest, last)
+    if form is None or not form.stage.is_contraction or len(form.reduced) < 2:
+        return False
+    kinds = {x.element for x in (*form.stage.reads, *form.stage.writes)}
+    roles = {nest.buffer(form.stage.reads[n].buffer).role for n in form.right}
+    return kinds in ({"f32"}, {"f64"}) and Role.CONSTANT not in roles
+
+
 def tile_of(form: Form, lanes: int, target: Target) -> RegisterTile:
-    """The cheapest register tile; a row alone has vectors only."""
+    """The cheapest register tile; a row alone has vectors only.
+
+    What is left of many rows is a smaller tile, so that none are wasted.
+    """
     width = target.vector.bits // lanes
     rows = form.extent(form.row) if form.row else 1
+    rows = rows if rows < MANY_ROWS else ANY_ROWS
     cost = step_cost(form.stage, target)
     return register_tile.choose(
         rows, form.extent(form.column), width, target.vector, cost
@@ -174,9 +192,8 @@ def task_sizes(
     rows = form.extent(form.row, *form.blocks)
     panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
     panels //= rows * form.extent(form.column)
-    left = [n for n in range(len(form.stage.reads)) if n not in form.right]
-    bytes_ = max(bits(form.stage.reads[n].element) for n in left) // 8 * depth
-    most = min(MOST_ROWS, max(FEWEST_ROWS, target.caches.l2 // 2 // max(bytes_, 1)))
+    fitting = target.caches.l2 // SHARE // row_bytes(form)
+    most = min(MOST_ROWS, max(FEWEST_ROWS, fitting))
     wanted = max(1, TASK_STEPS // (depth * tile.vectors))
     wanted = max(wanted, min(most, rows * panels // FEWEST_TASKS))
     sizes = dict.fromkeys(form.parallel, 1)
@@ -191,6 +208,16 @@ def task_sizes(
         whole.remove(form.parallel[0])
         sizes[form.parallel[0]] = form.extent(form.parallel[0])
     return tuple(0 if axis in whole else sizes[axis] for axis in form.parallel)
+
+
+def row_bytes(form: Form) -> int:
+    """What a row reads that other rows do not; windows of neighbours overlap."""
+    left = [r for n, r in enumerate(form.stage.reads) if n not in form.right]
+    return max(
+        max(1, bits(read.element) // 8)
+        * form.extent(*(axis for axis in form.reduced if axis in read.plain))
+        for read in left
+    )
 
 
 def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
