@@ -12,7 +12,7 @@ from nanoloom.errors import ModelError
 if TYPE_CHECKING:  # checking inputs needs no model
     import onnx_ir as ir
 
-ADDRESSES = 2**63  # steps between elements are signed
+ADDRESSES = 2**47  # bytes that a program has on x86-64 and AArch64
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -59,18 +59,31 @@ def check_value(value: ir.Value, where: str, limit: int) -> None:
     # An unknown dimension is at least one.
     sizes = [d if isinstance(d, int) else 1 for d in shape]
     need = byte_size(sizes, dtype)
-    text = "x".join(str(d) for d in shape)
     if need > limit:
+        text = "x".join(str(d) for d in shape)
         raise ModelError(
             f"value {value.name} ({dtype.name} {text}) needs {in_words(need)},"
             f" {in_words(limit)} of memory are free",
             where=where,
             hint="export or bind the model with smaller dimensions",
         )
-    if byte_size([d or 1 for d in sizes], dtype) >= ADDRESSES:
+    require_addresses(value, where)
+
+
+def require_addresses(value: ir.Value, where: str) -> None:
+    """Raise ModelError for a value whose rows no memory of any machine could hold.
+
+    Also if there are none of them: numpy makes no array of such a shape.
+    """
+    shape, dtype = value.shape, value.dtype
+    if shape is None or dtype is None or dtype.name == "STRING":
+        return
+    sizes = [d or 1 if isinstance(d, int) else 1 for d in shape]
+    if byte_size(sizes, dtype) >= ADDRESSES:
+        text = "x".join(str(d) for d in shape)
         raise ModelError(
-            f"value {value.name} ({dtype.name} {text}) has rows of more bytes than"
-            " there are addresses, also if there are none of them",
+            f"value {value.name} ({dtype.name} {text}) has more bytes than there are"
+            " addresses",
             where=where,
             hint="export or bind the model with smaller dimensions",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.frontend.mapped import MappedTensor
+from nanoloom.frontend.sizes import available_memory
 from nanoloom.graph.folding import is_defined
 from nanoloom.graph.types import is_static, shape_of
 
@@ -81,6 +83,8 @@ def fold(
     if evaluation is None:
         return None
     used = [out for out in node.outputs if out.name]
+    if not all(fits(out) for out in used):
+        return None
     if all(is_static(out) for out in used) and any(
         np.prod(shape_of(out), dtype=np.int64) > SMALL for out in used
     ):
@@ -89,6 +93,14 @@ def fold(
     if arrays is None:
         return None
     return [None if a is None else ir.Tensor(a) for a in arrays]
+
+
+def fits(value: ir.Value) -> bool:
+    """Whether there is memory for a constant; what is too large is computed later."""
+    if not is_static(value):
+        return True
+    count = math.prod(shape_of(value))
+    return count <= SMALL or 8 * count <= available_memory()
 
 
 class Folded(ir.LazyTensor):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError, noting
+from nanoloom.frontend.sizes import require_addresses
 from nanoloom.graph import (
     compress,
     control,
@@ -54,8 +55,12 @@ class Propagation:
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
-            with noting(f"node {node.name} ({node.op_type})"):
+            place = f"node {node.name} ({node.op_type})"
+            made = tuple(node.outputs)
+            with noting(place):
                 self.visit(graph, node)
+            for value in made:
+                require_addresses(value, place)
 
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
         """Complete a node's outputs, or put something simpler in its place."""

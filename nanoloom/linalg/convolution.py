@@ -95,7 +95,7 @@ def channel_dims(
     """
     if groups == 1:
         return [], [made], [parts]
-    return [groups], [made] * (made > 1), [parts] * (parts > 1)
+    return [groups], [made] * (made != 1), [parts] * (parts != 1)
 
 
 def add_bias(b: Builder, x: Tensor, bias: Tensor | None, dtype: np.dtype) -> Tensor:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.linalg import fitting_classical, fitting_convolutions
+from nanoloom.linalg import (
+    fitting_classical,
+    fitting_convolutions,
+    fitting_images,
+)
 from nanoloom.linalg.expected import (
     at_least,
     channels_of,
@@ -111,22 +115,6 @@ def transpose(node: Node) -> None:
         raise node.invalid(f"its perm is {order}, its input has {rank} dimensions")
 
 
-def depth_to_space(node: Node) -> None:
-    square = at_least(node, "blocksize", 1) ** 2
-    if node.input(0).shape[1] % square:
-        raise node.invalid(f"its channels are no multiple of {square}")
-
-
-def space_to_depth(node: Node) -> None:
-    block = at_least(node, "blocksize", 1)
-    if any(size % block for size in node.input(0).shape[2:]):
-        raise node.invalid(f"its rows or columns are no multiple of {block}")
-
-
-def local_response(node: Node) -> None:
-    at_least(node, "size", 1)
-
-
 def lp_norm(node: Node) -> None:
     if node.has("p") and node.version < 2:
         return  # a float
@@ -184,15 +172,6 @@ def reverse_sequence(node: Node) -> None:
     require_shape(node, 1, [x.shape[axes[0]]])
 
 
-def affine_grid(node: Node) -> None:
-    """theta [n, d, d + 1], for a grid [n, ..., d] of d axes."""
-    grid = node.output_shapes[0]
-    axes = len(grid) - 2
-    if axes not in (2, 3):
-        raise node.invalid(f"its grid is {list(grid)}, expected one of 2 or 3 axes")
-    require_shape(node, 0, [grid[0], axes, axes + 1])
-
-
 # ---- recurrent networks
 
 
@@ -236,17 +215,20 @@ SINGLE: dict[str, tuple[int, ...]] = {
     "Trilu": (1,),
 }
 # Inputs that are a list of numbers
-LISTS: dict[str, tuple[int, ...]] = {"Slice": (1, 2, 3, 4)}
+LISTS: dict[str, tuple[int, ...]] = {
+    "Resize": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Upsample": (1,),
+}
 RULES: dict[str, Rule] = {
     **fitting_classical.RULES,
     **fitting_convolutions.RULES,
-    "AffineGrid": affine_grid,
+    **fitting_images.RULES,
     "ArgMax": require_axis,
     "ArgMin": require_axis,
     "BatchNormalization": per_channel(1, 2, 3, 4),
     "CumProd": cumulative,
     "CumSum": cumulative,
-    "DepthToSpace": depth_to_space,
     "DequantizeLinear": quantization,
     "GRU": recurrent(3),
     "GatherElements": elements,
@@ -254,7 +236,6 @@ RULES: dict[str, Rule] = {
     "GlobalLpPool": lp_norm,
     "GroupNormalization": group_normalization,
     "InstanceNormalization": per_channel(1, 2),
-    "LRN": local_response,
     "LSTM": recurrent(4),
     "LayerNormalization": normalized,
     "LpNormalization": lambda node: require_axis(node, -1),
@@ -273,6 +254,5 @@ RULES: dict[str, Rule] = {
     "ScatterElements": elements,
     "ScatterND": scatter_nd,
     "SoftmaxCrossEntropyLoss": losses,
-    "SpaceToDepth": space_to_depth,
     "Transpose": transpose,
 }

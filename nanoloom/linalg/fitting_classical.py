@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nanoloom.linalg.expected import at_least
 from nanoloom.linalg.node import Node
 
 # Lists of nodes that may be left out or empty
@@ -57,16 +58,29 @@ def vectorizer(node: Node) -> None:
         raise node.invalid(f"its inputdimensions are {given}, its inputs have {found}")
 
 
+def regressor(node: Node) -> None:
+    require_rows(node)
+    at_least(node, "targets", 1)
+
+
+def ensemble(node: Node) -> None:
+    """Ways to aggregate and to transform are numbers of a list."""
+    columns("nodes_", "leaf_")(node)
+    for name, count in (("aggregate_function", 4), ("post_transform", 5)):
+        if not 0 <= node.int(name) < count:
+            raise node.invalid(f"its {name} is {node.int(name)}, not in 0..{count - 1}")
+
+
 RULES: dict[str, Callable[[Node], None]] = {
     "ArrayFeatureExtractor": require_features,
     "FeatureVectorizer": vectorizer,
     "Imputer": require_features,
     "LinearClassifier": require_rows,
-    "LinearRegressor": require_rows,
+    "LinearRegressor": regressor,
     "Normalizer": require_features,
     "OneHotEncoder": categories,
     "Scaler": require_features,
-    "TreeEnsemble": columns("nodes_", "leaf_"),
+    "TreeEnsemble": ensemble,
     "TreeEnsembleClassifier": columns("nodes_", "class_"),
     "TreeEnsembleRegressor": columns("nodes_", "target_"),
 }

@@ -81,7 +81,8 @@ def with_sizes(
     node: Node, axes: dict[int, Axis], sizes: Sequence[int]
 ) -> dict[int, Axis]:
     """Scales from the wanted sizes; with a policy, one scale for all axes."""
-    scales = [s / axis.size for s, axis in zip(sizes, axes.values(), strict=True)]
+    pairs = zip(sizes, axes.values(), strict=True)
+    scales = [s / axis.size if axis.size else 1.0 for s, axis in pairs]
     policy = node.string("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
         common = min(scales) if policy == "not_larger" else max(scales)

@@ -245,7 +245,7 @@ def test_sizes_are_judged_by_arithmetic() -> None:
 
 def test_nothing_of_rows_that_no_memory_holds() -> None:
     """numpy makes no array of such a shape, though it would have no element."""
-    for shape in ([0, 2**62], [0, 2**31, 2**31]):
+    for shape in ([0, 2**62], [0, 2**31, 2**31], [2**14, 0, 2**31]):
         proto = models.chain([models.unary()])
         proto.graph.input[0].CopyFrom(models.value("x", shape))
         assert "more bytes than there are addresses" in refusal(proto)

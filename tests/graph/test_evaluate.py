@@ -6,6 +6,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.errors import Error, InternalError
 from nanoloom.graph.evaluate import (
     SMALL,
     constant_of,
@@ -140,3 +143,15 @@ def test_permutations() -> None:
     text = "g (float[2,3] x) => (float[3,2] y) {{ y = Transpose{}(x) }}"
     assert permutation(first_node(text.format("<perm=[1,0]>"))) == [1, 0]
     assert permutation(first_node(text.format(""))) is None
+
+
+@pytest.mark.parametrize("count", [2**40, 2**62])
+def test_constants_that_no_memory_holds(count: int) -> None:
+    """They are not computed while compiling, and refused before they are made."""
+    text = f"""g () => (float y) <int64[1] n = {{{count}}}> {{
+      x = ConstantOfShape(n)
+      y = ReduceMax<keepdims = 0>(x)
+    }}"""
+    with pytest.raises(Error, match=r"memory|addresses") as found:
+        nanoloom.compile(proto(text), cache=Cache.temporary())({})
+    assert not isinstance(found.value, InternalError)

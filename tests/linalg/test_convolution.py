@@ -230,3 +230,9 @@ def test_transposed_size_that_onnx_leaves_open_is_refused() -> None:
     with pytest.raises(Error, match="two sizes for auto_pad SAME_UPPER"):
         run_node("ConvTranspose", [x, w], auto_pad="SAME_UPPER", **given)
     assert run_node("ConvTranspose", [x, w], **given)[0].shape == (1, 2, 8)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_no_filters_make_nothing(groups: int) -> None:
+    x, w = np.ones((2, 4, 9, 9), "f"), np.ones((0, 4 // groups, 3, 3), "f")
+    assert run_node("Conv", [x, w], group=groups)[0].shape == (2, 0, 7, 7)

@@ -28,6 +28,7 @@ def u(*shape: int) -> np.ndarray:
 
 
 X, Q = f(1, 4, 9, 9), u(1, 4, 9, 9)
+TWO = {"kernel_shape": [2, 2]}
 ONE, ZERO = f(1), np.zeros(1, np.uint8)
 CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ("Conv", [X, f(8, 3, 3, 3)], {}, "read 3 channels, its input has 4"),
@@ -83,6 +84,8 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ("ReverseSequence", [f(2, 3), np.zeros(2, np.int64)], {}, "input 1"),
     ("ReverseSequence", [f(2, 3), np.zeros(3, int)], {"batch_axis": 7}, "not 0 and 1"),
     ("InstanceNormalization", [f(4), f(1), f(1)], {}, r"input is \[4\], expected \[n"),
+    ("MaxUnpool", [f(1, 1, 2, 2), np.zeros((1, 1, 4, 2), int)], TWO, r"\[1, 1, 4, 2\]"),
+    ("MaxRoiPool", [X, f(2, 0)], {"pooled_shape": [2, 2]}, "unification between 0 and 5"),
     ("LSTM", [f(2, 3, 4), f(1, 20, 5), f(1, 20, 5)], {"hidden_size": 5}, "input 1"),
     ("LRN", [X], {"size": 0}, "size is 0"),
     ("Einsum", [f(2, 3), f(4, 5)], {"equation": "ij,jk->ik"}, "letter j is 3 and 4"),
@@ -134,6 +137,16 @@ def test_an_axis_that_is_an_input(op: str) -> None:
 def test_transformations_of_a_grid(shape: tuple[int, ...]) -> None:
     with pytest.raises(ModelError, match=r"input 0 is .*, expected \[1, 2, 3\]"):
         run_node("AffineGrid", [f(*shape), np.array([1, 1, 4, 4])], constants=[1])
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 4, 4), (1, 1, 0, 4)])
+def test_nothing_is_resized_to_nothing(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ModelError, match="has nothing"):
+        sizes = np.array([1, 1, 4, 4])
+        run_node("Resize", [f(*shape), None, None, sizes], constants=[3])
+    scales = np.array([1, 1, 1, 0.5], np.float32)
+    (made,) = run_node("Resize", [f(*shape), None, scales], constants=[2])
+    assert made.shape == (*shape[:3], 2)
 
 
 def test_lists_that_are_none(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from nanoloom.errors import ModelError
@@ -73,3 +74,38 @@ def test_categories_are_different() -> None:
             version=1,
             cats_int64s=[0, 0, 3],
         )
+
+
+def test_targets_are_at_least_one() -> None:
+    with pytest.raises(ModelError, match="targets is -3, expected 1 or more"):
+        run_node(
+            "LinearRegressor",
+            [X],
+            domain="ai.onnx.ml",
+            version=1,
+            coefficients=[1.0, 2.0, 3.0],
+            targets=-3,
+        )
+
+
+@pytest.mark.parametrize("name", ["aggregate_function", "post_transform"])
+@pytest.mark.parametrize("number", [-1, 20])
+def test_ways_are_numbers_of_a_list(name: str, number: int) -> None:
+    model: dict[str, object] = {
+        "nodes_splits": onnx.numpy_helper.from_array(X[0, :1]),
+        "nodes_modes": onnx.numpy_helper.from_array(np.zeros(1, np.uint8)),
+        "leaf_weights": onnx.numpy_helper.from_array(X[0, :2]),
+        "nodes_featureids": [0],
+        "nodes_truenodeids": [0],
+        "nodes_trueleafs": [1],
+        "nodes_falsenodeids": [1],
+        "nodes_falseleafs": [1],
+        "leaf_targetids": [0, 0],
+        "tree_roots": [0],
+        "n_targets": 1,
+    }
+    right = run_node("TreeEnsemble", [X], domain="ai.onnx.ml", version=5, **model)
+    assert right[0].tolist() == [[1], [1]]
+    model[name] = number
+    with pytest.raises(ModelError, match=f"{name} is {number}, not in 0"):
+        run_node("TreeEnsemble", [X], domain="ai.onnx.ml", version=5, **model)
