@@ -46,12 +46,28 @@ Directive: TypeAlias = (
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """What else a kernel could have been made by, and what was predicted of it.
+
+    cost: cycles for the least work that there is, 1 at best.
+    """
+
+    directives: tuple[Directive, ...]
+    reason: str
+    cost: float
+
+
+@dataclass(frozen=True)
 class Schedule:
-    """How one kernel is made.  reason: why, in words, for people: no part of what a
-    schedule is."""
+    """How one kernel is made.
+
+    reason: why, in words, for people; candidates: all that were weighed, the cheapest
+    first, this one among them.  Both are no part of what a schedule is.
+    """
 
     directives: tuple[Directive, ...]
     reason: str = field(default="", compare=False)
+    candidates: tuple[Candidate, ...] = field(default=(), compare=False, repr=False)
 
     def apply(self, nest: LoopNest) -> LoopNest:
         """The nest with its loops as the schedule makes them.
@@ -85,6 +101,7 @@ __all__ = [
     "ALL",
     "FIRST",
     "RESULT",
+    "Candidate",
     "ComputeAt",
     "CopyOperand",
     "Directive",

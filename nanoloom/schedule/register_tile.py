@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import VectorUnit
@@ -112,16 +112,26 @@ def arithmetic(sums: float, prepared: float, unit: VectorUnit, step: StepCost) -
 def choose(
     m: int, n: int, bits: int, unit: VectorUnit, step: StepCost = FMA
 ) -> RegisterTile:
-    """The cheapest tile for an m x n result of elements of this width.
+    """The cheapest tile for an m x n result of elements of this width."""
+    return ranked(m, n, bits, unit, step)[0]
+
+
+def ranked(
+    m: int, n: int, bits: int, unit: VectorUnit, step: StepCost = FMA
+) -> list[RegisterTile]:
+    """All tiles that fit, the cheapest first.
 
     Ties go to the wider tile: fewer passes over the left operand.
     """
     lanes = max(1, unit.bits // bits)
-    ranked = [
-        RegisterTile(r, v, cost(r, v, m, n, lanes, unit, step))
-        for r, v in candidates(unit.registers, step, n, lanes)
-        if r <= EDGE_ROWS or m % r == 0
+    found = [
+        RegisterTile(
+            rows,
+            vectors,
+            cost(rows, vectors, m, n, lanes, unit, step),
+            step.swaps and swapped(rows, vectors, unit.registers),
+        )
+        for rows, vectors in candidates(unit.registers, step, n, lanes)
+        if rows <= EDGE_ROWS or m % rows == 0
     ]
-    best = min(ranked, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
-    roles = step.swaps and swapped(best.rows, best.vectors, unit.registers)
-    return replace(best, swapped=roles)
+    return sorted(found, key=lambda tile: (round(tile.cost, 3), -tile.vectors))

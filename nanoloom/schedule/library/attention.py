@@ -26,8 +26,9 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.contraction import AMX_COLUMNS, prefetches
+from nanoloom.schedule.library.contraction import AMX_COLUMNS
 from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
+from nanoloom.schedule.library.panels import prefetches
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.target.facts import Target
 

@@ -1,0 +1,114 @@
+"""Contractions by a family's multiply-adds: the register tile, and the loops around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule import register_tile
+from nanoloom.schedule.families import FMA_FAMILY, Family
+from nanoloom.schedule.language import Candidate, Directive, Schedule
+from nanoloom.schedule.library.copies import pays_to_copy
+from nanoloom.schedule.library.family import column_sums, nanokernel_of, step_cost
+from nanoloom.schedule.library.panels import (
+    is_parameter,
+    other_vectors,
+    prefetches,
+    row_of,
+    tiled,
+    weight_packing,
+)
+from nanoloom.schedule.library.sum_chunks import in_chunks, may_be_cut, sum_chunks
+from nanoloom.schedule.library.task_panel import task_panel
+from nanoloom.schedule.register_tile import RegisterTile
+from nanoloom.schedule.step_cost import FMA, StepCost
+from nanoloom.target.facts import Target
+
+WEIGHED = 8  # tiles that are kept with the chosen one
+
+
+def multiply_adds(
+    nest: LoopNest,
+    root: Stage,
+    last: Stage,
+    shape: Contraction,
+    family: Family,
+    target: Target,
+) -> Schedule | None:
+    """The family's register tile, or that of a panel which every task copies.
+
+    None for a right operand that can neither be packed nor read in vectors.
+    """
+    packed, row = is_parameter(nest, root, shape), row_of(shape)
+    m = 1 if row is None else shape.extents[row]
+    n = shape.extents[shape.column]
+    width = bits(root.writes[0].element)
+    cost = step_cost(family, root, shape, target, packed)
+    tiles = register_tile.ranked(m, n, width, target.vector, cost)
+    copied = not packed and pays_to_copy(root, shape, family, m, tiles[0], target)
+    if copied and (family.flat_cost or family is FMA_FAMILY):  # the copy is of f32
+        family = FMA_FAMILY
+        cost = step_cost(family, root, shape, target, packed, copied)
+        tiles = register_tile.ranked(m, n, width, target.vector, cost)
+    if not packed and not shape.contiguous:
+        return None
+    product = Product(nest, root, last, shape, target)
+    weighed = [
+        Candidate(*product.with_tile(tile, family, cost, copied), tile.cost)
+        for tile in tiles[:WEIGHED]
+    ]
+    best = weighed[0]
+    return Schedule(best.directives, best.reason, tuple(weighed))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A contraction of a kernel, to be made for a target.
+
+    last: the stage that writes the result.
+    """
+
+    nest: LoopNest
+    root: Stage
+    last: Stage
+    shape: Contraction
+    target: Target
+
+    def with_tile(
+        self, tile: RegisterTile, family: Family, cost: StepCost, copied: bool
+    ) -> tuple[tuple[Directive, ...], str]:
+        """The words, and the reason, for a register tile of a family.
+
+        cost: of a step of it.  copied: whether every task copies its panel.
+        """
+        nest, root, shape, target = self.nest, self.root, self.shape, self.target
+        last, row = self.last, row_of(shape)
+        width = bits(root.writes[0].element)
+        columns = tile.vectors * (target.vector.bits // width)
+        sums = column_sums(family, root, shape, target)
+        packings = weight_packing(nest, root, shape, columns, family, sums)
+        fetched = prefetches(nest, root, shape)
+        reason = (
+            f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
+        )
+        nanokernel = replace(
+            nanokernel_of(tile, family, root.name), packed=bool(packings), copied=copied
+        )
+        behind = other_vectors(nest, root, target)
+        if row is not None and family is FMA_FAMILY and may_be_cut(root, last):
+            chunks = None
+            if copied:
+                chunks = task_panel(shape, row, nanokernel, width, target)
+            elif packings and cost == FMA:
+                chunks = sum_chunks(shape, row, nanokernel, width, target)
+            if chunks is not None:
+                if chunks.depth < shape.extents[shape.reduced[-1]]:
+                    reason += f"; sums in chunks of {chunks.depth}"
+                loops = in_chunks(
+                    root, shape, row, nanokernel, columns, chunks, last.name
+                )
+                return (*packings, *fetched, *loops, *behind), reason
+        loops = tiled(root, last, shape, nanokernel, columns, target)
+        return (*packings, *fetched, *loops, *behind), reason

@@ -1,0 +1,131 @@
+"""What the schedules of contractions share: panels of the right operand, and tiles."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.nest import LoopNest, Role
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.families import FAMILIES, Family
+from nanoloom.schedule.language import (
+    ALL,
+    Directive,
+    Nanokernel,
+    Parallel,
+    Prefetch,
+    Tile,
+)
+from nanoloom.schedule.library.row_block import (
+    TILES,
+    VECTORS,
+    WOVEN,
+    most_rows,
+    row_block,
+)
+from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.packing import Packing
+from nanoloom.target.facts import Target
+
+
+def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
+    """Vectors of what the nanokernel does not take along."""
+    return vectors([stage for stage in nest.stages if stage != root], target)
+
+
+def tiled(
+    root: Stage,
+    last: Stage,
+    shape: Contraction,
+    nanokernel: Nanokernel,
+    columns: int,
+    target: Target,
+) -> tuple[Directive, ...]:
+    """Tasks of panels, register tiles inside them."""
+    outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
+    tile = any(inner) and not nanokernel.depth
+    return (
+        Parallel(last.name, outer, ALL),
+        *([Tile(last.name, inner, ALL)] if tile else []),
+        nanokernel,
+    )
+
+
+def is_parameter(nest: LoopNest, root: Stage, shape: Contraction) -> bool:
+    """Whether the right operand can be packed while compiling."""
+    name = root.reads[shape.right].buffer
+    known = nest.buffer(name).role is Role.CONSTANT
+    return known and not shape.other_columns and len(nest.readers(name)) == 1
+
+
+def row_of(shape: Contraction) -> int | None:
+    """The axis along which a register tile has its rows."""
+    long = [d for d in shape.rows if shape.extents[d] > 1]
+    return long[-1] if long else None
+
+
+def row_bytes(root: Stage, shape: Contraction) -> int:
+    """Bytes of a row of the left operand."""
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    return max(1, depth * bits(root.reads[shape.left].element) // 8)
+
+
+def loop_sizes(
+    root: Stage,
+    last: Stage,
+    shape: Contraction,
+    plan: Nanokernel,
+    columns: int,
+    target: Target,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tile sizes of the tasks, and of the register tile inside a task."""
+    rows, tiles = plan.rows, FAMILIES[plan.family].tiles
+    row = row_of(shape)
+    outer: dict[int, int] = dict.fromkeys(shape.result, 1)
+    outer[shape.column] = columns
+    inner: dict[int, int] = {}
+    if row is not None:
+        panels = -(-shape.extents[shape.column] // columns)
+        limits = (TILES if plan.packed else WOVEN) if tiles else VECTORS
+        most = most_rows(row_bytes(root, shape), panels, limits, target)
+        block = row_block(shape.extents[row], rows, most)
+        outer[row] = 0 if block >= shape.extents[row] else block
+        inner[row] = rows
+    dims = range(len(shape.extents)) if root == last else shape.result
+    return (
+        tuple(outer.get(d, 0) for d in dims),
+        tuple(inner.get(d, 0) for d in dims),
+    )
+
+
+def prefetches(nest: LoopNest, root: Stage, shape: Contraction) -> tuple[Prefetch, ...]:
+    """The right operand comes panel by panel, each before it is read."""
+    buffer = nest.buffer(root.reads[shape.right].buffer)
+    return (Prefetch(buffer.argument),) if buffer.argument >= 0 else ()
+
+
+def weight_packing(
+    nest: LoopNest,
+    root: Stage,
+    shape: Contraction,
+    columns: int,
+    family: Family,
+    sums: int = 0,
+) -> tuple[Packing, ...]:
+    """How the right operand is packed, if it is a parameter."""
+    if not is_parameter(nest, root, shape):
+        return ()
+    read = root.reads[shape.right]
+    dims = [root.place(axis) for axis in read.plain if axis is not None]
+    return (
+        Packing(
+            nest.buffer(read.buffer).argument,
+            tuple(dims.index(d) for d in shape.shared),
+            dims.index(shape.column),
+            tuple(dims.index(d) for d in shape.reduced),
+            columns,
+            family.group,
+            sums,
+            family.steps,
+        ),
+    )
