@@ -8,6 +8,7 @@ from nanoloom.schedule.library.attention import attention
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.register_tiles import is_window, register_tiles
 from nanoloom.schedule.library.rows import by_rows
+from nanoloom.schedule.library.stencils import stencils
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.windows import windows
 from nanoloom.target.facts import Target
@@ -27,5 +28,6 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
     return (
         register_tiles(nest, last, target)
         or windows(nest, last, target)
+        or stencils(nest, last, target)
         or by_rows(nest, last, target)
     )

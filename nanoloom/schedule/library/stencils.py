@@ -1,0 +1,106 @@
+"""Stencils: every point of what is written reads some neighbours in one buffer.
+
+    for task (a block of planes and rows):
+        for some planes together: for row: for vector of points:
+            b[i, j, k] = f(a[i, j + 1, k + 1], a[i + 2, j + 1, k + 1], ...)
+
+Planes that are computed together share most of what they read, and a block's rows stay
+in the cache from one plane to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.language import Parallel, Schedule, UnrollAndJam
+from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
+from nanoloom.schedule.library.vectors import vector_axis, vectors
+from nanoloom.target.facts import Target
+
+NEIGHBOURS = 3  # so many places of a buffer at least: else there is little to share
+TOGETHER = 4  # planes at once, as measured: a third faster than one by one
+PLANES, ROWS = 16, 16  # of a block: its edges are read by its neighbours, too
+MANY_TASKS = 64
+SIMPLE, FUNCTION = 8, 16  # operations of a light body, and that a function is worth
+
+
+@dataclass(frozen=True)
+class Form:
+    """An elementwise stage over a grid.  planes: the outermost axis along which it
+    reads neighbours, by its place."""
+
+    stage: Stage
+    planes: int
+
+
+def stencils(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+    """Blocks of planes and rows as tasks, some planes at once; None for others."""
+    form = form_of(nest, last)
+    if form is None:
+        return None
+    sizes = numbers(last)
+    together = min(TOGETHER, sizes[form.planes])
+    tasks = task_sizes(sizes, form.planes, together, weight(form.stage))
+    directives = (
+        Parallel(last.name, tasks),
+        *vectors(nest.stages, target),
+        UnrollAndJam(last.name, last.names[form.planes], together),
+    )
+    reason = f"{together} points of {last.names[form.planes]} share their neighbours"
+    return Schedule(directives, reason)
+
+
+def form_of(nest: LoopNest, last: Stage) -> Form | None:
+    """The only stage of a nest, if it reads neighbours across its vectors."""
+    alone = len(nest.stages) == 1 and not last.is_reduction and last.lanewise
+    extents = last.extents
+    if not alone or not all(isinstance(e, int) and e for e in extents):
+        return None
+    if vector_axis(last) != len(extents) - 1 or last.writes[0].plain != last.names:
+        return None
+    for buffer in dict.fromkeys(read.buffer for read in last.reads):
+        reads = [read for read in last.reads if read.buffer == buffer]
+        for place, axis in enumerate(last.names[:-1]):
+            offsets = {
+                index.offset
+                for read in reads
+                for index in read.indices
+                if index.terms == ((axis, 1),)
+            }
+            if len(reads) >= NEIGHBOURS and len(offsets) > 1 and extents[place] != 1:
+                return Form(last, place)
+    return None
+
+
+def weight(stage: Stage) -> int:
+    """How much a point takes: operations, a function like some of them."""
+    functions = sum(name.startswith("math.") for name in stage.body)
+    return max(SIMPLE, len(stage.body) + FUNCTION * functions)
+
+
+def task_sizes(
+    sizes: list[int], planes: int, together: int, heavy: int
+) -> tuple[int, ...]:
+    """Blocks of planes and of rows, whole along the vectors.
+
+    Small grids have small tasks, so that there are several.  heavy: of a point.
+    """
+    *grid, row = sizes
+    wanted = max(1, TASK_ELEMENTS * SIMPLE // heavy // row)
+    blocks = [1] * len(grid)
+    blocks[planes] = together
+    if planes < len(grid) - 1:
+        rows = min(grid[-1], max(ROWS, wanted // together))
+        blocks[-1] = rows if grid[-1] > rows * 3 // 2 else grid[-1]
+    else:
+        blocks[-1] = min(grid[-1], max(1, wanted // together) * together)
+
+    def tasks() -> int:
+        return prod(-(-size // block) for size, block in zip(grid, blocks, strict=True))
+
+    while blocks[planes] < min(PLANES, grid[planes]) and tasks() >= 2 * MANY_TASKS:
+        blocks[planes] += together
+    return (*blocks, 0)
