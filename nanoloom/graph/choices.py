@@ -25,7 +25,10 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "TensorScatter": {"mode": ("linear", "circular")},
 }
-KEEPING = ("ArgMax", "ArgMin", "Reduce")  # begin the names of operators with keepdims
+# What is 0 or 1; other numbers are read otherwise here than in ONNX's inference.
+FLAGS = (
+    "ceil_mode", "keepdims", "layout", "noop_with_empty_axes", "onesided", "periodic",
+)  # fmt: skip
 
 
 def require_known(node: ir.Node) -> None:
@@ -36,11 +39,10 @@ def require_known(node: ir.Node) -> None:
         given = node.attributes.get(name)
         if given is not None and given.as_string() not in known:
             raise invalid(node, name, repr(given.as_string()), " or ".join(known))
-    keeps = node.attributes.get("keepdims")
-    if keeps is None or not node.op_type.startswith(KEEPING):
-        return
-    if keeps.as_int() not in (0, 1):
-        raise invalid(node, "keepdims", str(keeps.as_int()), "0 or 1")
+    for name in FLAGS:
+        given = node.attributes.get(name)
+        if given is not None and given.as_int() not in (0, 1):
+            raise invalid(node, name, str(given.as_int()), "0 or 1")
 
 
 def invalid(node: ir.Node, name: str, given: str, expected: str) -> ModelError:

@@ -62,7 +62,7 @@ enum {
     SPINS_PER_LOOK_AT_CLOCK = 32,
     CHUNKS_PER_THREAD = 2, /* of what is left: chunks shrink towards the end of a job */
     FEW_TASKS = 8, /* a thread: one chunk then, tasks fetch what the next one reads */
-    STACK_BYTES = 8 << 20
+    STACK_BYTES = 256 << 10 /* tasks need 64 KiB, the C library some of its own */
 };
 
 struct nanoloom_pool {

@@ -85,7 +85,12 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
     ("ReverseSequence", [f(2, 3), np.zeros(3, int)], {"batch_axis": 7}, "not 0 and 1"),
     ("InstanceNormalization", [f(4), f(1), f(1)], {}, r"input is \[4\], expected \[n"),
     ("MaxUnpool", [f(1, 1, 2, 2), np.zeros((1, 1, 4, 2), int)], TWO, r"\[1, 1, 4, 2\]"),
-    ("MaxRoiPool", [X, f(2, 0)], {"pooled_shape": [2, 2]}, "unification between 0 and 5"),
+    (
+        "MaxRoiPool",
+        [X, f(2, 0)],
+        {"pooled_shape": [2, 2]},
+        "unification between 0 and 5",
+    ),
     ("LSTM", [f(2, 3, 4), f(1, 20, 5), f(1, 20, 5)], {"hidden_size": 5}, "input 1"),
     ("LRN", [X], {"size": 0}, "size is 0"),
     ("Einsum", [f(2, 3), f(4, 5)], {"equation": "ij,jk->ik"}, "letter j is 3 and 4"),
@@ -99,6 +104,7 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
         {"hidden_size": 5, "direction": "back"},
         "direction is 'back'",
     ),
+    ("HannWindow", [np.array(23)], {"periodic": 10**6}, "periodic is 1000000"),
     ("ReduceMax", [X], {"keepdims": 1 << 40}, "keepdims is 1099511627776, expected"),
     ("Split", [f(6)], {"num_outputs": 3}, "num_outputs is 3, it has 1 outputs"),
 ]

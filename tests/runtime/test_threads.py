@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nanoloom.binary.frames import FRAME_BYTES
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.cache import Cache
 from tests.runtime.native import TRIPLE, c_library
@@ -110,6 +111,45 @@ __attribute__((visibility("default"))) int usable(void)
     return cpus;
 }
 """
+
+
+STACK = """
+#define _GNU_SOURCE
+#include "threads.h"
+#include <pthread.h>
+#include <unistd.h>
+static int caller;
+static size_t bytes;
+static void look(void *unused, int64_t begin, int64_t end)
+{
+    pthread_attr_t attributes;
+    (void)unused, (void)begin, (void)end;
+    usleep(2000);
+    if (gettid() == caller || pthread_getattr_np(pthread_self(), &attributes))
+        return;
+    pthread_attr_getstacksize(&attributes, &bytes);
+    pthread_attr_destroy(&attributes);
+}
+/* Bytes of a worker's stack; 0 if none took part. */
+__attribute__((visibility("default"))) int stack(void)
+{
+    caller = gettid();
+    struct nanoloom_pool *pool = nanoloom_pool_create(2);
+    for (int i = 0; i < 50 && !bytes; i++)
+        nanoloom_pool_run(pool, look, 0, 8);
+    nanoloom_pool_destroy(pool);
+    return (int)bytes;
+}
+"""
+
+
+def test_stacks_are_small_and_large_enough(tmp_path: Path, cache: Cache) -> None:
+    """A frame has up to FRAME_BYTES, and what it calls as many again, with room."""
+    sources = [Source.of_runtime("threads"), Source("stack", STACK)]
+    objects = compile_c(sources, triple=TRIPLE, cache=cache)
+    output = tmp_path / "stack.so"
+    link_shared(objects, output, exports=["stack"], cache=cache)
+    assert 4 * FRAME_BYTES <= ctypes.CDLL(str(output)).stack() <= 16 * FRAME_BYTES
 
 
 def test_a_worker_wakes_beside_its_caller(tmp_path: Path, cache: Cache) -> None:
