@@ -176,9 +176,10 @@ def group_norm(b: Builder, node: Node) -> Tensor:
 
 
 def mean_variance(b: Builder, node: Node) -> Tensor:
-    """(x - mean) / (deviation + 1e-9)."""
+    """(x - mean) / (deviation + 1e-9); as in ReduceMean, no axes are all of them."""
     x = node.input(0)
-    axes = sorted({a % x.rank for a in node.ints("axes", (0, 2, 3))})
+    given = node.ints("axes", (0, 2, 3)) or range(x.rank)
+    axes = sorted({a % x.rank for a in given})
     m = moments(b, x, axes)
     share = 1 / max(m.count, 1)
 

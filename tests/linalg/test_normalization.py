@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanoloom.errors import ModelError, Unsupported
 from tests.linalg.bounds import FLOATS, sample, wide, within
-from tests.linalg.single import run_node
+from tests.linalg.harness import evaluate
+from tests.linalg.single import model_of, run_node
 
 EPSILON = float(np.float32(1e-5))
 
@@ -152,6 +154,17 @@ def test_mean_variance(axes: list[int] | None) -> None:
     bound = 40 * 2.0**-24 * (8 / smallest) * (1 + abs(exact))
     assert (abs(wide(got) - exact) <= bound).all()
     assert not (abs(0 * wide(got) - exact) <= bound).all()
+
+
+def test_mean_variance_over_no_axes_is_over_all() -> None:
+    """ONNX defines it by ReduceMean, to which no axes are all of them."""
+    x = sample(21, (2, 3), "float32")
+    model, feeds = model_of("MeanVarianceNormalization", [x], {}, version=13)
+    empty = onnx.AttributeProto(name="axes", type=onnx.AttributeProto.INTS)
+    model.graph.node[0].attribute.append(empty)
+    (got,) = evaluate(model, feeds)
+    exact = (wide(x) - wide(x).mean()) / (wide(x).std() + 1e-9)
+    np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("p", [1, 2])
