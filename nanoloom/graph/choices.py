@@ -6,6 +6,8 @@ ONNX's inference give up on the node.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError
@@ -29,6 +31,9 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
 FLAGS = (
     "ceil_mode", "keepdims", "layout", "noop_with_empty_axes", "onesided", "periodic",
 )  # fmt: skip
+# Places of dimensions, of which ONNX's inference sees the lower 32 bits.
+AXES = ("axes", "axis", "batch_axis", "batch_dims", "perm", "time_axis")
+MOST = 2**31
 
 
 def require_known(node: ir.Node) -> None:
@@ -43,6 +48,17 @@ def require_known(node: ir.Node) -> None:
         given = node.attributes.get(name)
         if given is not None and given.as_int() not in (0, 1):
             raise invalid(node, name, str(given.as_int()), "0 or 1")
+    for name in AXES:
+        for number in numbers(node.attributes.get(name)):
+            if not -MOST <= number < MOST:
+                raise invalid(node, name, str(number), "places of dimensions")
+
+
+def numbers(given: ir.Attr | None) -> Sequence[int]:
+    """What an attribute holds, one integer or several."""
+    if given is None:
+        return ()
+    return (given.as_int(),) if given.type == ir.AttributeType.INT else given.as_ints()
 
 
 def invalid(node: ir.Node, name: str, given: str, expected: str) -> ModelError:

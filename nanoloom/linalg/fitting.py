@@ -172,6 +172,13 @@ def reverse_sequence(node: Node) -> None:
     require_shape(node, 1, [x.shape[axes[0]]])
 
 
+def short_transform(node: Node) -> None:
+    """A signal is [batch, length, 1], or 2 for complex numbers."""
+    shape = list(node.input(0).shape)
+    if len(shape) != 3 or shape[2] not in (1, 2):
+        raise node.invalid(f"its signal is {shape}, expected [batch, length, 1 or 2]")
+
+
 # ---- recurrent networks
 
 
@@ -218,6 +225,7 @@ SINGLE: dict[str, tuple[int, ...]] = {
 LISTS: dict[str, tuple[int, ...]] = {
     "Resize": (1, 2, 3),
     "Slice": (1, 2, 3, 4),
+    "Split": (1,),
     "Upsample": (1,),
 }
 RULES: dict[str, Rule] = {
@@ -252,6 +260,7 @@ RULES: dict[str, Rule] = {
     "ReverseSequence": reverse_sequence,
     "Scatter": elements,
     "ScatterElements": elements,
+    "STFT": short_transform,
     "ScatterND": scatter_nd,
     "SoftmaxCrossEntropyLoss": losses,
     "Transpose": transpose,

@@ -145,6 +145,16 @@ def test_transformations_of_a_grid(shape: tuple[int, ...]) -> None:
         run_node("AffineGrid", [f(*shape), np.array([1, 1, 4, 4])], constants=[1])
 
 
+@pytest.mark.parametrize("shape", [(9,), (1, 9, 3), (1, 9, 1, 1)])
+def test_signals(shape: tuple[int, ...], tmp_path: Path) -> None:
+    given = [f(*shape), np.array(2), None, np.array(4)]
+    model, _ = model_of("STFT", given, {}, constants=[1, 3])
+    onnx.save(model, tmp_path / "model.onnx")
+    with Watch() as watch:
+        (problem,) = examine(tmp_path / "model.onnx", {}, watch).problems
+    assert problem.node == "tested"
+
+
 @pytest.mark.parametrize("shape", [(0, 1, 4, 4), (1, 1, 0, 4)])
 def test_nothing_is_resized_to_nothing(shape: tuple[int, ...]) -> None:
     with pytest.raises(ModelError, match="has nothing"):
@@ -158,9 +168,12 @@ def test_nothing_is_resized_to_nothing(shape: tuple[int, ...]) -> None:
 def test_lists_that_are_none(tmp_path: Path) -> None:
     """`check` goes on behind what ONNX's inference refuses."""
     one, two = np.zeros(1, int), np.zeros((2, 1), int)
-    for given in ([two, one], [one, two], [one, one, two]):
+    for op, *given in (
+        ("Slice", two, one), ("Slice", one, two), ("Slice", one, one, two),
+        ("Split", two),
+    ):  # fmt: skip
         numbered = range(1, len(given) + 1)
-        model, _ = model_of("Slice", [f(3), *given], {}, constants=numbered)
+        model, _ = model_of(op, [f(3), *given], {}, constants=numbered)
         onnx.save(model, tmp_path / "model.onnx")
         with Watch() as watch:
             (problem,) = examine(tmp_path / "model.onnx", {}, watch).problems
@@ -197,5 +210,7 @@ def test_bugs_of_ours_are_told_from_mistakes(
 
 def test_an_axis_of_which_inference_sees_the_lower_32_bits() -> None:
     inputs = [u(2), np.array(3), f(2)]
-    with pytest.raises(ModelError, match="its indices have 1 dimensions"):
+    with pytest.raises(ModelError, match="its axis is 1099511627776, expected places"):
         run_node("OneHot", inputs, constants=[1], axis=1 << 40)
+    with pytest.raises(ModelError, match="its axis is 4611686018427387904, expected"):
+        run_node("Gather", [f(2, 3), np.array([0])], axis=1 << 62)
