@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from nanoloom.target.facts import Target
 
 EXAMPLE = "Example: nanoloom reproduce nanokernels --sizes 1024 --threads 1,2"
-SUITES = ("nanokernels",)
+NANOKERNELS, CHAPTER_H = "nanokernels", "chapter-h"
+SUITES = (NANOKERNELS, CHAPTER_H)
 EXTRA = "pip install 'nanoloom[bench]'"
 NONE = "none"
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="What to reproduce: nanokernels.")
+    str,
+    typer.Argument(metavar="NAME", help="What to reproduce: nanokernels, chapter-h."),
 ]
 Threads = Annotated[
     str | None,
@@ -37,10 +39,16 @@ Sizes = Annotated[
     ),
 ]
 Kinds = Annotated[
-    str, typer.Option("--only", metavar="LIST", help="mlp, gemm (default: both).")
+    str | None,
+    typer.Option(
+        "--only",
+        metavar="LIST",
+        help="mlp, gemm; of chapter-h: nanoloom, early, late, vectors, late-copied, "
+        "vectors-copied (default: all).",
+    ),
 ]
 Precisions = Annotated[
-    str,
+    str | None,
     typer.Option("--precision", metavar="LIST", help="f32, bf16, bf16-flat, int8."),
 ]
 Against = Annotated[
@@ -48,7 +56,8 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="LIST",
-        help="onednn, pytorch, openvino, openblas, onnxruntime; or none.",
+        help="onednn, pytorch, openvino, openblas, onnxruntime; or none.  Of "
+        "chapter-h: halide, loops.",
     ),
 ]
 TargetName = Annotated[
@@ -60,8 +69,10 @@ TargetName = Annotated[
     ),
 ]
 Folder = Annotated[
-    Path,
-    typer.Option("--folder", metavar="DIR", help="Where CSV, JSON and PNG are put."),
+    Path | None,
+    typer.Option(
+        "--folder", metavar="DIR", help="Where CSV, JSON and PNG are put (NAME)."
+    ),
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Tiny sizes, hardly measured: does it work?")
@@ -72,11 +83,11 @@ def reproduce(
     name: Name,
     threads: Threads = None,
     sizes: Sizes = None,
-    only: Kinds = "mlp,gemm",
-    precision: Precisions = "f32,bf16,bf16-flat,int8",
+    only: Kinds = None,
+    precision: Precisions = None,
     against: Against = None,
     target: TargetName = "host",
-    folder: Folder = Path("nanokernels"),
+    folder: Folder = None,
     quick: Quick = False,
     json: words.Json = False,
     debug: words.Debug = False,
@@ -88,6 +99,10 @@ def reproduce(
     from nanoloom.reproduce.nanokernels import ARITHMETICS, KINDS, Plan
 
     listed(name, "NAME", SUITES)
+    place = folder or Path(name)
+    if name == CHAPTER_H:
+        refuse(name, {"--threads": threads, "--sizes": sizes, "--precision": precision})
+        return chapter_h(only, against, target, place, quick, json)
     chosen = [] if against == NONE else listed(against, "--against", PEER_KEYS)
     wanted = listed(precision, "--precision", ARITHMETICS)
     plan = Plan(
@@ -97,10 +112,38 @@ def reproduce(
         numbers(threads, "--threads") or default_counts(),
         quick,
     )
-    places.folder(folder)
-    rows = measured(plan, tuple(chosen), machine(target), folder)
-    show(rows, target_name(rows, target), folder, json)
+    places.folder(place)
+    rows = measured(plan, tuple(chosen), machine(target), place)
+    show(rows, target_name(rows, target), place, json)
     return AT_FAULT if any("nanoloom" in row.absent for row in rows) else DONE
+
+
+def chapter_h(
+    only: str | None,
+    against: str | None,
+    target: str,
+    folder: Path,
+    quick: bool,
+    json: bool,
+) -> int:
+    """The convolution of MLIR's chapter H."""
+    from nanoloom.cli import places
+    from nanoloom.cli.chapter_h import measure
+    from nanoloom.reproduce.channeled_peers import OTHER_KEYS
+    from nanoloom.reproduce.chapter_h import KINDS, Plan
+
+    peers = [] if against == NONE else listed(against, "--against", OTHER_KEYS)
+    plan = Plan(tuple(listed(only, "--only", KINDS)), quick)
+    places.folder(folder)
+    return measure(plan, tuple(peers), machine(target), folder, json)
+
+
+def refuse(name: str, given: Mapping[str, str | None]) -> None:
+    """Raises typer.BadParameter for an option that a measurement does not have."""
+    for option, value in given.items():
+        if value is not None:
+            reason = f"{name} is one computation in f32, with one thread"
+            raise typer.BadParameter(reason, param_hint=option)
 
 
 def listed(text: str | None, option: str, known: Sequence[str]) -> list[str]:

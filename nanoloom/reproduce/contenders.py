@@ -160,11 +160,18 @@ class Remote:
 class Company:
     """nanoloom and its peers, each started when it is first wanted.  Used in a `with`.
 
-    keys: of the peers.  avx2: whether they are kept from vectors of 512 bits.
+    keys: of the peers.  avx2: whether they are kept from vectors of 512 bits.  known:
+    all peers that there are, PEERS for none.
     """
 
-    def __init__(self, keys: tuple[str, ...], folder: Path, avx2: bool = False) -> None:
-        self.peers = tuple(peer for peer in PEERS if peer.key in keys)
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        folder: Path,
+        avx2: bool = False,
+        known: tuple[Peer, ...] = (),
+    ) -> None:
+        self.peers = tuple(peer for peer in known or PEERS if peer.key in keys)
         self._folder = folder
         self._avx2 = avx2
         self._open: dict[tuple[str, int], Remote] = {}

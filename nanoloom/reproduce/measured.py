@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import onnx
 
@@ -16,7 +16,7 @@ from nanoloom.inspect.timing import Times
 from nanoloom.reproduce import stored
 from nanoloom.reproduce.bounds import Limits, limits
 from nanoloom.reproduce.chain_models import feeds, onnx_model
-from nanoloom.reproduce.chains import Chain, Numbers, draw
+from nanoloom.reproduce.chains import Arithmetic, Chain, Numbers, draw
 from nanoloom.reproduce.contenders import NANOLOOM, PEAK, Company, Remote
 from nanoloom.reproduce.expected import Expected, expected
 from nanoloom.reproduce.jobs import Job
@@ -26,6 +26,21 @@ from nanoloom.target.facts import Target
 from nanoloom.target.remembered import to_dict
 
 Say = Callable[[str, int, int], None]  # doing, done, total
+
+
+class Task(Protocol):
+    """What is measured: chains of products, convolutions."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def size(self) -> str: ...
+    @property
+    def arithmetic(self) -> Arithmetic: ...
+    @property
+    def flops(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +56,7 @@ class Setting:
 
 @dataclass
 class Row:
-    """What was measured of one chain with one number of threads.
+    """What was measured of one task with one number of threads.
 
     times: by contender, nanoloom among them if it compiles; names: theirs, with
     versions; absent: who is not there, and why.  families: of nanoloom's nanokernels.
@@ -49,7 +64,7 @@ class Row:
     median; None without one.
     """
 
-    chain: Chain
+    chain: Task
     limits: Limits
     times: dict[str, Times] = field(default_factory=dict[str, Times])
     names: dict[str, str] = field(default_factory=dict[str, str])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nanoloom.reproduce import channeled, chapter_h
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
 
@@ -54,8 +55,63 @@ def test_wrong_usage(words: tuple[str, str], nanoloom: Command) -> None:
 
 
 def test_unknown_names(nanoloom: Command, tmp_path: Path) -> None:
-    refused(
-        nanoloom("reproduce", "kernels"), "kernels is none of nanokernels", status=2
-    )
+    said = nanoloom("reproduce", "kernels")
+    refused(said, "kernels is none of nanokernels, chapter-h", status=2)
     words = ("--folder", tmp_path, "--target", "x86-64-v9")
     refused(nanoloom(*WORDS, *words), "no target named 'x86-64-v9'")
+
+
+PARTS = ("nest.txt", "transform.mlir", "s")
+CHAPTER_H = ("reproduce", "chapter-h", "--quick", "--only", "nanoloom,late")
+
+
+def test_chapter_h(tmp_path: Path, nanoloom: Command) -> None:
+    """A table, and what each schedule makes."""
+    said = nanoloom(*CHAPTER_H, "--against", "loops", "--folder", tmp_path / "made")
+    assert said.status == 0, said
+    assert "Channeled convolution 2x6x11x40, 3x3x12" in said.out
+    for name in ("late unrolling", "automatic", "C loops", "of the measured peak"):
+        assert name in said.out
+    listed = {f"{form}.{part}" for form in ("late", "nanoloom") for part in PARTS}
+    names = {path.name for path in (tmp_path / "made").iterdir()}
+    assert names == listed | {"results.csv", "results.json", "chapter-h.png"}
+    with (tmp_path / "made" / "results.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert [each["contender"] for each in found] == ["late", "nanoloom", "loops"]
+    assert all(float(each["percent_of_peak"]) > 0 for each in found)
+    assert "ComputeAt(" in (tmp_path / "made" / "late.nest.txt").read_text()
+
+
+def test_a_wrong_result_is_named_and_fails(
+    tmp_path: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are compared with what is right for other numbers."""
+    drawn = channeled.draw
+    monkeypatch.setattr(
+        chapter_h,
+        "right",
+        lambda sizes, numbers: channeled.right(sizes, drawn(sizes, seed=1)),
+    )
+    words = ("--against", "none", "--folder", tmp_path, "--json")
+    said = nanoloom(*CHAPTER_H, *words)
+    assert said.status == 1, said
+    found = json.loads(said.out)["results"]
+    assert [each["contender"] for each in found] == ["late", "nanoloom"]
+    assert all("wrong result" in each["note"] for each in found)
+    assert all(each["median_seconds"] is None for each in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--threads", "2"), "with one thread"),
+        (("--sizes", "64"), "--sizes"),
+        (("--precision", "bf16"), "--precision"),
+        (("--against", "onednn"), "onednn is none of halide, loops"),
+        (("--only", "mlp"), "mlp is none of nanoloom, early, late"),
+    ],
+)
+def test_chapter_h_is_one_computation(
+    words: tuple[str, str], said: str, nanoloom: Command
+) -> None:
+    refused(nanoloom("reproduce", "chapter-h", *words), said, status=2)

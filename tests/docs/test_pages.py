@@ -16,7 +16,13 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
-RUNNABLE = ("computations.md", "getting-started.md", "kernels.md", "schedules.md")
+RUNNABLE = (
+    "chapter-h.md",
+    "computations.md",
+    "getting-started.md",
+    "kernels.md",
+    "schedules.md",
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""nanoloom reproduce chapter-h: a convolution by schedules from MLIR's tutorial."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nanoloom.cli.failures import AT_FAULT, DONE, say
+
+if TYPE_CHECKING:
+    from nanoloom.reproduce.chapter_h import Plan
+    from nanoloom.reproduce.measured import Row
+    from nanoloom.target.facts import Target
+
+
+def measure(
+    plan: Plan, peers: tuple[str, ...], target: Target, folder: Path, json: bool
+) -> int:
+    """Measure, write the files, print the table; AT_FAULT if nanoloom is."""
+    from nanoloom.reproduce.chapter_h import KINDS
+
+    row = measured(plan, peers, target, folder)
+    write(row, target, folder)
+    show(row, target, folder, json)
+    return AT_FAULT if set(KINDS) & set(row.absent) else DONE
+
+
+def measured(plan: Plan, peers: tuple[str, ...], target: Target, folder: Path) -> Row:
+    """Everybody's times; what each of nanoloom's schedules makes is written before."""
+    from nanoloom.cli import places
+    from nanoloom.cli.progress import Watch
+    from nanoloom.reproduce.channeled_peers import FORM_PEERS, OTHERS
+    from nanoloom.reproduce.chapter_h import listings, run
+    from nanoloom.reproduce.contenders import Company
+    from nanoloom.reproduce.measured import Setting
+    from nanoloom.reproduce.timing import QUICK, Pace
+
+    narrow = target.vector.bits < 512
+    keys = (*plan.forms, *peers)
+    with (
+        Watch("measuring") as watch,
+        tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
+        Company(keys, Path(scratch), narrow, (*FORM_PEERS, *OTHERS)) as company,
+    ):
+        for form in plan.forms:
+            watch.say(f"{form}: loops, script and assembly", 0, 0)
+            for ending, text in listings(form, plan.sizes, target).items():
+                places.write_text(folder / f"{form}.{ending}", text)
+        pace = QUICK if plan.quick else Pace()
+        return run(plan, Setting(target, company, Path(scratch), pace, watch.say))
+
+
+def write(row: Row, target: Target, folder: Path) -> None:
+    """The files of a run."""
+    from nanoloom.cli import places
+    from nanoloom.cli.arrays import as_json
+    from nanoloom.reproduce import channeled_tables, pictures
+
+    places.write_text(folder / "results.csv", channeled_tables.as_csv(row))
+    text = as_json(channeled_tables.as_dict(row, target.name))
+    places.write_text(folder / "results.json", text + "\n")
+    if pictures.can_draw():
+        with places.written(folder / "chapter-h.png") as file:
+            file.write(channeled_tables.picture(row))
+
+
+def show(row: Row, target: Target, folder: Path, json: bool) -> None:
+    """JSON; or the table, and under it what is needed to read it."""
+    from nanoloom.cli.arrays import as_json
+    from nanoloom.cli.reproduce import EXTRA
+    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.reproduce import channeled_tables, pictures
+
+    if json:
+        print(as_json(channeled_tables.as_dict(row, target.name)))
+        return
+    screen, made = out(), channeled_tables.sheet(row)
+    screen.print(table(made.title, made.columns, made.rows))
+    for note in made.notes:
+        screen.print(indented(note, 2, "dim"))
+    screen.print()
+    versions = ", ".join(dict.fromkeys(row.names.values()))
+    screen.print(indented(f"compiled for {target.name}; {versions}", 0, "dim"))
+    told = "results.csv, results.json, a picture; loops, script and assembly of each"
+    screen.print(indented(f"{told} schedule: {folder}", 0))
+    if not pictures.can_draw():
+        say(f"nanoloom: no pictures without matplotlib; {EXTRA}")
