@@ -7,8 +7,10 @@ operations erased while they still have uses.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import ModuleType
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir.dialects import (
@@ -48,6 +50,11 @@ __all__ = [
     "transform_dialect",
     "vector",
 ]
+
+# The bindings look for a module of each dialect, again at every operation of one that
+# has none: of nanoloom's own.
+OWN_DIALECT = "torch_mlir.dialects.nanoloom"
+sys.modules.setdefault(OWN_DIALECT, ModuleType(OWN_DIALECT))
 
 
 @contextmanager
@@ -100,6 +107,18 @@ def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Op
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name in names:  # most are not: a view of them would take longer
             found.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def names(root: ir.Operation | ir.OpView | ir.Module) -> set[str]:
+    """Of all operations below `root`, and its own."""
+    found: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.add(op.name)
         return ir.WalkResult.ADVANCE
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

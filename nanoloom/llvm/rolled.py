@@ -4,17 +4,18 @@ Over tile registers: LLVM would unroll the few steps of a chunk: their addresses
 more than there are registers, so that pointers are spilled, and a step of four products
 needs no unrolling.
 
-Copies: LLVM would write dozens of loads and stores behind each other, and then look at
-each pair of them, for half a second.
+Copies and short elementwise work: LLVM would write dozens of loads and stores behind
+each other, and then look at each pair of them, for half a second.
 """
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, named, operations
+from nanoloom.mlir import ir, named
 
 PRODUCT = "llvm.x86.tdp"
+PLAIN_OPERATIONS = 16  # of one step
 COPY_STEPS = 8  # of a copying loop that LLVM may write behind each other
-COPY_OPERATIONS = 96  # and the operations that all its steps may have together
+COPY_OPERATIONS = 32  # and the operations that all its steps may have together
 ROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 
 
@@ -28,15 +29,16 @@ def keep_rolled(module: ir.Module) -> None:
 
 
 def bound_copies(module: ir.Module) -> None:
-    """In a kernel that computes nothing: annotate the innermost loops with many steps.
+    """In a kernel of plain loops alone: annotate the innermost ones with many steps.
 
     Their steps are unrolled by a divisor of their number, and the loops around them are
     not (on loops of `scf`).
     """
-    if operations(module, lambda op: not copies(op)):
+    loops = [op for op in named(module, "scf.for") if is_innermost(op)]
+    if not all(map(is_plain, loops)):
         return
-    for op in named(module, "scf.for"):
-        count = copies_at_once(op)
+    for op in loops:
+        count = steps_at_once(op)
         if count:
             word = f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
             op.operation.attributes["loop_annotation"] = ir.Attribute.parse(word)
@@ -46,22 +48,33 @@ def bound_copies(module: ir.Module) -> None:
                 around = around.parent
 
 
-def copies(op: ir.OpView) -> bool:
-    """Whether an operation only finds a place, reads it or writes to it."""
-    name = op.operation.name
-    kinds = [result.type for result in op.operation.results]
-    if name.startswith(("arith.", "math.")) and name != "arith.constant":
-        return all(isinstance(kind, ir.IndexType) for kind in kinds)
-    return True
+def body_of(op: ir.OpView) -> list[ir.OpView]:
+    return list(op.operation.regions[0].blocks[0].operations)
 
 
-def copies_at_once(op: ir.OpView) -> int:
+def is_innermost(op: ir.OpView) -> bool:
+    return not any(inner.operation.regions for inner in body_of(op))
+
+
+def is_plain(op: ir.OpView) -> bool:
+    """Whether a loop reads, computes little and writes, and collects nothing."""
+    body = [inner.operation for inner in body_of(op)]
+    if op.operation.results or len(body) > PLAIN_OPERATIONS:
+        return False
+    if any(inner.name == "vector.fma" for inner in body):
+        return False
+    read = {inner.operands[0] for inner in body if inner.name.endswith(".load")}
+    return not any(
+        inner.operands[1] in read for inner in body if inner.name.endswith(".store")
+    )
+
+
+def steps_at_once(op: ir.OpView) -> int:
     """How many steps of a long loop to write behind each other; 0 for other loops."""
-    body = list(op.operation.regions[0].blocks[0].operations)
     steps = steps_of(op)
-    if steps is None or steps <= COPY_STEPS or any(x.operation.regions for x in body):
+    if steps is None or steps <= COPY_STEPS:
         return 0
-    if steps * len(body) <= COPY_OPERATIONS:
+    if steps * len(body_of(op)) <= COPY_OPERATIONS:
         return 0
     return next((n for n in (8, 4, 2) if steps % n == 0), 1)
 

@@ -17,7 +17,7 @@ from nanoloom.errors import Error
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_LLVM
 from nanoloom.llvm.rolled import bound_copies, keep_rolled
-from nanoloom.mlir import function_named, ir, llvm, operations, run_pipeline
+from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
 from nanoloom.vector.math import expand_math
 from nanoloom.vector.scratch import lines_of, scratch_arguments
 from nanoloom.vector.temporaries import LINE
@@ -73,10 +73,10 @@ def without_calls(text: str) -> str:
 
 def require_llvm(module: ir.Module) -> None:
     """Error if an operation has no lowering: the translation would end the process."""
-    left = operations(module, lambda op: not op.operation.name.startswith("llvm."))
-    names = {op.operation.name for op in left} - {"builtin.module"}
-    if names:
-        raise Error(f"nothing lowers {' and '.join(sorted(names))} to LLVM IR")
+    left = {name for name in names(module) if not name.startswith("llvm.")}
+    left.discard("builtin.module")
+    if left:
+        raise Error(f"nothing lowers {' and '.join(sorted(left))} to LLVM IR")
 
 
 def flatten_empty(module: ir.Module, phases: Sequence[Phase]) -> None:

@@ -1,4 +1,4 @@
-"""Copies are unrolled by a number; kernels that compute are LLVM's to unroll."""
+"""Plain loops are unrolled by a number; those that collect are LLVM's to unroll."""
 
 from __future__ import annotations
 
@@ -32,23 +32,27 @@ func.func @k(%from: memref<3x{steps}xf32>, %to: memref<3x{steps}xf32>) {{
 }}
 """
 ADD = "%y = arith.addf %x, %x : vector<8xf32>"
+FMA = "%y = vector.fma %x, %x, %x : vector<8xf32>"
+SUM = "vector.store %x, %from[%i, %j] : memref<3x{steps}xf32>, vector<8xf32>"
 
 
 def annotated(steps: int, work: str = "") -> str:
     with context():
-        module = ir.Module.parse(LOOPS.format(steps=8 * steps, work=work))
+        inner = work.format(steps=8 * steps)
+        module = ir.Module.parse(LOOPS.format(steps=8 * steps, work=inner))
         bound_copies(module)
         return str(module)
 
 
 @pytest.mark.parametrize(("steps", "count"), [(48, 8), (36, 4), (34, 2), (37, 1)])
-def test_long_copies_are_bounded(steps: int, count: int) -> None:
-    text = annotated(steps)
+@pytest.mark.parametrize("work", ["", ADD])
+def test_long_copies_are_bounded(steps: int, count: int, work: str) -> None:
+    text = annotated(steps, work)
     assert f"count = {count} : i32" in text and "disable = true" in text
 
 
-@pytest.mark.parametrize(("steps", "work"), [(8, ""), (20, ""), (48, ADD)])
-def test_short_ones_and_what_computes_are_not(steps: int, work: str) -> None:
+@pytest.mark.parametrize(("steps", "work"), [(8, ""), (10, ""), (48, FMA), (48, SUM)])
+def test_short_ones_and_what_collects_are_not(steps: int, work: str) -> None:
     assert "loop_annotation" not in annotated(steps, work)
 
 

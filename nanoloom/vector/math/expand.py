@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nanoloom.linalg.scalar import NONPOSITIVE
-from nanoloom.mlir import arith, ir, operations
+from nanoloom.mlir import arith, ir, named
 from nanoloom.vector.math.exp import exp_nonpositive
 from nanoloom.vector.math.lanes import element_of, with_element
 from nanoloom.vector.math.table import EXPANSIONS
@@ -16,7 +16,7 @@ def expand_math(module: ir.Module) -> None:
     that are instructions anyway stay as they are.
     """
     # Collected first: erasing during a walk would leave handles to freed operations.
-    for op in operations(module, _is_expanded):
+    for op in filter(_is_expanded, named(module, *EXPANSIONS)):
         with ir.InsertionPoint(op), op.operation.location:
             made = _expand(op.operation)
         op.operation.results[0].replace_all_uses_with(made)
