@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -221,18 +220,15 @@ class Program:
 
         output = named_file(path)
         compiled = self._compiled(self.static_shapes(), {})
-        with tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
-            file = Path(scratch) / PARAMETERS
-            compiled.parameters.write(file)
-            write_shared_library(
-                compiled.objects,
-                compiled.table,
-                file if compiled.parameters.size else None,
-                output,
-                name or output.stem,
-                triple=self.options.target.triple,
-                cache=self.cache,
-            )
+        write_shared_library(
+            compiled.objects,
+            compiled.table,
+            compiled.parameters if compiled.parameters.size else None,
+            output,
+            name or output.stem,
+            triple=self.options.target.triple,
+            cache=self.cache,
+        )
         return output
 
 

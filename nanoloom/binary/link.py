@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from nanoloom.binary.elf import (
     PAGE,
@@ -58,15 +57,21 @@ SECTIONS {{
 """
 
 
+class Content(Protocol):
+    """Bytes that become part of a library: how many, and how they get there."""
+
+    @property
+    def size(self) -> int: ...
+
+    def append_to(self, file: BinaryIO) -> None: ...
+
+
 @dataclass(frozen=True)
 class Parameters:
-    """A file that becomes part of a library: it begins, page aligned, at `symbol`.
-
-    The file is not empty.
-    """
+    """Bytes in a library, more than none: they begin, page aligned, at `symbol`."""
 
     symbol: str
-    file: Path
+    content: Content
 
 
 @dataclass(frozen=True)
@@ -155,18 +160,17 @@ def link_shared(
     Raises:
         Error: ziglang is missing, the linker failed or the file cannot be written.
     """
-    inside = (parameters.symbol, parameters.file.stat().st_size) if parameters else None
+    inside = (parameters.symbol, parameters.content.size) if parameters else None
     code = linked(objects, output.name, exports=exports, cache=cache, room=inside)
     with refusing(output), replaced(output, EXECUTABLE) as file:
-        write_library(file, code, parameters.file if parameters else None)
+        write_library(file, code, parameters.content if parameters else None)
 
 
-def write_library(file: BinaryIO, code: bytes, parameters: Path | None) -> None:
+def write_library(file: BinaryIO, code: bytes, parameters: Content | None) -> None:
     """A linked library with the parameters behind it, and a seal."""
     file.write(code)
     if parameters:
-        with parameters.open("rb") as source:
-            shutil.copyfileobj(source, file, 1 << 22)
+        parameters.append_to(file)
     sealed.seal(file)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from io import RawIOBase
+from io import SEEK_END, RawIOBase
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -55,15 +56,20 @@ class ParameterBlock:
         return self.entries[entry]
 
     def write(self, path: Path) -> None:
-        """Write the block; beside the weight's file a piece of it is in memory."""
+        """Write the block as a file."""
         with path.open("wb", buffering=0) as file:
-            for entry, offset in self.entries.items():
-                parameter = self.parameters[entry.parameter]
-                file.seek(offset)
-                for piece in stored(entry, parameter.load()):
-                    write_all(file, piece.reshape(-1).view(np.uint8).data)
-                parameter.release()
-            file.truncate(self.size)
+            self.append_to(file)
+
+    def append_to(self, file: RawIOBase | BinaryIO) -> None:
+        """Write the block at a file's end: a piece of a weight is in memory at once."""
+        start = file.seek(0, SEEK_END)
+        for entry, offset in self.entries.items():
+            parameter = self.parameters[entry.parameter]
+            file.seek(start + offset)
+            for piece in stored(entry, parameter.load()):
+                write_all(file, piece.reshape(-1).view(np.uint8).data)
+            parameter.release()
+        file.truncate(start + self.size)
 
 
 def stored(entry: Entry, array: Stored) -> Generator[Array]:
@@ -95,7 +101,7 @@ def pieces(array: Stored, dims: Sequence[int], step: int) -> Generator[Stored]:
         yield from pieces(part, inner, step)
 
 
-def write_all(file: RawIOBase, data: memoryview) -> None:
+def write_all(file: RawIOBase | BinaryIO, data: memoryview) -> None:
     """Write past Python's buffers, as many calls as the system wants."""
     while data:
         data = data[file.write(data) :]

@@ -8,6 +8,7 @@ from pathlib import Path
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.link import (
     EXECUTABLE,
+    Content,
     Source,
     compile_c,
     link_shared,
@@ -56,7 +57,7 @@ def write_in_process(
 def write_shared_library(
     objects: Sequence[bytes],
     table: ProgramTable,
-    parameters: Path | None,
+    parameters: Content | None,
     output: Path,
     model_name: str,
     *,
@@ -65,7 +66,8 @@ def write_shared_library(
 ) -> Path:
     """A library for C programs, its parameters inside, and its header beside it.
 
-    `parameters` holds exactly `table.parameter_bytes` bytes; None when there are none.
+    `parameters` are exactly `table.parameter_bytes` bytes, written nowhere but into the
+    library; None when there are none.
     The header has the name of `output` with the suffix .h and is returned.  Both files
     appear whole or not at all.  C programs see nanoloom_MODEL_* (header.py); Python
     loads the same file with Library.
@@ -73,7 +75,7 @@ def write_shared_library(
     Raises:
         Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
     """
-    size = parameters.stat().st_size if parameters else 0
+    size = parameters.size if parameters else 0
     if size != table.parameter_bytes:
         raise ValueError(f"{size} bytes of parameters, not {table.parameter_bytes}")
     name, header = c_name(model_name), output.with_suffix(".h")

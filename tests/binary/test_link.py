@@ -21,7 +21,7 @@ from nanoloom.binary.link import (
 )
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
-from tests.runtime.native import TRIPLE
+from tests.runtime.native import TRIPLE, Block
 
 GOOD = Source(
     "answer",
@@ -241,15 +241,13 @@ def check_block(output: Path, content: bytes) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_parameters_in_a_library(tmp_path: Path, cache: Cache, size: int) -> None:
     content = os.urandom(size)
-    data = tmp_path / "block *.bin"
-    data.write_bytes(content)
     output = tmp_path / "a.so"
     link_shared(
         compiled(READER, cache),
         output,
         exports=["get"],
         cache=cache,
-        parameters=Parameters("block", data),
+        parameters=Parameters("block", Block(content)),
     )
     check_block(output, content)
     assert str(tmp_path).encode() not in output.read_bytes()
@@ -257,17 +255,16 @@ def test_parameters_in_a_library(tmp_path: Path, cache: Cache, size: int) -> Non
 
 @pytest.mark.parametrize("arch", ["aarch64", "riscv64"])
 def test_parameters_of_other_targets(tmp_path: Path, cache: Cache, arch: str) -> None:
-    data = tmp_path / "block.bin"
-    data.write_bytes(os.urandom(5000))
+    data = os.urandom(5000)
     triple = f"{arch}-unknown-linux-gnu"
     made = compile_c([READER], triple=triple, cache=cache)
     output = tmp_path / "a.so"
-    inside = Parameters("block", data)
+    inside = Parameters("block", Block(data))
     link_shared(made, output, exports=["get"], cache=cache, parameters=inside)
     content = output.read_bytes()
-    assert content.index(data.read_bytes()) % PAGE == 0
+    assert content.index(data) % PAGE == 0
     sections = ObjectFileRef.from_data(content).sections()
-    assert data.read_bytes() in [section.data() for section in sections]
+    assert data in [section.data() for section in sections]
 
 
 def test_machine_of_something_else() -> None:

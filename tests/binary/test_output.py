@@ -15,7 +15,7 @@ import pytest
 from nanoloom.binary.output import clean, replaced, scratch_beside
 from nanoloom.binary.shared import write_shared_library
 from nanoloom.cache import Cache, sealed
-from tests.runtime.native import TRIPLE, kernels, table
+from tests.runtime.native import TRIPLE, Block, kernels, table
 
 LONG_AGO = time.time() - 3600
 
@@ -85,7 +85,7 @@ def test_drafts_of_the_killed_go_and_those_in_use_stay(tmp_path: Path) -> None:
         assert names(tmp_path) == sorted([used.name, young.name, own.name])
 
 
-def write(folder: Path, weights: Path, cache: Cache) -> None:
+def write(folder: Path, weights: Block, cache: Cache) -> None:
     folder.mkdir()
     write_shared_library(
         kernels(),
@@ -99,7 +99,7 @@ def write(folder: Path, weights: Path, cache: Cache) -> None:
 
 
 def killed_while_writing(
-    folder: Path, weights: Path, cache: Cache, seconds: float
+    folder: Path, weights: Block, cache: Cache, seconds: float
 ) -> None:
     """A child that writes a library after the other, ended in the middle."""
     process = os.fork()
@@ -113,8 +113,8 @@ def killed_while_writing(
 
 
 def test_a_killed_process_leaves_nothing_or_all(tmp_path: Path, cache: Cache) -> None:
-    weights, random = tmp_path / "weights.bin", np.random.default_rng(1)
-    weights.write_bytes(np.ones(3 * 100_000, np.float32).tobytes())
+    random = np.random.default_rng(1)
+    weights = Block(np.ones(3 * 100_000, np.float32).tobytes())
     write(tmp_path / "first", weights, cache)  # and the cache has all it needs
     found: list[list[str]] = []
     for turn in range(15):

@@ -12,8 +12,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import nanoloom
 from nanoloom.binary import parameters
 from nanoloom.binary.parameters import PIECE, ParameterBlock
+from nanoloom.cache import Cache
 from nanoloom.linalg.movement import places_of
 from nanoloom.linalg.pieces import Converted
 from nanoloom.linalg.stage import Parameter
@@ -54,6 +56,31 @@ PACKINGS = {
     "windows": ((60, 3, 3, 20), Packing(1, (), 0, (1, 2, 3), 16)),
     "steps": ((33, 200), Packing(1, (), 1, (0,), 32, 2, steps=4)),
 }
+
+
+def test_a_library_is_written_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parameters go into it, behind the code: nowhere else is room for them."""
+    weights = np.arange(3000, dtype=np.float32).reshape(30, 100)
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [30, 100])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [30, 100])],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+    program = nanoloom.compile(helper.make_model(graph), cache=Cache(tmp_path / "c"))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the parameters have a file of their own")
+
+    monkeypatch.setattr(ParameterBlock, "write", refuse)
+    file = program.save(tmp_path / "model.so")
+    assert file.read_bytes().count(weights.tobytes()) == 1
+    loaded = nanoloom.load(file)
+    made = loaded({"x": np.ones((30, 100), np.float32)})["y"]
+    np.testing.assert_array_equal(made, weights + 1)
 
 
 @pytest.mark.parametrize("piece", [1, 3000, 40000])

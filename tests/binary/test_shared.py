@@ -26,7 +26,7 @@ from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, Unsupported
 from nanoloom.runtime.library import Library
-from tests.runtime.native import TRIPLE, expected, kernels, table
+from tests.runtime.native import TRIPLE, Block, expected, kernels, table
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "c"
 TASKS = 345
@@ -36,20 +36,17 @@ OK, NO_HANDLE, NULL_POINTER, MISALIGNED, BUSY = range(5)
 
 
 def write(folder: Path, cache: Cache, name: str = "model") -> Path:
-    parameters = folder / "weights.bin"
-    parameters.write_bytes(WEIGHTS.tobytes())
     output = folder / f"{name}.so"
     header = write_shared_library(
         kernels(),
         table(TASKS),
-        parameters,
+        Block(WEIGHTS.tobytes()),
         output,
         name,
         triple=TRIPLE,
         cache=cache,
     )
     assert header == folder / f"{name}.h"
-    parameters.unlink()
     assert sorted(p.name for p in folder.iterdir()) == [f"{name}.h", f"{name}.so"]
     return output
 

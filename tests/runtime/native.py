@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -62,6 +64,20 @@ done:
 def kernel_ir(name: str, operation: str) -> str:
     """LLVM IR of an elementwise f32 kernel of tasks of three elements."""
     return _LOOP.format(name=name, operation=operation)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Parameters that are there already."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def append_to(self, file: BinaryIO) -> None:
+        file.write(self.data)
 
 
 def kernels(triple: str = TRIPLE) -> list[bytes]:
