@@ -40,10 +40,10 @@ from nanoloom.target.facts import Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
 FEWEST_TASKS = 8
-MANY_ROWS, ANY_ROWS = 24, 27720  # divided by every number up to 12
+TILE_ROWS = 14  # more have too many addresses
 FEWEST_ROWS, MOST_ROWS = 128, 1400  # of a task, if there are as many
-PANEL_BYTES = 256 * 1024  # and a part of the second-level cache: SHARE
-SHARE = 4
+PANEL_BYTES = 256 * 1024  # at most, of the second-level cache a part: SHARE
+SHARE, ROWS_SHARE = 4, 2
 LINES = 8192  # bytes of a panel that are found in any cache, however they lie
 COPY_TILES = 8  # tiles of rows that share the copy of a panel
 STEPS = 2  # of the innermost sum, behind each other
@@ -157,22 +157,24 @@ def is_window(nest: LoopNest, last: Stage) -> bool:
 def tile_of(form: Form, lanes: int, target: Target) -> RegisterTile:
     """The cheapest register tile; a row alone has vectors only.
 
-    What is left of many rows is a smaller tile, so that none are wasted.
+    What is left of the rows is a smaller tile, so that none are wasted.
     """
-    width = target.vector.bits // lanes
     rows = form.extent(form.row) if form.row else 1
-    rows = rows if rows < MANY_ROWS else ANY_ROWS
-    cost = step_cost(form.stage, target)
-    return register_tile.choose(
-        rows, form.extent(form.column), width, target.vector, cost
-    )
+    columns, unit = form.extent(form.column), target.vector
+    step = step_cost(form.stage, target)
+    tiles = [
+        RegisterTile(r, v, register_tile.cost(r, v, r, columns, lanes, unit, step))
+        for r, v in register_tile.candidates(unit.registers, step)
+        if r <= min(rows, TILE_ROWS)
+    ]
+    return min(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
 
 
 def step_cost(stage: Stage, target: Target) -> StepCost:
     """What a vector of results takes, by the operations of a point.
 
-    A product that is not added at once needs a register until it is, and so does what
-    finds NaN.
+    A product that is not added at once needs a register until it is, and what finds NaN
+    needs two more.
     """
     x86 = target.arch == "x86_64"
     work = [name for name in stage.body if name not in WIDENING]
@@ -181,7 +183,9 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
         return StepCost()
     keeping = [name for name in work if name in KEEPS_NAN and x86]
     additions = max(0, len(work) - 1 + 2 * len(keeping))
-    return StepCost(1, additions, others=2 + bool(keeping))
+    written_over = x86 and not target.has("avx2")  # one of two operands, by the result
+    others = 2 + 2 * bool(keeping) + 2 * written_over
+    return StepCost(1, additions, others=others)
 
 
 def task_sizes(
@@ -192,7 +196,7 @@ def task_sizes(
     rows = form.extent(form.row, *form.blocks)
     panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
     panels //= rows * form.extent(form.column)
-    fitting = target.caches.l2 // SHARE // row_bytes(form)
+    fitting = target.caches.l2 // ROWS_SHARE // row_bytes(form)
     most = min(MOST_ROWS, max(FEWEST_ROWS, fitting))
     wanted = max(1, TASK_STEPS // (depth * tile.vectors))
     wanted = max(wanted, min(most, rows * panels // FEWEST_TASKS))

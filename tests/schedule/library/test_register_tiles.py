@@ -124,6 +124,15 @@ def test_a_convolution_has_no_spills(name: str) -> None:
     assert len(loop) <= products * (1 + 1 / points[0] + 1 / points[1]) + 8
 
 
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "neoverse-v1"])
+def test_another_semiring_has_no_spills(name: str) -> None:
+    target = by_name(name)
+    text = stage_text(kernels(shortest(253, 511, 257)), "asm", target)
+    loop = loop_with(text, "fmin" if target.arch == "aarch64" else "vminps")
+    assert count(loop, "fmin") + count(loop, "vminps") >= 8
+    assert not touches_stack(loop)
+
+
 # ---- numbers -------------------------------------------------------------------------
 
 
