@@ -76,10 +76,12 @@ def occurrences(b: Builder, node: Node, x: Tensor, grams: Array) -> Tensor:
     if not node.int("min_gram_length") <= n <= node.int("max_gram_length") or not count:
         return total
     table = b.constant(grams.astype(np.int64))
-    for distance in range(1, node.int("max_skip_count") + 2 if n > 1 else 2):
+    most, farthest = 1, min(length, 1)
+    if n > 1:
+        most, farthest = node.int("max_skip_count") + 1, (length - 1) // (n - 1)
+    for distance in range(1, min(most, farthest) + 1):
         starts = length - (n - 1) * distance
-        if starts > 0:
-            total = counted(b, x, table, total, distance, starts)
+        total = counted(b, x, table, total, distance, starts)
     return total
 
 

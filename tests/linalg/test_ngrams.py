@@ -63,6 +63,22 @@ def test_counts(
     assert (got == right.reshape(got.shape)).all()
 
 
+def test_as_far_apart_as_there_are_elements() -> None:
+    got = run_node(
+        "TfIdfVectorizer",
+        [np.array([2, 9, 9, 5])],
+        mode="TF",
+        min_gram_length=2,
+        max_gram_length=2,
+        max_skip_count=1 << 62,
+        ngram_counts=[0, 0],
+        ngram_indexes=[0, 1],
+        pool_int64s=[2, 5, 5, 2],
+        version=9,
+    )[0]
+    assert got.tolist() == [1, 0]
+
+
 def test_counts_are_not_all_zero() -> None:
     assert count(np.array([2, 5, 7, 2, 2]), 1, 3, 1).sum() == 5 + 2 + 1
 
