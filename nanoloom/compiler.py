@@ -3,7 +3,8 @@
     graph -> linalg -> kernels -> (schedule -> vector -> llvm -> object, a kernel each)
 
 A stage is named for what leaves it; so are its folder, the word after `--emit` and the
-files of a dump.
+files of a dump.  What stands in brackets behind `schedule` is in workers/jobs.py: other
+processes do it.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def compile_kernels(
             found = cache.get(name)
             if found is None:
                 names[job.name] = name
-                batch.ask(job.name, job)
+                batch.ask(job.name, job, cost=len(job.text) + len(job.script))
             else:
                 report.cached += 1
                 done(job.name, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,13 @@ import onnx
 import pytest
 
 from nanoloom.cli.emits import EMITS
+from nanoloom.cli.schedules import check_script
+from nanoloom.errors import InputError
+from nanoloom.workers import jobs
 from tests.cli import models
 from tests.cli.conftest import Command, Said
 from tests.cli.test_refusals import refused
+from tests.workers.stand_ins import Dies
 
 # What a stage's text of DENSE holds.
 MARKS = {
@@ -237,8 +242,15 @@ def test_a_schedule_that_is_not_there(tmp_path: Path, dense: Path, cache: Path) 
     assert said.status == 1 and "cannot be read: No such file" in said.told
 
 
+def test_a_schedule_that_makes_mlir_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "ReadScript", lambda _: Dies(signal.SIGSEGV))
+    told = "mine: kernel k: makes MLIR crash; begin with what --emit schedule writes"
+    with pytest.raises(InputError, match=told):
+        check_script("module {}", "mine: kernel k")
+
+
 def child(cache: Path, *words: object) -> Said:
-    """The command in a process of its own: --schedule forks."""
+    """The command in a process of its own."""
     command = [sys.executable, "-m", "nanoloom", *map(str, words)]
     environment = {**os.environ, "NANOLOOM_CACHE": str(cache)}
     ran = subprocess.run(
