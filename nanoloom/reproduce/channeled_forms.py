@@ -34,7 +34,7 @@ FILTER = 0  # the operand of `conv`, in the order of the statement
 # What is computed in a tile of relu, with its axes x and c: the kernel adds the bias
 # to the sums, which begin with zeros.
 POINTS = (("fill", "d2", "d3"), ("conv_2", "x", "c"))
-ROWS = 16  # of the image, whose tiles share a copy of the filter's columns
+ROWS = 8  # of the image, whose tiles share a copy of the filter's columns
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,14 @@ def vectors(tile: Tile) -> Schedule:
 def copied(tile: Tile) -> tuple[Directive, ...]:
     """Rows of the image share a copy of the filter's columns, one behind the other.
 
-    The tile's loops are those of `conv` itself, inside of them.
+    All columns are computed of some rows, which stay in the cache, before the next
+    ones.  The tile's loops are those of `conv` itself, inside of them.
     """
     return (
         Split("relu", "c", "co", "ci", tile.columns),
         Split("relu", "y", "yo", "yi", ROWS),
-        Reorder("relu", ("co", "n", "yo", "yi", "x", "ci")),
-        *[ComputeAt(name, "relu", "yo") for name in ("conv_2", "conv", "fill")],
+        Reorder("relu", ("n", "yo", "co", "yi", "x", "ci")),
+        *[ComputeAt(name, "relu", "co") for name in ("conv_2", "conv", "fill")],
         CopyOperand("conv", FILTER),
         Vectorize("fill", "d3", Lanes(tile.lanes)),
         Vectorize("conv_2", "c", Lanes(tile.lanes)),

@@ -137,8 +137,9 @@ def test_a_copy_is_shared_by_rows() -> None:
     check_text(
         drawn(schedule.apply(nest())),
         """
-    CHECK: for yo in 0..5 by 16 (y):
-    CHECK: for y in 0..16:
+    CHECK: for yo in 0..10 by 8 (y):
+    CHECK-NEXT: for co in 0..8 by 16 (c):
+    CHECK: for y in 0..8:
     CHECK-NEXT: for x in 0..17 by 6:
     CHECK-NEXT: for rz in 0..3 (sum):
     CHECK: unrolled xu in 0..6 (x):
