@@ -22,7 +22,7 @@ def mask_integers(module: ir.Module) -> None:
         if not isinstance(kind.element_type, ir.BF16Type):
             continue
         i16 = ir.IntegerType.get_signless(16)
-        whole = ir.VectorType.get(kind.shape, i16)
+        whole = ir.VectorType.get(kind.shape, i16, scalable=kind.scalable_dims)
         with ir.InsertionPoint(op), operation.location:
             (load if operation.name == LOAD else store)(operation, whole)
         operation.erase()

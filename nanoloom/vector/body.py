@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nanoloom.mlir import arith, ir, memref, vector
-from nanoloom.vector.lane_values import Lane, Lanes, Uniform, Vector
+from nanoloom.nest.extent import Lanes
+from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
+from nanoloom.vector.widths import vector_type
 
 LANEWISE = ("arith.", "math.")
 NOT_LANEWISE = ("arith.constant",)
@@ -64,18 +66,18 @@ class VectorBody:
     that products are added to in one rounding.
     """
 
-    lanes: int
+    lanes: Lanes
     dim: int
     ivs: list[ir.Value]
     mask: ir.Value | None = None
     once: Once = field(default_factory=Once)
     sums: tuple[ir.Value, ...] = ()
-    values: dict[ir.Value, Lanes] = field(default_factory=dict)
+    values: dict[ir.Value, LaneValue] = field(default_factory=dict)
 
     def kind(self, element: ir.Type) -> ir.VectorType:
-        return ir.VectorType.get([self.lanes], element)
+        return vector_type(self.lanes, element)
 
-    def vector(self, value: Lanes) -> ir.Value:
+    def vector(self, value: LaneValue) -> ir.Value:
         match value:
             case Vector(v):
                 return v
@@ -90,7 +92,7 @@ class VectorBody:
                 base = vector.broadcast(self.kind(start.type), start)
                 return arith.addi(base, steps)
 
-    def emit(self, block: ir.Block) -> list[Lanes]:
+    def emit(self, block: ir.Block) -> list[LaneValue]:
         """Emit the body's operations; gives what it yields."""
         for op in block.operations:
             operation = op.operation
@@ -104,7 +106,7 @@ class VectorBody:
             self.values.update(zip(operation.results, made, strict=True))
         raise AssertionError("a body without a yield")
 
-    def operation(self, op: ir.Operation) -> list[Lanes]:
+    def operation(self, op: ir.Operation) -> list[LaneValue]:
         if op.name == "arith.constant":
             return [Uniform(op.clone().results[0])]
         if op.name == "linalg.index":
@@ -129,11 +131,12 @@ class VectorBody:
             if fused is not None:
                 return [fused]
         kinds = [str(value.type) for value in (*op.operands, *op.results)]
-        if op.name == "arith.trunci" and kinds == ["i64", "i32"]:
+        narrows = op.name == "arith.trunci" and kinds == ["i64", "i32"]
+        if narrows and not self.lanes.scalable:
             return [Vector(low_halves(wide[0]))]
         return self.cloned(op, wide, True)
 
-    def multiply_add(self, op: ir.Operation) -> Lanes | None:
+    def multiply_add(self, op: ir.Operation) -> LaneValue | None:
         """sum + a * b in one rounding, None for other additions."""
         found = [v for v in op.operands if v not in self.sums]
         if len(found) != 1 or isinstance(found[0].owner, ir.Block):
@@ -145,13 +148,13 @@ class VectorBody:
         left, right = (self.vector(self.lookup(v)) for v in product.owner.operands)
         return Vector(vector.fma(left, right, self.vector(self.lookup(sum_))))
 
-    def lookup(self, value: ir.Value) -> Lanes:
+    def lookup(self, value: ir.Value) -> LaneValue:
         """A value of the body, or one from around the generic."""
         return self.values.get(value, Uniform(value))
 
     def cloned(
         self, op: ir.Operation, operands: Sequence[ir.Value], wide: bool
-    ) -> list[Lanes]:
+    ) -> list[LaneValue]:
         """The same operation on scalars or on vectors."""
         kinds = [self.kind(r.type) if wide else r.type for r in op.results]
         made = ir.Operation.create(
@@ -160,7 +163,7 @@ class VectorBody:
         wrap = Vector if wide else Uniform
         return [wrap(r) for r in made.results]
 
-    def load(self, operands: Sequence[Lanes]) -> Lanes:
+    def load(self, operands: Sequence[LaneValue]) -> LaneValue:
         """memref.load in a body: one scalar, one vector, or a load a lane."""
         source = operands[0]
         assert isinstance(source, Uniform)
@@ -175,7 +178,7 @@ class VectorBody:
         assert self.mask is None, "tails of gathers are scalar"
         wide = [x if isinstance(x, Uniform) else Vector(self.vector(x)) for x in places]
         loaded: list[ir.Value] = []
-        for lane in range(self.lanes):
+        for lane in range(self.lanes.count):
             at = [
                 x.value
                 if isinstance(x, Uniform)
@@ -223,11 +226,8 @@ def read(
 
 
 def read_lanes(
-    kind: ir.VectorType,
-    lanes: int,
-    at_lane: Sequence[Sequence[ir.Value]],
-    buffer: ir.Value,
+    kind: ir.VectorType, at_lane: Sequence[Sequence[ir.Value]], buffer: ir.Value
 ) -> ir.Value:
     """One load a lane."""
-    loaded = [memref.load(buffer, list(at_lane[i])) for i in range(lanes)]
+    loaded = [memref.load(buffer, list(at)) for at in at_lane]
     return vector.from_elements(kind, loaded)

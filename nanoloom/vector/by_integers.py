@@ -44,4 +44,4 @@ def like(kind: ir.Type, made: ir.Type) -> ir.Type:
     """A scalar, or a vector of the same shape."""
     if not isinstance(kind, ir.VectorType):
         return made
-    return ir.VectorType.get(kind.shape, made)
+    return ir.VectorType.get(kind.shape, made, scalable=kind.scalable_dims)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.mlir import arith, ir, vector
+from nanoloom.vector.widths import is_scalable
 
 # operation: its name in vector.reduction
 COMBINERS: dict[str, str] = {
@@ -44,6 +45,9 @@ class Combiner:
             # By halves, or as the target does it: else one lane behind the other.
             order = ir.Attribute.parse("#arith.fastmath<reassoc>")
             return vector.reduction(self.element, kind, lanes, fastmath=order)
+        if is_scalable(lanes.type):  # as it is: what is left out is NaN
+            kind = ir.Attribute.parse("#vector.kind<maxnumf>")
+            return vector.reduction(self.element, kind, lanes)
         count = ir.VectorType(lanes.type).shape[0]
         while count > 1:
             half = range(count // 2)

@@ -20,7 +20,10 @@ def constant_index(value: ir.Value) -> int | None:
     return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
 
 
-def rounded_down(extent: ir.Value, multiple: int) -> ir.Value:
+def rounded_down(extent: ir.Value, multiple: int | ir.Value) -> ir.Value:
+    """The largest multiple that is no larger."""
+    if not isinstance(multiple, int):
+        return arith.subi(extent, arith.remui(extent, multiple))
     known = constant_index(extent)
     if known is not None:
         return index(known // multiple * multiple)

@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, scf, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import constant_index, is_next, is_same, rounded_down
+from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
@@ -42,14 +44,15 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     """All vectors of the vector dimension."""
     dim, lanes = loops.dim, loops.lanes
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
-    known, many = constant_index(extent), rounded_down(extent, count * lanes)
-    stepped(dim, ivs, (index(0), many), count * lanes, lambda at: inner(loops, at))
-    if known is not None:
-        left(loops, known % (count * lanes), moved(ivs, dim, many), inner)
+    block, width = elements(lanes, count), elements(lanes)
+    known, many = constant_index(extent), rounded_down(extent, block)
+    stepped(dim, ivs, (index(0), many), block, lambda at: inner(loops, at))
+    if known is not None and isinstance(block, int):
+        left(loops, known % block, moved(ivs, dim, many), inner)
         return
-    one, whole = side_by_side(loops, 1), rounded_down(extent, lanes)
+    one, whole = side_by_side(loops, 1), rounded_down(extent, width)
     if count > 1:
-        stepped(dim, ivs, (many, whole), lanes, lambda at: inner(one, at))
+        stepped(dim, ivs, (many, whole), width, lambda at: inner(one, at))
     if not loops.is_maskable():
         singles(loops, ivs, (whole, extent), inner)
         return
@@ -60,12 +63,12 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
         scf.yield_([])
 
 
-def left(loops: Loops, elements: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
+def left(loops: Loops, rest: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
     """So many elements, fewer than a block: one block of fewer vectors.
 
     A single element in the last vector is not masked: LLVM may write more than that.
     """
-    vectors, rest = divmod(elements, loops.lanes)
+    vectors, rest = divmod(rest, loops.lanes.count)
     masked = rest > 1 and loops.is_maskable()
     if masked:
         mask = first_lanes(loops.lanes, index(rest))
@@ -74,8 +77,9 @@ def left(loops: Loops, elements: int, ivs: Sequence[ir.Value], inner: Emit) -> N
     if vectors:
         inner(side_by_side(loops, vectors), ivs)
     begin = ivs[loops.dim]
-    first = add(begin, index(vectors * loops.lanes))
-    singles(loops, ivs, (first, add(begin, index(elements))), inner)
+    end = add(begin, index(vectors * loops.lanes.count + rest))
+    first = add(begin, index(vectors * loops.lanes.count))
+    singles(loops, ivs, (first, end), inner)
 
 
 def singles(
@@ -85,7 +89,7 @@ def singles(
     inner: Emit,
 ) -> None:
     """One element at a time."""
-    narrow = replace(side_by_side(loops, 1), lanes=1)
+    narrow = replace(side_by_side(loops, 1), lanes=ONE)
     stepped(loops.dim, ivs, bounds, 1, lambda at: inner(narrow, at))
 
 
@@ -94,9 +98,9 @@ def side_by_side(loops: Loops, vectors: int) -> Loops:
     return replace(loops, jam={**loops.jam, loops.dim: vectors})
 
 
-def first_lanes(lanes: int, count: ir.Value) -> ir.Value:
+def first_lanes(lanes: Lanes, count: ir.Value) -> ir.Value:
     """The mask of so many lanes."""
-    kind = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+    kind = vector_type(lanes, ir.IntegerType.get_signless(1))
     return vector.create_mask(kind, [count])
 
 
@@ -109,16 +113,16 @@ def stepped(
     dim: int,
     ivs: Sequence[ir.Value],
     bounds: tuple[ir.Value, ir.Value],
-    by: int,
+    by: int | ir.Value,
     inner: Callable[[Sequence[ir.Value]], None],
 ) -> None:
     """A loop over a dimension; none for no step, the step itself for one."""
     if is_same(*bounds):
         return
-    if is_next(*bounds, by):
+    if isinstance(by, int) and is_next(*bounds, by):
         inner(moved(ivs, dim, bounds[0]))
         return
-    loop = scf.ForOp(*bounds, index(by))
+    loop = scf.ForOp(*bounds, as_index(by))
     with ir.InsertionPoint(loop.body):
         inner(moved(ivs, dim, loop.induction_variable))
         scf.yield_([])

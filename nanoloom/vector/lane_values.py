@@ -28,4 +28,4 @@ class Vector:
     value: ir.Value
 
 
-Lanes = Uniform | Lane | Vector
+LaneValue = Uniform | Lane | Vector

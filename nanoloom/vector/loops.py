@@ -20,6 +20,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.nest.extent import Lanes
 from nanoloom.target.facts import Target
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, index, vector_dimension
@@ -30,6 +31,7 @@ from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import VectorPlan, is_stage, order_of, plan_of
+from nanoloom.vector.widths import ONE
 
 FUSED = (32, 64)  # bits of the floats that a multiply-add takes
 
@@ -82,6 +84,21 @@ def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
     return floats and (target.arch != "x86_64" or target.has("fma"))
 
 
+def is_whole(
+    block: ir.Block,
+    inputs: list[Operand],
+    dim: int,
+    combiners: list[combine.Combiner],
+) -> bool:
+    """Whether a body works on vectors as a whole: no lane is taken out by its number.
+
+    A product of all lanes is not there for vectors whose width is not known.
+    """
+    strided = any(x.access(dim) is Access.STRIDED for x in inputs)
+    products = any(c.operation in ("arith.mulf", "arith.muli") for c in combiners)
+    return not strided and not gathers(block) and not products
+
+
 @dataclass
 class Loops(Strip):
     """One generic on its way to loops.
@@ -105,7 +122,7 @@ class Loops(Strip):
         if plan is None and not is_stage(op):
             dim = vector_dimension(inputs, outputs, kinds)
             lanes = lanes_for([x.element for x in operands], target.vector.bits)
-            plan = None if dim is None else VectorPlan(dim, lanes, 1)
+            plan = None if dim is None else VectorPlan(dim, Lanes(lanes), 1)
         block = body(op)
         if plan is None or not is_vectorizable(block, plan.axis):
             return None
@@ -118,13 +135,16 @@ class Loops(Strip):
             combiners = [c for c in found if c is not None]
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
+        lanes = plan.lanes
+        if lanes.scalable and not is_whole(block, inputs, dim, combiners):
+            lanes = ONE
         return cls(
             block,
             inputs,
             outputs,
             kinds,
             dim,
-            plan.lanes,
+            lanes,
             order_of(plan, len(kinds)),
             dict(plan.unrolled),
             dict(plan.jam),
@@ -142,7 +162,8 @@ class Loops(Strip):
         outer = [d for d in self.order if self.kinds[d] == "parallel"]
         ivs = [index(0) for _ in self.kinds]
         turning = None
-        if "reduction" not in self.kinds and self.lanes > 1 and not gathers(self.block):
+        simple = self.lanes != ONE and not self.lanes.scalable
+        if "reduction" not in self.kinds and simple and not gathers(self.block):
             turning = turning_dimension(self.inputs, self.dim)
         if turning is not None:
             outer = [d for d in outer if d not in (turning, self.dim)]

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from nanoloom.mlir import ir
-from nanoloom.vector.lane_values import Lanes
+from nanoloom.vector.lane_values import LaneValue
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,6 @@ class Once:
     takes.  wide: of a number, the vector with it in every lane.
     """
 
-    read: dict[Hashable, Lanes] = field(default_factory=dict)
-    made: dict[Hashable, list[Lanes]] = field(default_factory=dict)
+    read: dict[Hashable, LaneValue] = field(default_factory=dict)
+    made: dict[Hashable, list[LaneValue]] = field(default_factory=dict)
     wide: dict[ir.Value, ir.Value] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.jam import first_lanes, side_by_side
 from nanoloom.vector.once import Once
 from nanoloom.vector.strip import Point
+from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
@@ -49,7 +50,7 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
 def neutral(loops: Loops) -> list[ir.Value]:
     """Vectors that change nothing, of every output one."""
     return [
-        vector.broadcast(ir.VectorType.get([loops.lanes], x.element), c.neutral())
+        vector.broadcast(vector_type(loops.lanes, x.element), c.neutral())
         for c, x in zip(loops.combiners, loops.outputs, strict=True)
     ]
 
@@ -59,11 +60,10 @@ def reduce_strip(
 ) -> list[ir.Value]:
     """All of the vector dimension: unrolled vectors, single vectors, the rest."""
     extent = loops.extent(loops.dim)
-    block = loops.lanes * loops.chains
-    many = rounded_down(extent, block)
-    whole = rounded_down(extent, loops.lanes)
-    values = folding(loops, points, (index(0), many), block, values)
-    values = folding(loops, points, (many, whole), loops.lanes, values)
+    many = rounded_down(extent, elements(loops.lanes, loops.chains))
+    whole = rounded_down(extent, elements(loops.lanes))
+    values = folding(loops, points, (index(0), many), loops.chains, values)
+    values = folding(loops, points, (many, whole), 1, values)
     if is_same(whole, extent):
         return values
     if not loops.is_maskable():
@@ -75,19 +75,20 @@ def folding(
     loops: Loops,
     points: list[Point],
     bounds: tuple[ir.Value, ir.Value],
-    by: int,
+    chains: int,
     values: list[ir.Value],
 ) -> list[ir.Value]:
-    """Steps of `by` elements, each vector of them into accumulators of its own."""
+    """Steps of so many vectors, each of them into accumulators of its own."""
     if is_same(*bounds):
         return values
-    loop = scf.ForOp(*bounds, index(by), values)
+    by = as_index(elements(loops.lanes, chains))
+    loop = scf.ForOp(*bounds, by, values)
     with ir.InsertionPoint(loop.body):
         carried, once = list(loop.inner_iter_args), Once()
         made: list[ir.Value] = []
         count = len(points) * len(loops.outputs)
-        for chain in range(by // loops.lanes):
-            at = add(loop.induction_variable, index(chain * loops.lanes))
+        for chain in range(chains):
+            at = add(loop.induction_variable, as_index(elements(loops.lanes, chain)))
             here = [point.moved(loops.dim, at) for point in points]
             mine = carried[chain * count : (chain + 1) * count]
             made += loops.computed(here, mine, once)
@@ -122,7 +123,7 @@ def single_elements(
     values: list[ir.Value],
 ) -> list[ir.Value]:
     """The rest one element at a time, folded into lane 0 of the first chain."""
-    narrow = replace(side_by_side(loops, 1), lanes=1)
+    narrow = replace(side_by_side(loops, 1), lanes=ONE)
     first = [
         vector.broadcast(
             ir.VectorType.get([1], ir.VectorType(v.type).element_type),

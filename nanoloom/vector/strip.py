@@ -14,6 +14,7 @@ from itertools import product
 from types import MappingProxyType
 
 from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import Access, Operand, add, index, written
 from nanoloom.vector.body import VectorBody, read, read_lanes
 from nanoloom.vector.extents import (
@@ -23,8 +24,9 @@ from nanoloom.vector.extents import (
     rounded_down,
     size,
 )
-from nanoloom.vector.lane_values import Lanes, Uniform, Vector
+from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
+from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 
@@ -64,7 +66,7 @@ class Strip:
     outputs: list[Operand]
     kinds: list[str]
     dim: int
-    lanes: int
+    lanes: Lanes
     order: tuple[int, ...]
     unrolled: Mapping[int, int]
     jam: Mapping[int, int]
@@ -93,8 +95,8 @@ class Strip:
             places = dict(zip(axes, numbers, strict=True))
             point = Point(tuple(ivs))
             for dim, number in places.items():
-                step = number * (self.lanes if dim == self.dim else 1)
-                point = point.moved(dim, add(ivs[dim], index(step)))
+                here = elements(self.lanes, number) if dim == self.dim else number
+                point = point.moved(dim, add(ivs[dim], as_index(here)))
             last = places.get(self.dim, 0) == vectors - 1
             made.append(replace(point, mask=self.mask) if last else point)
         return made
@@ -121,7 +123,7 @@ class Strip:
 
     def write(self, value: ir.Value, x: Operand, point: Point) -> None:
         at = x.indices(point.ivs)
-        if self.lanes == 1:
+        if self.lanes == ONE:
             memref.store(vector.extract(value, [], [0]), x.buffer, at)
         elif point.mask is None:
             vector.store(value, x.buffer, at)
@@ -210,18 +212,18 @@ class Strip:
         """What a result begins with: what lies there."""
         number = self.outputs.index(x)
         argument = self.block.arguments[len(self.inputs) + number]
-        kind = ir.VectorType.get([self.lanes], x.element)
+        kind = vector_type(self.lanes, x.element)
         start = self.starts[number]
         if start is not None:
             return vector.broadcast(kind, start)
         if not list(argument.uses):  # overwritten: nothing to read
             zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
             return vector.broadcast(kind, arith.constant(x.element, zero))
-        if self.lanes == 1:
+        if self.lanes == ONE:
             return vector.broadcast(kind, memref.load(x.buffer, x.indices(point.ivs)))
         return read(kind, x.buffer, x.indices(point.ivs), point.mask)
 
-    def lanes_of(self, number: int, point: Point, once: Once) -> Lanes:
+    def lanes_of(self, number: int, point: Point, once: Once) -> LaneValue:
         """An input at a point, read if it is not at hand."""
         x = self.inputs[number]
         if x.is_scalar:
@@ -234,15 +236,15 @@ class Strip:
             once.read[place] = self.loaded_lanes(x, point, at)
         return once.read[place]
 
-    def loaded_lanes(self, x: Operand, point: Point, at: list[ir.Value]) -> Lanes:
+    def loaded_lanes(self, x: Operand, point: Point, at: list[ir.Value]) -> LaneValue:
         access = x.access(self.dim)
         if access is Access.UNIFORM:
             return Uniform(memref.load(x.buffer, at))
-        kind = ir.VectorType.get([self.lanes], x.element)
-        if access is Access.CONTIGUOUS and self.lanes > 1:
+        kind = vector_type(self.lanes, x.element)
+        if access is Access.CONTIGUOUS and self.lanes != ONE:
             return Vector(read(kind, x.buffer, at, point.mask))
         places: list[list[ir.Value]] = []
-        for lane in range(self.lanes):
+        for lane in range(self.lanes.count):
             beside = add(point.ivs[self.dim], index(lane))
             places.append(x.indices(point.moved(self.dim, beside).ivs))
-        return Vector(read_lanes(kind, self.lanes, places, x.buffer))
+        return Vector(read_lanes(kind, places, x.buffer))

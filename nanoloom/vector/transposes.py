@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import ir, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import Access, Operand, add, coefficient, index
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.jam import moved, stepped
+from nanoloom.vector.widths import ONE
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
@@ -169,20 +171,20 @@ def rectangle(
     """
     if is_same(*rows) or is_same(*columns):
         return
-    if loops.lanes == 1:
+    if loops.lanes == ONE:
         singly(loops, ivs, turning, rows, columns)
         return
-    full = rounded_down(rows[1], loops.lanes)
-    whole = rounded_down(columns[1], loops.lanes)
+    full = rounded_down(rows[1], loops.lanes.count)
+    whole = rounded_down(columns[1], loops.lanes.count)
 
     def below(here: Sequence[ir.Value]) -> None:
-        stepped(turning, here, (rows[0], full), loops.lanes, one)
+        stepped(turning, here, (rows[0], full), loops.lanes.count, one)
 
     def one(here: Sequence[ir.Value]) -> None:
         square(loops, here, turning)
 
-    stepped(loops.dim, ivs, (columns[0], whole), loops.lanes, below)
-    narrow = replace(loops, lanes=PART if loops.lanes > PART else 1)
+    stepped(loops.dim, ivs, (columns[0], whole), loops.lanes.count, below)
+    narrow = replace(loops, lanes=Lanes(PART if loops.lanes.count > PART else 1))
     rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
     rectangle(narrow, ivs, turning, (full, rows[1]), columns)
 
@@ -201,11 +203,11 @@ def singly(
 def square(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
     """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
     columns = {
-        number: transpose(Square(x, list(ivs), loops.dim, turning, loops.lanes))
+        number: transpose(Square(x, list(ivs), loops.dim, turning, loops.lanes.count))
         for number, x in enumerate(loops.inputs)
         if x.access(loops.dim) is Access.STRIDED
     }
-    for row in range(loops.lanes):
+    for row in range(loops.lanes.count):
         here = moved(ivs, turning, add(ivs[turning], index(row)))
         known = {number: made[row] for number, made in columns.items()}
         loops.tile(here, known)

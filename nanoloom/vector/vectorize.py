@@ -13,6 +13,7 @@ from nanoloom.errors import Error
 from nanoloom.kernels.nest import STAGE
 from nanoloom.kernels.structure import Op, extents, is_generic, iterators
 from nanoloom.mlir import ir
+from nanoloom.nest.extent import Lanes
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
 ORDER = "nanoloom.order"
@@ -31,7 +32,7 @@ class VectorPlan:
     """
 
     axis: int
-    lanes: int
+    lanes: Lanes
     chains: int
     unrolled: Pairs = ()
     jam: Pairs = ()
@@ -54,9 +55,7 @@ def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -
         raise Error(f"lanes = {lanes}: a power of two up to {MOST_LANES} is wanted")
     if not 1 <= chains <= MOST_CHAINS or chains & (chains - 1):
         raise Error(f"chains = {chains}: a power of two up to {MOST_CHAINS} is wanted")
-    if scalable:
-        raise Error("no loops on scalable vectors yet", hint="take scalable = 0")
-    note(op, VECTOR, axis, lanes, chains)
+    note(op, VECTOR, axis, lanes, chains, scalable)
 
 
 def unroll_stage(op: Op, axis: int, count: int = 0) -> None:
@@ -140,7 +139,8 @@ def plan_of(op: Op) -> VectorPlan | None:
     words = noted(op, VECTOR)
     if not words:
         return None
-    axis, lanes, chains = words
+    axis, count, chains, scalable = words
+    lanes = Lanes(count, bool(scalable))
     unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
     return VectorPlan(axis, lanes, chains, unrolled, jam, noted(op, ORDER))
 

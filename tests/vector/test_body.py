@@ -9,6 +9,7 @@ import pytest
 
 from nanoloom.kernels.structure import body
 from nanoloom.mlir import arith, context, ir, named, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index
 from nanoloom.vector.body import (
     Lane,
@@ -51,7 +52,7 @@ def emitted(op: Any, lanes: int = 8) -> tuple[Any, str]:
     with ir.InsertionPoint(op), ir.Location.unknown():
         kind = ir.VectorType.get([lanes], ir.F32Type.get())
         x = vector.broadcast(kind, arith.constant(ir.F32Type.get(), 2.0))
-        emitter = VectorBody(lanes, 1, [index(3), index(16)])
+        emitter = VectorBody(Lanes(lanes), 1, [index(3), index(16)])
         emitter.values[body(op).arguments[0]] = Vector(x)
         (made,) = emitter.emit(body(op))
         emitter.vector(made)

@@ -25,9 +25,22 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectoriz
             if inside != list(stage.axes):
                 found.append(Reorder(stage.name, tuple(x.name for x in inside)))
             chains = CHAINS if stage.axes[axis].is_reduction else 1
-            lanes = Lanes(lanes_of(stage, target))
+            lanes = Lanes(
+                lanes_of(stage, target), scalable=is_scalable(stage, axis, target)
+            )
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
     return tuple(found)
+
+
+def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
+    """Whether vectors of a stage can be as wide as the machine's, whatever it has.
+
+    Not where lanes are taken out one by one: operands that lie along another axis.
+    """
+    name = stage.names[axis]
+    operands = (*stage.reads, *stage.writes)
+    along = all(x.lies_along(name) for x in operands)
+    return target.vector.scalable and along and stage.lanewise
 
 
 def lanes_of(stage: Stage, target: Target) -> int:

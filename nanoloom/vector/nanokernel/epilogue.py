@@ -12,6 +12,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir, tensor
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index
 from nanoloom.vector.body import VectorBody
 from nanoloom.vector.lane_values import Uniform, Vector
@@ -94,7 +95,7 @@ def through(
     for op in chain:
         ivs = tile_ivs(tile, op, tile.row_index(r), index(v * tile.lanes))
         column = len(ivs) - 1
-        body = VectorBody(tile.lanes, column, ivs, mask)
+        body = VectorBody(Lanes(tile.lanes), column, ivs, mask)
         block = op.operation.regions[0].blocks[0]
         for argument, operand, indexing in zip(
             block.arguments, op.operation.operands, maps(op), strict=True
