@@ -1,0 +1,143 @@
+"""Vectors whose width the machine tells: the types, from the schedule to assembly.
+
+Numbers were tried under emulators at several widths each; they are not here, because
+no emulator is installed by these tests.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from nanoloom.nest.extent import Lanes
+from nanoloom.notation import Buffer, Computation, axes, computation, exp, maximum, tanh
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import (
+    ALL,
+    Directive,
+    Parallel,
+    Schedule,
+    UnrollAndJam,
+    Vectorize,
+)
+from nanoloom.target import by_name
+from tests.filecheck import check_text
+from tests.notation.programs import kernels
+from tests.vector.kernel_harness import stage_text
+
+# Lanes of f32 for each unit of the width, a load, a sum across, a multiply-add.
+TARGETS = pytest.mark.parametrize(
+    ("name", "lanes", "load", "across", "product"),
+    [
+        ("rv64gcv", 2, "vle32.v", "vfredusum.vs", "vfmacc.v"),
+        ("armv9-sve2", 4, "ld1w", "faddv", "fmla"),
+    ],
+)
+M, K, N = 33, 70, 517
+
+
+def softmax() -> Computation:
+    i, j = axes("i j")
+    x, largest, power = Buffer("x", (M, N)), Buffer("m", (M,)), Buffer("e", (M, N))
+    total, y = Buffer("s", (M,)), Buffer("y")
+    largest[i] = maximum(largest[i], x[i, j])
+    power[i, j] = exp(x[i, j] - largest[i])
+    total[i] += power[i, j]
+    y[i, j] = power[i, j] / total[i]
+    return computation(y)
+
+
+def chain() -> Computation:
+    i, j = axes("i j")
+    x, b, y = Buffer("x", (M, N)), Buffer("b", (N,)), Buffer("y")
+    y[i, j] = tanh(x[i, j] * b[j]) + maximum(x[i, j], 0)
+    return computation(y)
+
+
+def product() -> Computation:
+    i, j, k = axes("i j k")
+    a, b, y = Buffer("a", (M, K)), Buffer("b", (K, N)), Buffer("y", (M, N))
+    y[i, j] += a[i, k] * b[k, j]
+    return computation(y)
+
+
+def turned() -> Computation:
+    i, j = axes("i j")
+    x, y = Buffer("x", (N, M)), Buffer("y", (M, N))
+    y[i, j] = x[j, i] + 1
+    return computation(y)
+
+
+def tiles(lanes: Lanes) -> tuple[Directive, ...]:
+    return (
+        Parallel("y", (11, 0, 0), ALL),
+        Vectorize("y", "j", lanes),
+        UnrollAndJam("y", "i", 5),
+        UnrollAndJam("y", "j", 2),
+        Vectorize("fill", "d1", lanes),
+    )
+
+
+@TARGETS
+def test_a_softmax(name: str, lanes: int, load: str, across: str, product: str) -> None:
+    del product
+    program, target = kernels(softmax()), by_name(name)
+    check_text(
+        stage_text(program, "vector", target),
+        f"""
+    CHECK: vector.vscale
+    CHECK: vector.maskedload {{{{.*}}}} vector<[{lanes}]xf32>
+    CHECK: vector.reduction <{{{{maximumf|maxnumf}}}}>, {{{{.*}}}} vector<[{lanes}]xf32>
+    CHECK: vector.reduction <add>, {{{{.*}}}} : vector<[{lanes}]xf32> into f32
+    """,
+    )
+    text = stage_text(program, "asm", target)
+    assert load in text and across in text
+    assert not re.search(r"\b(exp|expf|fmod)f?@", text)
+
+
+@TARGETS
+def test_a_chain(name: str, lanes: int, load: str, across: str, product: str) -> None:
+    del across, product
+    program, target = kernels(chain()), by_name(name)
+    text = stage_text(program, "vector", target)
+    assert f"vector<[{lanes}]xf32>" in text
+    assert not re.search(r"vector<\d+xf32>", text)
+    assert load in stage_text(program, "asm", target)
+
+
+@TARGETS
+def test_a_product_by_words(
+    name: str, lanes: int, load: str, across: str, product: str
+) -> None:
+    """A tile of 5 rows and 2 vectors, of whatever width: ten multiply-adds."""
+    del across
+    made = kernels(globals()["product"]())
+    schedule = Schedule(tiles(Lanes(lanes, scalable=True)))
+    target = by_name(name)
+    text = stage_text(made, "vector", target, script=schedule)
+    assert len(re.findall(rf"vector.fma .*vector<\[{lanes}\]xf32>", text)) >= 10
+    code = stage_text(made, "asm", target, script=schedule)
+    assert code.count(product) >= 10
+    assert load in code
+
+
+@TARGETS
+def test_lanes_that_are_taken_out_one_by_one_have_a_number(
+    name: str, lanes: int, load: str, across: str, product: str
+) -> None:
+    del lanes, load, across, product
+    (kernel,) = kernels(turned()).kernels.values()
+    words = choose(kernel.nest, by_name(name)).directives
+    (vectors,) = [word for word in words if isinstance(word, Vectorize)]
+    assert not vectors.lanes.scalable
+
+
+def test_other_targets_have_numbers_of_lanes() -> None:
+    (kernel,) = kernels(chain()).kernels.values()
+    for name in ("x86-64-v4", "x86-64-v3"):
+        words = choose(kernel.nest, by_name(name)).directives
+        assert any(isinstance(word, Vectorize) for word in words)
+        for word in words:
+            assert not isinstance(word, Vectorize) or not word.lanes.scalable
