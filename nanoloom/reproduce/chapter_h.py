@@ -28,7 +28,7 @@ from nanoloom.schedule.language import Schedule
 from nanoloom.target.facts import Target
 from nanoloom.target.remembered import to_dict
 
-QUICK_SIZES = Convolution(2, 6, 11, 40, 12)
+QUICK_SIZES = Convolution(2, 6, 11, 72, 12)
 KINDS = (NANOLOOM.key, *FORMS)
 NEST, SCRIPT, ASSEMBLY = "nest.txt", "transform.mlir", "s"
 

@@ -69,7 +69,7 @@ def test_chapter_h(tmp_path: Path, nanoloom: Command) -> None:
     """A table, and what each schedule makes."""
     said = nanoloom(*CHAPTER_H, "--against", "loops", "--folder", tmp_path / "made")
     assert said.status == 0, said
-    assert "Channeled convolution 2x6x11x40, 3x3x12" in said.out
+    assert "Channeled convolution 2x6x11x72, 3x3x12" in said.out
     for name in ("late unrolling", "automatic", "C loops", "of the measured peak"):
         assert name in said.out
     listed = {f"{form}.{part}" for form in ("late", "nanoloom") for part in PARTS}

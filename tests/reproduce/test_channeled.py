@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nanoloom.errors import Error
 from nanoloom.kernels.program import Kernel
 from nanoloom.nest.drawn import drawn
 from nanoloom.nest.nest import LoopNest
 from nanoloom.reproduce import stored
 from nanoloom.reproduce.channeled import Convolution, draw, right, written
 from nanoloom.reproduce.channeled_forms import FORMS, tile_of
-from nanoloom.reproduce.channeled_peers import loops, open_form
+from nanoloom.reproduce.channeled_peers import halide, loops, open_form
 from nanoloom.reproduce.chapter_h import KINDS, listings
 from nanoloom.reproduce.jobs import Job
 from nanoloom.target import by_name
@@ -24,7 +26,7 @@ from tests.filecheck import check_text
 from tests.notation.programs import kernels
 from tests.vector.assembly import count, inner_loops, touches_stack
 
-ODD = Convolution(2, 3, 7, 37, 5)
+ODD = Convolution(2, 3, 7, 75, 5)
 TILES = """
 CHECK: for co in 0..2 by 64 (c):
 CHECK-NEXT: for n in 0..5:
@@ -75,7 +77,7 @@ def test_what_is_right() -> None:
     np.testing.assert_allclose(wanted.value, good, atol=1e-12)
     assert wanted.complaint(good.astype(np.float32)) == ""
     moved, lacking = np.roll(good, 1, 2), good.copy()
-    lacking[1, 2, 6, 36] += 1e-4
+    lacking[1, 2, 6, 74] += 1e-4
     for wrong in (0 * good, moved, lacking, total, good * np.nan):
         assert "wrong result" in wanted.complaint(wrong)
 
@@ -93,6 +95,14 @@ def test_numbers_of_loops_in_c(tmp_path: Path) -> None:
     found = job(ODD, tmp_path)
     (got,) = loops(found).outputs()
     assert right(ODD, found.numbers).complaint(got) == ""
+
+
+def test_halide_is_missed_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "halide", None)
+    with pytest.raises(Error, match="Halide is not installed"):
+        halide(job(ODD, tmp_path))
 
 
 @pytest.mark.parametrize(
