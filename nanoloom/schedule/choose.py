@@ -6,7 +6,11 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.attention import attention
 from nanoloom.schedule.library.contraction import contraction
-from nanoloom.schedule.library.register_tiles import is_window, register_tiles
+from nanoloom.schedule.library.register_tiles import (
+    columns_only,
+    is_window,
+    register_tiles,
+)
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.stencils import stencils
 from nanoloom.schedule.library.vectors import vectors
@@ -28,6 +32,7 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
     return (
         register_tiles(nest, last, target)
         or windows(nest, last, target)
+        or columns_only(nest, last, target)
         or stencils(nest, last, target)
         or by_rows(nest, last, target)
     )

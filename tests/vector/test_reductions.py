@@ -249,14 +249,14 @@ def test_long_rows_are_summed_in_four_chains() -> None:
 
 
 def test_columns_are_summed_in_vectors_of_results() -> None:
-    """No lane is folded: the vector runs along the result."""
+    """No lane is folded: three vectors run along the result, beside each other."""
     program = program_of(total([0]), ((70, 48), "float32"))
     text = stage_text(program, "vector", by_name("sapphirerapids"))
     check_text(
         text,
         """
     CHECK-NOT: vector.reduction
-    CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>)
+    CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, {{.*}}, vector<16xf32>)
     CHECK: vector.store
     CHECK-NOT: vector.reduction
     """,

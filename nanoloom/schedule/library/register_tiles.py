@@ -25,6 +25,7 @@ from nanoloom.schedule.language import (
     CopyOperand,
     Directive,
     Parallel,
+    Reorder,
     Schedule,
     Tile,
     Unroll,
@@ -73,18 +74,31 @@ class Form:
 
     @property
     def parallel(self) -> tuple[str, ...]:
-        return self.stage.names[: self.stage.leading_parallel()]
+        return tuple(a.name for a in self.stage.axes if not a.is_reduction)
 
     @property
     def reduced(self) -> tuple[str, ...]:
-        return self.stage.names[self.stage.leading_parallel() :]
+        return tuple(a.name for a in self.stage.axes if a.is_reduction)
 
 
 def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     """Tasks of rows and panels, register tiles inside; None for another form."""
     form = form_of(nest, last)
-    if form is None:
+    if form is None or len(form.right) == len(form.stage.reads):
         return None
+    return tiled(nest, last, form, target)
+
+
+def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+    """The same for what has no rows: some vectors of columns at once."""
+    form = form_of(nest, last)
+    if form is None or form.row or len(form.stage.reads) != 1:
+        return None
+    return tiled(nest, last, form, target)
+
+
+def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
+    """Tasks, and the loops of a form inside them."""
     stage, lanes = form.stage, lanes_of(form.stage, target)
     tile = tile_of(form, lanes, target)
     columns = tile.vectors * lanes
@@ -98,8 +112,15 @@ def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | No
     if form.extent(form.reduced[-1]) >= 2 * STEPS:
         own.append(Unroll(stage.name, form.reduced[-1], STEPS))
     others = [other for other in nest.stages if other != stage]
+    inside = sorted(stage.axes, key=lambda axis: axis.is_reduction)
+    names = stage.names if last == stage else form.parallel
     directives = (
-        Parallel(last.name, sizes, ALL),
+        Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
+        *(
+            [Reorder(stage.name, tuple(axis.name for axis in inside))]
+            if inside != list(stage.axes)
+            else []
+        ),
         *([Tile(stage.name, chunks)] if any(chunks) else []),
         *copies(form, tile, columns, sizes),
         *own,
@@ -116,22 +137,22 @@ def form_of(nest: LoopNest, last: Stage) -> Form | None:
     if len(reductions) != 1:
         return None
     (stage,) = reductions
-    parallel = stage.leading_parallel()
-    names, written = stage.names[:parallel], stage.writes[0].plain
+    axes = [axis for axis in stage.axes if not axis.is_reduction]
+    names, written = tuple(a.name for a in axes), stage.writes[0].plain
     known = all(isinstance(extent, int) and extent for extent in stage.extents)
-    if not known or not parallel or len(stage.writes) > 1 or written != names:
+    if not known or not names or len(stage.writes) > 1 or written != names:
         return None
     column, lanewise = names[-1], stage.lanewise
     if not lanewise or not all(read.lies_along(column) for read in stage.reads):
         return None
     others = [other for other in working if other != stage]
-    if any(other.extents != stage.extents[:parallel] for other in others):
+    if any(other.extents != tuple(a.extent for a in axes) for other in others):
         return None
     made = {write.buffer for other in nest.stages for write in other.writes}
-    if made & {read.buffer for read in stage.reads} or len(last.axes) < parallel:
+    if made & {read.buffer for read in stage.reads} or len(last.axes) < len(names):
         return None
     right = [n for n, read in enumerate(stage.reads) if column in read.axes]
-    if not right or len(right) == len(stage.reads):
+    if not right:
         return None
     needed = {axis for n in right for axis in stage.reads[n].axes}
     free = [axis for axis in names[:-1] if axis not in needed]
@@ -148,6 +169,8 @@ def is_window(nest: LoopNest, last: Stage) -> bool:
     """
     form = form_of(nest, last)
     if form is None or not form.stage.is_contraction or len(form.reduced) < 2:
+        return False
+    if len(form.right) == len(form.stage.reads):
         return False
     kinds = {x.element for x in (*form.stage.reads, *form.stage.writes)}
     roles = {nest.buffer(form.stage.reads[n].buffer).role for n in form.right}
@@ -190,8 +213,11 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
 
 def task_sizes(
     form: Form, tile: RegisterTile, columns: int, target: Target
-) -> tuple[int, ...]:
-    """Points of each axis of the result that are a task: whole tiles of rows."""
+) -> dict[str, int]:
+    """Points of each axis of the result that are a task: whole tiles of rows.
+
+    0 for an axis that is left whole.
+    """
     depth = form.extent(*form.reduced)
     rows = form.extent(form.row, *form.blocks)
     panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
@@ -206,22 +232,23 @@ def task_sizes(
             extent, step = form.extent(axis), tile.rows if axis == form.row else 1
             sizes[axis] = row_block(extent, step, max(step, wanted))
             wanted //= sizes[axis]
-    sizes[form.column] = columns
+    sizes[form.column] = columns if form.row else columns * wanted
     whole = {axis for axis in form.parallel if sizes[axis] >= form.extent(axis)}
     if len(whole) == len(sizes):
         whole.remove(form.parallel[0])
         sizes[form.parallel[0]] = form.extent(form.parallel[0])
-    return tuple(0 if axis in whole else sizes[axis] for axis in form.parallel)
+    return {axis: 0 if axis in whole else size for axis, size in sizes.items()}
 
 
 def row_bytes(form: Form) -> int:
     """What a row reads that other rows do not; windows of neighbours overlap."""
     left = [r for n, r in enumerate(form.stage.reads) if n not in form.right]
-    return max(
+    found = [
         max(1, bits(read.element) // 8)
         * form.extent(*(axis for axis in form.reduced if axis in read.plain))
         for read in left
-    )
+    ]
+    return max(found, default=1)
 
 
 def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
@@ -233,6 +260,8 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
     room //= columns * bits(form.stage.writes[0].element) // 8
     sizes = dict.fromkeys(form.stage.names, 0)
     depth = form.extent(*form.reduced)
+    if not form.row:  # nothing comes back to a panel
+        room = depth
     for axis in form.reduced:
         if depth <= room:
             break
@@ -244,12 +273,12 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 
 
 def copies(
-    form: Form, tile: RegisterTile, columns: int, sizes: tuple[int, ...]
+    form: Form, tile: RegisterTile, columns: int, sizes: dict[str, int]
 ) -> list[Directive]:
     """Copies of the panels that a task reads often, out of rows that lie apart."""
     rows = prod(
         size or form.extent(axis)
-        for axis, size in zip(form.parallel, sizes, strict=True)
+        for axis, size in sizes.items()
         if axis in (form.row, *form.blocks)
     )
     if rows < COPY_TILES * tile.rows or columns >= form.extent(form.column):

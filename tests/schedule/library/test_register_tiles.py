@@ -166,7 +166,7 @@ def test_products_of_integers(target: Target, kind: str, made: str) -> None:
 @pytest.mark.parametrize("size", [(2, 5, 7, 6, 37), (1, 9, 13, 40, 64)], ids=str)
 def test_convolutions(target: Target, size: tuple[int, ...], stride: int) -> None:
     made = convolution(size, 3, stride)
-    arrays = {b.name: sample(3, b.shape, "float32") for b in made.inputs}
+    arrays = {b.name: sample(3, b.shape or (), "float32") for b in made.inputs}
     image, weights = wide(arrays["image"]), wide(arrays["weights"])
     bias, (_, rows, columns, inner, _) = wide(arrays["bias"]), size
     exact, magnitude = bias, abs(bias)
@@ -177,3 +177,15 @@ def test_convolutions(target: Target, size: tuple[int, ...], stride: int) -> Non
         magnitude = magnitude + abs(part) @ abs(weights[u, v])
     got = run(made, target, **arrays)
     check(got, np.maximum(exact, 0), 9 * inner + 2, magnitude)
+
+
+@TARGETS
+@pytest.mark.parametrize("shape", [(1, 33), (29, 70), (200, 17), (61, 1111)], ids=str)
+def test_sums_of_columns(target: Target, shape: tuple[int, int]) -> None:
+    """Several vectors of columns at once, the sum inside of them, in several tasks."""
+    r, j = axes("r j")
+    a, c = Buffer("a", shape), Buffer("c", shape[1:])
+    c[j] += a[r, j]
+    x = sample(4, shape, "float32")
+    got = run(computation(c), target, a=x)
+    check(got, wide(x).sum(0), shape[0], abs(wide(x)).sum(0))
