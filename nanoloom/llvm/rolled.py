@@ -29,10 +29,10 @@ def keep_rolled(module: ir.Module) -> None:
 
 
 def bound_copies(module: ir.Module) -> None:
-    """In a kernel of plain loops alone: annotate the innermost ones with many steps.
+    """In a kernel of plain loops alone: annotate them, on `scf`.
 
-    Their steps are unrolled by a divisor of their number, and the loops around them are
-    not (on loops of `scf`).
+    Many steps of an innermost loop are unrolled by a divisor of their number; those of
+    the loops around it are not.
     """
     loops = [op for op in named(module, "scf.for") if is_innermost(op)]
     if not all(map(is_plain, loops)):
@@ -42,10 +42,13 @@ def bound_copies(module: ir.Module) -> None:
         if count:
             word = f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
             op.operation.attributes["loop_annotation"] = ir.Attribute.parse(word)
-            around = op.operation.parent
-            while around is not None and around.name == "scf.for":
+        together = len(body_of(op))
+        around = op.operation
+        while around is not None and around.name == "scf.for":
+            together *= steps_of(around.opview) or COPY_OPERATIONS
+            if around != op.operation and together > COPY_OPERATIONS:
                 around.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
-                around = around.parent
+            around = around.parent
 
 
 def body_of(op: ir.OpView) -> list[ir.OpView]:

@@ -51,9 +51,15 @@ def test_long_copies_are_bounded(steps: int, count: int, work: str) -> None:
     assert f"count = {count} : i32" in text and "disable = true" in text
 
 
-@pytest.mark.parametrize(("steps", "work"), [(8, ""), (10, ""), (48, FMA), (48, SUM)])
-def test_short_ones_and_what_collects_are_not(steps: int, work: str) -> None:
-    assert "loop_annotation" not in annotated(steps, work)
+@pytest.mark.parametrize(("steps", "around"), [(3, 0), (4, 1), (10, 1)])
+def test_few_steps_are_llvms_to_unroll(steps: int, around: int) -> None:
+    text = annotated(steps)
+    assert "count" not in text and text.count("disable = true") == around
+
+
+@pytest.mark.parametrize("work", [FMA, SUM])
+def test_loops_that_collect_are_llvms_to_unroll(work: str) -> None:
+    assert "loop_annotation" not in annotated(48, work)
 
 
 def sliced(builder: Builder, x: Tensor) -> Tensor:
