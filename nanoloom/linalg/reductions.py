@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from nanoloom.linalg.builder import Builder, computed_as
+from nanoloom.linalg.expected import require_axes
 from nanoloom.linalg.node import Node
 from nanoloom.linalg.placed import Placed, combine
 from nanoloom.linalg.scalar import BOOL, Number, Scalar, constant, is_float, select
@@ -103,6 +104,8 @@ def axes_of(node: Node, x: Tensor) -> list[int]:
         given = [int(a) for a in known.reshape(-1)]
     if not given and not node.int("noop_with_empty_axes"):
         return list(range(x.rank))
+    if x.rank:
+        require_axes(node, given)
     return sorted({a % x.rank for a in given}) if x.rank else []
 
 

@@ -131,6 +131,22 @@ def test_misfits(
     assert problem.node == "tested" and problem.operator == op
 
 
+def test_axes_that_a_reduction_does_not_have(tmp_path: Path) -> None:
+    for version, inputs, attributes in (
+        (13, [f(2, 3), np.array([0, 5])], {}),
+        (9, [f(2, 3)], {"axes": [0, 5]}),
+    ):
+        op = "ReduceMax" if version < 13 else "ReduceSum"
+        constants = range(1, len(inputs))
+        model, _ = model_of(
+            op, inputs, attributes, constants=constants, version=version
+        )
+        onnx.save(model, tmp_path / "model.onnx")
+        with Watch() as watch:
+            (problem,) = examine(tmp_path / "model.onnx", {}, watch).problems
+        assert "axis" in problem.reason
+
+
 @pytest.mark.parametrize("op", ["CumSum", "CumProd"])
 def test_an_axis_that_is_an_input(op: str) -> None:
     for constants in ((), (1,)):
