@@ -101,7 +101,7 @@ def rows_apart(made: ir.Value, extents: list[int], sizes: list[ir.Value]) -> ir.
 
 def replace(old: ir.Value, new: ir.Value) -> None:
     """Let all that use a buffer use another with other distances between its rows."""
-    strides, _ = ir.MemRefType(new.type).get_strides_and_offset()
+    strides, begin = ir.MemRefType(new.type).get_strides_and_offset()
     for use in list(old.uses):
         user = use.owner.operation
         if user.name != "memref.subview":
@@ -110,8 +110,8 @@ def replace(old: ir.Value, new: ir.Value) -> None:
         kind = ir.MemRefType(user.results[0].type)
         places = list(user.attributes["static_offsets"])  # type: ignore[call-overload]
         steps = list(user.attributes["static_strides"])  # type: ignore[call-overload]
-        known = DYNAMIC not in places
-        offset = sum(p * s for p, s in zip(places, strides, strict=True))
+        known = DYNAMIC not in (begin, *places)
+        offset = begin + sum(p * s for p, s in zip(places, strides, strict=True))
         apart = [step * s for step, s in zip(steps, strides, strict=True)]
         with ir.InsertionPoint(user), user.location:
             part = ir.Operation.create(

@@ -91,6 +91,22 @@ def test_parts_at_a_constant_place() -> None:
     assert "memref<8x4xf32, strided<[112, 1], offset: 240>>" in text
 
 
+@pytest.mark.parametrize(
+    ("place", "old", "within", "new"),
+    [("2", "216", "317", "353"), ("%i", "?", "?", "?")],
+)
+def test_parts_of_parts(place: str, old: str, within: str, new: str) -> None:
+    """Their places add up; one that is not known stays so."""
+    outer = f"memref<8x4xf32, strided<[100, 1], offset: {old}>>"
+    inner = f"memref<7x2xf32, strided<[100, 1], offset: {within}>>"
+    uses = f"""
+    %p = memref.subview %t[{place}, 16] [8, 4] [1, 1] : memref<?x100xf32> to {outer}
+    %q = memref.subview %p[1, 1] [7, 2] [1, 1] : {outer} to {inner}
+    {generic("%q", inner)}"""
+    text = bounded("memref<?x100xf32>", uses, "%n")
+    assert f"memref<7x2xf32, strided<[112, 1], offset: {new}>>" in text
+
+
 def test_rows_that_have_to_follow_each_other() -> None:
     flat = "memref.collapse_shape %t [[0, 1]] : memref<?x100xf32> into memref<?xf32>"
     check_text(
