@@ -14,8 +14,7 @@ from nanoloom.mlir import ir, named
 
 PRODUCT = "llvm.x86.tdp"
 PLAIN_OPERATIONS = 16  # of one step
-COPY_STEPS = 8  # of a copying loop that LLVM may write behind each other
-COPY_OPERATIONS = 32  # and the operations that all its steps may have together
+COPY_OPERATIONS = 32  # of steps that are written behind each other
 ROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 
 
@@ -31,24 +30,30 @@ def keep_rolled(module: ir.Module) -> None:
 def bound_copies(module: ir.Module) -> None:
     """In a kernel of plain loops alone: annotate them, on `scf`.
 
-    Many steps of an innermost loop are unrolled by a divisor of their number; those of
-    the loops around it are not.
+    Where all steps would be many operations, some are written behind each other: a
+    divisor of their number.  A loop around such a one stays as it is.
     """
     loops = [op for op in named(module, "scf.for") if is_innermost(op)]
     if not all(map(is_plain, loops)):
         return
     for op in loops:
-        count = steps_at_once(op)
-        if count:
-            word = f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
-            op.operation.attributes["loop_annotation"] = ir.Attribute.parse(word)
         together = len(body_of(op))
         around = op.operation
         while around is not None and around.name == "scf.for":
-            together *= steps_of(around.opview) or COPY_OPERATIONS
-            if around != op.operation and together > COPY_OPERATIONS:
-                around.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
+            steps = steps_of(around.opview)
+            if together * (steps or COPY_OPERATIONS) > COPY_OPERATIONS:
+                word = written_at_once(steps or 1, together)
+                around.attributes["loop_annotation"] = ir.Attribute.parse(word)
+            together *= steps or COPY_OPERATIONS
             around = around.parent
+
+
+def written_at_once(steps: int, operations: int) -> str:
+    """The annotation of a loop with many operations in all its steps together."""
+    for count in range(8, 1, -1):
+        if steps % count == 0 and count * operations <= COPY_OPERATIONS:
+            return f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
+    return ROLLED
 
 
 def body_of(op: ir.OpView) -> list[ir.OpView]:
@@ -70,16 +75,6 @@ def is_plain(op: ir.OpView) -> bool:
     return not any(
         inner.operands[1] in read for inner in body if inner.name.endswith(".store")
     )
-
-
-def steps_at_once(op: ir.OpView) -> int:
-    """How many steps of a long loop to write behind each other; 0 for other loops."""
-    steps = steps_of(op)
-    if steps is None or steps <= COPY_STEPS:
-        return 0
-    if steps * len(body_of(op)) <= COPY_OPERATIONS:
-        return 0
-    return next((n for n in (8, 4, 2) if steps % n == 0), 1)
 
 
 def steps_of(op: ir.OpView) -> int | None:
