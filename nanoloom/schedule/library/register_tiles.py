@@ -196,8 +196,8 @@ def tile_of(form: Form, lanes: int, target: Target) -> RegisterTile:
 def step_cost(stage: Stage, target: Target) -> StepCost:
     """What a vector of results takes, by the operations of a point.
 
-    A product that is not added at once needs a register until it is, and what finds NaN
-    needs two more.
+    What is not added at once needs a register until it is, and the next one another;
+    what finds NaN needs one more.
     """
     x86 = target.arch == "x86_64"
     work = [name for name in stage.body if name not in WIDENING]
@@ -207,7 +207,7 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
     keeping = [name for name in work if name in KEEPS_NAN and x86]
     additions = max(0, len(work) - 1 + 2 * len(keeping))
     written_over = x86 and not target.has("avx2")  # one of two operands, by the result
-    others = 2 + 2 * bool(keeping) + 2 * written_over
+    others = 3 + bool(keeping) + 2 * written_over
     return StepCost(1, additions, others=others)
 
 
