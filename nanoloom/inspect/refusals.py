@@ -177,6 +177,8 @@ class DryLowering(Lowering):
             x = spec(value)
         except Error:
             return  # a type that nothing can be computed on: it was refused just now
+        if min(x.shape, default=0) < 0:
+            return
         kind = tensor_type(x.shape, x.dtype)
         made = mlir.tensor.empty(kind.shape, kind.element_type)
         self.tensors[value] = Tensor(x.shape, x.dtype, made, None, x.name)

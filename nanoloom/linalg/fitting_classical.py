@@ -66,6 +66,8 @@ def regressor(node: Node) -> None:
 def ensemble(node: Node) -> None:
     """Ways to aggregate and to transform are numbers of a list."""
     columns("nodes_", "leaf_")(node)
+    if not node.ints("tree_roots"):
+        raise node.invalid("it has no trees")
     for name, count in (("aggregate_function", 4), ("post_transform", 5)):
         if not 0 <= node.int(name) < count:
             raise node.invalid(f"its {name} is {node.int(name)}, not in 0..{count - 1}")

@@ -126,8 +126,6 @@ def judged(
         return Outcome("unjudged")
     said: list[str] = []
     for kind in ("ort", "reference"):
-        if distrusted(kind, model):
-            continue
         try:
             wanted = open_reference(kind, path, 1)(arrays)
         except Error:
@@ -135,6 +133,8 @@ def judged(
         pairs = list(zip(made.values(), wanted, strict=True))
         if all(close(a, b) for a, b in pairs):
             return Outcome("passed")
+        if distrusted(kind, model):  # it agrees, or it says nothing
+            continue
         odd = not all(map(is_tame, (*wanted, *made.values())))
         if odd or any(is_narrow(x) for x in wanted):
             return Outcome("unjudged")  # bounds are for models with sense

@@ -82,6 +82,15 @@ def test_response_of_later_channels() -> None:
     assert ours("LRN", [x], 13, **how).ravel().tolist() == [0.5, 0.5, 0.5]
 
 
+def test_a_gate_that_is_clipped() -> None:
+    """tanh of 10, clipped to 0.5."""
+    given: Arrays = [f(10)[None, None], f(1)[None, None], f(0)[None, None]]
+    made, known = peer("reference", "RNN", given, 14, hidden_size=1, clip=0.5)
+    assert known and made.item() > 0.9
+    got = ours("RNN", given, 14, hidden_size=1, clip=0.5).item()
+    assert abs(got - np.tanh(0.5)) < 1e-6
+
+
 def test_normalizing_outside_of_training() -> None:
     x = np.array([[[2.0, 4.0]]], np.float32)
     given: Arrays = [x, f(1), f(0), f(1), f(4)]

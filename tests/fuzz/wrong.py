@@ -228,6 +228,18 @@ WRONG = (
     ),
     Wrong(
         "reference",
+        operators("GRU LSTM RNN"),
+        "it does not clip",
+        lambda asked: any(a.name == "clip" for a in asked.node.attribute),
+    ),
+    Wrong(
+        "reference",
+        operators("GRU LSTM"),
+        "its functions are those that ONNX takes if none are named",
+        lambda asked: any(a.name == "activations" for a in asked.node.attribute),
+    ),
+    Wrong(
+        "reference",
         operators("LRN"),
         "it leaves channels out, from as many on as there are images",
         on=lambda asked: (x := asked.input(0)) is None or x.shape[0] < x.shape[1],

@@ -7,7 +7,8 @@ import onnx
 import pytest
 
 from nanoloom.errors import ModelError
-from tests.linalg.single import run_node
+from tests.linalg.harness import evaluate
+from tests.linalg.single import model_of, run_node
 
 X = np.ones((2, 3), np.float32)
 
@@ -86,6 +87,24 @@ def test_targets_are_at_least_one() -> None:
             coefficients=[1.0, 2.0, 3.0],
             targets=-3,
         )
+
+
+def test_a_forest_has_trees() -> None:
+    tensors = {
+        "nodes_splits": X[0, :1],
+        "nodes_modes": np.zeros(1, np.uint8),
+        "leaf_weights": X[0, :1],
+    }
+    table = {name: onnx.numpy_helper.from_array(x) for name, x in tensors.items()}
+    model, _ = model_of("TreeEnsemble", [X], {
+        **table, "nodes_featureids": [0], "nodes_truenodeids": [0],
+        "nodes_trueleafs": [1], "nodes_falsenodeids": [0], "nodes_falseleafs": [1],
+        "leaf_targetids": [0], "n_targets": 1,
+    }, domain="ai.onnx.ml", version=5)  # fmt: skip
+    empty = onnx.AttributeProto(name="tree_roots", type=onnx.AttributeProto.INTS)
+    model.graph.node[0].attribute.append(empty)
+    with pytest.raises(ModelError, match="it has no trees"):
+        evaluate(model, {"x0": X})
 
 
 @pytest.mark.parametrize("name", ["aggregate_function", "post_transform"])
