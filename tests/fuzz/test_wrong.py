@@ -91,6 +91,15 @@ def test_a_gate_that_is_clipped() -> None:
     assert abs(got - np.tanh(0.5)) < 1e-6
 
 
+def test_a_sequence_that_ends_early() -> None:
+    """Of two steps only the first is taken: the second gives 0."""
+    x, one, zero = f(1, 1)[:, None, None], f(1)[None, None], f(0)[None, None]
+    given: Arrays = [x, one, zero, None, np.array([1], np.int32)]
+    made, known = peer("reference", "RNN", given, 14, hidden_size=1)
+    assert known and made.ravel()[1] != 0
+    assert ours("RNN", given, 14, hidden_size=1).ravel()[1] == 0
+
+
 def test_normalizing_outside_of_training() -> None:
     x = np.array([[[2.0, 4.0]]], np.float32)
     given: Arrays = [x, f(1), f(0), f(1), f(4)]

@@ -234,6 +234,12 @@ WRONG = (
     ),
     Wrong(
         "reference",
+        operators("GRU LSTM RNN"),
+        "it takes every sequence as long as the longest, whatever sequence_lens says",
+        lambda asked: len(asked.node.input) > 4 and bool(asked.node.input[4]),
+    ),
+    Wrong(
+        "reference",
         operators("GRU LSTM"),
         "its functions are those that ONNX takes if none are named",
         lambda asked: any(a.name == "activations" for a in asked.node.attribute),
