@@ -25,7 +25,7 @@ def test_batch_dimensions_that_are_not_there(count: int, tmp_path: Path) -> None
 
 def test_more_elements_than_a_run_goes_through(tmp_path: Path) -> None:
     text = f"""{HEADER} g (float[1] x) => (float[n] y)
-        <int64[1] shape = {{1125899906842624}}> {{
+        <int64[1] shape = {{17592186044416}}> {{
         wide = Expand (x, shape)
         y = Exp (wide)
     }}"""

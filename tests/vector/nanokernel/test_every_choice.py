@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.compiler import chosen_script
+from nanoloom.compiler import job_of
 from nanoloom.kernels.program import Kernel
 from nanoloom.options import CompileOptions
 from nanoloom.target import TARGETS
@@ -46,6 +46,6 @@ def test_a_schedule(kind: str, packed: bool) -> None:
     for m, n in product(ROWS, COLUMNS):
         kernel = kernel_of(kind, packed, m, n)
         for target in TARGETS:
-            text = chosen_script(kernel, CompileOptions(target))
+            text = job_of(kernel, CompileOptions(target)).script
             assert '"nanoloom.nanokernel"' in text, (target.name, m, n)
             assert packed or '"nanoloom.pack"' not in text
