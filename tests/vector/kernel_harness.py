@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from nanoloom import compiler, mlir
+from nanoloom.binary.objects import emit
 from nanoloom.binary.table import Buffer, Space
 from nanoloom.cache import Cache
 from nanoloom.kernels.program import Program
@@ -33,7 +34,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from nanoloom.workers.jobs import ShowKernel
+from nanoloom.workers.jobs import ShowKernel, machine_of
 from nanoloom.workers.pool import Pool, in_process
 from tests.guarded import Guarded, Side
 
@@ -183,7 +184,30 @@ def executable(
     compiled = compiler.compile_kernels(
         program, options, shared_cache(), report, IN_PROCESS
     )
-    return Executable(compiler.assemble(program, compiled))
+    return Executable(compiler.assemble(program, compiled), helpers(target))
+
+
+# float to bf16, round to nearest even, in the low half of a register: the function of a
+# compiler's library that LLVM calls for vectors that are wider than a CPU has any.
+TO_BF16 = """
+define float @__truncsfbf2(float %x) {
+  %bits = bitcast float %x to i32
+  %high = lshr i32 %bits, 16
+  %odd = and i32 %high, 1
+  %more = add i32 %odd, 32767
+  %rounded = add i32 %bits, %more
+  %low = lshr i32 %rounded, 16
+  %made = bitcast i32 %low to float
+  ret float %made
+}
+"""
+
+
+def helpers(target: Target) -> tuple[bytes, ...]:
+    """What code for another machine's registers calls here; nothing for others."""
+    if target in targets() or target.arch != "x86_64":
+        return ()
+    return (emit(TO_BF16, **machine_of(host())),)
 
 
 def run(
