@@ -65,13 +65,24 @@ def test_products(m: int, k: int, n: int, left: str, right: str, sums: str) -> N
     compare("mk,kn->mn", x, w, sums)
 
 
+def test_a_sum_over_several_axes_is_no_nanokernel() -> None:
+    """It is like a window: a register tile of any semiring (register_tiles.py)."""
+    x, w = sample(1, (33, 3, 20), "float32"), sample(2, (3, 20, 50), "float32")
+    make = product("mjk,jkn->mn", "float32")
+    text = stage_text(program_of(make, x, w), "schedule", host())
+    assert '"nanoloom.unroll_and_jam"' in text
+    got = run(make, x, w, target=host(), order=backwards)
+    exact, magnitude, terms = contracted("mjk,jkn->mn", x, w)
+    check(got, exact, terms + 1, magnitude)
+    assert not passes(got, np.roll(exact, 1, -1), terms + 1, magnitude)
+
+
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize(
     ("equation", "left", "right"),
     [
         ("bmk,bkn->bmn", (3, 33, 20), (3, 20, 50)),
         ("bmk,kn->bmn", (2, 37, 20), (20, 50)),
-        ("mjk,jkn->mn", (33, 3, 20), (3, 20, 50)),
         ("kn,km->mn", (20, 50), (20, 33)),
     ],
 )
