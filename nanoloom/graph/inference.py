@@ -11,6 +11,7 @@ from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
 from nanoloom.graph import empty
+from nanoloom.graph.agreement import WORDS, word
 from nanoloom.graph.completion import complete
 from nanoloom.graph.traps import require_harmless
 from nanoloom.graph.types import is_static, set_type, shape_of, type_proto
@@ -67,6 +68,9 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
         ) from None
     for value in node.outputs:
         if value.name in found:
+            made = ir.serde.deserialize_type_proto_for_type(found[value.name])
+            if isinstance(made, ir.TensorType):
+                require_declared_type(node, value, made.dtype)
             set_type(value, found[value.name])
             if isinstance(value.type, ir.TensorType):
                 require_extents(node, value)
@@ -84,6 +88,20 @@ def require_extents(node: ir.Node, value: ir.Value) -> None:
             where=f"node {node.name} ({node.op_type})",
             hint="look at the model, and at the sizes given for its dimensions",
         )
+
+
+def require_declared_type(
+    node: ir.Node, value: ir.Value, made: ir.DataType | None
+) -> None:
+    """A graph's output has the element type that its node gives it."""
+    given = value.type.dtype if isinstance(value.type, ir.TensorType) else None
+    if not value.is_graph_output() or None in (made, given) or made == given:
+        return
+    is_, says = (WORDS.get(word(x), word(x)) for x in (made, given) if x is not None)
+    raise ModelError(
+        f"its output {value.name} is {is_}, the model says {says}",
+        where=f"node {node.name} ({node.op_type})",
+    )
 
 
 def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> None:

@@ -119,6 +119,7 @@ def make_constant(
     for old, tensor in zip(node.outputs, tensors, strict=False):
         if tensor is None:
             continue
+        inference.require_declared_type(node, old, tensor.dtype)
         made = ir.Value(
             name=old.name,
             shape=ir.Shape(tensor.shape.numpy()),

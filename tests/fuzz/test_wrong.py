@@ -148,6 +148,38 @@ def test_pairs_of_bytes_that_may_saturate() -> None:
     assert not peer("ort", "MatMulInteger", [b.T, a.T], 20)[1]
 
 
+def test_pairs_of_bytes_in_a_window() -> None:
+    """The weights are the unsigned ones: they come second."""
+    x, w = np.full((1, 1, 4), 127, np.int8), np.full((1, 1, 4), 255, np.uint8)
+    assert peer("ort", "ConvInteger", [x, w], 10)[1]
+    assert ours("ConvInteger", [x, w], 10).item() == 4 * 255 * 127
+    assert not peer("ort", "ConvInteger", [x, w // 2], 10)[1]
+
+
+def test_the_scale_of_zeros() -> None:
+    """By ONNX's formula it is 0, and 0 / 0 no number: three answers."""
+    zeros, ones = f(0, 0), f(1, 1)
+    node = helper.make_node("DynamicQuantizeLinear", ["x0"], ["y0", "y1", "y2"])
+    scales = [
+        opened(source, node, 11, {"x0": zeros})({"x0": zeros})[1].item()
+        for source in ("ort", "reference")
+    ]
+    np.testing.assert_allclose(scales, [1, 1 / 255], rtol=1e-6)
+    assert is_wrong("ort", asked_about(node, {"x0": zeros}, 11))
+    assert not is_wrong("ort", asked_about(node, {"x0": ones}, 11))
+
+
+def test_functions_of_a_gate() -> None:
+    """One step from nothing: an update of 1/2, hidden values that a Relu leaves."""
+    given: Arrays = [f(1)[None, None], f(0, 0, 3)[None, :, None]]
+    given.append(np.zeros((1, 3, 1), "f"))
+    how = {"hidden_size": 1, "activations": ["Sigmoid", "Relu"]}
+    made, known = peer("reference", "GRU", given, 14, **how)
+    assert known and abs(made.item() - 0.5 * np.tanh(3)) < 1e-6
+    assert abs(ours("GRU", given, 14, **how).item() - 1.5) < 1e-6
+    assert not peer("reference", "GRU", given, 14, hidden_size=1)[1]
+
+
 @pytest.mark.parametrize(
     ("op", "attributes", "known"),
     [("Resize", {}, False), ("Gemm", {"beta": 0.5}, True), ("Relu", {}, False)],

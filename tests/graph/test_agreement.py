@@ -41,3 +41,22 @@ def test_a_condition_is_bool(tmp_path: Path) -> None:
     }}"""
     with pytest.raises(ModelError, match="input c is float32, which the operator"):
         nanoloom.compile(parser.parse_model(text), cache=Cache(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "Relu (x)",
+        "Identity (x)",
+        "Add (x, one)",
+        "Neg (one)",
+        "Constant <value = float[3] {1, 2, 3}> ()",
+    ],
+)
+def test_an_output_of_another_type_than_its_node_gives(
+    node: str, tmp_path: Path
+) -> None:
+    text = f"""{HEADER} g (float[3] x) => (int32[3] z) <float one = {{1.0}}>
+        {{ z = {node} }}"""
+    with pytest.raises(ModelError, match="output z is float32, the model says int32"):
+        nanoloom.compile(parser.parse_model(text), cache=Cache(tmp_path))
