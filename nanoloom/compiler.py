@@ -29,9 +29,9 @@ from nanoloom.kernels.shown import describe_program, kernels_of
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.linalg.precision import to_bf16
+from nanoloom.linalg.retype.precision import to_bf16
+from nanoloom.linalg.retype.widening import widen
 from nanoloom.linalg.stage import LinalgModule, lower
-from nanoloom.linalg.widening import widen
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose

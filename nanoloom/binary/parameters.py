@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from nanoloom.linalg.pieces import Stored
 from nanoloom.linalg.stage import Parameter
-from nanoloom.linalg.tensor import Array
+from nanoloom.linalg.words.pieces import Stored
+from nanoloom.linalg.words.tensor import Array
 from nanoloom.schedule.packing import Packing
 
 ALIGNMENT = 64

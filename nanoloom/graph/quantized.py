@@ -3,7 +3,7 @@
     Quantize(MatMul(Dequantize(a), Dequantize(B)) + c)  ->  nanoloom.integer.MatMul
 
 with a constant B, per tensor or per column, for Gemm as well, with or without c, Relu
-and Quantize.  The new node (`linalg/quantized_matmul.py`) is
+and Quantize.  The new node (`linalg/products/quantized_matmul.py`) is
 
     saturate(round(sum (a - a0) (B - B0) * factor + offset) + y0)    factor: sa sB / sy
     sum (a - a0) (B - B0) * factor + offset                          without Quantize

@@ -24,10 +24,10 @@ from nanoloom.graph.naming import nested, unique_names
 from nanoloom.graph.propagate import Propagation, first_dynamic, sources
 from nanoloom.graph.stage import bind_values
 from nanoloom.graph.types import is_static, operator_name, shape_of
-from nanoloom.linalg.builder import tensor_type
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import Lowering, spec
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import tensor_type
+from nanoloom.linalg.words.tensor import Tensor
 
 PLACE = re.compile(r"(?:.*: )?node (?P<node>.*) \((?P<operator>[^()]*)\)")
 HINT = "export the model without it"

@@ -20,7 +20,7 @@ from nanoloom.kernels.structure import (
     maps,
     outputs,
 )
-from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, operations, tensor
 
 

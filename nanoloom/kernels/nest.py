@@ -27,7 +27,7 @@ from nanoloom.kernels.structure import (
     outputs,
     yielded,
 )
-from nanoloom.linalg.names import AXES, NAME
+from nanoloom.linalg.words.names import AXES, NAME
 from nanoloom.mlir import ir
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role

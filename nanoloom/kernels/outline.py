@@ -6,7 +6,7 @@ from nanoloom.kernels.group import Group, is_movable
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.parts import Part, home, part_of
 from nanoloom.kernels.structure import Op, extents, is_generic
-from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
 
 DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written over

@@ -20,7 +20,7 @@ from nanoloom.kernels.structure import (
     is_generic,
     yielded,
 )
-from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import arith, func, ir, named, tensor
 
 INSERT = "tensor.insert_slice"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from nanoloom.linalg.checks import Limits
 from nanoloom.linalg.stage import Parameter, Spec
+from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
 
 

@@ -43,8 +43,8 @@ from nanoloom.kernels.parts import (
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
 from nanoloom.kernels.structure import Kind, base
-from nanoloom.linalg.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule, Parameter
+from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, run_pipeline, tensor
 
 SIMPLIFY = (

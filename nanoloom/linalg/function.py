@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from nanoloom.linalg.builder import Builder, tensor_type
 from nanoloom.linalg.stage import LinalgModule, Parameter, Spec, name_arguments
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import Builder, tensor_type
+from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import func, ir
 
 

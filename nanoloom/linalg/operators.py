@@ -4,56 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nanoloom.linalg import (
+from nanoloom.linalg.classical import features, linear_models, mel, ngrams, trees
+from nanoloom.linalg.control import bodies, recurrent
+from nanoloom.linalg.elementwise import (
     activations,
-    arguments,
+    arithmetic,
     casting,
-    channel_normalization,
     comparison,
-    control,
-    conv_transpose,
-    convolution,
-    cumulative,
-    deformable,
-    determinant,
-    einstein,
-    elementwise,
-    features,
+    quantization,
+    random,
+)
+from nanoloom.linalg.movement import (
     filling,
     gather,
     grids,
-    integer_convolution,
-    integer_matmul,
-    linear_models,
-    losses,
-    matmul,
-    mel,
-    ngrams,
-    normalization,
     optionals,
     padding,
     patches,
-    pooling,
-    quantization,
-    quantized_matmul,
-    random,
-    recurrent,
-    reductions,
     resizing,
     roi_align,
     roi_pool,
     scatter,
     selection,
     shaping,
-    softmax,
-    sorting,
-    spectral,
-    trees,
     unpooling,
 )
-from nanoloom.linalg.builder import Builder
-from nanoloom.linalg.node import Node
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.products import (
+    conv_transpose,
+    convolution,
+    deformable,
+    determinant,
+    einstein,
+    integer_convolution,
+    integer_matmul,
+    matmul,
+    quantized_matmul,
+    spectral,
+)
+from nanoloom.linalg.reductions import (
+    arguments,
+    channel_normalization,
+    cumulative,
+    losses,
+    normalization,
+    pooling,
+    reduce,
+    softmax,
+    sorting,
+)
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.tensor import Tensor
 
 Lower = Callable[[Builder, Node], Tensor | Sequence[Tensor | None]]
 
@@ -63,14 +64,14 @@ OPERATORS: dict[str, Lower] = {
     **casting.OPERATORS,
     **channel_normalization.OPERATORS,
     **comparison.OPERATORS,
-    **control.OPERATORS,
+    **bodies.OPERATORS,
     **conv_transpose.OPERATORS,
     **convolution.OPERATORS,
     **cumulative.OPERATORS,
     **deformable.OPERATORS,
     **determinant.OPERATORS,
     **einstein.OPERATORS,
-    **elementwise.OPERATORS,
+    **arithmetic.OPERATORS,
     **features.OPERATORS,
     **filling.OPERATORS,
     **gather.OPERATORS,
@@ -91,7 +92,7 @@ OPERATORS: dict[str, Lower] = {
     **quantized_matmul.OPERATORS,
     **random.OPERATORS,
     **recurrent.OPERATORS,
-    **reductions.OPERATORS,
+    **reduce.OPERATORS,
     **resizing.OPERATORS,
     **roi_align.OPERATORS,
     **roi_pool.OPERATORS,

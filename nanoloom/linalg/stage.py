@@ -25,13 +25,13 @@ from nanoloom.graph.types import (
     operator_name,
     shape_of,
 )
-from nanoloom.linalg.builder import Builder, tensor_type
-from nanoloom.linalg.checks import Checks, Limits
-from nanoloom.linalg.fitting import require_fit
-from nanoloom.linalg.node import Node
+from nanoloom.linalg.fitting.nodes import require_fit
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.linalg.pieces import Stored
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import Builder, tensor_type
+from nanoloom.linalg.words.checks import Checks, Limits
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.pieces import Stored
+from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import func, ir
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.sizes import available_memory, in_words
-from nanoloom.linalg.scalar import BFLOAT16
+from nanoloom.linalg.words.scalar import BFLOAT16
 from nanoloom.mlir import ir, operations
 from nanoloom.notation.words import ELEMENTS
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.linalg.builder import Builder, tensor_type
-from nanoloom.linalg.loops import settle
-from nanoloom.linalg.scalar import constant
 from nanoloom.linalg.stage import LinalgModule, Parameter, Spec, name_arguments
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import Builder, tensor_type
+from nanoloom.linalg.words.loops import settle
+from nanoloom.linalg.words.scalar import constant
+from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import arith, ir, named, operations, run_pipeline, tensor
 from nanoloom.notation.allowed import dtype_of, line_of
 

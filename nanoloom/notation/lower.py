@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nanoloom.linalg.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.function import function
-from nanoloom.linalg.names import write_names
-from nanoloom.linalg.scalar import Number, Scalar
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.linalg.tensor import Tensor, constant_tensor
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
+from nanoloom.linalg.words.names import write_names
+from nanoloom.linalg.words.scalar import Number, Scalar
+from nanoloom.linalg.words.tensor import Tensor, constant_tensor
 from nanoloom.mlir import ir
 from nanoloom.notation.bodies import BODIES, place_of, value_of
 from nanoloom.notation.buffer import Buffer, Statement

@@ -12,7 +12,7 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, input_count
 from nanoloom.mlir import ir, memref, named
 from nanoloom.vector.extents import size
-from nanoloom.vector.nanokernel.extents import dynamic_size
+from nanoloom.vector.nanokernel.tile.extents import dynamic_size
 from nanoloom.vector.vectorize import note, noted, require_axis
 
 COPIED = "nanoloom.copied"

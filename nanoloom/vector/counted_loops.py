@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import add, constant_of, divide, index, multiply
-from nanoloom.vector.nanokernel.extents import most_number
+from nanoloom.vector.nanokernel.tile.extents import most_number
 
 
 def round_of(loops: tuple[scf.ForOp, ...]) -> ir.Value:

@@ -7,8 +7,8 @@ from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir, named
 from nanoloom.schedule.packing import Packing
 from nanoloom.vector.nanokernel import instructions
-from nanoloom.vector.nanokernel.order import is_order
-from nanoloom.vector.nanokernel.tile import PACKED
+from nanoloom.vector.nanokernel.tile.order import is_order
+from nanoloom.vector.nanokernel.tile.tile import PACKED
 
 
 def use_packed(kernel: Op, packing: Packing) -> None:

@@ -25,7 +25,7 @@ from nanoloom.vector.counted_loops import (
     trip_count,
     whole,
 )
-from nanoloom.vector.nanokernel.order import is_order
+from nanoloom.vector.nanokernel.tile.order import is_order
 
 LINE = 64  # bytes
 SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nanoloom.kernels.structure import Kind
-from nanoloom.linalg.pointwise import itself, pointwise
+from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel, Prefetch
@@ -20,16 +20,12 @@ from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.copied import copy_operand, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.loops import vectorize_loops
-from nanoloom.vector.nanokernel import (
-    amx,
-    epilogue,
-    families,
-    instructions,
-    vnni_panels,
-)
-from nanoloom.vector.nanokernel.fit import require_contraction, require_fit
-from nanoloom.vector.nanokernel.order import keep_order
-from nanoloom.vector.nanokernel.tile import tile_of
+from nanoloom.vector.nanokernel import families, instructions
+from nanoloom.vector.nanokernel.amx import panels, product
+from nanoloom.vector.nanokernel.tile import epilogue
+from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
+from nanoloom.vector.nanokernel.tile.order import keep_order
+from nanoloom.vector.nanokernel.tile.tile import tile_of
 from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
@@ -133,7 +129,7 @@ def lower(op: ir.OpView, plan: Nanokernel, target: Target) -> None:
     with ir.InsertionPoint(op), op.operation.location:
         tile = tile_of(op, shape, plan, lanes)
         if FAMILIES[plan.family].tiles:
-            vnni_panels.use_panels(op, shape, plan, tile.row)
+            panels.use_panels(op, shape, plan, tile.row)
             return
         sums = families.accumulate(tile, target)
         epilogue.finish(tile, sums)
@@ -147,9 +143,9 @@ def rounds_to_bf16(target: Target) -> bool:
 def lower_matrix_tiles(module: ir.Module) -> None:
     """Marked contractions become tile instructions, behind all work on buffers."""
     for op in named(module, "linalg.generic"):
-        if vnni_panels.MARK in op.operation.attributes:
+        if panels.MARK in op.operation.attributes:
             with ir.InsertionPoint(op), op.operation.location:
-                amx.lower(op)
+                product.lower(op)
 
 
 def return_nothing(module: ir.Module) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.kernels.nest import STAGE
 from nanoloom.kernels.structure import Op, is_fill, is_generic, outputs
-from nanoloom.linalg.pointwise import pointwise
+from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.schedule.language import RESULT
 

@@ -12,7 +12,7 @@ from math import prod
 
 from nanoloom.mlir import ir, memref, named
 from nanoloom.vector.access import index
-from nanoloom.vector.nanokernel.extents import most_number
+from nanoloom.vector.nanokernel.tile.extents import most_number
 
 LINE = 64  # bytes
 LINES = 4  # rows at least so long are filled up: by a quarter at most

@@ -16,9 +16,9 @@ import nanoloom
 from nanoloom.binary import parameters
 from nanoloom.binary.parameters import PIECE, ParameterBlock
 from nanoloom.cache import Cache
-from nanoloom.linalg.movement import places_of
-from nanoloom.linalg.pieces import Converted
 from nanoloom.linalg.stage import Parameter
+from nanoloom.linalg.words.movement import places_of
+from nanoloom.linalg.words.pieces import Converted
 from nanoloom.schedule.packing import Packing
 
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -14,8 +14,8 @@ from nanoloom import mlir
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import cut
-from nanoloom.linalg.precision import to_bf16
-from nanoloom.linalg.softmax import normalized
+from nanoloom.linalg.reductions.softmax import normalized
+from nanoloom.linalg.retype.precision import to_bf16
 from tests.linalg.bounds import EPS, dtype_of, sample
 from tests.vector.kernel_harness import Array, Make, build, program_of
 

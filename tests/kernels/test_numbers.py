@@ -11,7 +11,7 @@ import pytest
 from nanoloom import mlir
 from nanoloom.kernels.numbers import Arguments
 from nanoloom.kernels.program import Program, Space
-from nanoloom.linalg.scalar import Scalar
+from nanoloom.linalg.words.scalar import Scalar
 from nanoloom.mlir import ir
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample

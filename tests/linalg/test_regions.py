@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.errors import Error
+from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import model_of, run_node
-from tests.linalg.test_convolution import convolve
 
 WIDE = np.dtype(np.float64)
 

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from nanoloom.linalg.builder import Builder
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.llvm.rolled import bound_copies
 from nanoloom.mlir import context, ir
 from nanoloom.target import by_name

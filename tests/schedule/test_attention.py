@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nanoloom.linalg.softmax import normalized
+from nanoloom.linalg.reductions.softmax import normalized
 from nanoloom.target import by_name
 from tests.filecheck import check_text
 from tests.kernels.attention_programs import Attention, attention_program

@@ -26,10 +26,10 @@ from nanoloom.binary.table import Buffer, Space
 from nanoloom.cache import Cache
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import cut
-from nanoloom.linalg.builder import Builder
 from nanoloom.linalg.function import function
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nanoloom.linalg.builder import PARALLEL, Map
-from nanoloom.linalg.scalar import select
-from nanoloom.linalg.tensor import Tensor
+from nanoloom.linalg.words.builder import PARALLEL, Map
+from nanoloom.linalg.words.scalar import select
+from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from tests.filecheck import check_text

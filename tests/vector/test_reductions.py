@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nanoloom.linalg.builder import PARALLEL, REDUCTION, Map
-from nanoloom.linalg.scalar import from_index, select
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.words.scalar import from_index, select
 from nanoloom.mlir import ir, linalg
 from nanoloom.target import by_name
 from tests.filecheck import check_text, problems

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nanoloom import mlir
-from nanoloom.linalg.softmax import normalized
+from nanoloom.linalg.reductions.softmax import normalized
 from nanoloom.mlir import function_named, ir
 from nanoloom.target import by_name
 from nanoloom.vector.scratch import (

@@ -6,8 +6,8 @@
         for tile of rows:
             result[tile] = sums[tile] + left[tile, last] * right[last]
 
-The first tile makes the panel of a chunk (vector/nanokernel/fma_panel.py), which all
-others read: many rows share it, and it stays in the second-level cache.
+The first tile makes the panel of a chunk (vector/nanokernel/operands/fma_panel.py),
+which all others read: many rows share it, and it stays in the second-level cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEWEST_ROWS, MOST_ROWS = 128, 1400
 FEWEST_TASKS = 8  # for which blocks are smaller
 SHARE = 4  # a part of the second-level cache for the panel
 PANEL_BYTES = 512 * 1024  # and at most
-STRIP = 16  # chunks are of whole strips (vector/nanokernel/wide_rows.py)
+STRIP = 16  # chunks are of whole strips (vector/nanokernel/operands/wide_rows.py)
 
 
 def task_panel(

@@ -18,7 +18,7 @@ from nanoloom.mlir import ir, vector
 from nanoloom.vector.nanokernel import bf16_flat, groups
 from nanoloom.vector.nanokernel.bf16_halves import PAIR, multiply_add
 from nanoloom.vector.nanokernel.instructions import EVEN, ODD, ONE, instruction
-from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector
+from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:

@@ -14,7 +14,7 @@ from nanoloom.mlir import ir
 from nanoloom.target.dots import DotUse
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.instructions import dot
-from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.tile.tile import Tile
 
 PAIR = 2
 

@@ -22,7 +22,7 @@ from nanoloom.kernels.structure import map_dims, maps
 from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel.fma import Number, outer_products, start_values
-from nanoloom.vector.nanokernel.tile import (
+from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     as_index,
     initial_number,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel import bf16_flat, groups
 from nanoloom.vector.nanokernel.fma import numbers
-from nanoloom.vector.nanokernel.tile import Tile
-from nanoloom.vector.nanokernel.widened import extended, widen_left
+from nanoloom.vector.nanokernel.operands.widened import extended, widen_left
+from nanoloom.vector.nanokernel.tile.tile import Tile
 
 PAIR = 2
 HALF = 16  # bits

@@ -13,14 +13,14 @@ from nanoloom.vector.nanokernel import (
     bf16_dot,
     bf16_halves,
     fma,
-    fma_panel,
     int8_dot,
     int8_lanes,
     int8_pairs,
 )
-from nanoloom.vector.nanokernel.flat_panel import copy_right
-from nanoloom.vector.nanokernel.tile import Tile
-from nanoloom.vector.nanokernel.widened import widen_left
+from nanoloom.vector.nanokernel.operands import fma_panel
+from nanoloom.vector.nanokernel.operands.flat_panel import copy_right
+from nanoloom.vector.nanokernel.operands.widened import widen_left
+from nanoloom.vector.nanokernel.tile.tile import Tile
 
 T = TypeVar("T")
 

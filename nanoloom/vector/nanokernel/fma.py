@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nanoloom.mlir import arith, ir, scf, tensor, vector
 from nanoloom.vector.access import add, index
-from nanoloom.vector.nanokernel.order import in_order
-from nanoloom.vector.nanokernel.tile import (
+from nanoloom.vector.nanokernel.tile.order import in_order
+from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     as_index,
     initial_number,

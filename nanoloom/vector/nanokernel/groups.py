@@ -18,8 +18,8 @@ from nanoloom.kernels.structure import dims_of, maps
 from nanoloom.mlir import ir, scf, tensor, vector
 from nanoloom.vector.access import add, coefficient, index, multiply
 from nanoloom.vector.nanokernel.fma import packed_reader, start_values
-from nanoloom.vector.nanokernel.order import in_order
-from nanoloom.vector.nanokernel.tile import Tile, place_of, read_vector, zero_of
+from nanoloom.vector.nanokernel.tile.order import in_order
+from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
 
 UNROLL = 2  # groups in a round of the innermost loop; 4 are not faster
 

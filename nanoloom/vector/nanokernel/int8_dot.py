@@ -19,7 +19,7 @@ from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.fma import packed_reader
 from nanoloom.vector.nanokernel.instructions import dot
-from nanoloom.vector.nanokernel.tile import Tile
+from nanoloom.vector.nanokernel.tile.tile import Tile
 
 FOUR = 4
 SIGN_BITS = 0x80808080 - (1 << 32)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel import groups
-from nanoloom.vector.nanokernel.tile import Tile
-from nanoloom.vector.nanokernel.widened import extended, widen_left
+from nanoloom.vector.nanokernel.operands.widened import extended, widen_left
+from nanoloom.vector.nanokernel.tile.tile import Tile
 
 
 def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from nanoloom.mlir import arith, ir
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.instructions import instruction
-from nanoloom.vector.nanokernel.tile import Tile
-from nanoloom.vector.nanokernel.widened import extended, widen_left
+from nanoloom.vector.nanokernel.operands.widened import extended, widen_left
+from nanoloom.vector.nanokernel.tile.tile import Tile
 
 PAIR = 2
 

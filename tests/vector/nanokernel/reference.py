@@ -19,7 +19,7 @@ from nanoloom.target.host import host
 from nanoloom.vector import stage
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD, STANDS_FOR
-from nanoloom.vector.nanokernel.order import is_order
+from nanoloom.vector.nanokernel.tile.order import is_order
 
 RELEVANT = {dot.needs for dot in DOTS} | {"avxneconvert"}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.linalg.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from nanoloom.vector.nanokernel import bf16_flat

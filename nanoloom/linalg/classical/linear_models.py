@@ -1,0 +1,93 @@
+"""LinearRegressor and LinearClassifier of ai.onnx.ml."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.linalg.classical.scores import (
+    FLOAT32,
+    integer_labels,
+    labels,
+    transformed,
+)
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.tensor import Tensor
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def linear(b: Builder, node: Node, x: Tensor, rows: int) -> Tensor:
+    """x W^T + intercepts with the node's coefficients [rows, features]."""
+    columns = x.shape[-1]
+    given, intercepts = node.floats("coefficients"), node.floats("intercepts")
+    if len(given) != rows * columns or len(intercepts) not in (0, rows):
+        raise node.unsupported(
+            f"it has {len(given)} coefficients and {len(intercepts)} intercepts, "
+            f"which do not fit {rows} results of {columns} features"
+        )
+    wide = FLOAT64 if x.dtype == FLOAT64 else FLOAT32
+    w = b.constant(np.array(given, wide).reshape(rows, columns))
+    made = b.einsum("nk,fk->nf", b.cast(x, wide), w)
+    if not intercepts:
+        return made
+    return b.elementwise(
+        lambda s, c: s + c, made, b.constant(np.array(intercepts, wide))
+    )
+
+
+def as_rows(b: Builder, x: Tensor) -> Tensor:
+    """A vector of features is one row."""
+    return b.reshape(x, (1, x.size)) if x.rank == 1 else x
+
+
+def linear_regressor(b: Builder, node: Node) -> Tensor:
+    x = as_rows(b, node.input(0))
+    made = linear(b, node, x, node.int("targets", 1))
+    made = transformed(b, node, made, node.string("post_transform", "NONE"))
+    return b.reshape(b.cast(made, FLOAT32), node.output_shapes[0])
+
+
+def linear_classifier(b: Builder, node: Node) -> list[Tensor | None]:
+    """Labels [rows] and scores [rows, classes].
+
+    Two classes may share one set of coefficients, the second class's; then only the
+    logistic transform says what the first one's score is.
+    """
+    x, name = as_rows(b, node.input(0)), node.string("post_transform", "NONE")
+    classes = integer_labels(node, "classlabels_ints")
+    rows = len(node.floats("coefficients")) // max(x.shape[-1], 1)
+    single = rows == 1 and len(classes) == 2
+    if (rows != len(classes) and not single) or len(classes) < 2:
+        raise node.unsupported(
+            f"it has coefficients for {rows} scores, but {len(classes)} classes"
+        )
+    if single and name != "LOGISTIC":
+        raise node.unsupported(
+            f"ONNX does not say what post_transform {name} makes of one score for two "
+            "classes",
+            "give both classes coefficients",
+        )
+    scores = linear(b, node, x, rows)
+    if single:
+        scores = both_signs(b, scores)
+    chosen = labels(b, scores, classes)
+    made = b.cast(transformed(b, node, scores, name), FLOAT32)
+    return [b.reshape(chosen, node.output_shapes[0]), made]
+
+
+def both_signs(b: Builder, score: Tensor) -> Tensor:
+    """[rows, 1] as [rows, 2]: -score and score."""
+    signs = b.constant(np.array([-1, 1], score.dtype))
+
+    def body(value: Scalar, sign: Scalar) -> Scalar:
+        return value * sign
+
+    return b.elementwise(body, score, signs)
+
+
+OPERATORS = {
+    "ai.onnx.ml.LinearClassifier": linear_classifier,
+    "ai.onnx.ml.LinearRegressor": linear_regressor,
+}

@@ -1,0 +1,186 @@
+"""If, Loop and Scan: bodies lowered into the regions of `scf` operations.
+
+What a loop carries keeps its shape; a scan output is one tensor, and each trip writes
+its part.  (The graph stage has written out the loops whose shapes change.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir
+
+from nanoloom.graph.control import keeps_running
+from nanoloom.graph.types import numpy_dtype, shape_of
+from nanoloom.linalg.words.builder import Builder, tensor_type
+from nanoloom.linalg.words.carried import branch_out, carry
+from nanoloom.linalg.words.checks import Check
+from nanoloom.linalg.words.generic import to_body
+from nanoloom.linalg.words.loops import repeat, settled, tensors
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.places import index, read_at, write_at
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import arith, ir, scf, tensor
+
+
+def element(b: Builder, x: Tensor) -> ir.Value:
+    """The one element of a tensor, outside any body: i1 for bool."""
+    value = tensor.extract(b.value(x), [index(0)] * x.rank)
+    return to_body(value, x.dtype).value
+
+
+def branch(b: Builder, node: Node) -> list[Tensor | None]:
+    """If with a condition of run time; both branches give the same shapes."""
+    graphs = [node.graph("then_branch"), node.graph("else_branch")]
+    outputs = [(shape_of(v), numpy_dtype(v)) for v in graphs[0].outputs]
+    kinds = [tensor_type(shape, dtype) for shape, dtype in outputs]
+    made = scf.IfOp(element(b, node.input(0)), kinds, has_else=True)
+    checks: list[list[Check]] = []
+    for graph, block in zip(graphs, (made.then_block, made.else_block), strict=True):
+        with b.checks.body() as found, ir.InsertionPoint(block):
+            scf.YieldOp([b.value(x) for x in node.lower_body(graph, [])])
+        checks.append(found)
+    results = list(branch_out(b, made.operation, checks).results)
+    return [
+        b.tensor(value, dtype)
+        for value, (_, dtype) in zip(results, outputs, strict=False)
+    ]
+
+
+def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
+    body = node.graph("body")
+    carried = [node.input(i) for i in range(2, len(node.inputs))]
+    count = len(carried)
+    condition, limit = node.optional(1), node.optional(0)
+    known = condition is None or condition.is_constant
+    starts = condition is None or (known and bool(condition.array().any()))
+    trips = int(limit.array().reshape(-1)[0]) if limit and limit.is_constant else None
+    if known and not starts:
+        trips = 0
+    number_shape = shape_of(body.inputs[0])
+
+    def step(i: ir.Value, running: Tensor, inside: list[Tensor]) -> list[Tensor]:
+        arguments = [number(b, i, number_shape), running, *inside[:count]]
+        after, *made = node.lower_body(body, arguments)
+        grown = [
+            write_at(b, x, y, 0, i)
+            for x, y in zip(made[count:], inside[count:], strict=True)
+        ]
+        return [after, *made[:count], *grown]
+
+    if len(body.outputs) > 1 + count:
+        assert trips is not None, "the graph stage asks for the number of trips"
+        carried += [
+            empty_like(b, x, 0, max(trips, 0)) for x in body.outputs[1 + count :]
+        ]
+    if (trips is None and limit is None) or not (starts and keeps_running(body)):
+        return until(b, node, carried, step)
+    last = max(trips, 0) if trips is not None else to_index(element(b, node.input(0)))
+    running = b.constant(np.ones(shape_of(body.inputs[1]), np.bool_))
+    return repeat(b, last, carried, lambda i, x: step(i, running, x)[1:])
+
+
+def empty_like(b: Builder, value: onnx_ir.Value, axis: int, trips: int) -> Tensor:
+    """Room for what a body gives in all its trips, one after the other along axis."""
+    shape, dtype = list(shape_of(value)), numpy_dtype(value)
+    shape.insert(axis, trips)
+    return Tensor(tuple(shape), dtype, b.empty(shape, dtype))
+
+
+def until(
+    b: Builder,
+    node: Node,
+    carried: list[Tensor],
+    step: Callable[[ir.Value, Tensor, list[Tensor]], list[Tensor]],
+) -> list[Tensor]:
+    """A Loop that its condition may stop, as scf.while.
+
+    while (running and i < limit): running, carried = step(i, carried); i = i + 1
+    """
+    given, limit = node.optional(1), node.optional(0)
+    shape = shape_of(node.graph("body").inputs[1])
+    first = b.reshape(given, shape) if given else b.constant(np.ones(shape, np.bool_))
+    last = to_index(element(b, limit)) if limit is not None else None
+    initial = [index(0), *[b.value(x) for x in (first, *carried)]]
+    kinds = [value.type for value in initial]
+    while_ = scf.WhileOp(kinds, initial)
+    before = while_.before.blocks.append(*kinds)
+    states = [first, *carried]
+
+    with ir.InsertionPoint(before):
+        i, *values = before.arguments
+        goes_on = element(b, tensors(b, values, states)[0])
+        if last is not None:
+            more = arith.cmpi(arith.CmpIPredicate.slt, i, last)
+            goes_on = arith.andi(goes_on, more)
+        scf.ConditionOp(goes_on, list(before.arguments))
+    after = while_.after.blocks.append(*kinds)
+    with b.checks.body() as checks, ir.InsertionPoint(after):
+        i, *values = after.arguments
+        inside = tensors(b, values, states)
+        condition, *made = step(i, inside[0], inside[1:])
+        made = [b.reshape(condition, shape), *made]
+        scf.YieldOp([arith.addi(i, index(1)), *settled(b, made, inside)])
+    results = list(carry(b, while_.operation, checks).results)
+    return tensors(b, results[1 : len(kinds)], states)[1:]
+
+
+def to_index(value: ir.Value) -> ir.Value:
+    return arith.index_cast(ir.IndexType.get(), value)
+
+
+def number(b: Builder, i: ir.Value, shape: tuple[int, ...]) -> Tensor:
+    """The number of the trip, int64, in the shape that the body declares."""
+    wide = arith.index_cast(ir.IntegerType.get_signless(64), i)
+    dtype = np.dtype(np.int64)
+    made = tensor.FromElementsOp(tensor_type(shape, dtype), [wide]).result
+    return b.tensor(made, dtype)
+
+
+def scan(b: Builder, node: Node) -> Sequence[Tensor | None]:
+    count = node.int("num_scan_inputs")
+    given = [node.input(i) for i in range(len(node.inputs))]
+    states, inputs = given[: len(given) - count], given[len(given) - count :]
+    body = node.graph("body")
+    outputs = body.outputs[len(states) :]
+    axes = [
+        a % x.rank
+        for a, x in zip(node.ints("scan_input_axes", [0] * count), inputs, strict=True)
+    ]
+    into = [
+        a % (len(shape_of(x)) + 1)
+        for a, x in zip(
+            node.ints("scan_output_axes", [0] * len(outputs)), outputs, strict=True
+        )
+    ]
+    turned = node.ints("scan_input_directions", [0] * count)
+    turned_out = node.ints("scan_output_directions", [0] * len(outputs))
+    trips = inputs[0].shape[axes[0]]
+    scans = [
+        empty_like(b, x, axis, trips) for x, axis in zip(outputs, into, strict=True)
+    ]
+
+    def step(i: ir.Value, inside: list[Tensor]) -> list[Tensor]:
+        back = arith.subi(index(trips - 1), i)
+        parts = [
+            read_at(b, x, axis, back if turn else i)
+            for x, axis, turn in zip(inputs, axes, turned, strict=True)
+        ]
+        made = node.lower_body(body, [*inside[: len(states)], *parts])
+        grown = [
+            write_at(b, x, y, axis, back if turn else i)
+            for x, y, axis, turn in zip(
+                made[len(states) :],
+                inside[len(states) :],
+                into,
+                turned_out,
+                strict=True,
+            )
+        ]
+        return [*made[: len(states)], *grown]
+
+    return repeat(b, trips, [*states, *scans], step)
+
+
+OPERATORS = {"If": branch, "Loop": loop, "Scan": scan}

@@ -1,0 +1,226 @@
+"""RNN, GRU and LSTM: projections of all time steps at once, then a loop over time.
+
+The input's product with W is one contraction for the whole sequence; a step of the loop
+is one of the cells in `cells`.  States are kept in f32 for f16 and bf16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nanoloom.linalg.control.cells import (
+    Cell,
+    Direction,
+    Function,
+    activation_functions,
+    gru_cell,
+    lstm_cell,
+    rnn_cell,
+)
+from nanoloom.linalg.words.builder import Builder, computed_as
+from nanoloom.linalg.words.indexing import INT64
+from nanoloom.linalg.words.loops import repeat
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.places import index, read_at, write_at
+from nanoloom.linalg.words.ranges import check
+from nanoloom.linalg.words.scalar import BOOL, select
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import arith, ir
+
+DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What tells the three operators apart.
+
+    states: the inputs that hold initial states.  splits_bias: whether the bias of R
+    belongs to the step, because a gate acts on its product with the state.
+    """
+
+    gates: int
+    states: tuple[int, ...]
+    functions: tuple[str, ...]
+    cell: Cell
+    splits_bias: bool = False
+
+
+RNN = Kind(1, (5,), ("Tanh",), rnn_cell)
+GRU = Kind(3, (5,), ("Sigmoid", "Tanh"), gru_cell, splits_bias=True)
+LSTM = Kind(4, (5, 6), ("Sigmoid", "Tanh", "Tanh"), lstm_cell)
+
+
+def lower(kind: Kind) -> Callable[[Builder, Node], list[Tensor | None]]:
+    def lower_kind(b: Builder, node: Node) -> list[Tensor | None]:
+        return recurrent(b, node, kind)
+
+    return lower_kind
+
+
+def recurrent(b: Builder, node: Node, kind: Kind) -> list[Tensor | None]:
+    """Outputs Y [time, directions, batch, hidden] and the last states, as wanted.
+
+    layout 1 has the batch first in inputs and outputs.
+    """
+    reverse = DIRECTIONS.get(node.string("direction", "forward"))
+    if reverse is None:
+        raise node.unsupported(f"direction {node.string('direction')} is not known")
+    batch_first = bool(node.int("layout"))
+    x = node.input(0)
+    if x.shape[0 if batch_first else 1] == 0:
+        return [b.full(shape, 0, x.dtype) for shape in node.output_shapes]
+    if batch_first:
+        x = b.transpose(x, (1, 0, 2))
+    functions = activation_functions(node, kind.functions, len(reverse))
+    wanted = bool(node.wanted) and node.wanted[0]
+    sequences, finals = list[Tensor](), list[list[Tensor]]()
+    for d, backwards in enumerate(reverse):
+        part = direction(b, node, kind, d, functions[d])
+        projected = project(b, node, kind, x, d)
+        initial = [initial_state(b, node, x, i, d) for i in kind.states]
+        y, states = run(b, node, kind, part, projected, initial, backwards, wanted)
+        sequences += y
+        finals.append(states)
+    axis = 2 if batch_first else 1
+    outputs: list[Tensor | None] = [None]
+    if wanted:
+        apart = [b.reshape(y, (y.shape[0], 1, *y.shape[1:])) for y in sequences]
+        outputs = [b.concat(apart, 1)]
+        if batch_first and outputs[0] is not None:
+            outputs = [b.transpose(outputs[0], (2, 0, 1, 3))]
+    for states in zip(*finals, strict=True):
+        outputs.append(stacked(b, [b.cast(s, x.dtype) for s in states], axis - 1))
+    return outputs
+
+
+def stacked(b: Builder, parts: list[Tensor], axis: int) -> Tensor:
+    """[batch, hidden] of each direction with the directions along a new axis."""
+    shape = list(parts[0].shape)
+    shape.insert(axis, 1)
+    return b.concat([b.reshape(x, shape) for x in parts], axis)
+
+
+def taken(b: Builder, x: Tensor, number: int) -> Tensor:
+    """x[number]: cut out now if x is a constant."""
+    starts = [number] + [0] * (x.rank - 1)
+    part = x if x.shape[0] == 1 else b.slice(x, starts, (1, *x.shape[1:]))
+    return b.reshape(part, x.shape[1:])
+
+
+def bias_of(b: Builder, node: Node, kind: Kind, d: int) -> tuple[Tensor, Tensor] | None:
+    """The biases of the products with W and with R: [gates, hidden] each."""
+    bias = node.optional(3)
+    if bias is None:
+        return None
+    pair = b.reshape(taken(b, bias, d), (2, kind.gates, hidden_size(node)))
+    return taken(b, pair, 0), taken(b, pair, 1)
+
+
+def hidden_size(node: Node) -> int:
+    return node.input(2).shape[-1]
+
+
+def direction(
+    b: Builder,
+    node: Node,
+    kind: Kind,
+    d: int,
+    functions: tuple[Function, ...],
+) -> Direction:
+    bias, peepholes = None, None
+    if kind.splits_bias:
+        pair = bias_of(b, node, kind, d)
+        bias = None if pair is None else pair[1]
+    given = node.optional(7)
+    if given is not None:
+        peepholes = b.reshape(taken(b, given, d), (3, hidden_size(node)))
+    return Direction(
+        node,
+        computed_as(node.input(0).dtype),
+        taken(b, node.input(2), d),
+        bias,
+        peepholes,
+        functions,
+        node.float("clip") if node.has("clip") else None,
+    )
+
+
+def project(b: Builder, node: Node, kind: Kind, x: Tensor, d: int) -> Tensor:
+    """x W^T with biases for every time step: [time, batch, gates, hidden]."""
+    wide = computed_as(x.dtype)
+    made = b.einsum("tbi,gi->tbg", x, taken(b, node.input(1), d), dtype=wide)
+    made = b.reshape(made, (*x.shape[:2], kind.gates, hidden_size(node)))
+    pair = bias_of(b, node, kind, d)
+    if pair is None:
+        return made
+    if kind.splits_bias:
+        return b.elementwise(lambda s, w: s + w, made, pair[0], dtype=wide)
+    return b.elementwise(lambda s, w, r: s + w + r, made, *pair, dtype=wide)
+
+
+def initial_state(b: Builder, node: Node, x: Tensor, place: int, d: int) -> Tensor:
+    """The first state of one direction, [batch, hidden]; zeros if it is not given."""
+    wide = computed_as(x.dtype)
+    shape = (x.shape[1], hidden_size(node))
+    given = node.optional(place)
+    if given is None:
+        return b.full(shape, 0, wide)
+    if node.int("layout"):
+        given = b.transpose(given, (1, 0, 2))
+    return b.cast(taken(b, given, d), wide)
+
+
+def run(
+    b: Builder,
+    node: Node,
+    kind: Kind,
+    part: Direction,
+    projected: Tensor,
+    initial: list[Tensor],
+    backwards: bool,
+    wanted: bool,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The loop over time: [time, batch, hidden] if wanted, and the last states.
+
+    A sequence that has ended keeps its state and gives zeros.
+    """
+    dtype, count = node.input(0).dtype, len(initial)
+    steps, batch, _, hidden = projected.shape
+    valid = running(b, node, steps, batch)
+    sequence = [b.full((steps, batch, hidden), 0, dtype)] if wanted else []
+
+    def step(i: ir.Value, carried: list[Tensor]) -> list[Tensor]:
+        time = arith.subi(index(steps - 1), i) if backwards else i
+        states, outputs = carried[:count], carried[count:]
+        new = kind.cell(b, part, read_at(b, projected, 0, time), states)
+        shown = new[0]
+        if valid is not None:
+            now = b.reshape(read_at(b, valid, 0, time), (batch, 1))
+            shown = b.elementwise(lambda s, v: select(v, s, 0), shown, now)
+            new = [
+                b.elementwise(lambda s, old, v: select(v, s, old), s, old, now)
+                for s, old in zip(new, states, strict=True)
+            ]
+        rows = [write_at(b, b.cast(shown, dtype), y, 0, time) for y in outputs]
+        return [*new, *rows]
+
+    made = repeat(b, steps, [*initial, *sequence], step)
+    return made[count:], made[:count]
+
+
+def running(b: Builder, node: Node, steps: int, batch: int) -> Tensor | None:
+    """[time, batch]: whether the sequence goes on; None if all have full length."""
+    lengths = node.optional(4)
+    if lengths is None:
+        return None
+    check(b, node, lengths, range(steps + 1), "sequence length")
+    source = b.value(lengths)
+    return b.generate(
+        (steps, batch),
+        BOOL,
+        lambda t, n: t < b.load(source, lengths.dtype, [n]).cast(INT64),
+    )
+
+
+OPERATORS = {"GRU": lower(GRU), "LSTM": lower(LSTM), "RNN": lower(RNN)}

@@ -1,0 +1,210 @@
+"""GridSample and AffineGrid: images read at run-time coordinates, in any dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nanoloom.linalg.words.builder import Builder, Map, computed_as
+from nanoloom.linalg.words.indexing import INT64, map_generic, position
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, is_float, select
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import ir
+
+CUBIC = -0.75  # Keys' coefficient, as ONNX fixes it
+REACH = 4  # how far outside a coordinate is told apart: beyond, nothing is read
+
+
+@dataclass(frozen=True)
+class Tap:
+    """One neighbour along an axis: where, how much, and whether it is in the image."""
+
+    index: Scalar
+    weight: Scalar | None
+    inside: Scalar | None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One axis of the image, its borders as padding sees them."""
+
+    extent: int
+    align: bool
+    padding: str
+
+    @property
+    def borders(self) -> tuple[float, float]:
+        return (0.0, self.extent - 1.0) if self.align else (-0.5, self.extent - 0.5)
+
+    def coordinate(self, normalized: Scalar) -> Scalar:
+        """From [-1, 1] to the axis."""
+        if self.align:
+            return (normalized + 1.0) / 2.0 * float(self.extent - 1)
+        return ((normalized + 1.0) * float(self.extent) - 1.0) / 2.0
+
+    def padded(self, x: Scalar) -> Scalar:
+        """A coordinate outside the borders moved as the padding says."""
+        low, high = self.borders
+        outside = (x < low) | (x > high)
+        if self.padding == "border":
+            clamped = bounded(x, 0.0, self.extent - 1.0)
+            x = select(outside, clamped, x)
+        elif self.padding == "reflection":
+            x = select(outside, self.reflected(x), x)
+        return bounded(x, -float(REACH), float(self.extent - 1 + REACH))
+
+    def reflected(self, x: Scalar) -> Scalar:
+        """Mirrored at the borders until it is between them."""
+        low, high = self.borders
+        width = high - low
+        if width == 0:
+            return constant(low, x.dtype)
+        below = x < low
+        distance = select(below, low - x, x - high)
+        times = (distance / width).math("floor")
+        rest = distance - times * width
+        odd = (times * 0.5).math("floor") * 2.0
+        even = times.equal(odd)
+        from_low = even ^ ~below  # even and below, or odd and above
+        return select(from_low, low + rest, high - rest)
+
+    def tap(self, place: Scalar, weight: Scalar | None) -> Tap:
+        """The pixel at a whole coordinate, which may be outside."""
+        if self.padding == "reflection":
+            low, high = self.borders
+            outside = (place < low) | (place > high)
+            place = select(outside, self.reflected(place), place)
+        inside = None
+        if self.padding == "zeros":
+            inside = (place >= 0.0) & (place <= self.extent - 1.0)
+        safe = bounded(place, 0.0, self.extent - 1.0)
+        return Tap(safe.cast(INT64), weight, inside)
+
+
+def bounded(x: Scalar, low: float, high: float) -> Scalar:
+    """x between two numbers; `low` for NaN."""
+    above = select(x > low, x, constant(low, x.dtype))
+    return select(above < high, above, constant(high, x.dtype))
+
+
+def nearest(side: Side, x: Scalar) -> list[Tap]:
+    return [side.tap(x, None)]
+
+
+def linear(side: Side, x: Scalar) -> list[Tap]:
+    first = x.math("floor")
+    part = x - first
+    return [side.tap(first, 1.0 - part), side.tap(first + 1.0, part)]
+
+
+def cubic(side: Side, x: Scalar) -> list[Tap]:
+    a = CUBIC
+    first = x.math("floor")
+    t = x - first
+
+    def near(s: Scalar) -> Scalar:
+        return ((a + 2) * s - (a + 3)) * s * s + 1.0
+
+    def far(s: Scalar) -> Scalar:
+        return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
+
+    weights = [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+    return [side.tap(first + float(i - 1), weight) for i, weight in enumerate(weights)]
+
+
+MODES: dict[str, Callable[[Side, Scalar], list[Tap]]] = {
+    "nearest": nearest,
+    "linear": linear,
+    "bilinear": linear,  # the names up to opset 19
+    "cubic": cubic,
+    "bicubic": cubic,
+}
+
+
+def grid_sample(b: Builder, node: Node) -> Tensor:
+    """[n, c, *image] at grid [n, *out, d], whose coordinates come innermost first."""
+    x, grid = node.input(0), node.input(1)
+    mode = node.string("mode", "linear" if node.version > 19 else "bilinear")
+    padding = node.string("padding_mode", "zeros")
+    if mode not in MODES or padding not in ("zeros", "border", "reflection"):
+        raise node.unsupported(f"mode {mode} with padding {padding}")
+    if MODES[mode] is not nearest and not is_float(x.dtype):
+        raise node.unsupported(f"mode {mode} of {x.dtype} values")
+    align = bool(node.int("align_corners"))
+    sides = [Side(extent, align, padding) for extent in x.shape[2:]]
+    shape = node.output_shapes[0]
+    rank, depth = len(shape), len(sides)
+    origin = b.value(x)
+
+    def body(*given: Scalar) -> Scalar:
+        taps: list[list[Tap]] = []
+        for side, normalized in zip(sides, reversed(given), strict=True):
+            at = side.coordinate(normalized)
+            at = at.math("roundeven") if MODES[mode] is nearest else at
+            taps.append(MODES[mode](side, side.padded(at)))
+        return gathered(b, x, origin, taps, [position(0), position(1)], [])
+
+    places = [ir.AffineDimExpr.get(d) for d in (0, *range(2, rank))]
+    inputs = [
+        (grid, Map.get(rank, 0, [*places, ir.AffineConstantExpr.get(d)]))
+        for d in range(depth)
+    ]
+    return map_generic(b, shape, x.dtype, inputs, body)
+
+
+def gathered(
+    b: Builder,
+    x: Tensor,
+    origin: ir.Value,
+    taps: Sequence[list[Tap]],
+    places: list[Scalar],
+    inside: list[Scalar],
+) -> Scalar:
+    """The weighted sum over the neighbours, one axis inside the other."""
+    if not taps:
+        element = b.load(origin, x.dtype, places)
+        if inside:
+            every = inside[0]
+            for one in inside[1:]:
+                every = every & one
+            assert every.dtype == BOOL
+            element = select(every, element, constant(0, element.dtype))
+        return element
+    total: Scalar | None = None
+    for tap in taps[0]:
+        conditions = inside if tap.inside is None else [*inside, tap.inside]
+        part = gathered(b, x, origin, taps[1:], [*places, tap.index], conditions)
+        if tap.weight is not None:
+            part = part * tap.weight.cast(part.dtype)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def affine_grid(b: Builder, node: Node) -> Tensor:
+    """grid[n, ..., i] = sum over j of theta[n, i, j] * (coordinates, 1)[..., j]."""
+    theta = node.input(0)
+    shape = node.output_shapes[0]
+    image, depth = shape[1:-1], len(shape) - 2
+    align = bool(node.int("align_corners"))
+    lines = [line(size, align) for size in image]
+    mesh = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*mesh, np.ones(image)], axis=-1).reshape(-1, depth + 1)
+    known = b.constant(points.astype(computed_as(theta.dtype)))
+    made = b.einsum("nij,pj->npi", theta, known, dtype=computed_as(theta.dtype))
+    return b.reshape(b.cast(made, theta.dtype), shape)
+
+
+def line(size: int, align: bool) -> np.ndarray:
+    """The normalized coordinates of the centres (or corners) along an axis."""
+    if align:
+        return np.linspace(-1, 1, size)
+    edges = np.linspace(-1, 1, size + 1)
+    return np.array([(low + high) / 2 for low, high in pairwise(edges)])
+
+
+OPERATORS = {"AffineGrid": affine_grid, "GridSample": grid_sample}

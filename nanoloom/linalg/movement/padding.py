@@ -1,0 +1,104 @@
+"""Pad and CenterCropPad: tensors made larger or smaller at their borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.indexing import take
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.tensor import Tensor
+
+Widths = tuple[list[int], list[int]]
+MODES = ("reflect", "edge", "wrap")  # as numpy.pad has them
+
+
+def pad(b: Builder, node: Node) -> Tensor:
+    """Negative counts cut off first; then each axis grows at both ends."""
+    x = node.input(0)
+    low, high = widths(node, x.rank)
+    x = crop(b, x, [max(-c, 0) for c in low], [max(-c, 0) for c in high])
+    low, high = [max(c, 0) for c in low], [max(c, 0) for c in high]
+    mode = node.string("mode", "constant")
+    if mode == "constant":
+        return around(b, x, low, high, fill(b, node, x))
+    if mode not in MODES:
+        raise node.unsupported(f"mode {mode}", "use constant, reflect, edge or wrap")
+    for axis, (before, after) in enumerate(zip(low, high, strict=True)):
+        if before or after:
+            if x.shape[axis] == 0:
+                raise node.unsupported(f"axis {axis} is empty: nothing to pad with")
+            x = mirror(b, x, axis, before, after, mode)
+    return x
+
+
+def widths(node: Node, rank: int) -> Widths:
+    """Counts before and after each axis; an attribute up to opset 10, then an input."""
+    if node.version < 11:
+        flat = node.ints("pads" if node.has("pads") else "paddings")
+        return flat[:rank], flat[rank:]
+    given, chosen = node.known(1), node.known(3)
+    if given is None:
+        raise node.unsupported("pads is missing")
+    flat = [int(count) for count in given]
+    axes = [int(a) % rank for a in chosen] if chosen is not None else range(rank)
+    low, high = [0] * rank, [0] * rank
+    for i, axis in enumerate(axes):
+        low[axis], high[axis] = flat[i], flat[i + len(flat) // 2]
+    return low, high
+
+
+def fill(b: Builder, node: Node, x: Tensor) -> Tensor:
+    """The value around a constant padding, a scalar of x's type."""
+    given = node.optional(2)
+    if given is not None:
+        return b.reshape(given, ())
+    return b.constant(np.array(node.float("value"), x.dtype))
+
+
+def around(
+    b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int], value: Tensor
+) -> Tensor:
+    """x with a border of one value, which may be known only at run time."""
+    if value.is_constant:
+        return b.pad(x, low, high, value.array().item())
+    shape = [a + s + c for a, s, c in zip(low, x.shape, high, strict=True)]
+    if tuple(shape) == x.shape:
+        return x
+    return b.insert(x, b.broadcast_to(value, shape), low)
+
+
+def mirror(
+    b: Builder, x: Tensor, axis: int, before: int, after: int, mode: str
+) -> Tensor:
+    """One axis continued at both ends by its own elements."""
+    size = x.shape[axis]
+    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
+    parts = [
+        take(b, x, places[:before], axis),
+        x,
+        take(b, x, places[before + size :], axis),
+    ]
+    return b.concat([part for part in parts if part.shape[axis]], axis)
+
+
+def crop(b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int]) -> Tensor:
+    if not any((*low, *high)):
+        return x
+    shape = [max(s - a - c, 0) for s, a, c in zip(x.shape, low, high, strict=True)]
+    return b.slice(x, low, shape)
+
+
+def center_crop_pad(b: Builder, node: Node) -> Tensor:
+    """The middle of x, or x in the middle of zeros, axis by axis."""
+    x, shape = node.input(0), node.output_shapes[0]
+    pairs = list(zip(x.shape, shape, strict=True))
+    cut = [max(have - want, 0) for have, want in pairs]
+    x = crop(b, x, [c // 2 for c in cut], [c - c // 2 for c in cut])
+    grow = [max(want - have, 0) for have, want in pairs]
+    return b.pad(x, [g // 2 for g in grow], [g - g // 2 for g in grow])
+
+
+OPERATORS = {"CenterCropPad": center_crop_pad, "Pad": pad}

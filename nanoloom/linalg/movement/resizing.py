@@ -1,0 +1,233 @@
+"""Resize and Upsample, axis by axis, from tables known while compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isclose
+
+import numpy as np
+
+from nanoloom.linalg.movement.sampling import (
+    ROUNDINGS,
+    Axis,
+    Taps,
+    beyond,
+    coordinates,
+    cubic,
+    linear,
+    taps,
+)
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.words.indexing import dims, map_generic, position, take
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Scalar, constant, is_float, select
+from nanoloom.linalg.words.tensor import Array, Tensor
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+UNROLLED = 4  # taps that are written out; more become a reduction
+
+
+def resize(b: Builder, node: Node) -> Tensor:
+    x = node.input(0)
+    axes = resized_axes(node, x)
+    mode = node.string("mode", "nearest")
+    legacy = node.version < 11
+    transform = node.string(
+        "coordinate_transformation_mode", "asymmetric" if legacy else "half_pixel"
+    )
+    if mode == "nearest":
+        rounding = (
+            "floor" if legacy else node.string("nearest_mode", "round_prefer_floor")
+        )
+        return nearest(b, node, axes, transform, rounding)
+    if mode not in ("linear", "cubic"):
+        raise node.unsupported(f"mode {mode}", "use nearest, linear or cubic")
+    reach, weight = 1, linear
+    if mode == "cubic":
+        reach, weight = 2, cubic(node.float("cubic_coeff_a", -0.75))
+    flags = bool(node.int("antialias")), bool(node.int("exclude_outside"))
+    table = {
+        d: taps(axis, source(node, axis, transform), weight, reach, *flags)
+        for d, axis in axes.items()
+    }
+    return interpolate(b, node, table, transform == "tf_crop_and_resize")
+
+
+def resized_axes(node: Node, x: Tensor) -> dict[int, Axis]:
+    """What happens along each axis that is not left as it is."""
+    if node.version < 11:
+        scales = node.known(1) if node.version > 8 else np.array(node.floats("scales"))
+        roi = sizes = None
+    else:
+        roi, scales, sizes = node.known(1), node.known(2), node.known(3)
+    chosen = [a % x.rank for a in node.ints("axes", range(x.rank))]
+    whole = {d: Axis(x.shape[d], node.output_shapes[0][d], 1.0) for d in chosen}
+    if scales is not None and scales.size:
+        for d, scale in zip(chosen, scales, strict=True):
+            whole[d] = replace(whole[d], scale=float(scale))
+    elif sizes is not None:
+        whole = with_sizes(node, whole, [int(s) for s in sizes])
+    else:
+        raise node.unsupported("neither scales nor sizes is given")
+    if roi is not None and roi.size:
+        for i, d in enumerate(chosen):
+            part = (float(roi[i]), float(roi[i + len(chosen)]))
+            whole[d] = replace(whole[d], roi=part)
+    return {d: axis for d, axis in whole.items() if changes(axis)}
+
+
+def with_sizes(
+    node: Node, axes: dict[int, Axis], sizes: Sequence[int]
+) -> dict[int, Axis]:
+    """Scales from the wanted sizes; with a policy, one scale for all axes."""
+    pairs = zip(sizes, axes.values(), strict=True)
+    scales = [s / axis.size if axis.size else 1.0 for s, axis in pairs]
+    policy = node.string("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        common = min(scales) if policy == "not_larger" else max(scales)
+        scales = [common] * len(scales)
+    return {
+        d: replace(axis, scale=scale)
+        for (d, axis), scale in zip(axes.items(), scales, strict=True)
+    }
+
+
+def changes(axis: Axis) -> bool:
+    same = axis.size == axis.resized and isclose(axis.scale, 1.0)
+    return not (same and isclose(axis.roi[0], 0.0) and isclose(axis.roi[1], 1.0))
+
+
+def source(node: Node, axis: Axis, transform: str) -> Array:
+    """Each output element's coordinate in the input."""
+    found = coordinates(axis, transform)
+    if found is None:
+        raise node.unsupported(f"coordinate_transformation_mode {transform}")
+    return found
+
+
+def nearest(
+    b: Builder, node: Node, axes: dict[int, Axis], transform: str, rounding: str
+) -> Tensor:
+    """One element for each: slices where they are even, then gathers, then repeats."""
+    x = node.input(0)
+    if rounding not in ROUNDINGS:
+        raise node.unsupported(f"nearest_mode {rounding}")
+    outside: dict[int, Array] = {}
+    tables: list[tuple[int, Array]] = []
+    for d, axis in axes.items():
+        at = source(node, axis, transform)
+        if transform == "tf_crop_and_resize":
+            outside[d] = beyond(axis, at)
+        rounded = np.clip(ROUNDINGS[rounding](at), 0, axis.size - 1)
+        tables.append((d, rounded.astype(np.int64)))
+    for d, table in sorted(tables, key=lambda pair: len(pair[1])):
+        x = repeated(b, x, d, table)
+    return extrapolated(b, node, x, outside)
+
+
+def repeated(b: Builder, x: Tensor, axis: int, table: Array) -> Tensor:
+    """take along an axis; whole repeats of each element are a broadcast."""
+    size = x.shape[axis]
+    times = len(table) // size if size else 0
+    if times > 1 and np.array_equal(table, np.repeat(np.arange(size), times)):
+        before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
+        wide = b.broadcast_to(
+            b.reshape(x, (*before, 1, *after)), (*before, times, *after)
+        )
+        return b.reshape(wide, (*before[:-1], size * times, *after))
+    return take(b, x, table, axis)
+
+
+def interpolate(b: Builder, node: Node, tables: dict[int, Taps], crops: bool) -> Tensor:
+    """Weighted sums along each axis, in f32 (f64 for f64 and wide integers)."""
+    x = node.input(0)
+    dtype = x.dtype
+    exact = dtype == FLOAT64 or (not is_float(dtype) and dtype.itemsize > 2)
+    wide = b.cast(x, FLOAT64 if exact else FLOAT32)
+    for d, table in sorted(tables.items(), key=lambda pair: pair[1].indices.shape[0]):
+        if table.indices.shape[1] <= UNROLLED:
+            wide = weighted(b, wide, d, table)
+        else:
+            wide = filtered(b, wide, d, table)
+    outside = {d: table.outside for d, table in tables.items()} if crops else {}
+    return rounded(b, extrapolated(b, node, wide, outside), dtype)
+
+
+def rounded(b: Builder, x: Tensor, dtype: np.dtype) -> Tensor:
+    """Back to the type of the model: integers to the nearest, inside their range."""
+    if is_float(dtype):
+        return b.cast(x, dtype)
+    info = np.iinfo(dtype)
+
+    def body(s: Scalar) -> Scalar:
+        near = s.math("roundeven").maximum(float(info.min))
+        top = np.nextafter(float(info.max), 0.0) if dtype.itemsize == 8 else info.max
+        return near.minimum(float(top)).cast(dtype)
+
+    return b.elementwise(body, x, dtype=dtype)
+
+
+def weighted(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
+    """A few taps, written out: sum of weight[o, t] * x[..., index[o, t], ...]."""
+    count, width = table.indices.shape
+    shape = [count if d == axis else s for d, s in enumerate(x.shape)]
+    along = dims(x.rank, [axis])
+    columns = [b.constant(table.indices[:, t].copy()) for t in range(width)]
+    columns += [b.constant(table.weights[:, t].astype(x.dtype)) for t in range(width)]
+    origin = b.value(x)
+
+    def body(*given: Scalar) -> Scalar:
+        places = [position(d) for d in range(x.rank)]
+        total: Scalar | None = None
+        for index, weight in zip(given[:width], given[width:], strict=True):
+            at = [index if d == axis else p for d, p in enumerate(places)]
+            part = weight * b.load(origin, x.dtype, at)
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    return map_generic(b, shape, x.dtype, [(c, along) for c in columns], body)
+
+
+def filtered(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
+    """Many taps, as a reduction."""
+    shape = [len(table.indices) if d == axis else s for d, s in enumerate(x.shape)]
+    along = dims(x.rank + 1, [axis, x.rank])
+    origin = b.value(x)
+
+    def body(index: Scalar, weight: Scalar, total: Scalar) -> Scalar:
+        at = [index if d == axis else position(d) for d in range(x.rank)]
+        return total + weight * b.load(origin, x.dtype, at)
+
+    return b.generic(
+        [
+            (b.constant(table.indices), along),
+            (b.constant(table.weights.astype(x.dtype)), along),
+        ],
+        [(b.full(shape, 0, x.dtype), dims(x.rank + 1, range(x.rank)))],
+        [*[PARALLEL] * x.rank, REDUCTION],
+        body,
+    )[0]
+
+
+def extrapolated(
+    b: Builder, node: Node, x: Tensor, outside: dict[int, Array]
+) -> Tensor:
+    """The extrapolation value where a coordinate of any axis is outside."""
+    marked = {d: mask for d, mask in outside.items() if mask.any()}
+    if not marked:
+        return x
+    number = node.float("extrapolation_value")
+
+    def body(element: Scalar, *masks: Scalar) -> Scalar:
+        for mask in masks:
+            element = select(mask, constant(number, element.dtype), element)
+        return element
+
+    inputs = [(x, Map.get_identity(x.rank))]
+    inputs += [(b.constant(mask), dims(x.rank, [d])) for d, mask in marked.items()]
+    return map_generic(b, x.shape, x.dtype, inputs, body)
+
+
+OPERATORS = {"Resize": resize, "Upsample": resize}

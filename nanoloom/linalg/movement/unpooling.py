@@ -1,0 +1,57 @@
+"""MaxUnpool: elements written back to the places that MaxPool took them from."""
+
+from __future__ import annotations
+
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.loops import repeat
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.places import index
+from nanoloom.linalg.words.ranges import check
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import arith, ir, tensor
+
+
+def max_unpool(b: Builder, node: Node) -> Tensor:
+    """Zeros but for x's elements, one after the other: of two at one place the last.
+
+    Places count in the input that the pool would have had, [n, c, spatial...]; a given
+    output_shape cuts that off or adds zeros behind.
+    """
+    x, places = node.input(0), node.input(1)
+    rank = x.rank - 2
+    strides = node.ints("strides") or [1] * rank
+    pads = node.ints("pads") or [0] * (2 * rank)
+    kernel = node.ints("kernel_shape")
+    size = [
+        (s - 1) * stride - low - high + k
+        for s, stride, low, high, k in zip(
+            x.shape[2:], strides, pads[:rank], pads[rank:], kernel, strict=True
+        )
+    ]
+    whole = b.full((*x.shape[:2], *size), 0, x.dtype)
+    check(b, node, places, range(whole.size))
+    if x.size and whole.size:
+        whole = scatter(b, x, places, whole)
+    shape = node.output_shapes[0]
+    kept = [min(s, o) for s, o in zip(whole.shape, shape, strict=True)]
+    cut = whole if tuple(kept) == whole.shape else b.slice(whole, [0] * x.rank, kept)
+    return b.pad(cut, [0] * x.rank, [o - s for o, s in zip(shape, kept, strict=True)])
+
+
+def scatter(b: Builder, x: Tensor, places: Tensor, into: Tensor) -> Tensor:
+    """`into` with every element of x at its place in row-major order."""
+    values = b.value(b.reshape(x, (x.size,)))
+    targets = b.value(b.reshape(places, (x.size,)))
+    flat = b.reshape(into, (into.size,))
+
+    def step(i: ir.Value, carried: list[Tensor]) -> list[Tensor]:
+        place = arith.index_cast(ir.IndexType.get(), tensor.extract(targets, [i]))
+        place = arith.maxsi(arith.minsi(place, index(into.size - 1)), index(0))
+        value = tensor.extract(values, [i])
+        made = tensor.insert(value, b.value(carried[0]), [place])
+        return [b.tensor(made, x.dtype)]
+
+    return b.reshape(repeat(b, x.size, [flat], step)[0], into.shape)
+
+
+OPERATORS = {"MaxUnpool": max_unpool}

@@ -1,0 +1,165 @@
+"""ConvTranspose: all output phases of a strided transpose as one contraction.
+
+Place o of the full result is stride * q + r.  Tap k reaches it from x[q - j] where
+k == stride * j + r, so for each phase r it is a convolution with stride 1, and all
+phases together are one contraction into [n, (q, r)..., f], which is [n, o..., f].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nanoloom.linalg.products.convolution import add_bias
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.tensor import Tensor, derived
+from nanoloom.linalg.words.window import (
+    from_channels_last,
+    spatial_size,
+    to_channels_last,
+)
+from nanoloom.mlir import ir
+
+
+def conv_transpose(b: Builder, node: Node) -> Tensor:
+    """The gradient of Conv by its input; weights [c, f / groups, kernel...]."""
+    x, w = node.input(0), node.input(1)
+    rank = w.rank - 2
+    strides = node.ints("strides") or [1] * rank
+    dilations = node.ints("dilations") or [1] * rank
+    spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    size = spatial_size(node, x)
+    low, shape = result_extents(node, size, spans, strides)
+    flipped = phases(b, w, spans, strides, dilations)
+    taps = flipped.shape[2::2]
+    counts = [-(-(a + o) // s) for a, o, s in zip(low, shape, strides, strict=True)]
+    last = to_channels_last(b, node, x)
+    before = [0, *[j - 1 for j in taps], 0]
+    after = [0, *[max(q - s, 0) for q, s in zip(counts, size, strict=True)], 0]
+    padded = b.pad(last, before, after)
+    full = contract(b, padded, flipped, counts, node.int("group", 1))
+    whole = (x.shape[0], *shape, full.shape[-1])
+    if full.shape != whole:
+        full = b.slice(full, [0, *low, 0], whole)
+    made = add_bias(b, full, node.optional(2), x.dtype)
+    return from_channels_last(b, node, made)
+
+
+def result_extents(
+    node: Node, size: Sequence[int], spans: Sequence[int], strides: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """What is cut off in front of the full result, and what stays, along each axis."""
+    rank, mode = len(size), node.string("auto_pad", "NOTSET")
+    extra = node.ints("output_padding") or [0] * rank
+    full = [
+        (s - 1) * stride + more + span
+        for s, stride, more, span in zip(size, strides, extra, spans, strict=True)
+    ]
+    wanted = node.ints("output_shape")[-rank:]
+    if not wanted and mode in ("SAME_UPPER", "SAME_LOWER"):
+        if any(extra):
+            raise node.unsupported(
+                f"ONNX gives two sizes for auto_pad {mode} with output_padding",
+                "write pads instead of auto_pad",
+            )
+        wanted = [s * stride for s, stride in zip(size, strides, strict=True)]
+    if not wanted:
+        pads = node.ints("pads") or [0] * (2 * rank)
+        low, high = pads[:rank], pads[rank:]
+        return low, [f - a - z for f, a, z in zip(full, low, high, strict=True)]
+    total = [max(f - o, 0) for f, o in zip(full, wanted, strict=True)]
+    if mode == "SAME_UPPER":
+        return [t // 2 for t in total], wanted
+    return [t - t // 2 for t in total], wanted
+
+
+def phases(
+    b: Builder,
+    w: Tensor,
+    spans: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Tensor:
+    """Weights [c, f, kernel...] as [c, f, (j, r)...]: j descends, zeros fill up.
+
+    Constant weights are rearranged by numpy when they are packed; others at run time.
+    """
+    taps = [-(-span // s) for span, s in zip(spans, strides, strict=True)]
+    whole = [*w.shape[:2], *[j * s for j, s in zip(taps, strides, strict=True)]]
+    pairs = [d for pair in zip(taps, strides, strict=True) for d in pair]
+    split = (*w.shape[:2], *pairs)
+    turned = range(2, len(split), 2)
+    if w.is_constant:
+        places = [slice(0, span, d) for span, d in zip(spans, dilations, strict=True)]
+
+        def arranged(array: np.ndarray) -> np.ndarray:
+            wide = np.zeros(whole, w.dtype)
+            wide[(slice(None), slice(None), *places)] = array
+            return np.flip(wide.reshape(split), tuple(turned)).copy()
+
+        change = f"phases{list(strides)}{list(dilations)}"
+        return derived(w, change, split, w.dtype, arranged)
+    wide = spread(b, w, [1, 1, *dilations])
+    high = [a - c for a, c in zip(whole, wide.shape, strict=True)]
+    apart = b.reshape(b.pad(wide, [0] * w.rank, high), split)
+    starts = [s - 1 if d in turned else 0 for d, s in enumerate(split)]
+    steps = [-1 if d in turned else 1 for d in range(len(split))]
+    return b.slice(apart, starts, split, steps)
+
+
+def spread(b: Builder, x: Tensor, steps: Sequence[int]) -> Tensor:
+    """x with steps - 1 zeros after each element but the last, along each axis."""
+    if all(step == 1 for step in steps):
+        return x
+    narrow = [d for size in x.shape for d in (size, 1)]
+    wide = [d for size, step in zip(x.shape, steps, strict=True) for d in (size, step)]
+    high = [a - c for a, c in zip(wide, narrow, strict=True)]
+    padded = b.pad(b.reshape(x, narrow), [0] * len(narrow), high)
+    whole = b.reshape(padded, [s * k for s, k in zip(x.shape, steps, strict=True)])
+    shape = [(s - 1) * k + 1 for s, k in zip(x.shape, steps, strict=True)]
+    return b.slice(whole, [0] * x.rank, shape)
+
+
+def contract(
+    b: Builder, x: Tensor, w: Tensor, counts: Sequence[int], groups: int
+) -> Tensor:
+    """[n, s..., c], [c, f / groups, (j, r)...] to [n, (q * r)..., f].
+
+    Loops: n, (q, r)..., group, f; j..., c.  x is padded so that place q + j is there.
+    """
+    wide, rank = computed_as(x.dtype), len(counts)
+    n, *size, channels = x.shape
+    made, steps = w.shape[1], w.shape[3::2]
+    group = [groups] if groups > 1 else []
+    x = b.reshape(x, (n, *size, *group, channels // groups))
+    w = b.reshape(w, (*group, channels // groups, *w.shape[1:]))
+    pairs = [d for pair in zip(counts, steps, strict=True) for d in pair]
+    out = b.full((n, *pairs, *group, made), 0, wide)
+    free = out.rank
+    at = [ir.AffineDimExpr.get(d) for d in range(free + rank + 1)]
+    between, feature, channel = at[1 + 2 * rank : free - 1], at[free - 1], at[-1]
+    x_map = [at[0], *[at[1 + 2 * i] + at[free + i] for i in range(rank)]]
+    w_map = [*between, channel, feature]
+    for i in range(rank):
+        w_map += [at[free + i], at[2 + 2 * i]]
+
+    def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
+        return total + element * weight
+
+    result = b.generic(
+        [
+            (x, Map.get(len(at), 0, [*x_map, *between, channel])),
+            (w, Map.get(len(at), 0, w_map)),
+        ],
+        [(out, Map.get(len(at), 0, at[:free]))],
+        [PARALLEL] * free + [REDUCTION] * (rank + 1),
+        body,
+    )[0]
+    shape = [q * r for q, r in zip(counts, steps, strict=True)]
+    return b.reshape(result, (n, *shape, groups * made))
+
+
+OPERATORS = {"ConvTranspose": conv_transpose}

@@ -1,0 +1,108 @@
+"""Convolutions on channels-last tensors, each one contraction.
+
+    y[n, o..., f] = sum over k..., c of
+                    x[n, o * stride + k * dilation..., c] * w[f, c, k...]
+
+Groups are one more parallel dimension; where a group has one channel (depthwise), the
+dimensions of extent 1 are left out, so that the loops run over (n, o..., c; k...).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.window import (
+    Window,
+    from_channels_last,
+    spatial_size,
+    to_channels_last,
+    window_of,
+)
+from nanoloom.mlir import ir
+
+
+def conv(b: Builder, node: Node) -> Tensor:
+    """Conv in 1, 2, 3 ... spatial dimensions, with groups and bias."""
+    x, w = node.input(0), node.input(1)
+    window = conv_window(node, x, w)
+    last = to_channels_last(b, node, x)
+    result = contract(b, window.pad(b, last), w, window, node.int("group", 1))
+    made = add_bias(b, result, node.optional(2), x.dtype)
+    return from_channels_last(b, node, made)
+
+
+def conv_window(node: Node, x: Tensor, w: Tensor) -> Window:
+    """The windows of a convolution with weights [f, c / groups, kernel...]."""
+    return window_of(node, spatial_size(node, x), w.shape[2:])
+
+
+def contract(
+    b: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    groups: int = 1,
+    dtype: np.dtype | None = None,
+) -> Tensor:
+    """The contraction alone: no padding, no bias, no change of layout.
+
+    x: [n, spatial..., c], padded.  w: [f, c / groups, kernel...].
+    Result: [n, result..., f] of `dtype` (default what x is computed in; products are
+    made in it, so int8 with dtype int32 is exact).
+    """
+    wide = dtype or computed_as(x.dtype)
+    rank, (n, *size, channels), features = window.rank, x.shape, w.shape[0]
+    group, feature, part = channel_dims(groups, features // groups, channels // groups)
+    x = b.reshape(x, (n, *size, *group, *part))
+    w = b.reshape(w, (*group, *feature, *part, *window.kernel))
+    channels_last = not part  # vectors run along channels: no sum over any
+    if channels_last:
+        outer_rank = len(group) + len(feature)
+        order = [*range(outer_rank, outer_rank + rank), *range(outer_rank)]
+        w = b.transpose(w, order)
+    out = b.full((n, *window.result, *group, *feature), 0, wide)
+    free, window_at = out.rank, out.rank
+    last = window_at + rank
+    count = last + len(part)
+    at = [ir.AffineDimExpr.get(d) for d in range(count)]
+    outer, inner = at[1 + rank : free], at[last:]
+    x_map = [at[0], *window.taps(1, window_at), *outer[: len(group)], *inner]
+    taps = at[window_at:last]
+    w_map = [*taps, *outer] if channels_last else [*outer, *inner, *taps]
+
+    def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
+        return total + element.cast(wide) * weight.cast(wide)
+
+    result = b.generic(
+        [(x, Map.get(count, 0, x_map)), (w, Map.get(count, 0, w_map))],
+        [(out, Map.get(count, 0, at[:free]))],
+        [PARALLEL] * free + [REDUCTION] * (count - free),
+        body,
+    )[0]
+    return b.reshape(result, (n, *window.result, features))
+
+
+def channel_dims(
+    groups: int, made: int, parts: int
+) -> tuple[list[int], list[int], list[int]]:
+    """The dimensions group, result and input channel of a group, as far as they are.
+
+    One group is no dimension; in several groups, channels that are single are none.
+    """
+    if groups == 1:
+        return [], [made], [parts]
+    return [groups], [made] * (made != 1), [parts] * (parts != 1)
+
+
+def add_bias(b: Builder, x: Tensor, bias: Tensor | None, dtype: np.dtype) -> Tensor:
+    """x[..., f] + bias[f], rounded to `dtype` once."""
+    if bias is None:
+        return b.cast(x, dtype)
+    return b.elementwise(lambda s, c: s + c, x, bias, dtype=dtype)
+
+
+OPERATORS = {"Conv": conv}

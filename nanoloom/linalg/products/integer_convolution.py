@@ -1,0 +1,133 @@
+"""Convolutions of 8-bit integers with exact 32-bit sums: ConvInteger, QLinearConv.
+
+The contraction multiplies the stored integers; x's zero point enters through the sum
+of each filter's weights, a constant: sum (x - a) * w == sum x * w - a * sum w.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.linalg.products.convolution import contract, conv_window
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Scalar, is_unsigned
+from nanoloom.linalg.words.tensor import Tensor, derived
+from nanoloom.linalg.words.window import Window, from_channels_last, to_channels_last
+
+INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)
+INT8 = np.dtype(np.int8)
+
+
+def conv_integer(b: Builder, node: Node) -> Tensor:
+    """ConvInteger: (x - zero point) convolved with (w - zero point), int32."""
+    made = integer_sums(
+        b, node, node.input(0), node.optional(2), node.input(1), node.optional(3)
+    )
+    return from_channels_last(b, node, made)
+
+
+def qlinear_conv(b: Builder, node: Node) -> Tensor:
+    """QLinearConv: the int32 sums with bias, scaled to y's quantization in f32."""
+    x, x_scale, x_zero = (node.input(i) for i in range(3))
+    w, w_scale, w_zero = (node.input(i) for i in range(3, 6))
+    y_scale, y_zero = node.input(6), node.input(7)
+    sums = integer_sums(b, node, x, x_zero, w, w_zero)
+    bias = node.optional(8)
+    if bias is not None:
+        sums = b.elementwise(lambda s, c: s + c, sums, bias)
+    scale = combined_scale(b, x_scale, w_scale, y_scale)
+    low, high = int(np.iinfo(y_zero.dtype).min), int(np.iinfo(y_zero.dtype).max)
+
+    def body(total: Scalar, by: Scalar, zero: Scalar) -> Scalar:
+        scaled = (total.cast(FLOAT32) * by).math("roundeven") + zero.cast(FLOAT32)
+        return scaled.maximum(low).minimum(high).cast(INT32).cast(y_zero.dtype)
+
+    zero = b.reshape(y_zero, ())
+    made = b.elementwise(body, sums, scale, zero, dtype=y_zero.dtype)
+    return from_channels_last(b, node, made)
+
+
+def combined_scale(b: Builder, x: Tensor, w: Tensor, y: Tensor) -> Tensor:
+    """x * w / y in f32, a scalar or [f]; computed now where all are constants."""
+    parts = [b.reshape(s, () if s.size == 1 else (s.size,)) for s in (x, w, y)]
+    if all(s.is_constant for s in parts):
+        one, other, result = (s.array() for s in parts)
+        return b.constant(one * other / result)
+    return b.elementwise(lambda one, other, result: one * other / result, *parts)
+
+
+def integer_sums(
+    b: Builder,
+    node: Node,
+    x: Tensor,
+    x_zero: Tensor | None,
+    w: Tensor,
+    w_zero: Tensor | None,
+) -> Tensor:
+    """[n, result..., f] in int32, wrapping as integers do."""
+    window = conv_window(node, x, w)
+    padded = pad_with(b, to_channels_last(b, node, x), x_zero, window)
+    weights = centered(b, w, w_zero)
+    sums = contract(b, padded, weights, window, node.int("group", 1), INT32)
+    if x_zero is None or is_zero(x_zero):
+        return sums
+
+    def body(total: Scalar, zero: Scalar, weight: Scalar) -> Scalar:
+        return total - zero.cast(INT32) * weight
+
+    return b.elementwise(body, sums, b.reshape(x_zero, ()), filter_sums(b, weights))
+
+
+def is_zero(x: Tensor) -> bool:
+    """Whether a tensor is known to hold zeros only."""
+    return x.is_constant and x.size < 4096 and not x.array().any()
+
+
+def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tensor:
+    """Padding stands for the number zero, which x's zero point stores."""
+    if zero is None:
+        return window.pad(b, x)
+    if zero.is_constant:
+        return window.pad(b, x, zero.array().reshape(-1)[0].item())
+    low, high = window.margins()
+    shape = [a + s + z for a, s, z in zip(low, x.shape, high, strict=True)]
+    if tuple(shape) == x.shape:
+        return window.cut(b, x)
+    around = b.broadcast_to(b.reshape(zero, (1,) * x.rank), shape)
+    return window.cut(b, b.insert(x, around, low))
+
+
+def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
+    """Weights minus their zero point: int8 where that holds them, else int16."""
+    if zero is None or is_zero(zero):
+        return w
+    shape = () if zero.size == 1 else (zero.size, *(1,) * (w.rank - 1))
+    filters = b.reshape(zero, shape)
+    if not w.is_constant or not filters.is_constant:
+        return b.elementwise(
+            lambda s, z: s.cast(INT16) - z.cast(INT16), w, filters, dtype=INT16
+        )
+    zeros = filters.array().astype(INT16)
+    symmetric = is_unsigned(w.dtype) and bool((zeros == 128).all())
+    dtype = INT8 if symmetric else INT16
+    return derived(
+        w,
+        f"minus{zeros.reshape(-1).tolist()}",
+        w.shape,
+        dtype,
+        lambda array: (array.astype(INT16) - zeros).astype(dtype),
+    )
+
+
+def filter_sums(b: Builder, w: Tensor) -> Tensor:
+    """The sum of each filter's weights, int32 [f]; computed now for constants."""
+    axes = tuple(range(1, w.rank))
+    if w.is_constant:
+        return derived(
+            w, "sums", w.shape[:1], INT32, lambda array: array.sum(axes, dtype=INT32)
+        )
+    return b.reduce(lambda s, x: s + x, b.cast(w, INT32), axes, 0, keepdims=False)
+
+
+OPERATORS = {"ConvInteger": conv_integer, "QLinearConv": qlinear_conv}

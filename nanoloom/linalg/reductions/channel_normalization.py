@@ -1,0 +1,115 @@
+"""BatchNormalization, and LRN across neighbouring channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nanoloom.linalg.reductions.normalization import moments
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.placed import Placed, along, combine
+from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import ir
+
+
+def channel(x: Tensor, full: Tensor) -> Placed:
+    """A vector over channels, dimension 1 (or the only dimension)."""
+    return along(x, min(1, full.rank - 1))
+
+
+def batch_norm(b: Builder, node: Node) -> Sequence[Tensor | None]:
+    """(x - mean) * (scale / sqrt(variance + epsilon)) + bias, channel by channel."""
+    if node.version >= 14 and node.int("training_mode"):
+        return batch_norm_training(b, node)
+    if node.version < 7 and not node.int("is_test"):
+        raise node.unsupported("it is in training mode", "set is_test = 1")
+    if not node.int("spatial", 1):
+        raise node.unsupported("spatial = 0 normalizes each activation by itself")
+    return [normalized(b, node, node.input(3), node.input(4))]
+
+
+def normalized(b: Builder, node: Node, mean: Tensor, variance: Tensor) -> Tensor:
+    x, scale, bias = node.input(0), node.input(1), node.input(2)
+    factor = channel_factor(b, scale, variance, node.float("epsilon", 1e-5))
+    wide = computed_as(x.dtype)
+
+    def body(s: Scalar, m: Scalar, f: Scalar, c: Scalar) -> Scalar:
+        return (s - m.cast(wide)) * f.cast(wide) + c.cast(wide)
+
+    vectors = [channel(v, x) for v in (mean, factor, bias)]
+    return combine(b, body, x.shape, node.output_dtypes[0], x, *vectors)
+
+
+def channel_factor(
+    b: Builder, scale: Tensor, variance: Tensor, epsilon: float
+) -> Tensor:
+    """scale / sqrt(variance + epsilon), in the type the normalization computes in."""
+    wide = np.result_type(computed_as(scale.dtype), computed_as(variance.dtype))
+    if scale.is_constant and variance.is_constant:
+        exact = scale.array().astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            exact = exact / np.sqrt(variance.array().astype(np.float64) + epsilon)
+        return b.constant(exact.astype(wide))
+
+    def body(s: Scalar, v: Scalar) -> Scalar:
+        return s.cast(wide) / (v.cast(wide) + epsilon).math("sqrt")
+
+    return b.elementwise(body, scale, variance, dtype=wide)
+
+
+def batch_norm_training(b: Builder, node: Node) -> Sequence[Tensor | None]:
+    """Statistics of this batch, and the running ones moved towards them."""
+    x, mean, variance = node.input(0), node.input(3), node.input(4)
+    axes = [d for d in range(x.rank) if d != 1]
+    m = moments(b, x, axes)
+    share, momentum = 1 / max(m.count, 1), node.float("momentum", 0.9)
+    batch = [b.elementwise(lambda s: s * share, t) for t in (m.total, m.squares.tensor)]
+    results: list[Tensor | None] = [normalized(b, node, batch[0], batch[1])]
+    for i, (running, now) in enumerate(zip((mean, variance), batch, strict=True), 1):
+        if i >= len(node.wanted) or not node.wanted[i]:
+            results.append(None)
+            continue
+        wide = now.dtype
+
+        def body(old: Scalar, new: Scalar, wide: np.dtype = wide) -> Scalar:
+            return old.cast(wide) * momentum + new * (1 - momentum)
+
+        moved = b.elementwise(body, running, now, dtype=wide)
+        results.append(b.cast(moved, node.output_dtypes[i]))
+    return results
+
+
+def lrn(b: Builder, node: Node) -> Tensor:
+    """x / (bias + alpha / size * squares)^beta, squares of `size` neighbours summed."""
+    x, size = node.input(0), node.int("size")
+    wide, rank = computed_as(x.dtype), x.rank
+    below = (size - 1) // 2
+    low = [below if d == 1 else 0 for d in range(rank)]
+    high = [size - 1 - below if d == 1 else 0 for d in range(rank)]
+    padded = b.pad(x, low, high)
+    places = [ir.AffineDimExpr.get(d) for d in range(rank)]
+    window = ir.AffineDimExpr.get(rank)
+    shifted = [p + window if d == 1 else p for d, p in enumerate(places)]
+    extent = Tensor((size,), wide, b.empty((size,), wide))
+    squares = b.generic(
+        [
+            (padded, Map.get(rank + 1, 0, shifted)),
+            (extent, Map.get(rank + 1, 0, [window])),  # says how far the window goes
+        ],
+        [(b.full(x.shape, 0, wide), Map.get(rank + 1, 0, places))],
+        [PARALLEL] * rank + [REDUCTION],
+        lambda s, _, sofar: sofar + s * s,
+    )[0]
+    alpha, beta = node.float("alpha", 1e-4), node.float("beta", 0.75)
+    bias = node.float("bias", 1.0)
+
+    def body(s: Scalar, total: Scalar) -> Scalar:
+        return s / (total * (alpha / size) + bias).math("powf", beta)
+
+    return combine(b, body, x.shape, node.output_dtypes[0], x, squares)
+
+
+OPERATORS = {"BatchNormalization": batch_norm, "LRN": lrn}

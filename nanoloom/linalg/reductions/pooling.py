@@ -1,0 +1,230 @@
+"""Pools on channels-last tensors: each one reduction over the windows.
+
+The window's extents come from an operand of that shape whose elements nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from nanoloom.linalg.reductions.reduce import lowest
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
+from nanoloom.linalg.words.indexing import INT64, position
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Number, Scalar, is_float, select
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.window import (
+    Window,
+    channels_first,
+    from_channels_last,
+    spatial_size,
+    to_channels_last,
+    window_of,
+)
+from nanoloom.mlir import ir
+
+
+def pool_window(node: Node) -> Window:
+    return window_of(node, spatial_size(node, node.input(0)), node.ints("kernel_shape"))
+
+
+def pool(
+    b: Builder,
+    x: Tensor,
+    window: Window,
+    start: Number,
+    fold: Callable[[Scalar, Scalar], Scalar],
+) -> Tensor:
+    """fold(so far, element) over each window of a padded tensor [n, spatial..., c].
+
+    The result is in the type that x is computed in: f32 for f16 and bf16.
+    """
+    wide, (outputs, maps) = computed_as(x.dtype), window_loops(window)
+    out = b.full((x.shape[0], *window.result, x.shape[-1]), start, wide)
+    return b.generic(
+        [(x, maps[0]), (shape_only(b, window, x.dtype), maps[1])],
+        [(out, maps[2])],
+        [PARALLEL] * outputs + [REDUCTION] * window.rank,
+        lambda element, _, total: fold(total, element),
+    )[0]
+
+
+def window_loops(
+    window: Window,
+) -> tuple[int, tuple[ir.AffineMap, ir.AffineMap, ir.AffineMap]]:
+    """Loops (n, result..., c; kernel...): the parallel ones; maps of x, kernel, y."""
+    free = window.rank + 2
+    count = free + window.rank
+    at = [ir.AffineDimExpr.get(d) for d in range(count)]
+    x_map = Map.get(count, 0, [at[0], *window.taps(1, free), at[free - 1]])
+    kernel_map = Map.get(count, 0, at[free:])
+    return free, (x_map, kernel_map, Map.get(count, 0, at[:free]))
+
+
+def shape_only(b: Builder, window: Window, dtype: np.dtype) -> Tensor:
+    """An operand that tells the window's extents."""
+    return Tensor(window.kernel, dtype, b.empty(window.kernel, dtype))
+
+
+def max_pool(b: Builder, node: Node) -> list[Tensor | None]:
+    """MaxPool; the second output, if asked for, holds places in the input."""
+    x, window = node.input(0), pool_window(node)
+    padded = window.pad(b, to_channels_last(b, node, x), lowest(x.dtype))
+    if len(node.wanted) > 1 and node.wanted[1]:
+        pair = pool_with_places(b, node, padded, window)
+        return [from_channels_last(b, node, y) for y in pair]
+    made = pool(b, padded, window, lowest(x.dtype), lambda s, x: s.maximum(x))
+    return [from_channels_last(b, node, b.cast(made, x.dtype))]
+
+
+def pool_with_places(
+    b: Builder, node: Node, x: Tensor, window: Window
+) -> tuple[Tensor, Tensor]:
+    """The largest elements and their places in the unpadded [n, c, spatial...] input.
+
+    The first of equal elements counts; a NaN counts as largest.
+    """
+    free, (x_map, kernel_map, y_map) = window_loops(window)
+    shape = (x.shape[0], *window.result, x.shape[-1])
+    best = b.full(shape, lowest(x.dtype), x.dtype)
+    place = b.full(shape, -1, INT64)
+    column_major = bool(node.int("storage_order"))
+
+    def body(element: Scalar, _: Scalar, top: Scalar, at: Scalar) -> list[Scalar]:
+        inside, here = place_of(window, free, x.shape[-1], column_major)
+        better = element > top
+        if is_float(x.dtype):
+            better = better | (element.is_nan() & ~top.is_nan())
+        take = inside & (better | (at < 0))
+        return [select(take, element, top), select(take, here, at)]
+
+    found = b.generic(
+        [(x, x_map), (shape_only(b, window, x.dtype), kernel_map)],
+        [(best, y_map), (place, y_map)],
+        [PARALLEL] * free + [REDUCTION] * window.rank,
+        body,
+    )
+    return found[0], found[1]
+
+
+def place_of(
+    window: Window, free: int, channels: int, column_major: bool
+) -> tuple[Scalar, Scalar]:
+    """Whether the current tap is in the input, and its place there as one number."""
+    inside, places = None, list[Scalar]()
+    for i in range(window.rank):
+        at = position(1 + i) * window.strides[i] - window.low[i]
+        at = at + position(free + i) * window.dilations[i]
+        here = (at >= 0) & (at < window.size[i])
+        inside = here if inside is None else inside & here
+        places.append(at)
+    assert inside is not None
+    total = position(0) * channels + position(free - 1)
+    total = total * prod(window.size)
+    order = range(window.rank)
+    step = 1
+    for i in order if column_major else reversed(order):
+        total, step = total + places[i] * step, step * window.size[i]
+    return inside, total
+
+
+def average_pool(b: Builder, node: Node) -> Tensor:
+    """AveragePool: a sum, divided by the number of elements that count."""
+    x, window = node.input(0), pool_window(node)
+    padded = window.pad(b, to_channels_last(b, node, x))
+    total = pool(b, padded, window, 0, lambda s, x: s + x)
+    counts = element_counts(window, bool(node.int("count_include_pad")))
+    if counts.size and (counts == counts.flat[0]).all():
+        counts = counts.reshape(-1)[:1]
+    else:
+        counts = counts.reshape((*counts.shape, 1))
+    divisor = b.constant(counts, total.dtype)
+    made = b.elementwise(lambda s, c: s / c, total, divisor, dtype=x.dtype)
+    return from_channels_last(b, node, made)
+
+
+def element_counts(window: Window, with_padding: bool) -> np.ndarray:
+    """How many elements each window averages: [result...].
+
+    What a window of ceil_mode reads behind the padding never counts.
+    """
+    counts = np.ones((), np.int64)
+    for i in range(window.rank):
+        taps = np.arange(window.kernel[i]) * window.dilations[i]
+        starts = np.arange(window.result[i]) * window.strides[i]
+        at = starts[:, None] + taps[None, :] - window.low[i]
+        before = window.low[i] if with_padding else 0
+        behind = window.high[i] if with_padding else 0
+        inside = (at >= -before) & (at < window.size[i] + behind)
+        counts = np.multiply.outer(counts, inside.sum(1))
+    return counts
+
+
+def lp_pool(b: Builder, node: Node) -> Tensor:
+    """LpPool: the p-norm of each window."""
+    x, window, p = node.input(0), pool_window(node), norm_of(node)
+    padded = window.pad(b, to_channels_last(b, node, x))
+    total = pool(b, padded, window, 0, lambda s, x: s + power(x, p))
+    made = b.elementwise(lambda s: root(s, p), total, dtype=x.dtype)
+    return from_channels_last(b, node, made)
+
+
+def norm_of(node: Node) -> float:
+    """Which norm: an integer since version 2, any number before."""
+    return node.int("p", 2) if node.version >= 2 else node.float("p", 2.0)
+
+
+def power(x: Scalar, p: float) -> Scalar:
+    """abs(x) to the power p."""
+    if p == 2:
+        return x * x
+    size = x.absolute()
+    return size if p == 1 else size.math("powf", p)
+
+
+def root(x: Scalar, p: float) -> Scalar:
+    """The p-th root of x >= 0."""
+    if p == 2:
+        return x.math("sqrt")
+    return x if p == 1 else x.math("powf", 1.0 / p)
+
+
+def spatial_axes(node: Node, x: Tensor) -> list[int]:
+    first = 2 if channels_first(node) else 1
+    return list(range(first, first + x.rank - 2))
+
+
+def global_average_pool(b: Builder, node: Node) -> Tensor:
+    x = node.input(0)
+    wide, axes = computed_as(x.dtype), spatial_axes(node, x)
+    total = b.reduce(lambda s, x: s + x, x, axes, 0, dtype=wide)
+    count = prod(x.shape[d] for d in axes)
+    return b.elementwise(lambda s: s / count, total, dtype=x.dtype)
+
+
+def global_max_pool(b: Builder, node: Node) -> Tensor:
+    x = node.input(0)
+    axes = spatial_axes(node, x)
+    return b.reduce(lambda s, x: s.maximum(x), x, axes, lowest(x.dtype))
+
+
+def global_lp_pool(b: Builder, node: Node) -> Tensor:
+    x, p = node.input(0), norm_of(node)
+    wide, axes = computed_as(x.dtype), spatial_axes(node, x)
+    total = b.reduce(
+        lambda s, x: s + x, x, axes, 0, dtype=wide, prepare=lambda x: power(x, p)
+    )
+    return b.elementwise(lambda s: root(s, p), total, dtype=x.dtype)
+
+
+OPERATORS = {
+    "AveragePool": average_pool,
+    "GlobalAveragePool": global_average_pool,
+    "GlobalLpPool": global_lp_pool,
+    "GlobalMaxPool": global_max_pool,
+    "LpPool": lp_pool,
+    "MaxPool": max_pool,
+}

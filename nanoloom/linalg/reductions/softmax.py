@@ -1,0 +1,134 @@
+"""Softmax, LogSoftmax and Hardmax, in the input's own shape.
+
+Four generics a softmax: row maximum, exp(x - maximum), row sum, scaling.  The reduced
+tensors keep the rank they have and are read through maps that drop the reduced
+dimensions.  f16 and bf16 stay f32 from the first step to the last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.linalg.reductions.arguments import positions
+from nanoloom.linalg.words.builder import Builder, computed_as
+from nanoloom.linalg.words.indexing import INT64, position
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.placed import Placed, combine
+from nanoloom.linalg.words.scalar import Scalar, constant, select
+from nanoloom.linalg.words.tensor import Tensor
+
+
+def axes_of(node: Node, x: Tensor) -> list[int]:
+    """Before opset 13 everything from `axis` on is one row."""
+    if node.version >= 13:
+        return [node.int("axis", -1) % x.rank] if x.rank else []
+    first = node.int("axis", 1)
+    return list(range(first + x.rank if first < 0 else first, x.rank))
+
+
+def kept(x: Tensor, axes: list[int]) -> tuple[int, ...]:
+    return tuple(d for d in range(x.rank) if d not in axes)
+
+
+def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
+    """Without regard to NaN: exp(NaN - maximum) makes the row's sum NaN by itself."""
+    found = b.reduce(
+        lambda sofar, s: select(s > sofar, s, sofar),
+        x,
+        axes,
+        -np.inf,
+        keepdims=False,
+        dtype=computed_as(x.dtype),
+    )
+    return Placed(found, kept(x, axes))
+
+
+def row_sum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
+    found = b.reduce(lambda sofar, s: sofar + s, x, axes, 0, keepdims=False)
+    return Placed(found, kept(x, axes))
+
+
+def softmax(b: Builder, node: Node) -> Tensor:
+    x = node.input(0)
+    return normalized(b, x, axes_of(node, x), node.output_dtypes[0])
+
+
+def normalized(b: Builder, x: Tensor, axes: list[int], dtype: np.dtype) -> Tensor:
+    """exp(x) / sum(exp(x)) over the axes, the sum's reciprocal taken once a row."""
+    wide = computed_as(x.dtype)
+    grown = combine(
+        b,
+        lambda s, top: (s - top).exp_nonpositive(),
+        x.shape,
+        wide,
+        x,
+        row_maximum(b, x, axes),
+    )
+    return combine(
+        b,
+        lambda s, total: s * (1 / total),
+        x.shape,
+        dtype,
+        grown,
+        row_sum(b, grown, axes),
+    )
+
+
+def log_softmax(b: Builder, node: Node) -> Tensor:
+    x = node.input(0)
+    return log_probabilities(b, x, axes_of(node, x), node.output_dtypes[0])
+
+
+def log_probabilities(
+    b: Builder, x: Tensor, axes: list[int], dtype: np.dtype
+) -> Tensor:
+    """(x - maximum) - log(sum(exp(x - maximum))), the logarithm taken once a row."""
+    shifted = combine(
+        b,
+        lambda s, top: s - top,
+        x.shape,
+        computed_as(x.dtype),
+        x,
+        row_maximum(b, x, axes),
+    )
+    total = b.reduce(
+        lambda sofar, s: sofar + s,
+        shifted,
+        axes,
+        0,
+        keepdims=False,
+        prepare=lambda s: s.exp_nonpositive(),
+    )
+    logarithm = b.elementwise(lambda s: s.math("log"), total)
+    return combine(
+        b,
+        lambda s, log: s - log,
+        x.shape,
+        dtype,
+        shifted,
+        Placed(logarithm, kept(x, axes)),
+    )
+
+
+def hardmax(b: Builder, node: Node) -> Tensor:
+    """1 at the first maximum of each row, 0 elsewhere."""
+    given = node.input(0)
+    axes = axes_of(node, given)
+    x = given
+    if len(axes) != 1:  # the row of an old opset: its elements in row-major order
+        outer = int(np.prod(given.shape[: given.rank - len(axes)], dtype=np.int64))
+        x = b.reshape(given, (outer, given.size // outer if outer else 0))
+        axes = [1]
+    axis = axes[0]
+    found = positions(b, x, axis, largest=True, last=False)
+
+    def body(_: Scalar, first: Scalar) -> Scalar:
+        inner = computed_as(x.dtype)
+        here = position(axis).equal(first.cast(INT64))
+        return select(here, constant(1, inner), constant(0, inner))
+
+    marked = combine(b, body, x.shape, x.dtype, x, Placed(found, kept(x, axes)))
+    return b.reshape(marked, given.shape)
+
+
+OPERATORS = {"Hardmax": hardmax, "LogSoftmax": log_softmax, "Softmax": softmax}

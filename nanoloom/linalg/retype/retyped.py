@@ -1,0 +1,116 @@
+"""Weights and activations of a module in another element type, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nanoloom.linalg.stage import LinalgModule, Parameter, name_arguments
+from nanoloom.linalg.words.pieces import Converted
+from nanoloom.linalg.words.pointwise import pointwise
+from nanoloom.linalg.words.tensor import Array
+from nanoloom.mlir import arith, ir, linalg, tensor
+
+
+class Retyped:
+    """What the operands of a module's sums are in another type of floats.
+
+    Weights are converted while compiling, to parameters of their own; activations right
+    behind where they are made.
+    """
+
+    def __init__(
+        self, lowered: LinalgModule, element: ir.Type, dtype: np.dtype
+    ) -> None:
+        self.element, self.dtype = element, dtype
+        self.main = lowered.module.body.operations[0]
+        self.block = self.main.operation.regions[0].blocks[0]
+        self.inputs = lowered.inputs
+        self.parameters: list[Parameter] = list(lowered.parameters)
+        self.made: dict[ir.Value, ir.Value] = {}
+
+    def sum_of(self, op: ir.OpView, add_up: Callable[..., ir.Value]) -> None:
+        """Replace a sum by one of the same operands in the other type.
+
+        add_up: its body, of a number of each operand and the sum before them.
+        """
+        operands = list(op.operation.operands)
+        given = [self.value(v) for v in operands[:2]]
+        made = linalg.GenericOp(
+            [operands[2].type],
+            given,
+            [operands[2]],
+            op.operation.attributes["indexing_maps"],
+            op.operation.attributes["iterator_types"],
+            ip=ir.InsertionPoint(op),
+            loc=op.operation.location,
+        )
+        result = ir.RankedTensorType(operands[2].type).element_type
+        block = made.regions[0].blocks.append(self.element, self.element, result)
+        with ir.InsertionPoint(block), op.operation.location:
+            linalg.YieldOp([add_up(*block.arguments)])
+        op.operation.results[0].replace_all_uses_with(made.results[0])
+        op.operation.erase()
+
+    def value(self, value: ir.Value) -> ir.Value:
+        """A value in the type."""
+        if ir.RankedTensorType(value.type).element_type == self.element:
+            return value
+        if value not in self.made:
+            parameter = self.parameter_of(value)
+            self.made[value] = (
+                self.activation(value) if parameter is None else self.weight(parameter)
+            )
+        return self.made[value]
+
+    def parameter_of(self, value: ir.Value) -> Parameter | None:
+        """The weight that a value is, None for anything else."""
+        if not isinstance(value.owner, ir.Block):
+            return None
+        number = list(self.block.arguments).index(value) - len(self.inputs)
+        return self.parameters[number] if number >= 0 else None
+
+    def weight(self, parameter: Parameter) -> ir.Value:
+        """A parameter of its own: the weight, rounded to nearest even by numpy."""
+        kind = ir.RankedTensorType.get(list(parameter.shape), self.element)
+        self.parameters.append(
+            Parameter(
+                f"{parameter.name}.{self.element}",
+                parameter.shape,
+                self.dtype,
+                lambda: Converted(parameter.load(), self.dtype, self.rounded),
+                parameter.release,
+            )
+        )
+        return self.block.add_argument(kind, ir.Location.unknown())
+
+    def rounded(self, numbers: Array) -> Array:
+        return numbers.astype(self.dtype)
+
+    def activation(self, value: ir.Value) -> ir.Value:
+        """An activation, converted right behind where it is made."""
+        owner = value.owner
+        at_begin = isinstance(owner, ir.Block)
+        place = (
+            ir.InsertionPoint.at_block_begin(self.block)
+            if at_begin
+            else ir.InsertionPoint.after(owner)
+        )
+        with place, ir.Location.unknown() if at_begin else owner.location:
+            target = tensor.empty(ir.RankedTensorType(value.type).shape, self.element)
+            return pointwise([value], target, self.converted)
+
+    def converted(self, number: ir.Value) -> ir.Value:
+        narrower = self.element.width < number.type.width  # type: ignore[attr-defined]
+        return (arith.truncf if narrower else arith.extf)(self.element, number)
+
+    def finish(self) -> tuple[Parameter, ...]:
+        """The parameters, behind the function's arguments in its signature."""
+        function = self.main.operation.attributes["function_type"].value  # type: ignore[attr-defined]
+        signature = ir.FunctionType.get(
+            [a.type for a in self.block.arguments], list(function.results)
+        )
+        self.main.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+        name_arguments(self.main, self.inputs, self.parameters)  # type: ignore[arg-type]
+        return tuple(self.parameters)

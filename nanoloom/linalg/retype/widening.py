@@ -1,0 +1,65 @@
+"""Weights of 2 bytes as f32, where no instruction multiplies them as they are.
+
+    f32 = contract(x: bf16, w: bf16)   ->   f32 = contract(f32(x), w as f32)
+
+Every product is the same: f32 has all numbers of bf16 and f16.  Taking them apart in
+the inner loop costs a quarter of the time (bf16_halves.py), unless there are so few
+rows that weights come from memory no faster than they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from nanoloom.linalg.retype.precision import IsProduct, products
+from nanoloom.linalg.retype.retyped import Retyped
+from nanoloom.linalg.stage import LinalgModule
+from nanoloom.mlir import arith, ir
+
+ROWS = 16  # that share a weight: for fewer half the bytes are faster, measured
+
+
+def widen(
+    lowered: LinalgModule, is_product: IsProduct, multiplies: Callable[[str], bool]
+) -> LinalgModule:
+    """Give products with a weight their operands in f32.
+
+    multiplies: whether the target has instructions for products of a type.
+    """
+    wide = Retyped(lowered, ir.F32Type.get(), np.dtype(np.float32))
+    for op in products(lowered, is_product):
+        *given, result = [
+            str(ir.RankedTensorType(v.type).element_type) for v in op.operation.operands
+        ]
+        narrow = given[0] in ("bf16", "f16") and given == [given[0]] * 2
+        asked = narrow and result == "f32" and not multiplies(given[0])
+        if asked and rows(op, wide) >= ROWS:
+            wide.sum_of(op, add_up)
+    made = replace(lowered, parameters=wide.finish())
+    lowered.module.operation.verify()
+    return made
+
+
+def add_up(left: ir.Value, right: ir.Value, before: ir.Value) -> ir.Value:
+    """before + left * right"""
+    return arith.addf(before, arith.mulf(left, right))
+
+
+def rows(op: ir.OpView, wide: Retyped) -> int:
+    """Results that a number of the only weight among the operands adds to, else 0."""
+    operands = list(op.operation.operands)
+    weights = [wide.parameter_of(v) is not None for v in operands[:2]]
+    if sum(weights) != 1:
+        return 0
+    indexings = [a.value for a in op.operation.attributes["indexing_maps"]]  # type: ignore[union-attr]
+    read = {str(e) for e in indexings[weights.index(True)].results}
+    shape = ir.RankedTensorType(operands[2].type).shape
+    return prod(
+        size
+        for size, place in zip(shape, indexings[2].results, strict=True)
+        if str(place) not in read
+    )

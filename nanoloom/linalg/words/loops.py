@@ -1,0 +1,73 @@
+"""Sequential loops over tensors: what is carried is settled in one place of memory.
+
+Bufferization wants a loop to yield the buffer it was given.  A value computed afresh in
+the loop is therefore materialized in the carried one; a value that is the carried one
+with parts written (`places.write`) already is that buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.carried import carry
+from nanoloom.linalg.words.places import index
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import bufferization, ir, scf
+
+Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
+WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for")
+
+
+def repeat(
+    b: Builder, trips: ir.Value | int, carried: Sequence[Tensor], step: Step
+) -> list[Tensor]:
+    """carried = step(i, carried) for i in 0 .. trips, as scf.for; shapes stay.
+
+    One trip is no loop: canonicalization would inline it, and two initial values that
+    are equal would then be one buffer to settle two results in.
+    """
+    if isinstance(trips, int) and trips <= 1:
+        return list(step(index(0), list(carried))) if trips == 1 else list(carried)
+    last = index(trips) if isinstance(trips, int) else trips
+    loop = scf.ForOp(index(0), last, index(1), [b.value(x) for x in carried])
+    with b.checks.body() as checks, ir.InsertionPoint(loop.body):
+        inside = tensors(b, loop.inner_iter_args, carried)
+        made = step(loop.induction_variable, inside)
+        scf.YieldOp(settled(b, made, inside))
+    results = list(carry(b, loop.operation, checks).results)
+    return tensors(b, results[: len(carried)], carried)
+
+
+def tensors(
+    b: Builder, values: Sequence[ir.Value], like: Sequence[Tensor]
+) -> list[Tensor]:
+    return [b.tensor(v, x.dtype) for v, x in zip(values, like, strict=True)]
+
+
+def settled(
+    b: Builder, made: Sequence[Tensor], carried: Sequence[Tensor]
+) -> list[ir.Value]:
+    """The new values in the memory of the old ones."""
+    return [
+        settle(b.value(new), b.value(old))
+        for new, old in zip(made, carried, strict=True)
+    ]
+
+
+def settle(new: ir.Value, old: ir.Value) -> ir.Value:
+    if written_into(new) == old:
+        return new
+    return bufferization.MaterializeInDestinationOp(new.type, new, old).result
+
+
+def written_into(value: ir.Value) -> ir.Value:
+    """The tensor that a chain of writes began with."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in WRITES:
+        op = value.owner
+        if op.name == "scf.for":
+            place = list(op.results).index(value)
+            value = op.operands[3 + place]
+        else:
+            value = op.operands[1]
+    return value

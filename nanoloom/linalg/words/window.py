@@ -1,0 +1,159 @@
+"""Sliding windows of convolutions and pools: their geometry and their affine maps.
+
+Tensors are channels-last: [n, spatial..., c].  A window's tap k of the result's place o
+is element o * stride + k * dilation of the padded input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.scalar import Number
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.mlir import ir
+
+
+@dataclass(frozen=True)
+class Window:
+    """Per spatial axis: window extent, steps, padding and the result's extent.
+
+    high: what the model asks for; a window of ceil_mode may reach further.
+    """
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    size: tuple[int, ...]
+    result: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.kernel)
+
+    def reach(self) -> tuple[int, ...]:
+        """How many elements of padded input the windows read along each axis."""
+        return tuple(
+            max((o - 1) * s + (k - 1) * d + 1, 0)
+            for o, s, k, d in zip(
+                self.result, self.strides, self.kernel, self.dilations, strict=True
+            )
+        )
+
+    def pad(self, b: Builder, x: Tensor, number: Number = 0) -> Tensor:
+        """A channels-last tensor with what windows read around it."""
+        return self.cut(b, b.pad(x, *self.margins(), number))
+
+    def cut(self, b: Builder, padded: Tensor) -> Tensor:
+        """Where a single window stands on an axis, only what it reads is left.
+
+        Its loop has one step and disappears, and the taps alone must tell the extent.
+        """
+        sizes = zip(self.reach(), padded.shape[1:-1], self.result, strict=True)
+        kept = [min(r, s) if o == 1 else s for r, s, o in sizes]
+        shape = (padded.shape[0], *kept, padded.shape[-1])
+        if shape == padded.shape:
+            return padded
+        return b.slice(padded, [0] * padded.rank, shape)
+
+    def margins(self) -> tuple[list[int], list[int]]:
+        """Padding of [n, spatial..., c] before and after, as far as windows reach.
+
+        Elements at the end that no window reads stay: nothing is copied for them.
+        """
+        high = [
+            max(r - s - a, 0)
+            for r, s, a in zip(self.reach(), self.size, self.low, strict=True)
+        ]
+        return [0, *self.low, 0], [0, *high, 0]
+
+    def taps(self, first: int, window: int) -> list[ir.AffineExpr]:
+        """Places in the input: result loops from `first`, tap loops from `window`."""
+        return [
+            ir.AffineDimExpr.get(first + i) * stride
+            + ir.AffineDimExpr.get(window + i) * dilation
+            for i, (stride, dilation) in enumerate(
+                zip(self.strides, self.dilations, strict=True)
+            )
+        ]
+
+
+def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
+    """The windows over an input of spatial extents `size`, from a node's attributes.
+
+    Raises Unsupported for attributes that do not fit together.
+    """
+    rank = len(size)
+    strides = node.ints("strides") or [1] * rank
+    dilations = node.ints("dilations") or [1] * rank
+    if not len(kernel) == len(strides) == len(dilations) == rank:
+        raise node.unsupported(
+            f"its window attributes do not fit an input of {rank} spatial dimensions"
+        )
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    low, high = padding(node, size, spans, strides)
+    up = bool(node.int("ceil_mode"))
+    result = [
+        extent(s, a, z, span, stride, up)
+        for s, a, z, span, stride in zip(size, low, high, spans, strides, strict=True)
+    ]
+    if min(result, default=1) < 0:
+        raise node.unsupported("its window is larger than the padded input")
+    parts = (kernel, strides, dilations, low, high, size, result)
+    return Window(*[tuple(int(v) for v in part) for part in parts])
+
+
+def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:
+    """Number of windows along one axis; none starts in the padding behind the input."""
+    room = size + low + high - span
+    if not up:
+        return room // stride + 1
+    count = -(-room // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + low else count
+
+
+def padding(
+    node: Node, size: Sequence[int], spans: Sequence[int], strides: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Padding before and after each axis, as `auto_pad` or `pads` says."""
+    rank, mode = len(size), node.string("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        total = [
+            max((-(-s // stride) - 1) * stride + span - s, 0)
+            for s, stride, span in zip(size, strides, spans, strict=True)
+        ]
+        small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+        return (small, large) if mode == "SAME_UPPER" else (large, small)
+    given = [] if mode == "VALID" else node.ints("pads")
+    pads = given or [0] * (2 * rank)
+    if mode not in ("NOTSET", "VALID") or len(pads) != 2 * rank or min(pads) < 0:
+        raise node.unsupported(f"padding {mode} {pads} is not one that ONNX defines")
+    return pads[:rank], pads[rank:]
+
+
+def channels_first(node: Node) -> bool:
+    """Whether input and output are [n, c, spatial...], as ONNX has them."""
+    return not node.int("channels_last")
+
+
+def to_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
+    """[n, c, spatial...] as [n, spatial..., c], if it is not that already."""
+    if not channels_first(node):
+        return x
+    return b.transpose(x, [0, *range(2, x.rank), 1])
+
+
+def from_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
+    """[n, spatial..., c] in the order that the node's output has."""
+    if not channels_first(node):
+        return x
+    return b.transpose(x, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def spatial_size(node: Node, x: Tensor) -> tuple[int, ...]:
+    """Spatial extents of a node's input or output."""
+    return x.shape[2:] if channels_first(node) else x.shape[1:-1]

@@ -1,0 +1,185 @@
+"""AMX: a tiled contraction reads VNNI-packed panels (paper, section 4.3.1).
+
+It stays a generic on tensors that says what it computes, with g = 2 for bf16 (sums in
+f32) and g = 4 for bytes (sums in i32):
+
+    for k in 0..K: acc[r][c] += left[r][k] * panel[k / g][g * c + k % g]
+
+and is marked, so that amx.py makes tile instructions of it once it works on buffers.
+A flat right operand is read as it lies; two numbers beside it say which of the task's
+tiles read the same of it (tile/visits.py), so that it is woven once (flat.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
+from nanoloom.linalg.words.pointwise import pointwise
+from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.nest.contraction import Contraction
+from nanoloom.schedule.families import FAMILIES
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.groups import zero_of
+from nanoloom.vector.nanokernel.operands.widened import part_of
+from nanoloom.vector.nanokernel.tile.extents import most_results
+from nanoloom.vector.nanokernel.tile.tile import (
+    as_index,
+    initial_number,
+    origin,
+    packed_argument,
+)
+from nanoloom.vector.nanokernel.tile.visits import visit_of
+
+MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
+FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
+HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
+MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
+DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
+PLACES = "nanoloom.amx_places"  # parts of a flat operand that tiles come back to
+ROWS = COLUMNS = 16  # of a tile register of sums
+
+
+def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) -> None:
+    """Let a tiled contraction read its panel of the packed weight (on tensors).
+
+    It stays a generic, now with indices (k floordiv g, g n + k mod g), so that it still
+    says what it computes.
+    """
+    columns = plan.vectors * COLUMNS
+    left, other, out = (maps(op)[number] for number in (shape.left, shape.right, 2))
+    most = 1 if row is None else most_results(op, row)
+    assert most is not None, "fit.py lets no other pass"
+    marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
+             DEPTH: plan.depth}  # fmt: skip
+    right, beside = inputs(op)[shape.right], list[ir.Value]()
+    if plan.packed:
+        right = panel_of(op, shape, columns)
+        other = panel_map(other.n_dims, shape, FAMILIES[plan.family].group)
+    else:
+        visit = visit_of(op, right)
+        beside, marks[PLACES] = [visit.again, visit.place], visit.places
+    sums = op.operation.operands[2]
+    fresh = starts_at_zero(sums)
+    if fresh:
+        whole: dict[int | None, int] = {row: most, shape.column: columns}
+        sums = in_own_room(sums, out, whole)
+    number = ir.AffineMap.get(out.n_dims, 0, [])
+    indexings = [left, other, *[number] * len(beside), out]
+    given = [inputs(op)[shape.left], right, *beside]
+    made = marked(op, given, sums, indexings, marks)
+    if fresh:
+        made.operation.attributes[FRESH] = ir.UnitAttr.get()
+    copy_body(op, made, shape, [x.type for x in beside])
+    # The old operation goes with the next clean-up: handles of the script hold it.
+    op.operation.results[0].replace_all_uses_with(made.results[0])
+
+
+def marked(
+    op: Op,
+    given: list[ir.Value],
+    sums: ir.Value,
+    indexings: list[ir.AffineMap],
+    marks: Mapping[str, int],
+) -> linalg.GenericOp:
+    """The generic in place of a contraction, its body still empty."""
+    made = linalg.GenericOp(
+        [sums.type],
+        given,
+        [sums],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
+        op.operation.attributes["iterator_types"],
+    )
+    i64 = ir.IntegerType.get_signless(64)
+    for name, value in marks.items():
+        made.operation.attributes[name] = ir.IntegerAttr.get(i64, value)
+    return made
+
+
+def starts_at_zero(sums: ir.Value) -> bool:
+    """Whether a fill has written zeros where the sums go."""
+    number = initial_number(sums)
+    if number is None:
+        return False
+    owner = number.owner
+    assert not isinstance(owner, ir.Block)
+    zero = owner.name == "arith.constant" and owner.attributes["value"].value == 0  # type: ignore[attr-defined]
+    owner.erase()  # a clone
+    return zero
+
+
+def in_own_room(
+    sums: ir.Value, indexing: ir.AffineMap, whole: Mapping[int | None, int]
+) -> ir.Value:
+    """Zeros of the tile alone, where `sums` is a part of more that are zero.
+
+    Nothing is copied from there then, and there is room for whole tile registers.
+    whole: extents of dimensions where tiles are whole.
+    """
+    owner = sums.owner
+    if isinstance(owner, ir.Block) or owner.name != "tensor.extract_slice":
+        return sums
+    kind = ir.RankedTensorType(sums.type)
+    dims = map_dims(indexing)
+    extents = [whole.get(d, e) for d, e in zip(dims, kind.shape, strict=True)]
+    target = part_of(tensor.empty(extents, kind.element_type), sums)
+    return pointwise([], target, lambda: zero_of(kind.element_type))
+
+
+def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:
+    """The slice [1..., reduced..., columns] of a packed weight."""
+    logical, offsets = origin(op.operation.operands[shape.right])
+    by_dim = {
+        e.position: o  # type: ignore[attr-defined]
+        for e, o in zip(maps(op)[shape.right].results, offsets, strict=True)
+    }
+    packed = packed_argument(logical)
+    kind = ir.RankedTensorType(packed.type)
+    panel = arith.divui(as_index(by_dim[shape.column]), index(columns))
+    lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
+    sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
+    return slice_of(packed, lead, sizes)
+
+
+def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Value:
+    """source[lead..., :, :] with leading dimensions of extent 1."""
+    kind = ir.RankedTensorType(source.type)
+    dynamic = -(1 << 63)
+    offsets = [dynamic] * len(lead) + [0] * (kind.rank - len(lead))
+    made = ir.RankedTensorType.get(sizes, kind.element_type)
+    return tensor.ExtractSliceOp(
+        made, source, lead, [], [], offsets, sizes, [1] * kind.rank
+    ).result
+
+
+def panel_map(count: int, shape: Contraction, group: int) -> ir.AffineMap:
+    """Indices of the panel for the contraction's loop variables."""
+    n = ir.AffineDimExpr.get(shape.column)
+    k = ir.AffineDimExpr.get(shape.reduced[-1])
+    zero = [ir.AffineConstantExpr.get(0)] * (len(shape.shared) + 1)
+    outer = [ir.AffineDimExpr.get(d) for d in shape.reduced[:-1]]
+    step = ir.AffineExpr.get_floor_div(k, group)
+    place = n * group + ir.AffineExpr.get_mod(k, group)
+    return ir.AffineMap.get(count, 0, [*zero, *outer, step, place])
+
+
+def copy_body(
+    op: Op, made: linalg.GenericOp, shape: Contraction, beside: list[ir.Type]
+) -> None:
+    """The contraction's own arithmetic, the left operand first.
+
+    beside: types of what stands behind the right one.
+    """
+    old = list(body(op).arguments)
+    left, right, sums = old[shape.left], old[shape.right], old[2]
+    types = [left.type, right.type, *beside, sums.type]
+    given = list(made.regions[0].blocks.append(*types).arguments)
+    block = made.regions[0].blocks[0]
+    known = dict(zip((left, right, sums), (*given[:2], given[-1]), strict=True))
+    with ir.InsertionPoint(block):
+        for inner in body(op).operations:
+            copied = inner.operation.clone()
+            for number, operand in enumerate(inner.operation.operands):
+                copied.operands[number] = known[operand]
+            known.update(zip(inner.operation.results, copied.results, strict=True))

@@ -1,0 +1,294 @@
+"""One AMX tile: 32 x 32 sums in four tile registers (paper, Fig. 2c and Listing 3).
+
+Reference loop, with G numbers of k together (2 of bf16, 4 bytes):
+
+    for k in begin .. end step 16 G: for two halves r of the rows, c of the columns:
+        sums[r][c] += left[r rows][k .. k + 16 G] * right[k .. k + 16 G][c columns]
+
+The left operand is read as it is, 16 rows of 64 bytes at any distance; the panel
+likewise.  Where a sum ends within such a row, zeros fill up both: the panel has them,
+the left operand's last columns are copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import prod
+
+from nanoloom.kernels.nest import element
+from nanoloom.kernels.structure import Op, iterators, maps
+from nanoloom.mlir import ir, scf
+from nanoloom.vector.access import add, divide, index, multiply
+from nanoloom.vector.nanokernel.amx import instructions as tiles
+from nanoloom.vector.nanokernel.amx.edges import last_columns, place_of_dim
+from nanoloom.vector.nanokernel.amx.flat import Woven
+from nanoloom.vector.nanokernel.fma import with_value
+from nanoloom.vector.prefetch import prefetch_panel
+
+
+@dataclass(frozen=True)
+class Product:
+    """A marked generic on buffers, and what its tiles have in common.
+
+    row: the loop that the rows run along, -1 for a single row.  height: rows of a tile.
+    tiles: how many of them share a panel.  woven: where a flat right operand goes.
+    """
+
+    op: Op
+    row: int
+    height: int
+    tiles: int
+    woven: Woven | None = None
+
+    @property
+    def left(self) -> ir.Value:
+        return self.op.operation.operands[0]
+
+    @property
+    def right(self) -> ir.Value:
+        return self.op.operation.operands[1]
+
+    @property
+    def out(self) -> ir.Value:
+        return self.op.operation.operands[-1]
+
+    @cached_property
+    def reduced(self) -> list[int]:
+        return [d for d, k in enumerate(iterators(self.op)) if k == "reduction"]
+
+    @cached_property
+    def together(self) -> int:
+        """Numbers of k in a row of a tile register."""
+        return tiles.ROW_BYTES // tiles.bytes_of(self.right)
+
+    @cached_property
+    def depths(self) -> list[int]:
+        """Extents of the reduced dimensions: outer ones of the panel, last of left."""
+        kind = ir.MemRefType(self.right.type)
+        outer = list(kind.shape)[-1 - len(self.reduced) : -2]
+        shape = ir.MemRefType(self.left.type).shape
+        return [*outer, shape[place_of_dim(maps(self.op)[0], self.reduced[-1])]]
+
+    @property
+    def instruction(self) -> str:
+        return tiles.PRODUCTS[element(self.op, 0), element(self.op, 1)]
+
+    @property
+    def steps(self) -> int:
+        """Whole tile registers along the last reduced dimension."""
+        return self.depths[-1] // self.together
+
+    @property
+    def rest(self) -> int:
+        return self.depths[-1] % self.together
+
+    @property
+    def parts(self) -> list[int]:
+        """Rows of each tile register that a tile takes."""
+        return heights(self.height)
+
+    def begin(self, at: ir.Value) -> list[ir.Value]:
+        """The loop variables where the tile of this first row begins."""
+        ivs = [index(0) for _ in iterators(self.op)]
+        return ivs if self.row < 0 else with_value(ivs, self.row, at)
+
+    def panels(self, ivs: list[ir.Value], k: ir.Value) -> list[ir.Value]:
+        """The right operand's two tiles of a step; k counts from the chunk's first."""
+        if self.woven is not None:
+            return self.woven.tiles(k)
+        indexing, below = maps(self.op)[1], tiles.row_distance_of(self.right)
+        starts = [
+            tiles.address(self.right, indexing, ivs, v * tiles.ROW_BYTES)
+            for v in range(2)
+        ]
+        return [tiles.load(start, tiles.ROWS, below) for start in starts]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of the last reduced dimension: whole steps from `begin`, and the rest.
+
+    weaves: whether its part of a flat right operand is still to be woven.
+    """
+
+    begin: ir.Value
+    steps: int
+    rest: int
+    weaves: bool = False
+
+
+Between = Callable[[int, int], None]  # behind which product of a step, of how many
+Step = Callable[[ir.Value, list[ir.Value], Between], list[ir.Value]]
+
+
+def nothing(number: int, count: int) -> None:
+    """Between the products of a step."""
+    del number, count
+
+
+def heights(height: int) -> list[int]:
+    return [min(tiles.ROWS, height - start) for start in range(0, height, tiles.ROWS)]
+
+
+def accumulate(
+    product: Product,
+    at: ir.Value,
+    number: ir.Value,
+    count: ir.Value | None,
+    chunk: Chunk,
+    begun: list[ir.Value],
+) -> list[ir.Value]:
+    """The reduction loops of the tile that begins at a row; gives its four sums.
+
+    number: of the tile.  count: rows that are the tile's own, its last ones, None for
+    all of them.  begun: the sums that it goes on from.
+    """
+    outer = product.depths[:-1]
+
+    def nest(
+        level: int, ivs: list[ir.Value], round_: ir.Value, sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        if level == len(outer):
+            return along(product, ivs, round_, count, chunk, sums)
+        loop = scf.ForOp(index(0), index(outer[level]), index(1), sums)
+        with ir.InsertionPoint(loop.body):
+            iv = loop.induction_variable
+            here = with_value(ivs, product.reduced[level], iv)
+            following = add(multiply(round_, index(outer[level])), iv)
+            carried = list(loop.inner_iter_args)
+            scf.yield_(nest(level + 1, here, following, carried))
+        return list(loop.results)
+
+    return nest(0, product.begin(at), number, begun)
+
+
+def along(
+    product: Product,
+    ivs: list[ir.Value],
+    number: ir.Value,
+    count: ir.Value | None,
+    chunk: Chunk,
+    sums: list[ir.Value],
+) -> list[ir.Value]:
+    """A chunk of the last reduced dimension: whole tile rows in a loop, then the rest.
+
+    number: of the passes over this panel, this one included.
+    """
+    op, dim, name = product.op, product.reduced[-1], product.instruction
+    end = index(chunk.steps * product.together)
+    behind = with_value(ivs, dim, add(chunk.begin, end))
+    # In front of the loop: a tile register waits for what has just been written.
+    block = (
+        last_columns(op, behind, count, product.height, chunk.rest)
+        if chunk.rest
+        else None
+    )
+    rows = LeftRows(product.left, maps(op)[0], product.row, product.parts)
+
+    def whole(k: ir.Value, sums: list[ir.Value], between: Between) -> list[ir.Value]:
+        here = with_value(ivs, dim, add(chunk.begin, k))
+        prefetch(product, chunk, number, k)
+        return step(rows, here, product.panels(here, k), sums, name, between)
+
+    if product.woven is not None and chunk.weaves:
+        sums = weave_along(product.woven, product.together, chunk, sums, whole)
+    else:
+        sums = rounds(chunk.steps, product.together, sums, whole, lambda _: nothing)
+    if block is None:
+        return sums
+    last = LeftRows(block, ir.AffineMap.get_identity(2), 0, product.parts)
+    panels = product.panels(behind, end)
+    return step(last, [index(0)] * 2, panels, sums, name, nothing)
+
+
+def rounds(
+    steps: int,
+    together: int,
+    sums: list[ir.Value],
+    whole: Step,
+    between: Callable[[ir.Value], Between],
+) -> list[ir.Value]:
+    """So many steps in a loop over k; between: what goes between products, for a k."""
+    if steps <= 0:
+        return sums
+    end = index(steps * together)
+    loop = scf.ForOp(index(0), end, index(together), sums)
+    with ir.InsertionPoint(loop.body):
+        k, carried = loop.induction_variable, list(loop.inner_iter_args)
+        scf.yield_(whole(k, carried, between(k)))
+    return list(loop.results)
+
+
+def weave_along(
+    woven: Woven, together: int, chunk: Chunk, sums: list[ir.Value], whole: Step
+) -> list[ir.Value]:
+    """The whole steps of a chunk; each weaves what the one behind it multiplies.
+
+    The first one finds its rows woven, the last one weaves the rest of the chunk.
+    """
+    woven.step(chunk.begin, index(0), together if chunk.steps else chunk.rest)
+    if not chunk.steps:
+        return sums
+
+    def following(k: ir.Value) -> Between:
+        ahead = add(k, index(together))
+        return partial(woven.part, add(chunk.begin, ahead), ahead)
+
+    sums = rounds(chunk.steps - 1, together, sums, whole, following)
+    end = index(chunk.steps * together)
+    if chunk.rest:
+        woven.step(add(chunk.begin, end), end, chunk.rest)
+    return whole(index((chunk.steps - 1) * together), sums, nothing)
+
+
+def prefetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None:
+    """A round's share of the next panel; a flat operand has none."""
+    if product.woven is not None:
+        return
+    together, alone = index(product.together), product.tiles == 1
+    done = multiply(divide(chunk.begin, together), index(product.tiles))
+    passed = add(multiply(number, index(chunk.steps)), divide(k, together))
+    rounds = product.tiles * product.steps * prod(product.depths[:-1])
+    reduced = len(product.reduced)
+    prefetch_panel(product.right, reduced, add(done, passed), rounds, alone)
+
+
+@dataclass(frozen=True)
+class LeftRows:
+    """Where the left operand's rows of a tile lie.
+
+    row: the loop that they run along, -1 for a single row.  parts: how many of them go
+    to each tile register.
+    """
+
+    buffer: ir.Value
+    indexing: ir.AffineMap
+    row: int
+    parts: list[int]
+
+
+def step(
+    left: LeftRows,
+    at: list[ir.Value],
+    panels: list[ir.Value],
+    sums: list[ir.Value],
+    instruction: str,
+    between: Between,
+) -> list[ir.Value]:
+    """Load the left operand's tiles of one step and multiply each pair of them.
+
+    at: the loop variables of their place.  between: called behind each product.
+    """
+    distance = tiles.row_distance(left.buffer, left.indexing, left.row)
+    made: list[ir.Value] = []
+    for part, rows in enumerate(left.parts):
+        ahead = part * tiles.ROWS * distance
+        start = tiles.address(left.buffer, left.indexing, at, ahead)
+        tile = tiles.load(start, rows, distance)
+        for panel in panels:
+            begun = sums[len(made)]
+            made.append(tiles.multiply(instruction, rows, begun, tile, panel))
+            between(len(made) - 1, len(sums))
+    return made

@@ -1,0 +1,148 @@
+"""Multiply-adds with a right operand that is not packed: a task keeps it as a panel.
+
+Reference loop:
+
+    for tile of rows: for k...:
+        if it is the first tile: for c in columns: panel[k][c] = f32(right[k][c])
+        for r in rows: for c in columns: acc[r][c] += f32(left[r][k]) * panel[k][c]
+
+Each row of the operand lies in another page of memory, of a wide one even in the same
+few places of the caches; the panel is one after the other, and of the type that is
+multiplied.  To copy it in front of the loops would be to wait, for memory and for the
+cache to take it: between products it is nearly free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.kernels.structure import maps
+from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_masked_loads
+from nanoloom.vector.access import add, index, multiply
+from nanoloom.vector.nanokernel.fma import (
+    Columns,
+    nest,
+    numbers,
+    outer_products,
+    right_reader,
+    start_values,
+    unrolled,
+    vector_kind,
+    widened,
+)
+from nanoloom.vector.nanokernel.operands.wide_rows import WideRows
+from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
+from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
+from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of
+from nanoloom.vector.temporaries import LINE, bytes_of
+
+# Steps of the sum before its use that a row of the operand is fetched into the second
+# level: 16 to 64 are alike, measured; without, 2048 x 2048 are slower by a tenth.
+AHEAD, SECOND_LEVEL = 32, 2
+
+
+def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
+    """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
+    panel, kind = Panel.of(tile), vector_kind(tile)
+    start = start_values(tile, kind)
+    number, innermost = numbers(tile, kind), unrolled
+    element = ir.RankedTensorType(tile.left.type).element_type
+    if element != kind.element_type:
+        rows = WideRows.of(tile, kind)
+        number, innermost = rows.number, rows.strips
+
+    def products(columns: Columns) -> list[ir.Value]:
+        return outer_products(tile, columns, number, start, innermost)
+
+    first = arith.cmpi(arith.CmpIPredicate.eq, panel.visit.again, index(0))
+    if needs_registers(tile, target):
+        with ir.InsertionPoint(scf.IfOp(first).then_block):
+            panel.fill_all()
+            scf.yield_([])
+        return products(panel.read)
+    either = scf.IfOp(first, [s.type for s in start], has_else=True)
+    for block, columns in zip(either.regions, (panel.fill, panel.read), strict=True):
+        with ir.InsertionPoint(block.blocks[0]):
+            scf.yield_(products(columns))
+    return list(either.results)
+
+
+def needs_registers(tile: Tile, target: Target) -> bool:
+    """Whether a vector of the right operand takes more registers than sums leave.
+
+    It is put together from single numbers, or converted by integers; or the tile has
+    none to spare: what is stored as well as multiplied is no operand in memory.
+    """
+    rows, vectors = tile.plan.rows, tile.plan.vectors
+    full = rows * vectors + vectors + 1 >= target.vector.registers
+    element = ir.RankedTensorType(tile.right.type).element_type
+    in_parts = not has_masked_loads(target, bytes_of(element))
+    by_integers = element == ir.F16Type.get() and not target.widens_f16
+    return full or (tile.right_masked and in_parts) or by_integers
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a task has of the right operand.
+
+    room: [k, column], one part behind the other.
+    """
+
+    tile: Tile
+    kind: ir.VectorType
+    visit: Visit
+    room: ir.Value
+
+    @staticmethod
+    def of(tile: Tile) -> Panel:
+        kind, visit = vector_kind(tile), visit_of(tile.op, tile.right)
+        extents = [visit.places * tile.steps, tile.columns]
+        made = ir.MemRefType.get(extents, kind.element_type)
+        with ir.InsertionPoint(whole_loops(tile.op)):
+            room = memref.alloc(made, [], [], alignment=LINE)
+        return Panel(tile, kind, visit, room)
+
+    def fill(self, ivs: list[ir.Value]) -> list[ir.Value]:
+        """The columns at loop variables, from the operand; and they are kept."""
+        self.fetch(ivs)
+        read, made = right_reader(self.tile), []
+        for v in range(self.tile.plan.vectors):
+            made.append(widened(read(ivs, v), self.kind))
+            vector.store(made[v], self.room, self.place(ivs, v))
+        return made
+
+    def fill_all(self) -> None:
+        """All of the panel, in front of the products."""
+
+        def step(ivs: list[ir.Value], nothing: list[ir.Value]) -> list[ir.Value]:
+            self.fill(ivs)
+            return nothing
+
+        tile = self.tile
+        begin = tile.ivs(index(0), index(0))
+        nest(tile, list(tile.shape.reduced), begin, [], step, unrolled)
+
+    def read(self, ivs: list[ir.Value]) -> list[ir.Value]:
+        """The same columns, from the panel."""
+        return [
+            vector.load(self.kind, self.room, self.place(ivs, v))
+            for v in range(self.tile.plan.vectors)
+        ]
+
+    def place(self, ivs: list[ir.Value], v: int) -> list[ir.Value]:
+        first = multiply(self.visit.place, index(self.tile.steps))
+        return [add(first, self.tile.step(ivs)), index(v * self.tile.lanes)]
+
+    def fetch(self, ivs: list[ir.Value]) -> None:
+        """Ask for columns some steps further on; past the end they are not read."""
+        tile, later = self.tile, list(ivs)
+        deepest = tile.shape.reduced[-1]
+        later[deepest] = add(ivs[deepest], index(AHEAD))
+        source = as_buffer(tile.right)
+        element = ir.RankedTensorType(tile.right.type).element_type
+        for column in range(0, tile.columns, LINE // bytes_of(element)):
+            later[tile.shape.column] = index(column)
+            at = place_of(maps(tile.op)[tile.shape.right], later)
+            memref.PrefetchOp(source, at, False, SECOND_LEVEL, True)

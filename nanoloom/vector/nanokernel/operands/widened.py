@@ -1,0 +1,60 @@
+"""The left operand's rows of a tile in the type they are multiplied in.
+
+    for r in rows: for k...: wide[r][k] = f32(left[r][k])
+
+in front of the nanokernel's loops: every number is read once a vector of columns, and
+a number that is ready costs a load alone.  The copy is small and stays in the cache.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.linalg.words.pointwise import element_type, pointwise
+from nanoloom.mlir import arith, ir, tensor
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.tile.extents import most_of
+from nanoloom.vector.nanokernel.tile.tile import Tile
+
+MOST = 1 << 16  # numbers of a copy, 256 KiB of f32: more would fill the cache
+
+
+def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
+    """Let a tile read its left operand as numbers of a wider type; exact.
+
+    Nothing happens where they are of that type, or too many: the nanokernel converts
+    what it reads itself.
+    """
+    kind = ir.RankedTensorType(tile.left.type)
+    extents = [most_of(tile.left, place) for place in range(kind.rank)]
+    known = [e for e in extents if e is not None]
+    if kind.element_type == element or len(known) < kind.rank or prod(known) > MOST:
+        return
+    room = tensor.empty(known, element)
+    target = part_of(room, tile.left)
+    tile.left_copy = pointwise(
+        [tile.left], target, lambda x: extended(element, x, signed)
+    )
+
+
+def part_of(room: ir.Value, value: ir.Value) -> ir.Value:
+    """The beginning of `room`, as large as `value`."""
+    kind, whole = ir.RankedTensorType(value.type), ir.RankedTensorType(room.type)
+    if list(kind.shape) == list(whole.shape):
+        return room
+    dynamic = [p for p in range(kind.rank) if kind.is_dynamic_dim(p)]
+    made = ir.RankedTensorType.get(kind.shape, whole.element_type)
+    sizes = [tensor.dim(value, index(place)) for place in dynamic]
+    zeros, ones = [0] * kind.rank, [1] * kind.rank
+    return tensor.ExtractSliceOp(
+        made, room, [], sizes, [], zeros, list(kind.shape), ones
+    ).result
+
+
+def extended(kind: ir.Type, value: ir.Value, signed: bool = True) -> ir.Value:
+    """A number, or a vector of them, as a wider type."""
+    if value.type == kind:
+        return value
+    if isinstance(element_type(kind), ir.FloatType):
+        return arith.extf(kind, value)
+    return (arith.extsi if signed else arith.extui)(kind, value)

@@ -1,0 +1,135 @@
+"""What follows a contraction, on the accumulators while they are in registers."""
+
+from __future__ import annotations
+
+from nanoloom.kernels.structure import (
+    Op,
+    input_count,
+    inputs,
+    is_fill,
+    is_generic,
+    iterators,
+    maps,
+)
+from nanoloom.mlir import ir, tensor
+from nanoloom.nest.extent import Lanes
+from nanoloom.vector.access import index
+from nanoloom.vector.body import VectorBody
+from nanoloom.vector.lane_values import Uniform, Vector
+from nanoloom.vector.nanokernel.tile.tile import (
+    Tile,
+    place_of,
+    read_vector,
+    write_vector,
+)
+
+
+def consumers(op: Op) -> list[Op]:
+    """The operations behind a tile, in the same loop body, up to the next reduction.
+
+    Where one tile is all of an attention's scores, the softmax follows without a loop.
+    """
+    inside: set[ir.Value] = {op.operation.results[0]}
+    found: list[Op] = []
+    block = op.operation.block
+    seen = False
+    for other in block.operations:
+        if other.operation == op.operation:
+            seen = True
+            continue
+        if not seen or not is_generic(other):
+            continue
+        if any(value in inside for value in inputs(other)):
+            if "reduction" in iterators(other):
+                return found
+            found.append(other)
+            inside.add(other.operation.results[0])
+    return found
+
+
+def finish(tile: Tile, accumulators: list[ir.Value]) -> None:
+    """Compute the epilogue on every accumulator and write the result once."""
+    chain = consumers(tile.op)
+    last = chain[-1] if chain else tile.op
+    target = unfilled(list(last.operation.operands)[-1])
+    out = maps(last)[-1]
+    vectors = tile.plan.vectors
+    with ir.InsertionPoint(last):
+        for r in range(tile.plan.rows):
+            for v in range(vectors):
+                mask = tile.mask(r, v)
+                value = through(tile, chain, accumulators[r * vectors + v], r, v, mask)
+                ivs = tile_ivs(tile, last, index(r), index(v * tile.lanes))
+                target = write_vector(value, target, place_of(out, ivs), mask)
+    # What is left without users goes with the next clean-up: the script's handles of it
+    # would point nowhere if it were erased here.
+    last.operation.results[0].replace_all_uses_with(target)
+
+
+def unfilled(target: ir.Value) -> ir.Value:
+    """The tensor under a fill: the accumulators start from its number already."""
+    owner = target.owner
+    if isinstance(owner, ir.Block) or not is_fill(owner.opview):
+        return target
+    return owner.operands[0]
+
+
+def tile_ivs(tile: Tile, op: Op, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+    """Loop variables of an operation of the epilogue, or of the contraction itself."""
+    if op is tile.op:
+        return tile.ivs(row, column)
+    out = maps(tile.op)[2]
+    values: list[ir.Value] = []
+    for expr in out.results:
+        dim = expr.position  # type: ignore[attr-defined]
+        if dim == tile.row:
+            values.append(row)
+        elif dim == tile.shape.column:
+            values.append(column)
+        else:
+            values.append(index(0))
+    return values
+
+
+def through(
+    tile: Tile, chain: list[Op], value: ir.Value, r: int, v: int, mask: ir.Value | None
+) -> ir.Value:
+    """One accumulator through the whole epilogue."""
+    known: dict[ir.Value, ir.Value] = {tile.op.operation.results[0]: value}
+    made = value
+    for op in chain:
+        ivs = tile_ivs(tile, op, tile.row_index(r), index(v * tile.lanes))
+        column = len(ivs) - 1
+        body = VectorBody(Lanes(tile.lanes), column, ivs, mask)
+        block = op.operation.regions[0].blocks[0]
+        for argument, operand, indexing in zip(
+            block.arguments, op.operation.operands, maps(op), strict=True
+        ):
+            if operand in known:
+                body.values[argument] = Vector(known[operand])
+            elif list(argument.uses):
+                body.values[argument] = outside(operand, indexing, ivs, tile, mask)
+        made = body.vector(body.emit(block)[0])
+        known[op.operation.results[0]] = made
+    return made
+
+
+def outside(
+    operand: ir.Value,
+    indexing: ir.AffineMap,
+    ivs: list[ir.Value],
+    tile: Tile,
+    mask: ir.Value | None,
+) -> Uniform | Vector:
+    """An operand of the epilogue that the contraction did not make: bias, residual."""
+    if not isinstance(operand.type, ir.RankedTensorType):
+        return Uniform(operand)
+    at = place_of(indexing, ivs)
+    column = ir.AffineDimExpr.get(len(ivs) - 1)
+    if column in list(indexing.results):
+        assert indexing.results[-1] == column, indexing
+        return Vector(read_vector(operand, at, tile.lanes, mask))
+    return Uniform(tensor.extract(operand, at))
+
+
+__all__ = ["consumers", "finish", "input_count"]

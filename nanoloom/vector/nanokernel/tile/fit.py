@@ -1,0 +1,242 @@
+"""Whether a tile fits its nanokernel: a script that people write may ask for anything.
+
+A nanokernel computes rows x columns results of one contraction.  A larger tile would be
+left undone in part, another panel would be read wrongly: both without any other sign.
+"""
+
+from __future__ import annotations
+
+from nanoloom.errors import Error
+from nanoloom.kernels.contraction import analyse, elements
+from nanoloom.kernels.structure import (
+    Op,
+    input_count,
+    inputs,
+    is_contraction,
+    is_generic,
+    is_identity,
+    iterators,
+    map_dims,
+    maps,
+)
+from nanoloom.mlir import ir
+from nanoloom.nest.contraction import Contraction
+from nanoloom.schedule.families import FAMILIES, TILE_ROWS
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.facts import Target
+from nanoloom.vector.nanokernel.amx import panels
+from nanoloom.vector.nanokernel.tile.epilogue import consumers
+from nanoloom.vector.nanokernel.tile.extents import most_results
+from nanoloom.vector.nanokernel.tile.tile import (
+    extent_is_not_one,
+    is_packed,
+    origin,
+    packed_argument,
+)
+
+MOST = 256  # accumulators; there are no more than 32 registers
+DOTS = ("bf16-dot", "int8-dot")  # families of one instruction that a target has
+
+
+def require_contraction(op: ir.OpView) -> Contraction:
+    """The roles of its dimensions; Error if an operation is no contraction."""
+    if not is_generic(op) or not is_contraction(op):
+        name = op.operation.name
+        raise Error(f"a nanokernel needs a contraction, not this {name}")
+    shape = analyse(op)
+    if shape is None or None in map_dims(maps(op)[shape.right]):
+        raise Error("no nanokernel is known for this form of contraction")
+    return shape
+
+
+def require_fit(
+    op: Op, shape: Contraction, plan: Nanokernel, lanes: int, target: Target
+) -> None:
+    """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
+    require_plan(op, shape, plan)
+    require_instructions(op, shape, plan, target)
+    tiles = FAMILIES[plan.family].tiles
+    columns = plan.vectors * (panels.COLUMNS if tiles else lanes)
+    row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
+    room = {shape.column: columns}
+    if row is not None and not tiles:
+        room[row] = plan.rows
+    for dim in shape.result:
+        require_room(op, dim, room.get(dim, 1), any_number=tiles and dim == row)
+    for dim in shape.reduced:
+        if shape.extents[dim] < 0:
+            raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
+    require_panels(op, shape, plan, columns, target)
+    if not tiles:
+        require_epilogue(op)
+
+
+def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
+    """The family is known, multiplies these numbers, and the tile is one."""
+    if plan.family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise Error(f"there is no family {plan.family!r} of nanokernels, only {known}")
+    if plan.rows < 1 or plan.vectors < 1 or plan.rows * plan.vectors > MOST:
+        raise Error(f"{plan.rows} rows of {plan.vectors} vectors are no register tile")
+    family, given = FAMILIES[plan.family], elements(op, shape)
+    if family.tiles:
+        if plan.vectors != 2 or plan.rows > TILE_ROWS:
+            raise Error(f"AMX wants vectors = 2 and at most {TILE_ROWS} rows")
+        if not plan.packed and len(shape.reduced) > 1:
+            raise Error("AMX wants packed = 1 for a sum over several dimensions")
+    if given not in family.elements:
+        left, right, result = given
+        raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
+
+
+def require_instructions(
+    op: Op, shape: Contraction, plan: Nanokernel, target: Target
+) -> None:
+    """The target has what the family is made of."""
+    left, right, _ = elements(op, shape)
+    there = True
+    if plan.family in DOTS:
+        use = dot_for(target, left, right)
+        there = use is not None and (plan.packed or not use.flipped)
+    elif plan.family == "int8-pairs":
+        there = pair_products(target) is not None
+    elif FAMILIES[plan.family].tiles:
+        there = target.has(plan.family) and target.matrix is not None
+    elif plan.family == "bf16-convert":
+        there = target.has("avxneconvert") and target.vector.bits == 256
+    if not there:
+        raise Error(
+            f"{target} has no instruction for family {plan.family} of {left} by {right}"
+        )
+
+
+def require_room(op: Op, dim: int, most: int, *, any_number: bool) -> None:
+    """any_number: a matrix unit goes through all rows of a task by itself."""
+    extent = most_results(op, dim)
+    if extent is None:
+        raise Error(f"how far dimension {dim} of the tile reaches is not known")
+    if extent > most and not any_number:
+        raise Error(
+            f"a tile has {extent} results along dimension {dim}, the nanokernel {most}",
+            hint="tile the kernel's last operation to that size, then clean up",
+        )
+
+
+def require_panels(
+    op: Op, shape: Contraction, plan: Nanokernel, columns: int, target: Target
+) -> None:
+    """The right operand is packed as the nanokernel reads it, or not at all."""
+    logical, offsets = origin(inputs(op)[shape.right])
+    if is_packed(logical) != plan.packed:
+        state = "packed" if is_packed(logical) else "not packed"
+        raise Error(f"the right operand is {state}, the nanokernel says otherwise")
+    if not plan.packed:
+        if not shape.contiguous:
+            raise Error("the right operand's innermost dimension is not the result's")
+        if FAMILIES[plan.family].flat_cost is not None:
+            require_pairs(op, shape, plan, columns)
+        return
+    use = dot_for(target, *elements(op, shape)[:2])
+    sums = plan.family == "int8-dot" and use is not None and use.flipped
+    dims = map_dims(maps(op)[shape.right])
+    depth = ir.RankedTensorType(logical.type).shape[dims.index(shape.reduced[-1])]
+    require_panel(shape, plan, logical, columns, depth, int(sums))
+    place = dims.index(shape.column)
+    if not is_multiple(offsets[place], columns):
+        raise Error(f"a tile may begin within a panel of {columns} columns")
+
+
+def require_pairs(op: Op, shape: Contraction, plan: Nanokernel, columns: int) -> None:
+    """Pairs of vectors can be read from one operand, or from the task's copy of it."""
+    operand, _ = origin(inputs(op)[shape.right])
+    place = map_dims(maps(op)[shape.right]).index(shape.column)
+    extent = ir.RankedTensorType(operand.type).shape[place]  # below 0: not known
+    if plan.vectors % 2 or (extent < columns and not plan.copied):
+        raise Error(
+            f"family {plan.family} wants packed = 1, or pairs of vectors and no more "
+            "columns than the right operand has"
+        )
+
+
+def require_panel(
+    shape: Contraction,
+    plan: Nanokernel,
+    logical: ir.Value,
+    columns: int,
+    depth: int,
+    sums: int,
+) -> None:
+    """Panels are as wide and as deep as the family reads them; depth: of the weight."""
+    rows, width = ir.RankedTensorType(packed_argument(logical).type).shape[-2:]
+    family = FAMILIES[plan.family]
+    if rows != family.groups(depth) + sums:
+        raise Error(f"the weight is not packed for family {plan.family}")
+    if depth != shape.extents[shape.reduced[-1]] and plan.family != "fma":
+        raise Error(f"family {plan.family} runs the whole sum: do not tile it")
+    if width != columns * family.group:
+        raise Error(
+            f"the weight is packed in panels of {width // family.group} columns, "
+            f"the nanokernel reads {columns}"
+        )
+
+
+def is_multiple(value: ir.Value | int, number: int) -> bool:
+    """Whether an offset is a multiple of a number: a constant, or a loop's variable."""
+    if isinstance(value, int):
+        return value % number == 0
+    owner = value.owner
+    if not isinstance(owner, ir.Block):
+        if owner.name == "arith.addi" or is_sum(owner):
+            return all(is_multiple(x, number) for x in owner.operands)
+        constant = owner.name == "arith.constant"
+        return constant and owner.attributes["value"].value % number == 0  # type: ignore[attr-defined]
+    loop = owner.owner
+    place = list(owner.arguments).index(value)
+    if loop.name == "scf.forall":
+        bounds = [
+            list(loop.attributes[name])[place]  # type: ignore[call-overload]
+            for name in ("staticLowerBound", "staticStep")
+        ]
+        return all(b % number == 0 for b in bounds)
+    if loop.name == "scf.for" and place == 0:
+        lower, _, step = list(loop.operands)[:3]
+        return is_multiple(lower, number) and is_multiple(step, number)
+    return False
+
+
+def is_sum(op: ir.Operation) -> bool:
+    """Whether an affine.apply adds its operands, each once."""
+    if op.name != "affine.apply":
+        return False
+    indexing = ir.AffineMapAttr(op.attributes["map"]).value
+    (expr,) = indexing.results
+    names = [f"d{n}" for n in range(indexing.n_dims)]
+    names += [f"s{n}" for n in range(indexing.n_symbols)]
+    return str(expr) == " + ".join(names)
+
+
+def require_epilogue(op: Op) -> None:
+    """What follows in the same block must be elementwise, on the tile as it lies."""
+    chain = consumers(op)
+    inside = [op.operation.results[0]] + [c.operation.results[0] for c in chain]
+    for other in chain:
+        reading = maps(other)[: input_count(other)]
+        good = (
+            "reduction" not in iterators(other)
+            and len(list(other.operation.results)) == 1
+            and is_identity(maps(other)[-1])
+            and all(
+                is_identity(m)
+                for value, m in zip(inputs(other), reading, strict=True)
+                if value in inside
+            )
+        )
+        if not good:
+            raise Error("what follows the contraction in its tile is not elementwise")
+    users = {use.owner for value in inside[:-1] for use in value.uses}
+    if not users <= {c.operation for c in chain}:
+        raise Error("a result within the tile is needed outside of it")
+
+
+__all__ = ["require_contraction", "require_fit"]

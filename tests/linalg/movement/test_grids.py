@@ -1,0 +1,88 @@
+"""GridSample and AffineGrid against ONNX's reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+
+from nanoloom.errors import Error
+from tests.linalg.bounds import sample
+from tests.linalg.movement.test_shaping import same
+from tests.linalg.single import model_of, run_node
+
+few = settings(max_examples=10, deadline=None)
+paddings = st.sampled_from(["zeros", "border", "reflection"])
+
+
+@few
+@given(
+    st.sampled_from(["nearest", "linear", "cubic"]),
+    paddings,
+    st.integers(0, 1),
+    st.integers(1, 3),
+)
+def test_grid_sample(mode: str, padding: str, align: int, depth: int) -> None:
+    depth = 2 if mode == "cubic" else depth
+    image, out = (4, 5, 3)[:depth], (3, 2, 4)[:depth]
+    x = sample(1, (2, 3, *image), "float32")
+    grid = sample(2, (2, *out, depth), "float32", -2.5, 2.5)
+    attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
+    got = run_node("GridSample", [x, grid], **attributes)[0]
+    model, feeds = model_of("GridSample", [x.astype(np.float64), grid], attributes)
+    right = ReferenceEvaluator(model).run(None, feeds)[0]
+    if mode == "nearest":
+        same(got, right.astype(np.float32))
+        return
+    # Coordinates up to 12 are rounded 6 times; slopes are at most 4 * |x| an axis.
+    bound = depth * 6 * 12 * 2.0**-24 * 4 * abs(x).max() + 128 * 2.0**-24 * abs(x).max()
+    assert (abs(got - right) <= bound).all()
+    assert not (abs(0 * got - right) <= bound).all()
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_wild_coordinates_read_no_other_memory(padding: str, mode: str) -> None:
+    x = np.full((1, 1, 3, 3), 2.0, np.float32)
+    wild = [np.nan, np.inf, -np.inf, 1e30, -1e30, 1e5, -1e5, 0]
+    grid = np.array(wild, np.float32).reshape(1, 2, 2, 2)
+    got = run_node("GridSample", [x, grid], mode=mode, padding_mode=padding)[0]
+    assert ((got == 0) | np.isnan(got) | (abs(got - 2) < 1e-5)).all()
+
+
+@pytest.mark.parametrize("name", ["int32", "bool", "float64"])
+def test_nearest_of_other_types(name: str) -> None:
+    x = sample(3, (1, 2, 3, 3), name)
+    centres = np.array([-2 / 3, 0, 2 / 3])
+    grid = np.stack(np.meshgrid(centres, centres), -1)[None].astype(np.float32)
+    same(run_node("GridSample", [x, grid], mode="nearest")[0], x)
+
+
+def test_linear_of_integers_is_refused() -> None:
+    x, grid = sample(4, (1, 1, 3, 3), "int32"), sample(5, (1, 2, 2, 2), "float32")
+    with pytest.raises(Error, match="int32"):
+        run_node("GridSample", [x, grid], mode="linear")
+
+
+@few
+@given(
+    st.sampled_from([(5, 7), (1, 4), (3, 2, 5)]), st.integers(0, 1), st.integers(1, 2)
+)
+def test_affine_grid(image: tuple[int, ...], align: int, rows: int) -> None:
+    depth = len(image)
+    theta = sample(6, (rows, depth, depth + 1), "float32")
+    size = np.array([rows, 3, *image], np.int64)
+    got = run_node("AffineGrid", [theta, size], constants=[1], align_corners=align)[0]
+    lines = [
+        np.linspace(-1, 1, s) if align else (2 * np.arange(s) + 1) / s - 1
+        for s in image
+    ]
+    points = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(image)], -1)
+    exact = np.einsum("nij,...j->n...i", theta.astype(np.float64), points)
+    size_ = np.einsum("nij,...j->n...i", abs(theta), abs(points))
+    bound = (depth + 3) * 2.0**-24 * size_
+    assert got.shape == exact.shape
+    assert (abs(got - exact) <= bound).all()
+    assert not (abs(0 * got - exact) <= bound).all()

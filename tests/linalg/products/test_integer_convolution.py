@@ -1,0 +1,120 @@
+"""ConvInteger and QLinearConv against 64-bit sums: every element exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.linalg.products.test_convolution import convolve
+from tests.linalg.single import run_node
+
+
+def integers(r: np.random.Generator, kind: str, *shape: int) -> np.ndarray:
+    limits = np.iinfo(kind)
+    return r.integers(limits.min, limits.max, shape, kind, endpoint=True)
+
+
+@given(
+    st.sampled_from(["uint8", "int8"]),
+    st.sampled_from(["uint8", "int8"]),
+    st.sampled_from(["none", "scalar", "filters", "128"]),
+    st.booleans(),
+    st.sampled_from([(), (0,), (1,), (2,), (3,), (1, 2, 3)]),
+)
+@settings(max_examples=15, deadline=None)
+def test_conv_integer_is_exact(
+    x_kind: str, w_kind: str, zeros: str, grouped: bool, constants: tuple[int, ...]
+) -> None:
+    r = np.random.default_rng(len(zeros))
+    x = integers(r, x_kind, 2, 6, 7, 5)
+    w = integers(r, w_kind, 4, 3 if grouped else 6, 3, 2)
+    inputs = [x, w]
+    x_zero, w_zero = np.zeros((), x.dtype), np.zeros((), w.dtype)
+    if zeros != "none":
+        x_zero = np.array(77, x.dtype)
+        w_zero = integers(r, w_kind, *([4] if zeros == "filters" else []))
+        if zeros == "128":
+            w_zero = np.array(128 if w_kind == "uint8" else -128).astype(w.dtype)
+        inputs += [x_zero, w_zero]
+    got = run_node(
+        "ConvInteger",
+        inputs,
+        constants=[i for i in constants if i < len(inputs)],
+        group=2 if grouped else 1,
+        pads=[1, 0, 2, 1],
+        strides=[2, 1],
+        version=10,
+    )[0]
+    case = {"pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 1]}
+    filters = w_zero.astype(np.int64).reshape(-1, *(1,) * 3)
+    right = convolve(
+        x.astype(np.int64) - x_zero,
+        w.astype(np.int64) - filters,
+        2 if grouped else 1,
+        case,
+    )
+    assert got.dtype == np.int32
+    assert (got == right).all()
+
+
+@given(st.sampled_from(["uint8", "int8"]), st.booleans(), st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_qlinear_conv_is_exact(kind: str, per_filter: bool, constant: bool) -> None:
+    r = np.random.default_rng(5)
+    x, w = integers(r, kind, 1, 3, 6, 7), integers(r, "int8", 4, 3, 3, 3)
+    count = (4,) if per_filter else ()
+    f32 = np.float32
+    x_scale, y_scale = f32(0.03), f32(1.7)
+    w_scale = (r.random(count) / 50 + 0.01).astype(f32)
+    x_zero, y_zero = np.array(11, kind), np.array(100, kind)
+    bias = r.integers(-5000, 5000, 4, np.int32)
+    inputs = [
+        x,
+        np.array(x_scale),
+        x_zero,
+        w,
+        np.array(w_scale),
+        np.zeros(count, np.int8),
+        np.array(y_scale),
+        y_zero,
+        bias,
+    ]
+    got = run_node(
+        "QLinearConv",
+        inputs,
+        pads=[1, 1, 1, 1],
+        strides=[2, 2],
+        version=10,
+        constants=range(1, 9) if constant else [],
+    )[0]
+    case = {"pads": [1, 1, 1, 1], "strides": [2, 2], "dilations": [1, 1]}
+    centered = x.astype(np.int64) - int(x_zero)
+    sums = convolve(centered, w.astype(np.int64), 1, case) + bias.reshape(-1, 1, 1)
+    scale = np.asarray(x_scale * w_scale / y_scale, f32).reshape(-1, 1, 1)
+    limits = np.iinfo(kind)
+    right = np.round(sums.astype(f32) * scale) + f32(y_zero)
+    assert (got == right.clip(limits.min, limits.max).astype(kind)).all()
+    assert len(np.unique(got)) > 5
+
+
+@pytest.mark.parametrize("constants", [(), (2,), (1,), (1, 2)])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 0, 1]])
+def test_one_window_over_more_than_it_reads(
+    pads: list[int], constants: tuple[int, ...]
+) -> None:
+    """Strides so wide that only one window stands on an axis."""
+    r = np.random.default_rng(5)
+    x, w = integers(r, "int8", 3, 1, 4, 4), integers(r, "uint8", 1, 1, 2, 2)
+    got = run_node(
+        "ConvInteger",
+        [x, w, np.array(3, np.int8)],
+        constants=constants,
+        strides=[4, 5],
+        pads=pads,
+        version=10,
+    )[0]
+    case = {"pads": pads, "strides": [4, 5], "dilations": [1, 1]}
+    right = convolve(x.astype(np.int64) - 3, w.astype(np.int64), 1, case)
+    assert got.shape == right.shape and (got == right).all()

@@ -1,0 +1,78 @@
+"""TopK: exact values, and the first of equal ones first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanoloom.errors import Error
+from tests.linalg.bounds import FLOATS, INTEGERS, sample
+from tests.linalg.movement.test_shaping import same
+from tests.linalg.single import run_node
+
+few = settings(max_examples=15, deadline=None)
+
+
+def best(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:
+    """Indices of a stable sort."""
+    wide = x.astype(np.float64) if x.dtype.kind in "fV" else x.astype(object)
+    return np.argsort(-wide if largest else wide, axis=axis, kind="stable").take(
+        range(k), axis
+    )
+
+
+@few
+@given(
+    st.sampled_from([(7,), (3, 5), (2, 3, 4), (1, 1, 6, 1)]),
+    st.sampled_from((*FLOATS, *INTEGERS)),
+    st.booleans(),
+    st.data(),
+)
+def test_top_k(
+    shape: tuple[int, ...], name: str, largest: bool, data: st.DataObject
+) -> None:
+    x = sample(1, shape, name, -3, 3)
+    x[x == 1] = np.array(-0.0).astype(x.dtype)  # equal to 0: the first one wins
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    k = data.draw(st.integers(0, x.shape[axis]))
+    values, places = run_node(
+        "TopK",
+        [x, np.array([k], np.int64)],
+        constants=[1],
+        outputs=2,
+        version=24,
+        axis=axis,
+        largest=int(largest),
+    )
+    right = best(x, k, axis, largest)
+    same(values, np.take_along_axis(x, right, axis))
+    same(places, right)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_extremes_and_nan(largest: int) -> None:
+    nan, inf = np.nan, np.inf
+    x = np.array([1, -inf, nan, 0, inf, -0.0, -nan, 3e38], np.float32)
+    values, places = run_node(
+        "TopK",
+        [x, np.array([8], np.int64)],
+        constants=[1],
+        outputs=2,
+        version=24,
+        largest=largest,
+    )
+    order = [2, 6, 4, 7, 0, 3, 5, 1] if largest else [1, 3, 5, 0, 7, 4, 2, 6]
+    assert places.tolist() == order
+    np.testing.assert_array_equal(values, x[order])
+
+
+def test_too_many() -> None:
+    with pytest.raises(Error):
+        run_node(
+            "TopK",
+            [np.zeros(3, np.float32), np.array([4], np.int64)],
+            constants=[1],
+            outputs=2,
+        )
