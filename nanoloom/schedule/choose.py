@@ -14,6 +14,7 @@ from nanoloom.schedule.library.register_tiles import (
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.stencils import stencils
 from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.schedule.library.windows import windows
 from nanoloom.target.facts import Target
 
@@ -22,7 +23,8 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
     """A schedule for all of a nest, from its values and the target's facts alone."""
     last, products = nest.last, nest.products
     if last is None:
-        return Schedule(vectors(nest.stages, target), "nothing to share")
+        words = vectors(nest.stages, target)
+        return schedule_of(nest, target, (words, "nothing to share"))
     if len(products) > 1:
         return attention(nest, last, target)
     if products and not is_window(nest, last):

@@ -20,14 +20,26 @@ def shown(kernel: Kernel, given: Schedule | str) -> str:
         parts = [
             given.to_transform(kernel.nest),
             *comment("words", str(given)),
+            *comment("weighed: predicted cycles for the least work", weighed(given)),
             *comment("loops of the kernel", drawn(kernel.nest)),
             *comment("loops as scheduled", drawn(given.apply(kernel.nest))),
         ]
     return "\n".join([*parts, "", kernel.text])
 
 
+def weighed(schedule: Schedule) -> str:
+    """What was weighed, a line each, the cheapest first; * is what was chosen."""
+    return "\n".join(
+        f"{'*' if x.directives == schedule.directives else ' '} {x.cost:6.2f}  "
+        f"{x.reason}"
+        for x in schedule.candidates
+    )
+
+
 def comment(title: str, text: str) -> Iterator[str]:
-    """A text that MLIR does not read, under a title."""
+    """A text that MLIR does not read, under a title; nothing for none."""
+    if not text:
+        return
     yield f"// {title}:"
     for line in text.splitlines():
         yield f"//   {line}"

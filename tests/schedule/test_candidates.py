@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.nest.nest import LoopNest
+from nanoloom.notation import Buffer, Computation, axes, computation, exp, minimum
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import Schedule
+from nanoloom.schedule.language import Nanokernel, Schedule
+from nanoloom.schedule.shown import shown
 from nanoloom.target import by_name
+from tests.kernels.attention_programs import Attention, attention_program
 from tests.linalg.bounds import sample, wide
 from tests.nest.nests import matmul
+from tests.notation.programs import kernels, stencil
 from tests.vector.checks import check
 from tests.vector.kernel_harness import program_of, run, targets
 
@@ -57,3 +62,101 @@ def test_each_is_a_schedule(number: int) -> None:
     other = choose(kernel.nest, target).candidates[number]
     got = run(make, x, target=target, script=Schedule(other.directives))
     check(got, wide(x) @ wide(w), 30, np.abs(wide(x)) @ np.abs(wide(w)))
+
+
+def shortest() -> Computation:
+    i, j, r = axes("i j r")
+    a, b, c = Buffer("a", (130, 70)), Buffer("b", (70, 95)), Buffer("c", (130, 95))
+    c[i, j] = minimum(c[i, j], a[i, r] + b[r, j])
+    return computation(c)
+
+
+def rows() -> Computation:
+    i, j = axes("i j")
+    x, total, y = Buffer("x", (37, 70)), Buffer("total", (37,)), Buffer("y")
+    total[i] += exp(x[i, j])
+    y[i, j] = exp(x[i, j]) / total[i]
+    return computation(y)
+
+
+def chosen(made: Computation) -> Schedule:
+    (kernel,) = kernels(made).kernels.values()
+    return choose(kernel.nest, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("made", "least"), [(shortest, 3), (stencil, 1), (rows, 1)], ids=str
+)
+def test_every_chooser_keeps_what_it_weighed(made: Any, least: int) -> None:
+    schedule = chosen(made())
+    costs = [candidate.cost for candidate in schedule.candidates]
+    assert len(costs) >= least
+    rounded = [round(cost, 3) for cost in costs]
+    assert rounded == sorted(rounded)
+    assert all(0.9 < cost < 20 for cost in costs)
+    assert schedule.directives in [x.directives for x in schedule.candidates]
+
+
+@pytest.mark.parametrize("machine", ["x86-64-v3", "sapphirerapids"])
+def test_attention_weighs_the_tiles_of_both_products(machine: str) -> None:
+    given = Attention((2, 3), 197, 197, 40)
+    program = attention_program(
+        given.make, *given.inputs(), bf16=machine == "sapphirerapids"
+    )
+    (kernel,) = [k for k in program.kernels.values() if k.root == "attention"]
+    schedule = choose(kernel.nest, by_name(machine))
+    assert len(schedule.candidates) == (1 if machine == "sapphirerapids" else 7)
+    assert schedule.directives in [x.directives for x in schedule.candidates]
+    assert all(1 <= x.cost < 20 for x in schedule.candidates)
+
+
+def of_elements(left: str, right: str, sums: str) -> LoopNest:
+    """A product of numbers of these types."""
+    nest = matmul(256, 512, 256)
+    product = nest.stage("product")
+    pairs = zip(product.reads, (left, right), strict=True)
+    reads = tuple(dataclasses.replace(read, element=kind) for read, kind in pairs)
+    writes = tuple(dataclasses.replace(x, element=sums) for x in product.writes)
+    made = dataclasses.replace(product, reads=reads, writes=writes)
+    stages = tuple(made if s == product else s for s in nest.stages)
+    return dataclasses.replace(nest, stages=stages)
+
+
+def families(nest: LoopNest, machine: str) -> list[str]:
+    """Of the nanokernels that were weighed, the chosen one first, each once."""
+    made = choose(nest, by_name(machine))
+    words = [word for each in (made, *made.candidates) for word in each.directives]
+    return list(dict.fromkeys(w.family for w in words if isinstance(w, Nanokernel)))
+
+
+@pytest.mark.parametrize(
+    ("elements", "machine", "found"),
+    [
+        (("bf16", "bf16", "f32"), "sapphirerapids", ["amx-bf16", "bf16-halves", "fma"]),
+        (("bf16", "bf16", "f32"), "x86-64-v3", ["bf16-halves", "fma"]),
+        (
+            ("u8", "s8", "i32"),
+            "sapphirerapids",
+            ["amx-int8", "int8-dot", "int8-pairs", "int8-lanes"],
+        ),
+        (("u8", "s8", "i32"), "x86-64-v3", ["int8-pairs", "int8-lanes"]),
+        (("f32", "f32", "f32"), "x86-64-v3", ["fma"]),
+    ],
+    ids=str,
+)
+def test_families_of_nanokernels(
+    elements: tuple[str, str, str], machine: str, found: list[str]
+) -> None:
+    assert families(of_elements(*elements), machine) == found
+
+
+def test_what_is_weighed_is_shown_with_the_script() -> None:
+    (kernel,) = kernels(shortest()).kernels.values()
+    schedule = choose(kernel.nest, TARGET)
+    lines = shown(kernel, schedule).splitlines()
+    place = lines.index("// weighed: predicted cycles for the least work:")
+    first = schedule.candidates[0]
+    assert lines[place + 1] == f"//   * {first.cost:6.2f}  {first.reason}"
+    assert lines[place + 2].startswith("//       1.")
+    bare = dataclasses.replace(schedule, candidates=())
+    assert "weighed" not in shown(kernel, bare)

@@ -11,6 +11,7 @@ Nothing but the block's scores is kept, so that they never reach memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits, roles
@@ -20,21 +21,26 @@ from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_ROWS
 from nanoloom.schedule.language import (
     ALL,
+    Candidate,
     Directive,
     Nanokernel,
     Parallel,
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.contraction import AMX_COLUMNS
+from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
 from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
 from nanoloom.schedule.library.panels import prefetches
 from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.weighed import with_candidates
+from nanoloom.schedule.predicted import predicted
 from nanoloom.target.facts import Target
 
 # Bytes of a task's scores, which are written once and read thrice, and its rows.  Tile
 # registers take more: keys and values are woven anew by every task.
 VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
+WEIGHED = 4  # tiles of each product
+Plan = tuple[Nanokernel, float]  # and what is predicted of its tile
 
 
 def attention(nest: LoopNest, last: Stage, target: Target) -> Schedule:
@@ -47,38 +53,67 @@ def attention(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     woven = family_of(nest, first, inner, target, packed=False) is AMX_BF16
     most_bytes, most_rows = TILES if woven else VECTORS
     rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
-    one = plan_of(nest, inner, first, rows, target)
-    other = plan_of(nest, outer, root, rows, target)
-    task = dict.fromkeys(outer.shared, 1) | dict.fromkeys(outer.rows, rows)
-    taken = (first, *behind_scores(nest, first)), epilogue(nest, root, last)
-    rest = [s for s in nest.stages if s not in (first, root)]
-    directives: tuple[Directive, ...] = (
-        *prefetches(nest, first, inner),
-        *prefetches(nest, root, outer),
-        Parallel(last.name, sizes(outer, root, last, task), ALL),
-        *products(inner, taken[0], one, target),
-        *products(outer, taken[1], other, target),
-        *vectors(rest, target),
-    )
-    reason = (
-        f"{rows} rows of {keys} scores at a time, tiles of {one.rows} x {one.vectors} "
-        f"and {other.rows} x {other.vectors} vectors"
-    )
-    return Schedule(directives, reason)
+    block = Block(nest, last, rows, inner, outer, target)
+    one, *ones = plans_of(nest, inner, first, rows, target)
+    other, *others = plans_of(nest, outer, root, rows, target)
+    pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
+    weighed = [block.with_tiles(*pair) for pair in pairs]
+    return with_candidates((weighed[0].directives, weighed[0].reason), weighed)
 
 
-def plan_of(
+@dataclass(frozen=True)
+class Block:
+    """Some rows of scores and of results, which are a task.
+
+    inner, outer: the products' axes.
+    """
+
+    nest: LoopNest
+    last: Stage
+    rows: int
+    inner: Contraction
+    outer: Contraction
+    target: Target
+
+    def with_tiles(self, one: Plan, other: Plan) -> Candidate:
+        """The words for nanokernels of both products, and what they may cost."""
+        nest, last, outer, target = self.nest, self.last, self.outer, self.target
+        first, root = nest.products
+        task = dict.fromkeys(outer.shared, 1) | dict.fromkeys(outer.rows, self.rows)
+        scores = first, *behind_scores(nest, first)
+        rest = [s for s in nest.stages if s not in (first, root)]
+        directives: tuple[Directive, ...] = (
+            *prefetches(nest, first, self.inner),
+            *prefetches(nest, root, outer),
+            Parallel(last.name, sizes(outer, root, last, task), ALL),
+            *products(self.inner, scores, one[0], target),
+            *products(outer, epilogue(nest, root, last), other[0], target),
+            *vectors(rest, target),
+        )
+        keys = outer.extents[outer.reduced[0]]
+        tiles = [f"{plan.rows} x {plan.vectors}" for plan, _ in (one, other)]
+        reason = (
+            f"{self.rows} rows of {keys} scores at a time, tiles of "
+            f"{' and '.join(tiles)} vectors"
+        )
+        costs = {first.name: one[1], root.name: other[1]}
+        made = Schedule(directives).apply(nest)
+        return Candidate(directives, reason, predicted(made, target, costs))
+
+
+def plans_of(
     nest: LoopNest, shape: Contraction, stage: Stage, rows: int, target: Target
-) -> Nanokernel:
-    """The nanokernel of one of the products; its right operand is an activation."""
+) -> list[Plan]:
+    """The nanokernels of one of the products; its right operand is an activation."""
     family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
-        return Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, stage.name)
+        plan = Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, stage.name)
+        return [(plan, tiles_cost(shape, family))]
     width = bits(stage.writes[0].element)
     columns = shape.extents[shape.column]
     cost = step_cost(family, stage, shape, target, packed=False)
-    tile = register_tile.choose(rows, columns, width, target.vector, cost)
-    return nanokernel_of(tile, family, stage.name)
+    tiles = register_tile.ranked(rows, columns, width, target.vector, cost)
+    return [(nanokernel_of(x, family, stage.name), x.cost) for x in tiles[:WEIGHED]]
 
 
 def products(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import prod
+
 from nanoloom.nest.contraction import Contraction, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
+from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import TILE_ROWS, TILE_STEPS, Family
-from nanoloom.schedule.language import Nanokernel, Schedule
-from nanoloom.schedule.library.family import family_of
+from nanoloom.schedule.language import Candidate, Nanokernel, Schedule
+from nanoloom.schedule.library.family import families_of
 from nanoloom.schedule.library.multiply_adds import multiply_adds
 from nanoloom.schedule.library.panels import (
     is_parameter,
@@ -17,9 +22,11 @@ from nanoloom.schedule.library.panels import (
     tiled,
     weight_packing,
 )
+from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
+TILE_CYCLES, TILE_SUMS = 16, 256  # of an instruction on whole tiles, as Intel says
 # Bytes of a step in the first-level cache: two tiles of each operand, as much for sums.
 STEP_BYTES = 3 * 2048
 
@@ -35,12 +42,43 @@ def contraction(
     if shape is None or not suits(root, last, shape):
         return None
     packed = is_parameter(nest, root, shape)
-    family = family_of(nest, root, shape, target, packed)
-    if family is None:
+    chosen, *others = families_of(nest, root, shape, target, packed) or (None,)
+    if chosen is None:
         return None
+
+    def made(family: Family) -> Schedule | None:
+        if family.tiles:
+            return matrix_tiles(nest, root, last, shape, family, target)
+        return multiply_adds(nest, root, last, shape, family, target)
+
+    best = made(chosen)
+    return best and with_families(best, chosen, map(made, others), others, target)
+
+
+def with_families(
+    best: Schedule,
+    chosen: Family,
+    made: Iterable[Schedule | None],
+    others: Sequence[Family],
+    target: Target,
+) -> Schedule:
+    """The schedule with those of other families among its candidates.
+
+    Their costs are for the least work of the chosen family.
+    """
+    weighed = list(best.candidates)
+    for family, other in zip(others, made, strict=True):
+        slower = least_cycles(family, target) / least_cycles(chosen, target)
+        for candidate in other.candidates[:1] if other else ():
+            weighed.append(replace(candidate, cost=candidate.cost * slower))
+    return with_candidates((best.directives, best.reason), weighed)
+
+
+def least_cycles(family: Family, target: Target) -> float:
+    """Of a multiply-add of one vector of sums, where nothing else is waited for."""
     if family.tiles:
-        return matrix_tiles(nest, root, last, shape, family, target)
-    return multiply_adds(nest, root, last, shape, family, target)
+        return TILE_CYCLES * target.lanes(32) / (TILE_SUMS * TILE_STEPS * family.group)
+    return register_tile.arithmetic(1, 0, target.vector, family.cost) / family.group
 
 
 def matrix_tiles(
@@ -65,7 +103,21 @@ def matrix_tiles(
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
-    return Schedule((*packings, *fetched, *loops, *behind), reason)
+    words = (*packings, *fetched, *loops, *behind)
+    weighed = Candidate(words, reason, tiles_cost(shape, family))
+    return Schedule(words, reason, (weighed,))
+
+
+def tiles_cost(shape: Contraction, family: Family) -> float:
+    """What tile registers compute for what is wanted: they are always whole."""
+    row = row_of(shape)
+    steps = TILE_STEPS * family.group
+    wanted = (
+        (1 if row is None else shape.extents[row], TILE_STEPS),
+        (shape.extents[shape.column], TILE_STEPS),
+        (shape.extents[shape.reduced[-1]], steps),
+    )
+    return prod(-(-extent // size) * size / extent for extent, size in wanted)
 
 
 def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:

@@ -52,10 +52,18 @@ PREFERENCE = (
 def family_of(
     nest: LoopNest, root: Stage, shape: Contraction, target: Target, packed: bool
 ) -> Family | None:
-    """The best family for these numbers on this target, None if there is none.
+    """The best family for these numbers on this target, None if there is none."""
+    return next(iter(families_of(nest, root, shape, target, packed)), None)
+
+
+def families_of(
+    nest: LoopNest, root: Stage, shape: Contraction, target: Target, packed: bool
+) -> tuple[Family, ...]:
+    """The families for these numbers on this target, the best first.
 
     packed: whether the right operand can come as panels.
     """
+    found: list[Family] = []
     given = elements(root, shape)
     along = left_lies_along(root, shape)
     for family in PREFERENCE:
@@ -64,8 +72,8 @@ def family_of(
         if not fits or (family.group > 1 and not along and not by_row):
             continue
         if has_instructions(family, nest, root, shape, target, packed):
-            return family
-    return None
+            found.append(family)
+    return tuple(found)
 
 
 def has_instructions(

@@ -22,6 +22,7 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.language import (
     ALL,
+    Candidate,
     CopyOperand,
     Directive,
     Parallel,
@@ -32,11 +33,13 @@ from nanoloom.schedule.language import (
     UnrollAndJam,
     Vectorize,
 )
+from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.rows import numbers
+from nanoloom.schedule.library.semiring import step_cost
 from nanoloom.schedule.library.vectors import lanes_of, vectors
+from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.facts import Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
@@ -48,8 +51,6 @@ SHARE, ROWS_SHARE = 4, 2
 LINES = 8192  # bytes of a panel that are found in any cache, however they lie
 COPY_TILES = 8  # tiles of rows that share the copy of a panel
 STEPS = 2  # of the innermost sum, behind each other
-WIDENING = ("arith.extf", "arith.extsi", "arith.extui", "arith.constant")
-KEEPS_NAN = ("arith.minimumf", "arith.maximumf")  # on x86 three instructions
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,19 @@ def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None
 
 
 def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
-    """Tasks, and the loops of a form inside them."""
+    """The cheapest tile, and the others that were weighed."""
+    weighed = [
+        Candidate(*with_tile(nest, last, form, tile, target), tile.cost)
+        for tile in tiles_of(form, lanes_of(form.stage, target), target)
+    ]
+    return with_candidates((weighed[0].directives, weighed[0].reason), weighed)
+
+
+def with_tile(
+    nest: LoopNest, last: Stage, form: Form, tile: RegisterTile, target: Target
+) -> tuple[tuple[Directive, ...], str]:
+    """Tasks, and the loops of a form inside them, with the reason."""
     stage, lanes = form.stage, lanes_of(form.stage, target)
-    tile = tile_of(form, lanes, target)
     columns = tile.vectors * lanes
     sizes = task_sizes(form, tile, columns, target)
     chunks = chunk_sizes(form, columns, target)
@@ -127,7 +138,7 @@ def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
         *vectors(others, target),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
-    return Schedule(directives, reason)
+    return directives, reason
 
 
 def form_of(nest: LoopNest, last: Stage) -> Form | None:
@@ -177,8 +188,8 @@ def is_window(nest: LoopNest, last: Stage) -> bool:
     return kinds in ({"f32"}, {"f64"}) and Role.CONSTANT not in roles
 
 
-def tile_of(form: Form, lanes: int, target: Target) -> RegisterTile:
-    """The cheapest register tile; a row alone has vectors only.
+def tiles_of(form: Form, lanes: int, target: Target) -> list[RegisterTile]:
+    """The cheapest register tiles; a row alone has vectors only.
 
     What is left of the rows is a smaller tile, so that none are wasted.
     """
@@ -190,25 +201,8 @@ def tile_of(form: Form, lanes: int, target: Target) -> RegisterTile:
         for r, v in register_tile.candidates(unit.registers, step)
         if r <= min(rows, TILE_ROWS)
     ]
-    return min(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
-
-
-def step_cost(stage: Stage, target: Target) -> StepCost:
-    """What a vector of results takes, by the operations of a point.
-
-    What is not added at once needs a register until it is, and the next one another;
-    what finds NaN needs one more.
-    """
-    x86 = target.arch == "x86_64"
-    work = [name for name in stage.body if name not in WIDENING]
-    floats = stage.writes[0].element in ("f32", "f64")
-    if stage.is_contraction and floats and (target.has("fma") or not x86):
-        return StepCost()
-    keeping = [name for name in work if name in KEEPS_NAN and x86]
-    additions = max(0, len(work) - 1 + 2 * len(keeping))
-    written_over = x86 and not target.has("avx2")  # one of two operands, by the result
-    others = 3 + bool(keeping) + 2 * written_over
-    return StepCost(1, additions, others=others)
+    ranked = sorted(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
+    return ranked[:WEIGHED]
 
 
 def task_sizes(

@@ -8,6 +8,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import ALL, Parallel, Schedule, Tile
 from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
 TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
@@ -21,20 +22,23 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     rows = shared_rows(nest, last)
     parallel = [d for d in range(rows) if not last.axes[d].is_reduction]
     if not parallel or 0 in sizes:
-        return Schedule(inner, "no rows to share")
+        return schedule_of(nest, target, (inner, "no rows to share"))
     several = len([stage for stage in nest.stages if stage.reads]) > 1
     blocks = {} if several else turned_blocks(last, sizes)
     if blocks:
         reason = "an operand is turned: one task some squares of it"
         tiles = task_sizes(sizes, list(range(len(sizes))), blocks)
-        return Schedule((Parallel(last.name, tiles, ALL), *inner), reason)
+        words = (Parallel(last.name, tiles, ALL), *inner)
+        return schedule_of(nest, target, (words, reason))
     tiles = task_sizes(sizes, parallel, {})
     reason = "rows are independent: one task a few of them, producers fused"
     row: tuple[Tile, ...] = ()
     if several and any(tiles[d] > 1 for d in parallel):
         ones = tuple(1 if d in parallel else 0 for d in range(len(sizes)))
         row = (Tile(last.name, ones, ALL),)  # a row's temporaries stay in L1
-    return Schedule((Parallel(last.name, tiles, ALL), *row, *inner), reason)
+    return schedule_of(
+        nest, target, ((Parallel(last.name, tiles, ALL), *row, *inner), reason)
+    )
 
 
 def numbers(stage: Stage) -> list[int]:

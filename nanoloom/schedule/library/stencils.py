@@ -18,6 +18,7 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import Parallel, Schedule, UnrollAndJam
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import vector_axis, vectors
+from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
 NEIGHBOURS = 3  # so many places of a buffer at least: else there is little to share
@@ -50,7 +51,7 @@ def stencils(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
         UnrollAndJam(last.name, last.names[form.planes], together),
     )
     reason = f"{together} points of {last.names[form.planes]} share their neighbours"
-    return Schedule(directives, reason)
+    return schedule_of(nest, target, (directives, reason))
 
 
 def form_of(nest: LoopNest, last: Stage) -> Form | None:

@@ -27,6 +27,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import vector_axis, vectors
+from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
 
 PIXELS = 8  # side by side, at most: chains enough for any multiply-add
@@ -56,20 +57,26 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     if pixels:
         tasks[pixels - 1] = min(sizes[pixels - 1], max(1, TASK_ELEMENTS // row))
     block = block_of(sizes[pixels], sizes[pixels + 1] * 4)
-    together = side_by_side(block, target)
     inner: tuple[Directive, ...] = ()
     if stage != last and (block < sizes[pixels] or tasks[pixels - 1 :][0] > 1):
         ones = [1] * pixels + [block] + [0] * (len(last.axes) - pixels - 1)
         inner = (Tile(last.name, tuple(ones), ALL),)
-    directives = (
-        Parallel(last.name, tuple(tasks), ALL),
-        *inner,
-        *vectors(nest.stages, target),
-        UnrollAndJam(stage.name, stage.names[pixels], together),
-        *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
-    )
-    reason = f"windows of {together} pixels at once, what they read shared"
-    return Schedule(directives, reason)
+
+    def form(together: int) -> Form:
+        directives = (
+            Parallel(last.name, tuple(tasks), ALL),
+            *inner,
+            *vectors(nest.stages, target),
+            UnrollAndJam(stage.name, stage.names[pixels], together),
+            *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
+        )
+        return (
+            directives,
+            f"windows of {together} pixels at once share what they read",
+        )
+
+    best, *others = side_by_side(block, target)
+    return schedule_of(nest, target, form(best), map(form, others))
 
 
 def window_of(nest: LoopNest, last: Stage) -> Window | None:
@@ -102,11 +109,14 @@ def block_of(extent: int, pixel_bytes: int) -> int:
     return parts[0] if parts else extent
 
 
-def side_by_side(block: int, target: Target) -> int:
-    """Pixels at once: half of the registers, a part of the block if there is one."""
+def side_by_side(block: int, target: Target) -> list[int]:
+    """Pixels at once, the best first.
+
+    A part of the block if there is one, then as many as registers allow.
+    """
     most = min(PIXELS, target.vector.registers // 3, block)
-    even = [n for n in range(most, most // 2, -1) if block % n == 0]
-    return even[0] if even else most
+    fitting = range(most, most // 2, -1)
+    return sorted(fitting, key=lambda n: (block % n > 0, -n))
 
 
 def unrolled(stage: Stage) -> tuple[int, ...]:

@@ -1,0 +1,26 @@
+"""What a step of a register tile costs for sums of any semiring."""
+
+from __future__ import annotations
+
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.predicted import KEEPS_NAN, WIDENING
+from nanoloom.schedule.step_cost import StepCost
+from nanoloom.target.facts import Target
+
+
+def step_cost(stage: Stage, target: Target) -> StepCost:
+    """What a vector of results takes, by the operations of a point.
+
+    What is not added at once needs a register until it is, and the next one another;
+    what finds NaN needs one more.
+    """
+    x86 = target.arch == "x86_64"
+    work = [name for name in stage.body if name not in WIDENING]
+    floats = stage.writes[0].element in ("f32", "f64")
+    if stage.is_contraction and floats and (target.has("fma") or not x86):
+        return StepCost()
+    keeping = [name for name in work if name in KEEPS_NAN and x86]
+    additions = max(0, len(work) - 1 + 2 * len(keeping))
+    written_over = x86 and not target.has("avx2")  # one of two operands, by the result
+    others = 3 + bool(keeping) + 2 * written_over
+    return StepCost(1, additions, others=others)
