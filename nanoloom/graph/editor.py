@@ -48,7 +48,8 @@ class GraphEditor:
         name: str,
         domain: str = "",
     ) -> ir.Value:
-        made = ir.Node(
+        """The output of a new node."""
+        node = ir.Node(
             domain,
             op,
             list(inputs),
@@ -57,11 +58,21 @@ class GraphEditor:
             version=before.version,
             name=name,
         )
-        value = made.outputs[0]
-        value.name = f"{name}_{id(made):x}"
-        value.shape, value.type = ir.Shape(shape), like.type
-        self.graph.insert_before(before, made)
-        return value
+        return self.added(node, before, [(shape, like)])[0]
+
+    def added(
+        self,
+        node: ir.Node,
+        before: ir.Node,
+        outputs: Sequence[tuple[Sequence[int], ir.Value]],
+    ) -> Sequence[ir.Value]:
+        """A new node's outputs; outputs: the shape of each, and one of its type."""
+        for number, (shape, like) in enumerate(outputs):
+            value = node.outputs[number]
+            value.name = f"{node.name}_{id(value):x}"
+            value.shape, value.type = ir.Shape(shape), like.type
+        self.graph.insert_before(before, node)
+        return node.outputs
 
     def transpose(
         self, value: ir.Value, order: Sequence[int], before: ir.Node
@@ -105,10 +116,11 @@ class GraphEditor:
         self.graph.register_initializer(made)
         return made
 
-    def replace(self, node: ir.Node, value: ir.Value) -> None:
-        old = node.outputs[0]
-        ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
-        value.name, old.name = old.name, None
+    def replace(self, node: ir.Node, *values: ir.Value) -> None:
+        """Other values for all outputs of a node, which goes."""
+        for old, value in zip(node.outputs, values, strict=True):
+            ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
+            value.name, old.name = old.name, None
         self.graph.remove(node, safe=True)
 
     def raised(self, value: ir.Value, rank: int) -> ir.Value | None:

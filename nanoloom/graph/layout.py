@@ -18,82 +18,11 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
+from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
 from nanoloom.graph.quantized import quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 
 DOMAIN = "nanoloom"
-SPATIAL = {
-    "Conv",
-    "ConvTranspose",
-    "MaxPool",
-    "AveragePool",
-    "LpPool",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "GlobalLpPool",
-}
-ELEMENTWISE = {
-    "Abs",
-    "Add",
-    "And",
-    "Cast",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Div",
-    "Elu",
-    "Equal",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Gelu",
-    "Greater",
-    "GreaterOrEqual",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "LeakyRelu",
-    "Less",
-    "LessOrEqual",
-    "Log",
-    "Max",
-    "Min",
-    "Mish",
-    "Mul",
-    "Neg",
-    "Not",
-    "Or",
-    "Pow",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Sigmoid",
-    "Sign",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Sub",
-    "Sum",
-    "Swish",
-    "Tanh",
-    "ThresholdedRelu",
-    "Where",
-    "PRelu",
-    "Dropout",
-}
-REDUCTIONS = {
-    "ReduceMean",
-    "ReduceSum",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceSumSquare",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-}
 
 
 def channels_last(graph: ir.Graph) -> None:
@@ -101,10 +30,6 @@ def channels_last(graph: ir.Graph) -> None:
     rewriting = Layout(graph)
     for node in graph:  # new nodes go before the current one: seen once each
         rewriting.visit(node)
-
-
-def is_tensor_op(node: ir.Node, names: set[str]) -> bool:
-    return node.domain in ("", "ai.onnx") and node.op_type in names
 
 
 def to_last(rank: int) -> list[int]:
@@ -115,6 +40,12 @@ def to_last(rank: int) -> list[int]:
 def to_first(rank: int) -> list[int]:
     """NHWC -> NCHW."""
     return [0, rank - 1, *range(1, rank - 1)]
+
+
+def image_order(value: ir.Value | None) -> list[int] | None:
+    """The permutation that a value comes through, if that is from channels last."""
+    order = transpose_order(value)
+    return order if order is not None and order == to_first(len(order)) else None
 
 
 def is_computed(value: ir.Value | None) -> bool:
@@ -131,18 +62,10 @@ class Layout(GraphEditor):
     def visit(self, node: ir.Node) -> None:
         if not all(is_static(v) for v in node.outputs if v.name):
             return
-        if is_tensor_op(node, {"Transpose"}):
-            self.compose(node)
-        elif is_tensor_op(node, SPATIAL):
-            self.make_spatial(node)
-        elif is_tensor_op(node, ELEMENTWISE) or quantizes_alike(node):
-            self.sink(node, lambda _: {})
-        elif is_tensor_op(node, {"Concat"}):
-            self.sink(node, lambda order: {"axis": self.axis(node, order)})
-        elif is_tensor_op(node, REDUCTIONS):
-            self.sink_reduction(node)
-        elif is_tensor_op(node, {"Pad", "Resize"}):
-            self.sink_with_vectors(node)
+        if quantizes_alike(node):
+            self.sink(node)
+        elif is_tensor_op(node, RULES.keys()):
+            RULES[node.op_type](self, node)
 
     # ---- rules -----------------------------------------------------------------------
 
@@ -197,10 +120,11 @@ class Layout(GraphEditor):
             found = order
         return found
 
-    def sink(
-        self, node: ir.Node, changed: Callable[[list[int]], dict[str, int]]
-    ) -> None:
-        """f(T(x), y) -> T(f(x, T^-1(y))), where f takes any order of dimensions."""
+    def sink(self, node: ir.Node) -> None:
+        """f(T(x), y) -> T(f(x, T^-1(y))), where f takes any order of dimensions.
+
+        An axis that it names goes with its dimension.
+        """
         order = self.common_order(node)
         if order is None or len([v for v in node.outputs if v.name]) != 1:
             return
@@ -216,7 +140,9 @@ class Layout(GraphEditor):
                 if value is None:
                     return
             inputs.append(self.transpose(value, back, node))
-        self.rebuild(node, inputs, order, changed(back))
+        axis = node.attributes.get("axis")
+        changed = {} if axis is None else {"axis": order[axis.as_int() % rank]}
+        self.rebuild(node, inputs, order, changed)
 
     def rebuild(
         self,
@@ -241,10 +167,6 @@ class Layout(GraphEditor):
             node.domain,
         )
         self.replace(node, self.transpose(made, order, node))
-
-    def axis(self, node: ir.Node, back: list[int]) -> int:
-        axis = node.attributes["axis"].as_int() % len(back)
-        return inverse(back)[axis]
 
     def sink_reduction(self, node: ir.Node) -> None:
         """Reduce(T(x), axes) -> T(Reduce(x, T(axes))) with kept dimensions."""
@@ -296,3 +218,74 @@ class Layout(GraphEditor):
                 self.vector(numbers.tolist(), node, str(tensor.numpy().dtype))
             )
         self.rebuild(node, inputs, order, {})
+
+    def sink_channels(self, node: ir.Node) -> None:
+        """BatchNormalization: its other inputs have an element a channel."""
+        order, out = image_order(node.inputs[0]), node.outputs[0]
+        trains = node.attributes.get("training_mode")
+        if order is None or len(node.outputs) > 1 or (trains and trains.as_int()):
+            return
+        back = inverse(order)
+        x = self.transpose(node.inputs[0], back, node)  # type: ignore[arg-type]
+        made = self.add(
+            node,
+            node.op_type,
+            [x, *node.inputs[1:]],
+            [*node.attributes.values(), ir.AttrInt64("channels_last", 1)],
+            [shape_of(out)[d] for d in back],
+            out,
+            node.name or node.op_type,
+            DOMAIN,
+        )
+        self.replace(node, self.transpose(made, order, node))
+
+    def sink_slice(self, node: ir.Node) -> None:
+        """Slice of named dimensions, or of the first ones."""
+        order = image_order(node.inputs[0])
+        if order is None or len(node.inputs) < 3:
+            return
+        axes = node.inputs[3] if len(node.inputs) > 3 else None
+        if axes is not None and axes.const_value is None:
+            return
+        x, starts, ends, *_ = node.inputs
+        assert x is not None and starts is not None
+        given = range(shape_of(starts)[0]) if axes is None else axes.const_value.numpy()  # type: ignore[union-attr]
+        turned = self.vector([order[int(a) % len(order)] for a in given], node)
+        inputs = [self.transpose(x, inverse(order), node), starts, ends, turned]
+        self.rebuild(node, [*inputs, *node.inputs[4:]], order, {})
+
+    def sink_split(self, node: ir.Node) -> None:
+        """Split along one dimension, into parts that are all wanted."""
+        order = image_order(node.inputs[0])
+        if order is None or not all(out.name for out in node.outputs):
+            return
+        back, given = inverse(order), node.attributes.get("axis")
+        axis = order[(0 if given is None else given.as_int()) % len(order)]
+        attributes = [a for a in node.attributes.values() if a.name != "axis"]
+        x = self.transpose(node.inputs[0], back, node)  # type: ignore[arg-type]
+        made = ir.Node(
+            node.domain,
+            node.op_type,
+            [x, *node.inputs[1:]],
+            [*attributes, ir.AttrInt64("axis", axis)],
+            num_outputs=len(node.outputs),
+            version=node.version,
+            name=node.name or node.op_type,
+        )
+        shapes = [([shape_of(out)[d] for d in back], out) for out in node.outputs]
+        parts = self.added(made, node, shapes)
+        self.replace(node, *(self.transpose(part, order, node) for part in parts))
+
+
+RULES: dict[str, Callable[[Layout, ir.Node], None]] = {
+    **dict.fromkeys(ELEMENTWISE, Layout.sink),
+    **dict.fromkeys(REDUCTIONS, Layout.sink_reduction),
+    **dict.fromkeys(SPATIAL, Layout.make_spatial),
+    "BatchNormalization": Layout.sink_channels,
+    "Concat": Layout.sink,
+    "Pad": Layout.sink_with_vectors,
+    "Resize": Layout.sink_with_vectors,
+    "Slice": Layout.sink_slice,
+    "Split": Layout.sink_split,
+    "Transpose": Layout.compose,
+}

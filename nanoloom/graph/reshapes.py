@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.layout import ELEMENTWISE, is_computed, is_tensor_op
+from nanoloom.graph.layout import is_computed
+from nanoloom.graph.orders import ELEMENTWISE, is_tensor_op
 from nanoloom.graph.quantized import only_user, quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 

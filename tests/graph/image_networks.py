@@ -151,6 +151,40 @@ def pad(net: Network) -> None:
     net.add("Pad", [x, net.weight(np.array(pads, np.int64)), number], made)
 
 
+def cut(net: Network) -> None:
+    """Two dimensions, one of them backwards."""
+    x, s = net.pick(is_image)
+    first, second = (int(a) for a in net.r.choice(4, 2, replace=False))
+    begin = int(net.r.integers(s[first]))
+    numbers = [[begin, -1], [s[first], -s[second] - 1], [first, second - 4], [1, -1]]
+    given = [net.weight(np.array(n, np.int64)) for n in numbers]
+    made = tuple(n - begin if d == first else n for d, n in enumerate(s))
+    net.add("Slice", [x, *given], made)
+
+
+def parts(net: Network) -> None:
+    """The sum of both halves of the first channels."""
+    x, s = net.pick(lambda s: is_image(s) and s[1] > 1)
+    sizes, made = [s[1] // 2, s[1] - s[1] // 2], (s[0], s[1] // 2, *s[2:])
+    names = [f"part{len(net.nodes)}_{i}" for i in range(2)]
+    given = [x, net.weight(np.array(sizes, np.int64))]
+    net.nodes.append(helper.make_node("Split", given, names, name=names[0], axis=-3))
+    if sizes[0] == sizes[1]:
+        net.add("Max", names, made)
+    else:
+        net.add("Relu", [names[1]], (s[0], sizes[1], *s[2:]))
+
+
+def normalize(net: Network) -> None:
+    """Factors that are whole: 2 / sqrt(1/4)."""
+    x, s = net.pick(is_image)
+    variance = net.weight(net.r.choice([0.25, 1], s[1]).astype(np.float32))
+    vectors = [net.integers(s[1]) for _ in range(3)]
+    inputs = [x, *vectors, variance]
+    net.add("BatchNormalization", inputs, s, epsilon=0.0)
+    net.cut_back()
+
+
 def resize(net: Network) -> None:
     x, s = net.pick(lambda s: is_image(s) and s[2] * s[3] < 100)
     scales = net.weight(np.array([1, 1, 2, 2], np.float32))
@@ -175,7 +209,8 @@ def dense(net: Network) -> None:
 
 STEPS = (
     convolve, convolve, convolve, convolve, pool, pool_all, relu, residual,
-    with_constant, transpose, concat, reduce, pad, resize, flatten, dense,
+    with_constant, transpose, concat, reduce, pad, cut, parts, normalize, resize,
+    flatten, dense,
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ SQUARE = ",".join(["1"] * 4 * 4 * 3 * 3)
 WEIGHTS = f"<float[4,3,3,3] w = {{{ONES}}}, float[4,4,3,3] v = {{{SQUARE}}}>"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_networks_compute_the_same(seed: int) -> None:
     """Through graph and linalg as plain loops, against ONNX's reference."""
     model, x = network(seed, 14)
@@ -81,6 +81,26 @@ def test_reduced_axes_follow_their_dimensions() -> None:
         {{ c = Conv(x, w) y = ReduceMean(c, a) }}""")
     (made,) = (n for n in graph if n.op_type == "ReduceMean")
     assert constant(graph, made.inputs[1].name).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("middle", "between"),
+    [
+        ("b = BatchNormalization(a, s, s, s, s)", ["BatchNormalization"]),
+        ("b = Slice(a, one, six, two)", ["Slice"]),
+        ("l, r = Split<axis=1, num_outputs=2>(a) b = Concat<axis=1>(r, l)",
+         ["Split", "Concat"]),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_channels_keeps_the_layout(
+    middle: str, between: list[str]
+) -> None:
+    graph = optimized(f"""g (float[1,3,9,9] x) => (float[p,q,r,s] y)
+        <float[4,3,3,3] w = {{{ONES}}}, float[4,4,3,3] v = {{{SQUARE}}},
+         float[4] s = {{1,2,3,4}}, int64[1] one = {{1}}, int64[1] six = {{6}},
+         int64[1] two = {{2}}>
+        {{ a = Conv(x, w) {middle} y = Conv(b, v) }}""")
+    assert operators(graph) == ["Transpose", "Conv", *between, "Conv", "Transpose"]
 
 
 def test_transposes_that_cancel_disappear() -> None:

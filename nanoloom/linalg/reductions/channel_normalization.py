@@ -12,12 +12,13 @@ from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.placed import Placed, along, combine
 from nanoloom.linalg.words.scalar import Scalar
 from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.window import channels_first
 from nanoloom.mlir import ir
 
 
-def channel(x: Tensor, full: Tensor) -> Placed:
-    """A vector over channels, dimension 1 (or the only dimension)."""
-    return along(x, min(1, full.rank - 1))
+def channel(node: Node, x: Tensor, full: Tensor) -> Placed:
+    """A vector over channels: dimension 1 (or the only one), or the last one."""
+    return along(x, min(1 if channels_first(node) else full.rank, full.rank - 1))
 
 
 def batch_norm(b: Builder, node: Node) -> Sequence[Tensor | None]:
@@ -39,7 +40,7 @@ def normalized(b: Builder, node: Node, mean: Tensor, variance: Tensor) -> Tensor
     def body(s: Scalar, m: Scalar, f: Scalar, c: Scalar) -> Scalar:
         return (s - m.cast(wide)) * f.cast(wide) + c.cast(wide)
 
-    vectors = [channel(v, x) for v in (mean, factor, bias)]
+    vectors = [channel(node, v, x) for v in (mean, factor, bias)]
     return combine(b, body, x.shape, node.output_dtypes[0], x, *vectors)
 
 
