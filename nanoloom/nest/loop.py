@@ -25,7 +25,8 @@ class Loop:
 
     trips: how many there are at most; step: points of the axis in each of them, more
     than one if loops further in go over them.  chains: of a vector of sums, so many
-    side by side.  slowest: of a kernel's tasks, what changes most rarely.
+    side by side.  slowest: of a kernel's tasks, what changes most rarely.  ahead:
+    what the next step reads is loaded while one computes.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Loop:
     is_reduction: bool = False
     chains: int = 1
     slowest: bool = False
+    ahead: bool = False
 
     @property
     def points(self) -> int | None:
@@ -48,6 +50,7 @@ class Loop:
         words += ["sum"] if self.is_reduction else []
         words += [f"{self.chains} chains"] if self.chains > 1 else []
         words += ["slowest"] if self.slowest else []
+        words += ["loaded a round ahead"] if self.ahead else []
         why = f" ({', '.join(words)})" if words else ""
         return f"{self.how.value} {self.name} in 0..{self.trips}{by}{why}"
 
@@ -105,13 +108,15 @@ def halves(loop: Loop, size: int, outer: str, inner: str) -> tuple[Loop, Loop]:
     blocks = replace(
         loop, name=outer, trips=-(-loop.trips // size), step=size * loop.step
     )
-    return blocks, replace(loop, name=inner, trips=min(size, loop.trips))
+    return blocks, replace(loop, name=inner, trips=min(size, loop.trips), ahead=False)
 
 
 def lanes_of(loop: Loop, lanes: Lanes, chains: int, outer: str) -> tuple[Loop, Loop]:
     """for i in 0..n  ->  for i in 0..n/lanes by lanes: vector iv in 0..lanes"""
     width = lanes.count * chains
-    inner = replace(loop, name=outer, trips=lanes, how=How.VECTOR, chains=chains)
+    inner = replace(
+        loop, name=outer, trips=lanes, how=How.VECTOR, chains=chains, ahead=False
+    )
     if not isinstance(loop.trips, int):
         return loop, inner
     return replace(loop, trips=-(-loop.trips // width), step=width * loop.step), inner

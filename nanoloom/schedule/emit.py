@@ -153,6 +153,8 @@ def words(
         elif loop.how is How.UNROLLED:
             word = "unroll_and_jam" if is_point(loop) else "unroll"
             yield word, {"axis": axis, "count": loop.trips}
+        elif loop.ahead:
+            yield "pipeline", {"axis": axis}
 
 
 def groups(nest: LoopNest, placement: Placement) -> Iterator[tuple[Loop, ...]]:

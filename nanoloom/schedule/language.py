@@ -23,6 +23,7 @@ from nanoloom.schedule.words.loops import (
 )
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.schedule.words.nanokernel import Nanokernel
+from nanoloom.schedule.words.pipeline import Pipeline
 from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
 from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
 
@@ -41,6 +42,7 @@ Directive: TypeAlias = (
     | Vectorize
     | Unroll
     | UnrollAndJam
+    | Pipeline
     | CopyOperand
 )
 
@@ -109,6 +111,7 @@ __all__ = [
     "Packing",
     "Parallel",
     "Peel",
+    "Pipeline",
     "Prefetch",
     "Reorder",
     "Schedule",

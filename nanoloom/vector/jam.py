@@ -16,6 +16,7 @@ from nanoloom.mlir import arith, ir, scf, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import constant_index, is_next, is_same, rounded_down
+from nanoloom.vector.pipelined import stream
 from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None
         jam = {**loops.jam, dim: count} if dim in loops.jam else loops.jam
         return lambda at: inner(replace(loops, jam=jam), at)
 
-    stepped(dim, ivs, (index(0), whole), count, some(count))
+    tiles(loops, dim, ivs, (index(0), whole), count, some(count))
     if known is None and count > 1:
         stepped(dim, ivs, (whole, extent), 1, some(1))
     elif known is not None and known % count:
@@ -46,7 +47,7 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
     block, width = elements(lanes, count), elements(lanes)
     known, many = constant_index(extent), rounded_down(extent, block)
-    stepped(dim, ivs, (index(0), many), block, lambda at: inner(loops, at))
+    tiles(loops, dim, ivs, (index(0), many), block, lambda at: inner(loops, at))
     if known is not None and isinstance(block, int):
         left(loops, known % block, moved(ivs, dim, many), inner)
         return
@@ -107,6 +108,23 @@ def first_lanes(lanes: Lanes, count: ir.Value) -> ir.Value:
 def moved(ivs: Sequence[ir.Value], dim: int, to: ir.Value) -> list[ir.Value]:
     """The loop variables at another place of one dimension."""
     return [to if d == dim else iv for d, iv in enumerate(ivs)]
+
+
+def tiles(
+    loops: Loops,
+    dim: int,
+    ivs: Sequence[ir.Value],
+    bounds: tuple[ir.Value, ir.Value],
+    by: int | ir.Value,
+    inner: Callable[[Sequence[ir.Value]], None],
+) -> None:
+    """Whole blocks of a dimension."""
+    if dim not in loops.ahead or is_same(*bounds):
+        stepped(dim, ivs, bounds, by, inner)
+    elif isinstance(by, int) and is_next(*bounds, by):
+        inner(moved(ivs, dim, bounds[0]))
+    else:
+        stream(loops, dim, ivs, bounds, by)
 
 
 def stepped(

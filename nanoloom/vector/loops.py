@@ -27,6 +27,7 @@ from nanoloom.vector.access import Access, Operand, index, vector_dimension
 from nanoloom.vector.body import gathers, is_vectorizable
 from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.jam import Emit, blocks, strips
+from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
@@ -151,6 +152,7 @@ class Loops(Strip):
             None,
             [],
             "reduction" in kinds and multiplies_and_adds(outputs, target),
+            frozenset(plan.ahead),
             plan.chains,
             combiners,
         )
@@ -181,6 +183,8 @@ class Loops(Strip):
             inner(loops, ivs)
             return
         dim, *rest = dims
+        if dim in self.ahead and (rest or inner is not Loops.tile):
+            refuse_inner(dim)
 
         def further(loops: Loops, at: Sequence[ir.Value]) -> None:
             loops.nest(rest, at, inner)

@@ -16,6 +16,7 @@ from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.jam import first_lanes, side_by_side
 from nanoloom.vector.once import Once
+from nanoloom.vector.pipelined import Round, of_points, rounds
 from nanoloom.vector.strip import Point
 from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
@@ -81,18 +82,29 @@ def folding(
     """Steps of so many vectors, each of them into accumulators of its own."""
     if is_same(*bounds):
         return values
-    by = as_index(elements(loops.lanes, chains))
-    loop = scf.ForOp(*bounds, by, values)
-    with ir.InsertionPoint(loop.body):
-        carried, once = list(loop.inner_iter_args), Once()
+    by = elements(loops.lanes, chains)
+
+    def places(begin: ir.Value) -> list[list[Point]]:
+        ats = (add(begin, as_index(elements(loops.lanes, n))) for n in range(chains))
+        return [[point.moved(loops.dim, at) for point in points] for at in ats]
+
+    def compute(at: ir.Value, carried: list[ir.Value], once: Once) -> list[ir.Value]:
         made: list[ir.Value] = []
         count = len(points) * len(loops.outputs)
-        for chain in range(chains):
-            at = add(loop.induction_variable, as_index(elements(loops.lanes, chain)))
-            here = [point.moved(loops.dim, at) for point in points]
+        for chain, here in enumerate(places(at)):
             mine = carried[chain * count : (chain + 1) * count]
             made += loops.computed(here, mine, once)
-        scf.yield_(made + carried[len(made) :])
+        return made + carried[len(made) :]
+
+    if loops.dim in loops.ahead:
+
+        def reads(at: ir.Value) -> Round:
+            return of_points(loops, loops.dim, [p for x in places(at) for p in x])
+
+        return rounds(bounds, by, values, reads, compute)
+    loop = scf.ForOp(*bounds, as_index(by), values)
+    with ir.InsertionPoint(loop.body):
+        scf.yield_(compute(loop.induction_variable, list(loop.inner_iter_args), Once()))
     return list(loop.results)
 
 

@@ -36,6 +36,7 @@ from nanoloom.vector.transform_ops import apply_script
 from nanoloom.vector.vectorize import (
     jam_stage,
     order_stage,
+    pipeline_stage,
     unroll_stage,
     vectorize_stage,
 )
@@ -93,6 +94,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "unroll": lambda op, fields: unroll_stage(op, **fields),
         "unroll_and_jam": lambda op, fields: jam_stage(op, **fields),
         "copy_operand": lambda op, fields: copy_operand(op, **fields),
+        "pipeline": lambda op, fields: pipeline_stage(op, **fields),
         "order": lambda op, fields: order_stage(op, **fields),
     }
     apply_script(module, script, meanings)

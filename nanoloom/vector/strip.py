@@ -8,11 +8,12 @@ A point is a vector of every result.  What points share is read and broadcast on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 
+from nanoloom.kernels.structure import all_dims
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import Access, Operand, add, index, written
@@ -26,6 +27,7 @@ from nanoloom.vector.extents import (
 )
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
+from nanoloom.vector.pipelined import sums
 from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
@@ -59,6 +61,7 @@ class Strip:
     jam: of dimensions, how many points are computed at once, of the vector dimension so
     many vectors.  mask: of the last of these.  starts: the number that each output
     starts from, None to read it.  fuses: products are added in one rounding.
+    ahead: dimensions whose next round is loaded while one computes (pipelined.py).
     """
 
     block: ir.Block
@@ -73,6 +76,7 @@ class Strip:
     mask: ir.Value | None
     starts: list[ir.Value | None]
     fuses: bool
+    ahead: frozenset[int]
 
     @property
     def reduced(self) -> list[int]:
@@ -102,11 +106,15 @@ class Strip:
         return made
 
     def tile(
-        self, ivs: Sequence[ir.Value], known: Mapping[int, ir.Value] = NOTHING
+        self,
+        ivs: Sequence[ir.Value],
+        known: Mapping[int, ir.Value] = NOTHING,
+        once: Once | None = None,
     ) -> None:
         """Compute all points that begin here, and write them.
 
-        known: vectors of inputs, by number, that are in registers already.
+        known: vectors of inputs, by number, that are in registers already; once: the
+        same, by their places.
         """
         points = self.points(ivs)
         start = [self.started(x, point) for point in points for x in self.outputs]
@@ -116,7 +124,8 @@ class Strip:
         ) -> list[ir.Value]:
             return self.computed(here, values, once, known)
 
-        results = iter(self.accumulate(self.reduced, points, start, step, Once()))
+        made = self.accumulate(self.reduced, points, start, step, once or Once())
+        results = iter(made)
         for point in points:
             for x in self.outputs:
                 self.write(next(results), x, point)
@@ -162,6 +171,9 @@ class Strip:
                 continue
             if is_next(begin, end, by):
                 values = steps(begin, by, values, once)
+                continue
+            if dim in self.ahead:
+                values = sums(self, dims, (begin, end), by, points, values, steps)
                 continue
             loop = scf.ForOp(begin, end, index(by), values)
             with ir.InsertionPoint(loop.body):
@@ -228,16 +240,32 @@ class Strip:
         x = self.inputs[number]
         if x.is_scalar:
             return Uniform(x.buffer)
-        at = x.indices(point.ivs)
-        uniform = x.access(self.dim) is Access.UNIFORM
-        mask = None if uniform else point.mask
-        place = number, mask, tuple(written(i) for i in at)
+        place = self.place(number, point)
         if place not in once.read:
-            once.read[place] = self.loaded_lanes(x, point, at)
+            once.read[place] = self.load(number, point)
         return once.read[place]
 
-    def loaded_lanes(self, x: Operand, point: Point, at: list[ir.Value]) -> LaneValue:
-        access = x.access(self.dim)
+    def place(self, number: int, point: Point) -> Hashable:
+        """What an input at a point is known by."""
+        x = self.inputs[number]
+        uniform = x.access(self.dim) is Access.UNIFORM
+        mask = None if uniform else point.mask
+        return number, mask, tuple(written(i) for i in x.indices(point.ivs))
+
+    def read_along(self, dim: int) -> list[int]:
+        """The inputs that are read at another place for each step of a dimension."""
+        arguments = list(self.block.arguments)
+        return [
+            number
+            for number, x in enumerate(self.inputs)
+            if not x.is_scalar
+            and list(arguments[number].uses)
+            and dim in all_dims(x.indexing)
+        ]
+
+    def load(self, number: int, point: Point) -> LaneValue:
+        x = self.inputs[number]
+        at, access = x.indices(point.ivs), x.access(self.dim)
         if access is Access.UNIFORM:
             return Uniform(memref.load(x.buffer, at))
         kind = vector_type(self.lanes, x.element)

@@ -7,6 +7,7 @@
     "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
     "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
+    "nanoloom.pipeline"(%stage) {axis}
     "nanoloom.order"(%stage) {axes}
     "nanoloom.copy_operand"(%stage) {operand}
 
@@ -102,6 +103,13 @@ class UnrollAndJamOp(Dialect.Operation, name="unroll_and_jam"):
     count: ir.IntegerAttr
 
 
+class PipelineOp(Dialect.Operation, name="pipeline"):
+    """What an axis's next round reads is loaded a round ahead."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+
+
 class OrderOp(Dialect.Operation, name="order"):
     """The order of the loops that a stage becomes."""
 
@@ -124,6 +132,7 @@ OPERATIONS = (
     VectorizeOp,
     UnrollOp,
     UnrollAndJamOp,
+    PipelineOp,
     OrderOp,
     CopyOperandOp,
 )

@@ -16,7 +16,7 @@ from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
-ORDER = "nanoloom.order"
+ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
@@ -29,6 +29,7 @@ class VectorPlan:
     unrolled: loops of a sum, and how many of their steps stand behind each other, 0
     for all.  jam: loops, and how many of their points are computed at once; of `axis`
     so many vectors.  order: of the loops, outermost first, () for the usual one.
+    ahead: loops whose next round is loaded while one computes.
     """
 
     axis: int
@@ -37,6 +38,7 @@ class VectorPlan:
     unrolled: Pairs = ()
     jam: Pairs = ()
     order: tuple[int, ...] = ()
+    ahead: tuple[int, ...] = ()
 
 
 def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -> None:
@@ -86,6 +88,12 @@ def order_stage(op: Op, axes: tuple[int, ...]) -> None:
         wanted = len(iterators(op)) - 1
         raise Error(f"axes = {list(axes)}: each of 0 to {wanted} is wanted once")
     note(op, ORDER, *axes)
+
+
+def pipeline_stage(op: Op, axis: int) -> None:
+    """Note that what an axis's next round reads is loaded a round ahead."""
+    require_axis(op, axis)
+    note(op, AHEAD, *sorted({*noted(op, AHEAD), axis}))
 
 
 def add_pair(op: Op, name: str, axis: int, count: int) -> None:
@@ -142,7 +150,8 @@ def plan_of(op: Op) -> VectorPlan | None:
     axis, count, chains, scalable = words
     lanes = Lanes(count, bool(scalable))
     unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
-    return VectorPlan(axis, lanes, chains, unrolled, jam, noted(op, ORDER))
+    order, ahead = noted(op, ORDER), noted(op, AHEAD)
+    return VectorPlan(axis, lanes, chains, unrolled, jam, order, ahead)
 
 
 def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:
