@@ -33,6 +33,11 @@ def drawn(nest: LoopNest) -> str:
 def lines_of(nest: LoopNest, placement: Placement, depth: int) -> Iterator[str]:
     """One stage at a depth, with all that is computed inside."""
     for loop in placement.loops:
+        for stage in nest.stages:
+            for number, *where in nest.placement(stage.name).hoisted:
+                if (placement.stage, loop.name) == tuple(where):
+                    part = stage.reads[number].buffer
+                    yield f"{INDENT * depth}{stage.name}: a copy of {part}"
         if loop.trips != 1:
             yield f"{INDENT * depth}{loop}:"
             depth += 1

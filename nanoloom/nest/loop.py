@@ -61,7 +61,8 @@ class Placement:
 
     at: inside of which loop of another stage, as (stage, loop); None for none.
     by: the nanokernel that makes the loops below the serial ones, "" for none.
-    copied: operands, by their numbers, of which it reads a copy.
+    copied: operands, by their numbers, of which it reads a copy.  hoisted: copies that
+    are made in front of a loop around it, as (operand, stage that has the loop, loop).
     """
 
     stage: str
@@ -69,6 +70,7 @@ class Placement:
     at: tuple[str, str] | None = None
     by: str = ""
     copied: tuple[int, ...] = ()
+    hoisted: tuple[tuple[int, str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ class Writer:
             d.stage: d for d in schedule.directives if isinstance(d, Nanokernel)
         }
         self.loops_of: set[str] = set()  # stages that are loops already
+        self.fronts = fronts(nest)
 
     def stage(self, stage: Stage) -> None:
         """A stage's loops with all that is inside of them, then its vectors."""
@@ -92,10 +93,12 @@ class Writer:
         inner = [s for s in self.nest.stages if self.stands_in(s, stage, names)]
         tasks = group[0].how is How.PARALLEL
         slowest = next((stage.place(x.axis) for x in group if x.slowest), None)
+        loop = stage.name, group[-1].name
+        name = ".".join(loop) if loop in self.fronts else ""
         if self.is_all(stage, inner):
-            return self.steps.fuse_all(stage.name, sizes, tasks, slowest)
+            return self.steps.fuse_all(stage.name, sizes, tasks, slowest, name)
         fused = [s.name for s in reversed(inner)]
-        return self.steps.tile(stage.name, sizes, tasks, fused, slowest)
+        return self.steps.tile(stage.name, sizes, tasks, fused, slowest, name)
 
     def stands_in(self, inner: Stage, stage: Stage, loops: tuple[str, ...]) -> bool:
         """Whether a stage is computed inside of some loops of another one."""
@@ -125,6 +128,9 @@ class Writer:
             return
         for number in placement.copied:
             self.steps.own("copy_operand", stage.name, {"operand": number})
+        for number, *loop in placement.hoisted:
+            values = {"operand": number, "loop": ".".join(loop)}
+            self.steps.own("hoist", stage.name, values)
         count = len(outer_loops(self.nest, placement))
         for word, values in words(stage, placement.loops[count:]):
             self.steps.own(word, stage.name, values)
@@ -157,12 +163,18 @@ def words(
             yield "pipeline", {"axis": axis}
 
 
+def fronts(nest: LoopNest) -> set[tuple[str, str]]:
+    """The loops that something is made in front of."""
+    placed = [nest.placement(stage.name) for stage in nest.stages]
+    return {(owner, loop) for each in placed for _, owner, loop in each.hoisted}
+
+
 def groups(nest: LoopNest, placement: Placement) -> Iterator[tuple[Loop, ...]]:
     """The loops around a stage's vector code, those together that one step makes.
 
     Of one kind, of axes in their order, with nothing between them.
     """
-    taken = {nest.placement(s.name).at for s in nest.stages}
+    taken = {nest.placement(s.name).at for s in nest.stages} | fronts(nest)
     places = nest.stage(placement.stage).place
     group: list[Loop] = []
     for loop in outer_loops(nest, placement):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.words.copies import CopyOperand
+from nanoloom.schedule.words.copies import CopyOperand, Hoist
 from nanoloom.schedule.words.fusion import ComputeAt
 from nanoloom.schedule.words.loops import (
     Reorder,
@@ -44,6 +44,7 @@ Directive: TypeAlias = (
     | UnrollAndJam
     | Pipeline
     | CopyOperand
+    | Hoist
 )
 
 
@@ -107,6 +108,7 @@ __all__ = [
     "ComputeAt",
     "CopyOperand",
     "Directive",
+    "Hoist",
     "Nanokernel",
     "Packing",
     "Parallel",

@@ -68,7 +68,12 @@ class Steps:
         self.own_of(word, self.functions(), values)
 
     def fuse_all(
-        self, stage: str, sizes: Sequence[int], tasks: bool, slowest: int | None
+        self,
+        stage: str,
+        sizes: Sequence[int],
+        tasks: bool,
+        slowest: int | None,
+        name: str = "",
     ) -> str:
         """Tile a stage with everything in front of it; the innermost loop's handle."""
         last, tiled, loops = self.match(stage), self.fresh("tile"), self.fresh("loops")
@@ -80,7 +85,7 @@ class Steps:
             f"tile_sizes {list(sizes)} {{apply_cleanup{', use_forall' * tasks}}} "
             f": ({ANY}) -> ({kinds})"
         )
-        return self.finished(loops, count, slowest)
+        return self.finished(loops, count, slowest, name)
 
     def tile(
         self,
@@ -89,6 +94,7 @@ class Steps:
         tasks: bool,
         fused: Iterable[str],
         slowest: int | None,
+        name: str = "",
     ) -> str:
         """Tile a stage, with some others inside; gives the innermost loop's handle."""
         last, tiled, loops = self.match(stage), self.fresh("tile"), self.fresh("loops")
@@ -103,10 +109,15 @@ class Steps:
         inner = f"{loops}#{count - 1}" if count > 1 else loops
         for producer in fused:
             inner = self.fuse(producer, inner)
-        return self.finished(inner, 1, slowest)
+        return self.finished(inner, 1, slowest, name)
 
-    def finished(self, loops: str, count: int, slowest: int | None) -> str:
+    def finished(
+        self, loops: str, count: int, slowest: int | None, name: str = ""
+    ) -> str:
+        """The innermost loop's handle.  name: what it is known by to other steps."""
         inner = f"{loops}#{count - 1}" if count > 1 else loops
+        if name:
+            self.annotate(inner, "nanoloom.loop", name)
         if slowest is not None:
             parameter = self.fresh("slowest")
             self.lines += [
@@ -130,16 +141,14 @@ class Steps:
     def peel(self, stage: str, dimension: int, at: int) -> None:
         """Two parts of an axis, one behind the other; the first has a mark."""
         whole, parts = self.match(stage), self.fresh("parts")
-        first, rest, word = self.fresh("first"), self.fresh("rest"), self.fresh("word")
+        first, rest = self.fresh("first"), self.fresh("rest")
         self.lines += [
             f"{parts} = transform.structured.split {whole} after {at} "
             f"{{dimension = {dimension}}} : {ANY}",
             f"{first}, {rest} = transform.split_handle {parts} : ({ANY}) -> "
             f"({ANY}, {ANY})",
-            f'{word} = transform.param.constant "first" -> !transform.any_param',
-            f'transform.annotate {first} "nanoloom.part" = {word} '
-            f": {ANY}, !transform.any_param",
         ]
+        self.annotate(first, "nanoloom.part", "first")
         self.clean()
 
     def split_reduction(self, stage: str, parts: int, place: int) -> None:
@@ -163,10 +172,14 @@ class Steps:
 
     def name(self, handle: str, stage: str) -> None:
         """Give an operation the name of a stage."""
+        self.annotate(handle, "nanoloom.stage", stage)
+
+    def annotate(self, handle: str, attribute: str, text: str) -> None:
+        """Give operations an attribute."""
         word = self.fresh("word")
         self.lines += [
-            f'{word} = transform.param.constant "{stage}" -> !transform.any_param',
-            f'transform.annotate {handle} "nanoloom.stage" = {word} '
+            f'{word} = transform.param.constant "{text}" -> !transform.any_param',
+            f'transform.annotate {handle} "{attribute}" = {word} '
             f": {ANY}, !transform.any_param",
         ]
 

@@ -2,6 +2,8 @@
 
     f(w[k, j0 + j])  ->  part[k, j] = w[k, j0 + j]; f(part[k, j])
 
+"nanoloom.hoist" has it copied in front of a loop around the stage.
+
 What a task reads of an operand again and again may lie in many pages, and in few places
 of the first-level cache.  It is copied in front of the stage, once for all its loops.
 """
@@ -15,7 +17,9 @@ from nanoloom.vector.extents import size
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size
 from nanoloom.vector.vectorize import note, noted, require_axis
 
-COPIED = "nanoloom.copied"
+COPIED, HOISTED, LOOP = "nanoloom.copied", "nanoloom.hoisted", "nanoloom.loop"
+# What says where a part begins and how large it is: without effects.
+PURE = ("memref.subview", "memref.dim", "memref.cast", "affine.", "arith.")
 
 
 def copy_operand(op: Op, operand: int) -> None:
@@ -29,12 +33,71 @@ def copy_operand(op: Op, operand: int) -> None:
     note(op, COPIED, *sorted({*noted(op, COPIED), operand}))
 
 
+def hoist_copy(op: Op, operand: int, loop: str) -> None:
+    """Note in front of which loop a copy is made, by the loop's name."""
+    if operand not in noted(op, COPIED):
+        raise Error(f"operand {operand} is not copied: nothing is to be hoisted")
+    fronts = {**fronts_of(op), operand: loop}
+    words = {str(number): ir.StringAttr.get(name) for number, name in fronts.items()}
+    op.operation.attributes[HOISTED] = ir.DictAttr.get(words)
+
+
+def fronts_of(op: Op) -> dict[int, str]:
+    """The loops in front of which operands are copied."""
+    attributes = op.operation.attributes
+    if HOISTED not in attributes:
+        return {}
+    return {int(each.name): each.attr.value for each in attributes[HOISTED]}  # type: ignore[attr-defined]
+
+
 def make_copies(module: ir.Module) -> None:
     """Allocate and copy what is noted, on buffers."""
     for op in named(module, "linalg.generic"):
+        fronts = fronts_of(op)
         for number in noted(op, COPIED):
-            with ir.InsertionPoint(op), op.operation.location:
-                op.operation.operands[number] = copy_of(op.operation.operands[number])
+            part, front = op.operation.operands[number], op.operation
+            if number in fronts:
+                front = loop_around(op, fronts[number])
+                move_out(part, front, fronts[number])
+            with ir.InsertionPoint(front), op.operation.location:
+                op.operation.operands[number] = copy_of(part)
+
+
+def loop_around(op: ir.OpView, name: str) -> ir.Operation:
+    """The loop of this name that an operation is in; Error if there is none."""
+    around = op.operation.parent
+    while around is not None:
+        attributes = around.operation.attributes
+        if LOOP in attributes and attributes[LOOP] == ir.StringAttr.get(name):
+            return around.operation
+        around = around.operation.parent
+    raise Error(
+        f"no loop {name} is around the stage whose copy it is to be in front of"
+    )
+
+
+def move_out(value: ir.Value, loop: ir.Operation, name: str) -> None:
+    """What a value is made of to the front of a loop; Error if that changes in it."""
+    owner = value.owner
+    block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    if not is_in(block, loop):
+        return
+    if isinstance(owner, ir.Block) or not owner.name.startswith(PURE):
+        raise Error(f"a copied part changes with the loop {name}: it stays inside")
+    for operand in owner.operands:
+        move_out(operand, loop, name)
+    owner.operation.move_before(loop)
+
+
+def is_in(block: ir.Block, loop: ir.Operation) -> bool:
+    """Whether a block is a loop's, or of something in it."""
+    around = block.owner.operation
+    while around is not None:
+        if around == loop:
+            return True
+        parent = around.parent
+        around = None if parent is None else parent.operation
+    return False
 
 
 def copy_of(buffer: ir.Value) -> ir.Value:

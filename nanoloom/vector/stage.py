@@ -6,7 +6,9 @@ Out: phases on buffers, only loops, vectors and scalars in them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from nanoloom.kernels.structure import Kind
@@ -17,7 +19,7 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
-from nanoloom.vector.copied import copy_operand, make_copies
+from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import families, instructions
@@ -32,7 +34,7 @@ from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
-from nanoloom.vector.transform_ops import apply_script
+from nanoloom.vector.transform_ops import Meaning, apply_script
 from nanoloom.vector.vectorize import (
     jam_stage,
     order_stage,
@@ -55,6 +57,19 @@ TO_BUFFERS = (
 # Arithmetic on f16 and bf16, which only MLIR text has, is f32's and rounded each time:
 # LLVM would call functions for it where the target has no instructions.
 IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",)
+
+
+# What words on a stage do, with their fields as arguments.
+ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
+    "store_apart": store_apart,
+    "vectorize": vectorize_stage,
+    "unroll": unroll_stage,
+    "unroll_and_jam": jam_stage,
+    "copy_operand": copy_operand,
+    "hoist": hoist_copy,
+    "pipeline": pipeline_stage,
+    "order": order_stage,
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,13 +104,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "nanokernel": nanokernel,
         "pack": pack,
         "prefetch": lambda _, fields: prefetches.append(Prefetch(**fields)),
-        "store_apart": lambda op, _: store_apart(op),
-        "vectorize": lambda op, fields: vectorize_stage(op, **fields),
-        "unroll": lambda op, fields: unroll_stage(op, **fields),
-        "unroll_and_jam": lambda op, fields: jam_stage(op, **fields),
-        "copy_operand": lambda op, fields: copy_operand(op, **fields),
-        "pipeline": lambda op, fields: pipeline_stage(op, **fields),
-        "order": lambda op, fields: order_stage(op, **fields),
+        **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
     }
     apply_script(module, script, meanings)
     run_pipeline(module, CLEAN, verify=False)
@@ -120,6 +129,11 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     module.operation.verify()
     scratch = scratch_bytes(module, phases)
     return Vectorized(tuple(phases), tuple(packings), scratch)
+
+
+def with_fields(meaning: Callable[..., None]) -> Meaning:
+    """A meaning whose arguments are a word's fields."""
+    return lambda op, fields: meaning(op, **fields)
 
 
 def lower(op: ir.OpView, plan: Nanokernel, target: Target) -> None:

@@ -10,6 +10,7 @@
     "nanoloom.pipeline"(%stage) {axis}
     "nanoloom.order"(%stage) {axes}
     "nanoloom.copy_operand"(%stage) {operand}
+    "nanoloom.hoist"(%stage) {operand, loop}
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -124,6 +125,14 @@ class CopyOperandOp(Dialect.Operation, name="copy_operand"):
     operand: ir.IntegerAttr
 
 
+class HoistOp(Dialect.Operation, name="hoist"):
+    """A stage's copy of an operand is made in front of a loop."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    operand: ir.IntegerAttr
+    loop: ir.StringAttr
+
+
 OPERATIONS = (
     PackOp,
     PrefetchOp,
@@ -135,6 +144,7 @@ OPERATIONS = (
     PipelineOp,
     OrderOp,
     CopyOperandOp,
+    HoistOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name != "target")

@@ -1,10 +1,13 @@
-"""Operands that a stage reads from a copy."""
+"""Operands that a stage reads from a copy, and where it is made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nanoloom.nest.loop import How, Loop
 from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.inner import outer_loops
+from nanoloom.schedule.words.fusion import stands_inside
 from nanoloom.schedule.words.word import Word, refuse, require_number, stage_of
 
 
@@ -32,3 +35,85 @@ class CopyOperand(Word):
         placement = nest.placement(self.stage)
         copied = tuple(sorted({*placement.copied, self.operand}))
         return nest.moved(replace(placement, copied=copied))
+
+
+@dataclass(frozen=True)
+class Hoist(Word):
+    """for io: { part[k] = w[k, j];  for i: for k: f(part[k]) }
+      ->  part[k] = w[k, j];  for io: for i: for k: f(part[k])
+
+    The copy of an operand (CopyOperand) is made once, in front of a loop around the
+    stage: one of its own, or of a stage that it is computed inside of.  No loop from
+    that one inwards may change which part it is.
+    """
+
+    stage: str
+    operand: int
+    loop: str
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage = stage_of(self, nest, self.stage)
+        placement = nest.placement(self.stage)
+        if self.operand not in placement.copied:
+            reason = f"{self.stage} reads no copy of its operand {self.operand}"
+            refuse(self, reason, "CopyOperand makes one")
+        around = loops_around(nest, self.stage)
+        names = [loop.name for _, loop in around]
+        if self.loop not in names:
+            if placement.loop(self.loop):
+                refuse(self, f"the copy is in front of the loop {self.loop} already")
+            known = ", ".join(names) or "none"
+            refuse(
+                self, f"no loop {self.loop} is around {self.stage}; there are {known}"
+            )
+        place = len(names) - 1 - names[::-1].index(self.loop)
+        for owner, loop in around[place:]:
+            self.require_same(nest, owner, loop)
+        owner, _ = around[place]
+        writer = nest.writer(stage.reads[self.operand].buffer)
+        if writer and stands_inside(nest, writer.name, owner, self.loop):
+            refuse(self, f"{writer.name} makes the operand inside of {self.loop}")
+        others = [x for x in placement.hoisted if x[0] != self.operand]
+        hoisted = (*others, (self.operand, owner, self.loop))
+        return nest.moved(replace(placement, hoisted=hoisted))
+
+    def require_same(self, nest: LoopNest, owner: str, loop: Loop) -> None:
+        """That the part is the same in every step of a loop."""
+        if loop.how is How.PARALLEL:
+            refuse(self, f"the steps of {loop.name} are tasks: each makes its own copy")
+        if loop.how is not How.SERIAL or loop.trips == 1:
+            refuse(self, f"{loop.name} is {loop.how.value} in 0..{loop.trips}: no loop")
+        read = nest.stage(self.stage).reads[self.operand]
+        for axis in sorted(read.axes):
+            if loop.axis in followed(nest, self.stage, axis, owner):
+                part = f"the part of {read.buffer} changes with {loop.name}"
+                refuse(self, f"{part}: {axis} is one of its axes")
+
+
+def loops_around(nest: LoopNest, stage: str) -> list[tuple[str, Loop]]:
+    """The loops around a stage's vector code with what has them, outermost first."""
+    placement = nest.placement(stage)
+    found = [(stage, loop) for loop in outer_loops(nest, placement)]
+    while placement.at is not None:
+        owner, last = placement.at
+        placement = nest.placement(owner)
+        count = placement.names.index(last) + 1
+        found = [(owner, loop) for loop in placement.loops[:count]] + found
+    return found
+
+
+def followed(nest: LoopNest, stage: str, axis: str, owner: str) -> set[str]:
+    """The axes of a stage, or of what reads it, that move an axis's points."""
+    if stage == owner:
+        return {axis}
+    found: set[str] = set()
+    for write in nest.stage(stage).writes:
+        if axis not in write.plain:
+            continue
+        place = write.plain.index(axis)
+        for reader in nest.stages:
+            for read in reader.taken:
+                if read.buffer == write.buffer and reader.name != stage:
+                    for name in read.indices[place].axes:
+                        found |= followed(nest, reader.name, name, owner)
+    return found
