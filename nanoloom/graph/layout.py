@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
+from nanoloom.graph.quantized import DOMAIN as INTEGER
 from nanoloom.graph.quantized import quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 
@@ -64,6 +65,8 @@ class Layout(GraphEditor):
             return
         if quantizes_alike(node):
             self.sink(node)
+        elif node.domain == INTEGER and node.op_type == "Convolution":
+            self.make_spatial(node)
         elif is_tensor_op(node, RULES.keys()):
             RULES[node.op_type](self, node)
 
@@ -101,7 +104,7 @@ class Layout(GraphEditor):
             shape,
             out,
             node.name or node.op_type,
-            DOMAIN,
+            node.domain or DOMAIN,
         )
         self.replace(node, self.transpose(made, to_first(rank), node))
 

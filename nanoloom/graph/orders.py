@@ -11,8 +11,8 @@ from nanoloom.graph.folding import words
 # Of pixels and their channels
 SPATIAL = words(
     """
-    Conv ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool
-    GlobalLpPool
+    Conv ConvInteger ConvTranspose QLinearConv MaxPool AveragePool LpPool
+    GlobalAveragePool GlobalMaxPool GlobalLpPool
     """
 )
 # An element of each input, wherever it lies

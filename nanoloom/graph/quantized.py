@@ -2,8 +2,8 @@
 
     Quantize(MatMul(Dequantize(a), Dequantize(B)) + c)  ->  nanoloom.integer.MatMul
 
-with a constant B, per tensor or per column, for Gemm as well, with or without c, Relu
-and Quantize.  The new node (`linalg/products/quantized_matmul.py`) is
+with a constant B, per tensor or per column, for Gemm and Conv (per filter) as well,
+with or without c, Relu and Quantize.  The new node, of linalg/products/requantized.py:
 
     saturate(round(sum (a - a0) (B - B0) * factor + offset) + y0)    factor: sa sB / sy
     sum (a - a0) (B - B0) * factor + offset                          without Quantize
@@ -64,8 +64,12 @@ def integer_products(graph: ir.Graph) -> None:
     """Rewrite a graph with static shapes in place."""
     editor = IntegerProducts(graph)
     for node in graph:
-        if node.op_type in ("MatMul", "Gemm") and node.domain in ("", "ai.onnx"):
-            editor.visit(node)
+        if node.domain not in ("", "ai.onnx") or not is_static(node.outputs[0]):
+            continue
+        if node.op_type in ("MatMul", "Gemm"):
+            editor.visit_product(node)
+        elif node.op_type == "Conv":
+            editor.visit_convolution(node)
 
 
 def quantizes_alike(node: ir.Node) -> bool:
@@ -144,10 +148,8 @@ def only_user(value: ir.Value) -> ir.Node | None:
 class IntegerProducts(GraphEditor):
     """The graph being rewritten."""
 
-    def visit(self, node: ir.Node) -> None:
+    def visit_product(self, node: ir.Node) -> None:
         """Put the integer form in the place of a product that has one."""
-        if not is_static(node.outputs[0]):
-            return
         is_gemm = node.op_type == "Gemm"
         given = Origin.of(node).attributes
         if any(given[k].as_float() != 1 for k in ("alpha", "beta") if k in given):
@@ -159,12 +161,40 @@ class IntegerProducts(GraphEditor):
         first: ir.Value | None = None
         if is_gemm and len(node.inputs) > 2 and node.inputs[2] is not None:
             first = node.inputs[2]
-            if column_vector(first, node.outputs[0]) is None:
+            if vector_along(-1, first, node.outputs[0]) is None:
                 return
         x = left.value
         if is_gemm and Origin.of(node).int("transA", 0):
             x = self.transpose(x, SWAPPED, node)
-        self.rewrite(node, Quantized(x, left.scale, left.zero), right, first)
+        offset = vector_along(-1, first, node.outputs[0])
+        tail = follow(node.outputs[0], offset, -1)
+        self.rewrite(node, Quantized(x, left.scale, left.zero), right, tail)
+
+    def visit_convolution(self, node: ir.Node) -> None:
+        """The same for a convolution with constant filters."""
+        left, right = activation(node.inputs[0]), self.filters(node)
+        bias = node.inputs[2] if len(node.inputs) > 2 else None
+        offset = exact_array(bias)
+        if left is None or right is None or (bias is not None and offset is None):
+            return
+        filters, *deep = shape_of(right.value)
+        if np.prod(deep, dtype=np.int64) > DEEPEST:
+            return
+        sizes = {x.shape for x in (offset, right.scale, right.zero) if x is not None}
+        if not sizes <= {(), (filters,)}:
+            return  # it is refused where it is lowered
+        tail = follow(node.outputs[0], offset, 1)
+        self.rewrite(node, left, right, tail)
+
+    def filters(self, node: ir.Node) -> Quantized | None:
+        """Constant weights [f, c, kernel...] of 8-bit integers."""
+        origin = origin_of(node.inputs[1])
+        found = dequantized(origin)
+        if found is None or origin is None or found.value.const_value is None:
+            return None
+        if found.scale.ndim and origin.int("axis", 1) % len(shape_of(found.value)):
+            return None
+        return Quantized(self.registered(found.value), found.scale, found.zero)
 
     def weight(self, node: ir.Node, swapped: bool) -> Quantized | None:
         """A constant right operand [..., k, columns] of 8-bit integers."""
@@ -186,11 +216,8 @@ class IntegerProducts(GraphEditor):
         turned = self.transpose(stored, SWAPPED, node) if swapped else stored
         return Quantized(turned, found.scale, found.zero)
 
-    def rewrite(
-        self, node: ir.Node, x: Quantized, y: Quantized, first: ir.Value | None
-    ) -> None:
+    def rewrite(self, node: ir.Node, x: Quantized, y: Quantized, tail: Tail) -> None:
         """Nodes up to the last of the pattern become one."""
-        tail = follow(node.outputs[0], first)
         wide = x.scale.astype(np.float64) * y.scale
         target, offset, kind = tail.target, tail.offset, np.dtype(np.float32)
         if target is not None:
@@ -214,8 +241,11 @@ class IntegerProducts(GraphEditor):
         assert last is not None
         inputs = [x.value, y.value, *constants]
         shape = shape_of(tail.last)
-        relu = [ir.AttrInt64("relu", int(tail.relu))]
-        made = self.add(last, "MatMul", inputs, relu, shape, tail.last, name, DOMAIN)
+        attributes: list[ir.Attr] = [ir.AttrInt64("relu", int(tail.relu))]
+        op = "Convolution" if node.op_type == "Conv" else "MatMul"
+        if node.op_type == "Conv":
+            attributes += node.attributes.values()
+        made = self.add(last, op, inputs, attributes, shape, tail.last, name, DOMAIN)
         self.replace(last, made)
 
     def constant(self, array: np.ndarray, name: str) -> ir.Value:
@@ -228,24 +258,27 @@ class IntegerProducts(GraphEditor):
         return self.registered(made)
 
 
-def column_vector(value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
-    """A constant that is added to the rows of `out` alike, as [columns] or []."""
+def vector_along(axis: int, value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
+    """A constant that only differs along an axis of what it is added to: [n] or []."""
     if value is None or value.const_value is None or not is_static(value):
         return None
-    shape, whole = shape_of(value), shape_of(out)
+    whole = shape_of(out)
+    shape = (*(1,) * (len(whole) - len(shape_of(value))), *shape_of(value))
     size = int(np.prod(shape, dtype=np.int64))
-    fits = size == 1 or (bool(shape) and shape[-1] == size == whole[-1])
-    array = exact_array(value) if fits and len(shape) <= len(whole) else None
+    fits = size == 1 or shape[axis] == size == whole[axis]
+    array = exact_array(value) if fits and len(shape) == len(whole) else None
     return None if array is None else array.reshape(() if size == 1 else (size,))
 
 
-def follow(out: ir.Value, first: ir.Value | None) -> Tail:
-    """Additions of column vectors, Relu and one quantization behind a product."""
-    offset = column_vector(first, out)
+def follow(out: ir.Value, offset: np.ndarray | None, axis: int) -> Tail:
+    """Additions of vectors along an axis, Relu and one quantization behind a product.
+
+    offset: what is added by the product itself.
+    """
     user = only_user(out)
     if user is not None and user.op_type == "Add" and offset is None:
         other = next((v for v in user.inputs if v is not out), None)
-        offset = column_vector(other, out)
+        offset = vector_along(axis, other, out)
         if offset is not None:
             out = user.outputs[0]
             user = only_user(out)

@@ -2,8 +2,8 @@
 
     Quantize(move(Dequantize(q)))  ->  move(q)       same scale and zero point
 
-with moves that make no new numbers: Reshape, Transpose, Slice ...  Both roundings of
-the left side are far below half a step, so that every q comes back.
+with moves that make no new numbers: Reshape, Transpose, Slice, MaxPool ...  Both
+roundings of the left side are far below half a step, so that every q comes back.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ MOVES = {
     "Transpose",
     "Unsqueeze",
 }
+ORDERED = {"MaxPool"}  # of integers as of their numbers, where the scale is positive
 RANGE = 2.0**-90, 2.0**90  # of scales: no number overflows or is denormal
 
 
@@ -58,6 +59,8 @@ class Moves(GraphEditor):
         if out.dtype != given.value.dtype or not is_alike(given, wanted):
             return
         if out.is_graph_output() and not moves:
+            return
+        if given.scale <= 0 and any(move.op_type in ORDERED for move in moves):
             return
         made = given.value
         for move in moves:
@@ -89,8 +92,8 @@ def moves_of(value: ir.Value | None) -> tuple[list[ir.Node], Origin | None]:
 
 
 def is_move(node: ir.Node) -> bool:
-    plain = node.domain in ("", "ai.onnx") and node.op_type in MOVES
-    return plain and is_static(node.outputs[0])
+    plain = node.domain in ("", "ai.onnx") and node.op_type in MOVES | ORDERED
+    return plain and len(node.outputs) == 1 and is_static(node.outputs[0])
 
 
 def is_alike(one: Quantized, other: Quantized) -> bool:

@@ -54,10 +54,11 @@ def fold_into_readers(op: Op) -> bool:
             continue
         if is_copy(reader) and is_returned(reader):
             continue
-        if not worth_reading(reader, use.operand_number, reading):
-            continue
         indexings = maps(reader)
-        indexings[use.operand_number] = compose(reading, indexings[use.operand_number])
+        before = indexings[use.operand_number]
+        indexings[use.operand_number] = compose(reading, before)
+        if not worth_reading(reader, reading, before, indexings[use.operand_number]):
+            continue
         if not ranges_known(reader, indexings, use.operand_number):
             continue
         reader.operation.operands[use.operand_number] = source
@@ -68,15 +69,24 @@ def fold_into_readers(op: Op) -> bool:
     return folded
 
 
-def worth_reading(reader: Op, operand: int, reading: ir.AffineMap) -> bool:
-    """A window or a reversed copy is not folded where it would be read many times."""
-    del operand
-    plain = None not in map_dims(reading) or all(
+def worth_reading(
+    reader: Op, reading: ir.AffineMap, before: ir.AffineMap, composed: ir.AffineMap
+) -> bool:
+    """A window or a reversed copy is not folded where it would be read many times.
+
+    Nor is a transpose of narrow numbers that a product sums along: it multiplies
+    neighbours by one instruction.
+    """
+    if "reduction" not in str(reader.operation.attributes["iterator_types"]):
+        return True
+    narrow = ir.RankedTensorType(inputs(reader)[0].type).element_type
+    last, now = map_dims(before)[-1:], map_dims(composed)[-1:]
+    sums_along = is_contraction(reader) and not {*last} & {*map_dims(maps(reader)[-1])}
+    if sums_along and narrow.width < 32 and now != last:  # type: ignore[attr-defined]
+        return False
+    return None not in map_dims(reading) or all(
         isinstance(e, (ir.AffineDimExpr, ir.AffineConstantExpr))
         for e in reading.results
-    )
-    return plain or "reduction" not in str(
-        reader.operation.attributes["iterator_types"]
     )
 
 

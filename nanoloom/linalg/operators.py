@@ -38,7 +38,7 @@ from nanoloom.linalg.products import (
     integer_convolution,
     integer_matmul,
     matmul,
-    quantized_matmul,
+    requantized,
     spectral,
 )
 from nanoloom.linalg.reductions import (
@@ -89,10 +89,10 @@ OPERATORS: dict[str, Lower] = {
     **patches.OPERATORS,
     **pooling.OPERATORS,
     **quantization.OPERATORS,
-    **quantized_matmul.OPERATORS,
     **random.OPERATORS,
     **recurrent.OPERATORS,
     **reduce.OPERATORS,
+    **requantized.OPERATORS,
     **resizing.OPERATORS,
     **roi_align.OPERATORS,
     **roi_pool.OPERATORS,

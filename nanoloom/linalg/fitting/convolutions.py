@@ -100,6 +100,7 @@ def deform_conv(node: Node) -> None:
 RULES = {
     "Conv": conv,
     "ConvInteger": conv_integer,
+    "Convolution": conv_integer,
     "ConvTranspose": conv_transpose,
     "DeformConv": deform_conv,
     "QLinearConv": qlinear_conv,

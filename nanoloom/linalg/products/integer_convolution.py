@@ -72,6 +72,9 @@ def integer_sums(
     sums = contract(b, padded, weights, window, node.int("group", 1), INT32)
     if x_zero is None or is_zero(x_zero):
         return sums
+    if weights.is_constant and x_zero.is_constant:
+        zero = int(x_zero.array().reshape(()))
+        return b.elementwise(lambda s, c: s - c, sums, filter_sums(b, weights, zero))
 
     def body(total: Scalar, zero: Scalar, weight: Scalar) -> Scalar:
         return total - zero.cast(INT32) * weight
@@ -120,12 +123,17 @@ def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
     )
 
 
-def filter_sums(b: Builder, w: Tensor) -> Tensor:
+def filter_sums(b: Builder, w: Tensor, times: int = 1) -> Tensor:
     """The sum of each filter's weights, int32 [f]; computed now for constants."""
     axes = tuple(range(1, w.rank))
     if w.is_constant:
+        by = INT32.type(times)
         return derived(
-            w, "sums", w.shape[:1], INT32, lambda array: array.sum(axes, dtype=INT32)
+            w,
+            f"sums_by_{times}",
+            w.shape[:1],
+            INT32,
+            lambda array: array.sum(axes, dtype=INT32) * by,
         )
     return b.reduce(lambda s, x: s + x, b.cast(w, INT32), axes, 0, keepdims=False)
 

@@ -1,26 +1,31 @@
-"""nanoloom.integer.MatMul: what the graph stage makes of quantized matrix products.
+"""nanoloom.integer: what the graph stage makes of quantized products and convolutions.
 
-Inputs: a [..., m, k] and b [..., k, n] of 8 bits, a_zero [] and b_zero [] or [n] (or
-omitted: 0), factor and offset [] or [n] (offset omitted: 0), y_zero [] (omitted: 0).
-Output of 8 bits, factor and offset float64:
+MatMul takes a [..., m, k] and b [..., k, n] of 8 bits, Convolution x [n, c, ...] (or
+channels last) and w [f, c / groups, kernel...].  Then a_zero [] and b_zero [] or [n]
+(or omitted: 0), factor and offset [] or [n] (offset omitted: 0), y_zero [] (omitted:
+0); for n, a convolution has f.  Output of 8 bits, factor and offset float64:
 
     saturate(round(sum (a - a_zero) (b - b_zero) * factor + offset) + y_zero)
 
 Attribute relu: what is rounded is at least 0.  Output, factor and offset float32: the
-same without rounding, relu and saturation.  The sums are those of `integer_matmul`:
-exact, for the graph stage keeps k small enough.
+same without rounding, relu and saturation.  The sums are exact, for the graph stage
+keeps them small enough.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
+from nanoloom.linalg.products.integer_convolution import integer_sums
 from nanoloom.linalg.products.integer_matmul import by_column, sums
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import combine
+from nanoloom.linalg.words.placed import Placed, combine
 from nanoloom.linalg.words.scalar import Scalar, is_float
 from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.window import from_channels_last
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 SHIFT = 1.5 * 2.0**52  # f64 of this size are integers: an addition rounds to one
@@ -28,14 +33,39 @@ MOST = 2.0**30  # rounded values up to here are int32 with room for a zero point
 WIDEST = 255**2  # of one product
 
 
-def quantized_matmul(b: Builder, node: Node) -> Tensor:
+def matmul(b: Builder, node: Node) -> Tensor:
     """One contraction of 8-bit integers; all else is its elementwise epilogue."""
-    x, y, factor = node.input(0), node.input(1), node.input(4)
-    dtype, wide = node.output_dtypes[0], factor.dtype
-    offset, zero = node.optional(5), node.optional(6)
+    x, y = node.input(0), node.input(1)
     total = sums(b, x, y, node.optional(2), node.optional(3))
-    terms = [t for t in (factor, offset) if t is not None]
-    is_small = largest(x.shape[-1], *terms) < MOST
+    given = [by_column(b, t, x, total.rank) for t in terms(node)]
+    return requantized(b, node, total, x.shape[-1], given)
+
+
+def conv(b: Builder, node: Node) -> Tensor:
+    """The same of a convolution: its filters are the columns."""
+    x, w = node.input(0), node.input(1)
+    total = integer_sums(b, node, x, node.optional(2), w, node.optional(3))
+    places = (total.rank - 1,)
+    given = [
+        Placed(b.reshape(t, ()), ()) if t.size == 1 else Placed(t, places)
+        for t in terms(node)
+    ]
+    made = requantized(b, node, total, prod(w.shape[1:]), given)
+    return from_channels_last(b, node, made)
+
+
+def terms(node: Node) -> list[Tensor]:
+    """The factor of the sums, and the offset where there is one."""
+    return [t for t in (node.input(4), node.optional(5)) if t is not None]
+
+
+def requantized(
+    b: Builder, node: Node, total: Tensor, depth: int, given: list[Placed]
+) -> Tensor:
+    """What follows the sums, of so many products each."""
+    dtype, zero = node.output_dtypes[0], node.optional(6)
+    wide = node.input(4).dtype
+    is_small = largest(depth, *terms(node)) < MOST
 
     def body(s: Scalar, by: Scalar, *added: Scalar) -> Scalar:
         value = s.cast(wide) * by
@@ -49,7 +79,6 @@ def quantized_matmul(b: Builder, node: Node) -> Tensor:
         least = max(low, 0) if node.int("relu") else low
         return (whole.maximum(least).minimum(high) + start).cast(dtype)
 
-    given = [by_column(b, t, x, total.rank) for t in terms]
     return combine(b, body, total.shape, dtype, total, *given)
 
 
@@ -68,4 +97,4 @@ def rounded(value: Scalar) -> Scalar:
     return (value + SHIFT).bitcast(INT64).cast(INT32)
 
 
-OPERATORS = {"nanoloom.integer.MatMul": quantized_matmul}
+OPERATORS = {"nanoloom.integer.Convolution": conv, "nanoloom.integer.MatMul": matmul}
