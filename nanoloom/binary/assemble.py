@@ -42,6 +42,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
             buffer(program, block, place, shapes[i], packed.get(i))
             for i, place in enumerate(call.arguments)
         )
+        buffers += own_buffers(program.arena_bytes, kernel)
         for phase, tasks in enumerate(kernel.tasks):
             if tasks:
                 symbol = f"{call.kernel}_{phase}"
@@ -49,7 +50,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
                 steps.append(Step(symbol, tasks, buffers, name, scratch))
     table = ProgramTable(
         tuple(steps),
-        program.arena_bytes,
+        program.arena_bytes + max(map(own_bytes, compiled.values()), default=0),
         block.size,
         tuple(tensor(x) for x in program.inputs),
         tuple(tensor(x) for x in program.outputs),
@@ -57,6 +58,17 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         tuple(check(program, word) for word in program.checks),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
+
+
+def own_bytes(kernel: CompiledKernel) -> int:
+    """What a kernel's own tensors take; only one kernel runs at a time."""
+    return sum(kernel.arena_bytes)
+
+
+def own_buffers(begin: int, kernel: CompiledKernel) -> tuple[Buffer, ...]:
+    """A kernel's own tensors, one behind the other, behind those of all others."""
+    offsets = (sum(kernel.arena_bytes[:i]) for i in range(len(kernel.arena_bytes)))
+    return tuple(Buffer(TableSpace.ARENA, begin + offset) for offset in offsets)
 
 
 def buffer(

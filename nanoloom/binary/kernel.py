@@ -18,6 +18,7 @@ class CompiledKernel:
     packings: tuple[Packing, ...]
     needs_tiles: bool
     scratch_bytes: tuple[int, ...]  # of each phase, in each thread
+    arena_bytes: tuple[int, ...] = ()  # of its own tensors, arguments behind the others
 
     def to_bytes(self) -> bytes:
         """A line of JSON, then the object."""
@@ -26,6 +27,7 @@ class CompiledKernel:
             "packings": [asdict(packing) for packing in self.packings],
             "needs_tiles": self.needs_tiles,
             "scratch_bytes": self.scratch_bytes,
+            "arena_bytes": self.arena_bytes,
         }
         return json.dumps(facts).encode() + b"\n" + self.object
 
@@ -36,7 +38,8 @@ class CompiledKernel:
         facts = json.loads(head)
         packings = tuple(Packing(**tuples(p)) for p in facts["packings"])
         tasks, scratch = tuple(facts["tasks"]), tuple(facts["scratch_bytes"])
-        return cls(code, tasks, packings, facts["needs_tiles"], scratch)
+        arena = tuple(facts["arena_bytes"])
+        return cls(code, tasks, packings, facts["needs_tiles"], scratch, arena)
 
 
 def tuples(facts: dict[str, Any]) -> dict[str, Any]:

@@ -49,4 +49,5 @@ def lines_of(nest: LoopNest, placement: Placement, depth: int) -> Iterator[str]:
     stage = nest.stage(placement.stage)
     copies = ", ".join(stage.reads[number].buffer for number in placement.copied)
     copied = f", with a copy of {copies}" if copies else ""
-    yield f"{INDENT * depth}{stage}{by}{copied}"
+    stored = f", stored in {placement.stored}" if placement.stored else ""
+    yield f"{INDENT * depth}{stage}{by}{copied}{stored}"

@@ -63,6 +63,7 @@ class Placement:
     by: the nanokernel that makes the loops below the serial ones, "" for none.
     copied: operands, by their numbers, of which it reads a copy.  hoisted: copies that
     are made in front of a loop around it, as (operand, stage that has the loop, loop).
+    stored: where its results lie, "" for where they do without a word.
     """
 
     stage: str
@@ -71,6 +72,7 @@ class Placement:
     by: str = ""
     copied: tuple[int, ...] = ()
     hoisted: tuple[tuple[int, str, str], ...] = ()
+    stored: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from nanoloom.schedule.language import (
     Schedule,
     SplitReduction,
     StoreApart,
+    StoreAt,
 )
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.steps import Steps
@@ -47,6 +48,8 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
                 writer.steps.split_reduction(stage, parts, place)
             case StoreApart(stage):
                 writer.steps.own("store_apart", stage, {})
+            case StoreAt(stage, where):
+                writer.steps.own("store_at", stage, {"where": where})
             case _:
                 pass
     for stage in writer.nest.stages:
@@ -116,9 +119,14 @@ class Writer:
             for each in self.nest.producers(waiting.pop().name):
                 if each in inner:
                     waiting.append(each)
-                elif each.name not in self.loops_of:
+                elif each.name not in self.loops_of or self.is_stored(each):
                     return False
         return True
+
+    def is_stored(self, stage: Stage) -> bool:
+        """Whether a stage is whole before another one reads it."""
+        placement = self.nest.placement(stage.name)
+        return bool(placement.stored) and placement.at is None
 
     def vectors(self, stage: Stage, placement: Placement) -> None:
         """What the innermost loops of a stage become."""

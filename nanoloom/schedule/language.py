@@ -24,6 +24,7 @@ from nanoloom.schedule.words.loops import (
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.schedule.words.nanokernel import Nanokernel
 from nanoloom.schedule.words.pipeline import Pipeline
+from nanoloom.schedule.words.store_at import StoreAt
 from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
 from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
 
@@ -38,6 +39,7 @@ Directive: TypeAlias = (
     | Peel
     | SplitReduction
     | StoreApart
+    | StoreAt
     | Nanokernel
     | Vectorize
     | Unroll
@@ -120,6 +122,7 @@ __all__ = [
     "Split",
     "SplitReduction",
     "StoreApart",
+    "StoreAt",
     "Tile",
     "Unroll",
     "UnrollAndJam",

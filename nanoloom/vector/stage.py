@@ -18,6 +18,7 @@ from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
+from nanoloom.vector.arena import arena_bytes, arena_count, store_at
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
@@ -62,6 +63,7 @@ IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f3
 # What words on a stage do, with their fields as arguments.
 ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "store_apart": store_apart,
+    "store_at": store_at,
     "vectorize": vectorize_stage,
     "unroll": unroll_stage,
     "unroll_and_jam": jam_stage,
@@ -78,11 +80,13 @@ class Vectorized:
 
     phases: their names and numbers of tasks.  packings: of the kernel's weights.
     scratch_bytes: memory that each phase's temporaries take, in each thread.
+    arena_bytes: of each tensor between phases, an argument behind the results.
     """
 
     phases: tuple[tuple[str, int], ...]
     packings: tuple[Packing, ...]
     scratch_bytes: tuple[int, ...]
+    arena_bytes: tuple[int, ...] = ()
 
 
 def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
@@ -114,6 +118,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     make_copies(module)
     copies_to_generics(module)
     insert_prefetches(module, prefetches)
+    between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
     bound_temporaries(module)
     lower_matrix_tiles(module)
@@ -128,7 +133,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         widen_in_integers(module)
     module.operation.verify()
     scratch = scratch_bytes(module, phases)
-    return Vectorized(tuple(phases), tuple(packings), scratch)
+    return Vectorized(tuple(phases), tuple(packings), scratch, between)
 
 
 def with_fields(meaning: Callable[..., None]) -> Meaning:
@@ -170,7 +175,8 @@ def return_nothing(module: ir.Module) -> None:
     block = kernel.operation.regions[0].blocks[0]
     returned = list(block.operations)[-1]
     values = list(returned.operation.operands)
-    results = list(block.arguments)[-len(values) :]
+    count = len(block.arguments) - arena_count(kernel.operation)
+    results = list(block.arguments)[count - len(values) : count]
     with ir.InsertionPoint(returned), ir.Location.unknown():
         for value, result in zip(values, results, strict=True):
             if value != result:

@@ -3,6 +3,7 @@
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
     "nanoloom.prefetch"(%function) {argument, lines, ahead}
     "nanoloom.store_apart"(%stage)
+    "nanoloom.store_at"(%stage) {where}
     "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
     "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
     "nanoloom.unroll"(%stage) {axis, count}
@@ -63,6 +64,13 @@ class StoreApartOp(Dialect.Operation, name="store_apart"):
     """Sums lie in a buffer of their own until they are complete."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
+class StoreAtOp(Dialect.Operation, name="store_at"):
+    """Where a stage's results lie until they are read."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    where: ir.StringAttr
 
 
 class NanokernelOp(Dialect.Operation, name="nanokernel"):
@@ -137,6 +145,7 @@ OPERATIONS = (
     PackOp,
     PrefetchOp,
     StoreApartOp,
+    StoreAtOp,
     NanokernelOp,
     VectorizeOp,
     UnrollOp,

@@ -58,6 +58,7 @@ class MakeKernel:
             applied.packings,
             "x86_amx" in llvm_ir,
             applied.scratch_bytes,
+            applied.arena_bytes,
         ).to_bytes()
 
 

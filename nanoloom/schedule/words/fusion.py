@@ -42,6 +42,9 @@ def at_loop(
         refuse(word, f"{stage} makes a result of the kernel: it is needed whole")
     if nest.placement(stage).names != producer.names:
         refuse(word, f"the loops of {stage} are scheduled already", "compute it first")
+    if nest.placement(stage).stored:
+        where = nest.placement(stage).stored
+        refuse(word, f"{stage} is stored in {where} already", "compute it first")
     sizes = inside(reader, nest.placement(consumer), loop)
     wanted = needed(nest, stage, consumer, sizes)
     outside = read_outside(nest, stage, consumer, loop)

@@ -93,7 +93,8 @@ def fused(word: Parallel | Tile, nest: LoopNest, stage: str, loop: str) -> LoopN
         name = made.name
         if word.fuse != ALL and name not in word.fuse:
             continue
-        free = nest.placement(name).names == made.names
+        placement = nest.placement(name)
+        free = placement.names == made.names and not placement.stored
         if word.fuse != ALL or (free and not read_outside(nest, name, stage, loop)):
             nest = at_loop(word, nest, name, stage, loop)
     return nest

@@ -1,0 +1,57 @@
+"""Where what a stage makes lies until it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.nest.loop import How
+from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.words.word import Word, refuse, stage_of
+
+PLACES = {"task": "the task's memory", "arena": "the arena"}
+
+
+@dataclass(frozen=True)
+class StoreAt(Word):
+    """forall i: t[i] = f(i);  forall i: y[i] = g(t[i])
+      ->  forall i: t[i] = f(i), stored in the arena;  forall i: y[i] = g(t[i])
+
+    where: "task", on the stack or in the scratch memory of the thread that runs a task:
+    a part of it at a time, of a stage that is computed inside of a loop of what reads
+    it.  "arena", a whole tensor between two phases of tasks, of a stage that is not.
+    Without a word what is computed inside lies in the task's memory, and a kernel with
+    anything between its loops over tasks is a single task.
+    """
+
+    stage: str
+    where: str
+
+    def apply(self, nest: LoopNest) -> LoopNest:
+        stage, placement = stage_of(self, nest, self.stage), nest.placement(self.stage)
+        if self.where not in PLACES:
+            refuse(self, f"where is {self.where}: {' or '.join(PLACES)} is wanted")
+        if {write.buffer for write in stage.writes} & set(nest.results):
+            refuse(self, f"{self.stage} makes a result of the kernel: it has a place")
+        if placement.stored:
+            refuse(self, f"{self.stage} is stored in {placement.stored} already")
+        if self.where == "arena":
+            self.require_whole(nest)
+        elif placement.at is None and has_tasks(nest):
+            reason = f"{self.stage} is made in front of the tasks, which share it"
+            refuse(self, reason, "compute it inside of their loops, or say arena")
+        return nest.moved(replace(placement, stored=PLACES[self.where]))
+
+    def require_whole(self, nest: LoopNest) -> None:
+        """That the stage makes all that it makes at once, in an order of its own."""
+        stage, at = nest.stage(self.stage), nest.placement(self.stage).at
+        if at is not None:
+            inside = f"{self.stage} is computed inside of {at[1]} of {at[0]}"
+            refuse(self, f"{inside}: each task has a part of its own")
+        if len(stage.writes) != 1:
+            refuse(self, f"{self.stage} has {len(stage.writes)} results, not one")
+
+
+def has_tasks(nest: LoopNest) -> bool:
+    """Whether a kernel has loops over tasks."""
+    placed = (nest.placement(stage.name) for stage in nest.stages)
+    return any(loop.how is How.PARALLEL for each in placed for loop in each.loops)
