@@ -15,7 +15,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.inner import is_point, order, outer_loops
+from nanoloom.schedule.inner import at_tile, is_point, order, outer_loops
 from nanoloom.schedule.language import (
     Nanokernel,
     Peel,
@@ -84,6 +84,11 @@ class Writer:
                     self.stage(other)
         for loops, trips in reversed(unrolled):  # the outer one's copies have others
             self.steps.unroll(loops, trips)
+        for other in self.nest.stages:
+            at = self.nest.placement(other.name).at
+            if at and at[0] == stage.name and at_tile(self.nest, other):
+                self.vectors(other, self.nest.placement(other.name))
+                self.steps.own("at_tile", other.name, {})
         self.vectors(stage, placement)
 
     def loops(self, stage: Stage, placement: Placement, group: tuple[Loop, ...]) -> str:

@@ -4,7 +4,9 @@ The innermost ones, in the form of a register tile (vector/loops.py):
 
     for parallel axes: for axes that are summed over: points and lanes, side by side
 
-All loops outside of these are made of the stage before it becomes vectors.
+All loops outside of these are made of the stage before it becomes vectors.  A stage
+that is computed at the innermost of the serial ones, on just the points that stand side
+by side there, becomes a part of that code: its results stay in registers.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from math import prod
 
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
 
 
 def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
     """The loops around a stage's vector code."""
     loops = placement.loops
-    taken = {nest.placement(s.name).at for s in nest.stages}
+    inside = [s for s in nest.stages if at_of(nest, s)[:1] == (placement.stage,)]
+    taken = {at_of(nest, s) for s in inside if not at_tile(nest, s)}
     place = len(loops)
     while place and is_point(loops[place - 1]):
         place -= 1
@@ -33,6 +37,49 @@ def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
     ):
         place -= 1
     return loops[:place]
+
+
+def at_of(nest: LoopNest, stage: Stage) -> tuple[str, ...]:
+    """Inside of which loop of another stage one is computed, () for none."""
+    return nest.placement(stage.name).at or ()
+
+
+def at_tile(nest: LoopNest, stage: Stage) -> bool:
+    """Whether a stage is computed on the points of the register tile that reads it."""
+    placement = nest.placement(stage.name)
+    if placement.at is None:
+        return False
+    around = nest.placement(placement.at[0])
+    behind = around.loops[around.names.index(placement.at[1]) + 1 :]
+    if around.by or placement.by or not behind or not all(map(is_point, behind)):
+        return False
+    own = [x for x in placement.loops if not is_point(x)]
+    if any(x.trips != 1 for x in own if not x.is_reduction):
+        return False
+    if not any(x.how is How.VECTOR for x in placement.loops):
+        return False
+    return not outer_loops(nest, placement) and all(
+        reads_in_place(nest, reader, stage, placement)
+        for reader in nest.stages
+        if stage in nest.producers(reader.name)
+    )
+
+
+def reads_in_place(
+    nest: LoopNest, reader: Stage, stage: Stage, placement: Placement
+) -> bool:
+    """Whether a stage reads another one at its own points, and at the same tile."""
+    assert placement.at is not None
+    same = nest.placement(reader.name).at == placement.at and at_tile(nest, reader)
+    if not same and reader.name != placement.at[0]:
+        return False
+    made = {write.buffer for write in stage.writes}
+    axes = {axis.name for axis in reader.axes if not axis.is_reduction}
+    return all(
+        set(x.plain) == axes and len(x.plain) == len(axes)
+        for x in reader.taken
+        if x.buffer in made
+    )
 
 
 def is_point(loop: Loop) -> bool:

@@ -9,7 +9,7 @@ vectors of them, combined at the end in a fixed order (reductions.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.kernels.structure import (
@@ -24,11 +24,13 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.target.facts import Target
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, index, vector_dimension
+from nanoloom.vector.at_tile import at_tile
 from nanoloom.vector.body import gathers, is_vectorizable
 from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
+from nanoloom.vector.sources import Source
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import VectorPlan, is_stage, order_of, plan_of
@@ -43,15 +45,23 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
     The last one first: what adds to a number takes the fill in front of it along.
     """
     waiting = named(module, "linalg.generic")
+
+    def begun(op: ir.OpView, strip: Strip) -> Strip:
+        starts = [started(op, n, waiting) for n in range(len(strip.outputs))]
+        return replace(strip, starts=starts)
+
     while waiting:
         op = waiting.pop()
         with ir.InsertionPoint(op), op.operation.location:
             lowered = Loops.of(op, target)
             if lowered is None:
                 continue
-            starts = [started(op, n, waiting) for n in range(len(lowered.outputs))]
-            replace(lowered, starts=starts).emit()
-            op.operation.erase()
+            sources, taken = lowered.sources_of(op, target, begun)
+            replace(begun(op, lowered), sources=sources).emit()
+        op.operation.erase()
+        for each in taken:
+            waiting.remove(each)
+            each.operation.erase()
     run_pipeline(module, ("func.func(convert-linalg-to-loops)",))
 
 
@@ -153,9 +163,31 @@ class Loops(Strip):
             [],
             "reduction" in kinds and multiplies_and_adds(outputs, target),
             frozenset(plan.ahead),
+            {},
             plan.chains,
             combiners,
         )
+
+    @property
+    def turning(self) -> int | None:
+        """The dimension along which operands lie that are read in squares."""
+        simple = self.lanes != ONE and not self.lanes.scalable
+        if "reduction" in self.kinds or not simple or gathers(self.block):
+            return None
+        return turning_dimension(self.inputs, self.dim)
+
+    def sources_of(
+        self, op: ir.OpView, target: Target, begun: Callable[[ir.OpView, Strip], Strip]
+    ) -> tuple[Mapping[int, Source], list[ir.OpView]]:
+        """What is computed on the points of its tile, and by which generics."""
+        if self.turning is not None:
+            return {}, []
+
+        def plan(op: ir.OpView) -> Loops | None:
+            made = Loops.of(op, target)
+            return None if made is None or made.turning is not None else made
+
+        return at_tile(op, self, plan, begun)
 
     # ---- loops ---------------------------------------------------------------------
 
@@ -163,10 +195,7 @@ class Loops(Strip):
         """Loops over the parallel dimensions, then a tile of results."""
         outer = [d for d in self.order if self.kinds[d] == "parallel"]
         ivs = [index(0) for _ in self.kinds]
-        turning = None
-        simple = self.lanes != ONE and not self.lanes.scalable
-        if "reduction" not in self.kinds and simple and not gathers(self.block):
-            turning = turning_dimension(self.inputs, self.dim)
+        turning = self.turning
         if turning is not None:
             outer = [d for d in outer if d not in (turning, self.dim)]
             within = replace(self, jam={turning: 1})
@@ -209,8 +238,3 @@ class Loops(Strip):
                 for x in self.inputs
             ],
         )
-
-    def is_maskable(self) -> bool:
-        """Whether a partial vector may be loaded through a mask."""
-        strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
-        return not strided and not gathers(self.block)

@@ -37,6 +37,7 @@ from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import Meaning, apply_script
 from nanoloom.vector.vectorize import (
+    at_tile_stage,
     jam_stage,
     order_stage,
     pipeline_stage,
@@ -71,6 +72,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "hoist": hoist_copy,
     "pipeline": pipeline_stage,
     "order": order_stage,
+    "at_tile": at_tile_stage,
 })  # fmt: skip
 
 

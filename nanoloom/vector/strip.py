@@ -17,7 +17,7 @@ from nanoloom.kernels.structure import all_dims
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import Access, Operand, add, index, written
-from nanoloom.vector.body import VectorBody, read, read_lanes
+from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
 from nanoloom.vector.extents import (
     constant_index,
     is_next,
@@ -28,6 +28,7 @@ from nanoloom.vector.extents import (
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
+from nanoloom.vector.sources import Source, compute_sums
 from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
@@ -62,6 +63,7 @@ class Strip:
     many vectors.  mask: of the last of these.  starts: the number that each output
     starts from, None to read it.  fuses: products are added in one rounding.
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
+    sources: of inputs, by number, what computes them at the tile.
     """
 
     block: ir.Block
@@ -77,6 +79,7 @@ class Strip:
     starts: list[ir.Value | None]
     fuses: bool
     ahead: frozenset[int]
+    sources: Mapping[int, Source]
 
     @property
     def reduced(self) -> list[int]:
@@ -89,6 +92,12 @@ class Strip:
                 if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
                     return size(x.buffer, place)
         raise AssertionError(f"dimension {dim} has no extent")
+
+    def is_maskable(self) -> bool:
+        """Whether a partial vector may be loaded through a mask."""
+        strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
+        sources = all(source.strip.is_maskable() for source in self.sources.values())
+        return not strided and not gathers(self.block) and sources
 
     def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
         """All points that are computed at once, in the order of the loops."""
@@ -116,7 +125,8 @@ class Strip:
         known: vectors of inputs, by number, that are in registers already; once: the
         same, by their places.
         """
-        points = self.points(ivs)
+        points, once = self.points(ivs), once or Once()
+        compute_sums(self, points, once)
         start = [self.started(x, point) for point in points for x in self.outputs]
 
         def step(
@@ -124,7 +134,7 @@ class Strip:
         ) -> list[ir.Value]:
             return self.computed(here, values, once, known)
 
-        made = self.accumulate(self.reduced, points, start, step, once or Once())
+        made = self.accumulate(self.reduced, points, start, step, once)
         results = iter(made)
         for point in points:
             for x in self.outputs:
@@ -240,6 +250,8 @@ class Strip:
         x = self.inputs[number]
         if x.is_scalar:
             return Uniform(x.buffer)
+        if number in self.sources:
+            return self.sources[number].value(self, number, point, once)
         place = self.place(number, point)
         if place not in once.read:
             once.read[place] = self.load(number, point)
@@ -248,9 +260,10 @@ class Strip:
     def place(self, number: int, point: Point) -> Hashable:
         """What an input at a point is known by."""
         x = self.inputs[number]
-        uniform = x.access(self.dim) is Access.UNIFORM
-        mask = None if uniform else point.mask
-        return number, mask, tuple(written(i) for i in x.indices(point.ivs))
+        access = x.access(self.dim)
+        mask = None if access is Access.UNIFORM else point.mask
+        at = tuple(written(i) for i in x.indices(point.ivs))
+        return x.buffer, access, mask, at
 
     def read_along(self, dim: int) -> list[int]:
         """The inputs that are read at another place for each step of a dimension."""
@@ -259,6 +272,7 @@ class Strip:
             number
             for number, x in enumerate(self.inputs)
             if not x.is_scalar
+            and number not in self.sources
             and list(arguments[number].uses)
             and dim in all_dims(x.indexing)
         ]

@@ -10,6 +10,7 @@
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
     "nanoloom.pipeline"(%stage) {axis}
     "nanoloom.order"(%stage) {axes}
+    "nanoloom.at_tile"(%stage)
     "nanoloom.copy_operand"(%stage) {operand}
     "nanoloom.hoist"(%stage) {operand, loop}
 
@@ -126,6 +127,12 @@ class OrderOp(Dialect.Operation, name="order"):
     axes: ir.ArrayAttr
 
 
+class AtTileOp(Dialect.Operation, name="at_tile"):
+    """A stage is computed on the points of the tile that reads it."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
 class CopyOperandOp(Dialect.Operation, name="copy_operand"):
     """A stage reads a copy of its part of an operand."""
 
@@ -152,6 +159,7 @@ OPERATIONS = (
     UnrollAndJamOp,
     PipelineOp,
     OrderOp,
+    AtTileOp,
     CopyOperandOp,
     HoistOp,
 )

@@ -17,6 +17,7 @@ from nanoloom.nest.extent import Lanes
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
 ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
+AT_TILE = "nanoloom.at_tile"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
@@ -94,6 +95,12 @@ def pipeline_stage(op: Op, axis: int) -> None:
     """Note that what an axis's next round reads is loaded a round ahead."""
     require_axis(op, axis)
     note(op, AHEAD, *sorted({*noted(op, AHEAD), axis}))
+
+
+def at_tile_stage(op: Op) -> None:
+    """Note that a stage is computed on the points of what reads it (at_tile.py)."""
+    require_axis(op, 0)
+    note(op, AT_TILE)
 
 
 def add_pair(op: Op, name: str, axis: int, count: int) -> None:

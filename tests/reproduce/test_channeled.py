@@ -171,11 +171,12 @@ SCRIPTS = {
     CHECK-NOT: nanoloom.unroll
     """,
     "late": """
-    CHECK: tile_sizes [1, 1, 5, 0]
-    CHECK-NOT: transform.loop.unroll
+    CHECK-NOT: tile_sizes
     CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 3 : i64, lanes = 8 : i64,
     CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 2 : i64, count = 5 : i64}
     CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 3 : i64, count = 2 : i64}
+    CHECK: "nanoloom.at_tile"(%conv
+    CHECK: "nanoloom.order"(%relu{{.*}}) {axes = [3 : i64, 0 : i64, 1 : i64, 2 : i64]}
     CHECK-NOT: transform.loop.unroll
     """,
     "vectors": """

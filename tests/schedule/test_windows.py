@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nanoloom
-from nanoloom.schedule.library.windows import block_of, side_by_side
+from nanoloom.schedule.library.windows import side_by_side
 from nanoloom.target import by_name
 from tests.linalg.single import model_of
 from tests.vector.kernel_harness import shared_cache
@@ -25,14 +25,6 @@ def depthwise(
     cache = shared_cache()
     (made,) = nanoloom.compile(model, threads=2, cache=cache)(feeds).values()
     return made
-
-
-@pytest.mark.parametrize(
-    ("extent", "pixel", "block"),
-    [(56, 576, 28), (7, 3840, 7), (14, 4096, 14), (112, 384, 28), (37, 4096, 37)],
-)
-def test_a_block_is_a_part_of_a_row(extent: int, pixel: int, block: int) -> None:
-    assert block_of(extent, pixel) == block
 
 
 @pytest.mark.parametrize(("block", "pixels"), [(28, 7), (7, 7), (19, 8), (3, 3)])

@@ -26,13 +26,11 @@ from nanoloom.schedule.language import (
     CopyOperand,
     Directive,
     Parallel,
-    Reorder,
     Schedule,
     Tile,
     Unroll,
-    UnrollAndJam,
-    Vectorize,
 )
+from nanoloom.schedule.library.finished import is_finished, on_tile, points
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.rows import numbers
@@ -115,30 +113,38 @@ def with_tile(
     columns = tile.vectors * lanes
     sizes = task_sizes(form, tile, columns, target)
     chunks = chunk_sizes(form, columns, target)
-    own: list[Directive] = [Vectorize(stage.name, form.column, Lanes(lanes))]
-    if tile.rows > 1:
-        own.append(UnrollAndJam(stage.name, form.row, tile.rows))
-    if tile.vectors > 1:
-        own.append(UnrollAndJam(stage.name, form.column, tile.vectors))
-    if form.extent(form.reduced[-1]) >= 2 * STEPS:
-        own.append(Unroll(stage.name, form.reduced[-1], STEPS))
-    others = [other for other in nest.stages if other != stage]
-    inside = sorted(stage.axes, key=lambda axis: axis.is_reduction)
     names = stage.names if last == stage else form.parallel
+    jam = {form.parallel.index(form.column): tile.vectors}
+    if form.row:
+        jam = {form.parallel.index(form.row): tile.rows, **jam}
     directives = (
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
-        *(
-            [Reorder(stage.name, tuple(axis.name for axis in inside))]
-            if inside != list(stage.axes)
-            else []
-        ),
-        *([Tile(stage.name, chunks)] if any(chunks) else []),
+        *tile_words(nest, last, form, chunks, Lanes(lanes), jam, target),
         *copies(form, tile, columns, sizes),
-        *own,
-        *vectors(others, target),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
     return directives, reason
+
+
+def tile_words(
+    nest: LoopNest,
+    last: Stage,
+    form: Form,
+    chunks: tuple[int, ...],
+    lanes: Lanes,
+    jam: dict[int, int],
+    target: Target,
+) -> tuple[Directive, ...]:
+    """The points of a tile; with all that follows, if all of the sum is inside it."""
+    stage = form.stage
+    steps: tuple[Directive, ...] = ()
+    if form.extent(form.reduced[-1]) >= 2 * STEPS:
+        steps = (Unroll(stage.name, form.reduced[-1], STEPS),)
+    if not any(chunks) and is_finished(nest, stage):
+        return (*on_tile(nest, stage, last, lanes, jam), *steps)
+    others = [other for other in nest.stages if other != stage]
+    blocks = (Tile(stage.name, chunks),) if any(chunks) else ()
+    return (*blocks, *points(stage, lanes, jam), *steps, *vectors(others, target))
 
 
 def form_of(nest: LoopNest, last: Stage) -> Form | None:

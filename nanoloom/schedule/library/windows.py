@@ -21,17 +21,16 @@ from nanoloom.schedule.language import (
     Directive,
     Parallel,
     Schedule,
-    Tile,
     Unroll,
     UnrollAndJam,
 )
+from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import vector_axis, vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
 
 PIXELS = 8  # side by side, at most: chains enough for any multiply-add
-BLOCK_BYTES = 16384  # of a block's sums, which what follows reads again: half of L1
 MOST_TAPS = 64  # of a window that is unrolled whole
 
 
@@ -56,18 +55,11 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     tasks = [1] * pixels + [0] * (len(last.axes) - pixels)
     if pixels:
         tasks[pixels - 1] = min(sizes[pixels - 1], max(1, TASK_ELEMENTS // row))
-    block = block_of(sizes[pixels], sizes[pixels + 1] * 4)
-    inner: tuple[Directive, ...] = ()
-    if stage != last and (block < sizes[pixels] or tasks[pixels - 1 :][0] > 1):
-        ones = [1] * pixels + [block] + [0] * (len(last.axes) - pixels - 1)
-        inner = (Tile(last.name, tuple(ones), ALL),)
 
     def form(together: int) -> Form:
         directives = (
             Parallel(last.name, tuple(tasks), ALL),
-            *inner,
-            *vectors(nest.stages, target),
-            UnrollAndJam(stage.name, stage.names[pixels], together),
+            *tiles(nest, last, window, together, target),
             *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
         )
         return (
@@ -75,8 +67,20 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
             f"windows of {together} pixels at once share what they read",
         )
 
-    best, *others = side_by_side(block, target)
+    best, *others = side_by_side(sizes[pixels], target)
     return schedule_of(nest, target, form(best), map(form, others))
+
+
+def tiles(
+    nest: LoopNest, last: Stage, window: Window, together: int, target: Target
+) -> tuple[Directive, ...]:
+    """Some pixels at once, with all that follows where it is at the same places."""
+    stage, pixels = window.stage, window.pixels
+    if is_finished(nest, stage):
+        lanes = lanes_at_tile(nest, stage, target)
+        return on_tile(nest, stage, last, lanes, {pixels: together})
+    jam = UnrollAndJam(stage.name, stage.names[pixels], together)
+    return (*vectors(nest.stages, target), jam)
 
 
 def window_of(nest: LoopNest, last: Stage) -> Window | None:
@@ -100,23 +104,14 @@ def window_of(nest: LoopNest, last: Stage) -> Window | None:
     return Window(stage, parallel - 2) if follows else None
 
 
-def block_of(extent: int, pixel_bytes: int) -> int:
-    """Pixels of a block: a part of a row, all of it where it has no fitting part."""
-    most = max(1, BLOCK_BYTES // pixel_bytes)
-    if extent <= most:
-        return extent
-    parts = [n for n in range(min(most, extent), 3, -1) if extent % n == 0]
-    return parts[0] if parts else extent
-
-
-def side_by_side(block: int, target: Target) -> list[int]:
+def side_by_side(extent: int, target: Target) -> list[int]:
     """Pixels at once, the best first.
 
-    A part of the block if there is one, then as many as registers allow.
+    A part of a row if there is one, then as many as registers allow.
     """
-    most = min(PIXELS, target.vector.registers // 3, block)
+    most = min(PIXELS, target.vector.registers // 3, extent)
     fitting = range(most, most // 2, -1)
-    return sorted(fitting, key=lambda n: (block % n > 0, -n))
+    return sorted(fitting, key=lambda n: (extent % n > 0, -n))
 
 
 def unrolled(stage: Stage) -> tuple[int, ...]:

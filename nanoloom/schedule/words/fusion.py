@@ -17,7 +17,8 @@ class ComputeAt(Word):
       ->  for io: { for i of what is read here: f[i] = ..;  for ii: g(f[..]) }
 
     stage: f; consumer: g; loop: io, one of g's loops.  What several steps read is
-    computed in each of them.
+    computed in each of them.  At the loop around a register tile, on just the points
+    that stand side by side in both, f goes from registers to registers.
     """
 
     stage: str
