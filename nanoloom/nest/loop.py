@@ -26,7 +26,8 @@ class Loop:
     trips: how many there are at most; step: points of the axis in each of them, more
     than one if loops further in go over them.  chains: of a vector of sums, so many
     side by side.  slowest: of a kernel's tasks, what changes most rarely.  ahead:
-    what the next step reads is loaded while one computes.
+    what the next step reads is loaded while one computes.  padded: the points are a
+    multiple of so many, what is behind the end among them.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Loop:
     chains: int = 1
     slowest: bool = False
     ahead: bool = False
+    padded: int = 0
 
     @property
     def points(self) -> int | None:
@@ -50,6 +52,7 @@ class Loop:
         words += ["sum"] if self.is_reduction else []
         words += [f"{self.chains} chains"] if self.chains > 1 else []
         words += ["slowest"] if self.slowest else []
+        words += [f"padded to {self.padded}s"] if self.padded else []
         words += ["loaded a round ahead"] if self.ahead else []
         why = f" ({', '.join(words)})" if words else ""
         return f"{self.how.value} {self.name} in 0..{self.trips}{by}{why}"
@@ -112,14 +115,22 @@ def halves(loop: Loop, size: int, outer: str, inner: str) -> tuple[Loop, Loop]:
     blocks = replace(
         loop, name=outer, trips=-(-loop.trips // size), step=size * loop.step
     )
-    return blocks, replace(loop, name=inner, trips=min(size, loop.trips), ahead=False)
+    inner_trips = min(size, loop.trips)
+    points = replace(loop, name=inner, trips=inner_trips, ahead=False, padded=0)
+    return blocks, points
 
 
 def lanes_of(loop: Loop, lanes: Lanes, chains: int, outer: str) -> tuple[Loop, Loop]:
     """for i in 0..n  ->  for i in 0..n/lanes by lanes: vector iv in 0..lanes"""
     width = lanes.count * chains
     inner = replace(
-        loop, name=outer, trips=lanes, how=How.VECTOR, chains=chains, ahead=False
+        loop,
+        name=outer,
+        trips=lanes,
+        how=How.VECTOR,
+        chains=chains,
+        ahead=False,
+        padded=0,
     )
     if not isinstance(loop.trips, int):
         return loop, inner

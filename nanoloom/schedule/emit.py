@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.padding import padding
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import at_tile, is_point, order, outer_loops
 from nanoloom.schedule.language import (
@@ -141,6 +142,12 @@ class Writer:
             return
         for number in placement.copied:
             self.steps.own("copy_operand", stage.name, {"operand": number})
+        for loop in placement.loops:
+            if loop.padded:
+                number = padding(stage, loop.axis)
+                axis = stage.place(loop.axis)
+                values = {"axis": axis, "to": loop.padded, "number": number}
+                self.steps.own("pad", stage.name, values)
         for number, *loop in placement.hoisted:
             values = {"operand": number, "loop": ".".join(loop)}
             self.steps.own("hoist", stage.name, values)

@@ -23,6 +23,7 @@ from nanoloom.schedule.words.loops import (
 )
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.schedule.words.nanokernel import Nanokernel
+from nanoloom.schedule.words.pad import Pad
 from nanoloom.schedule.words.pipeline import Pipeline
 from nanoloom.schedule.words.store_at import StoreAt
 from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
@@ -46,6 +47,7 @@ Directive: TypeAlias = (
     | UnrollAndJam
     | Pipeline
     | CopyOperand
+    | Pad
     | Hoist
 )
 
@@ -113,6 +115,7 @@ __all__ = [
     "Hoist",
     "Nanokernel",
     "Packing",
+    "Pad",
     "Parallel",
     "Peel",
     "Pipeline",

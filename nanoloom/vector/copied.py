@@ -13,8 +13,13 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, input_count
 from nanoloom.mlir import ir, memref, named
-from nanoloom.vector.extents import size
-from nanoloom.vector.nanokernel.tile.extents import dynamic_size
+from nanoloom.vector.padded import (
+    Padding,
+    pad_results,
+    padded_copy,
+    require_copies,
+    room,
+)
 from nanoloom.vector.vectorize import note, noted, require_axis
 
 COPIED, HOISTED, LOOP = "nanoloom.copied", "nanoloom.hoisted", "nanoloom.loop"
@@ -53,14 +58,19 @@ def fronts_of(op: Op) -> dict[int, str]:
 def make_copies(module: ir.Module) -> None:
     """Allocate and copy what is noted, on buffers."""
     for op in named(module, "linalg.generic"):
-        fronts = fronts_of(op)
+        fronts, padding = fronts_of(op), Padding.of(op)
+        if padding:
+            require_copies(op, noted(op, COPIED), padding)
         for number in noted(op, COPIED):
             part, front = op.operation.operands[number], op.operation
             if number in fronts:
                 front = loop_around(op, fronts[number])
                 move_out(part, front, fronts[number])
             with ir.InsertionPoint(front), op.operation.location:
-                op.operation.operands[number] = copy_of(part)
+                made = padded_copy(op, number, part, padding) if padding else None
+                op.operation.operands[number] = made or copy_of(part)
+        if padding:
+            pad_results(op, padding)
 
 
 def loop_around(op: ir.OpView, name: str) -> ir.Operation:
@@ -102,17 +112,6 @@ def is_in(block: ir.Block, loop: ir.Operation) -> bool:
 
 def copy_of(buffer: ir.Value) -> ir.Value:
     """The same numbers, a row behind the other."""
-    kind = ir.MemRefType(buffer.type)
-    places = [place for place in range(kind.rank) if kind.is_dynamic_dim(place)]
-    sizes = [size_of(buffer, place) for place in places]
-    made = memref.alloc(ir.MemRefType.get(kind.shape, kind.element_type), sizes, [])
+    made = room(buffer, {})
     memref.copy(buffer, made)
     return made
-
-
-def size_of(buffer: ir.Value, place: int) -> ir.Value:
-    """An extent that is known only as it runs; of a part, as the part was taken."""
-    owner = buffer.owner
-    if isinstance(owner, ir.Block) or owner.name != "memref.subview":
-        return size(buffer, place)
-    return dynamic_size(owner, place)

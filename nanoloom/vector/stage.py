@@ -30,6 +30,7 @@ from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
 from nanoloom.vector.nanokernel.tile.order import keep_order
 from nanoloom.vector.nanokernel.tile.tile import tile_of
 from nanoloom.vector.packed import require_packed_reads, use_packed
+from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
@@ -70,6 +71,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "unroll_and_jam": jam_stage,
     "copy_operand": copy_operand,
     "hoist": hoist_copy,
+    "pad": pad_stage,
     "pipeline": pipeline_stage,
     "order": order_stage,
     "at_tile": at_tile_stage,

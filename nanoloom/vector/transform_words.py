@@ -1,0 +1,169 @@
+"""The operations that nanoloom adds to Transform scripts, and their fields.
+
+    "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
+    "nanoloom.prefetch"(%function) {argument, lines, ahead}
+    "nanoloom.store_apart"(%stage)
+    "nanoloom.store_at"(%stage) {where}
+    "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
+    "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
+    "nanoloom.unroll"(%stage) {axis, count}
+    "nanoloom.unroll_and_jam"(%stage) {axis, count}
+    "nanoloom.pipeline"(%stage) {axis}
+    "nanoloom.order"(%stage) {axes}
+    "nanoloom.at_tile"(%stage)
+    "nanoloom.copy_operand"(%stage) {operand}
+    "nanoloom.hoist"(%stage) {operand, loop}
+    "nanoloom.pad"(%stage) {axis, to, number}
+
+Their attributes are the fields of the directives in schedule/language.py.
+"""
+
+# No postponed annotations here: ext reads the fields' types when the class is made.
+from typing import Any
+
+from nanoloom.mlir import ext, ir, transform_dialect
+
+
+class Dialect(ext.Dialect, name="nanoloom"):
+    """Transform operations written in Python."""
+
+
+class PackOp(Dialect.Operation, name="pack"):
+    """A weight comes in panels, made while compiling."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    argument: ir.IntegerAttr
+    shared: ir.ArrayAttr
+    column: ir.IntegerAttr
+    reduced: ir.ArrayAttr
+    columns: ir.IntegerAttr
+    group: ir.IntegerAttr
+    sums: ir.IntegerAttr
+    steps: ir.IntegerAttr
+
+
+class PrefetchOp(Dialect.Operation, name="prefetch"):
+    """An argument comes into the caches before it is read."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    argument: ir.IntegerAttr
+    lines: ir.IntegerAttr
+    ahead: ir.IntegerAttr
+
+
+class StoreApartOp(Dialect.Operation, name="store_apart"):
+    """Sums lie in a buffer of their own until they are complete."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
+class StoreAtOp(Dialect.Operation, name="store_at"):
+    """Where a stage's results lie until they are read."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    where: ir.StringAttr
+
+
+class NanokernelOp(Dialect.Operation, name="nanokernel"):
+    """Replace a tiled contraction by a nanokernel."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    rows: ir.IntegerAttr
+    vectors: ir.IntegerAttr
+    packed: ir.IntegerAttr
+    family: ir.StringAttr
+    depth: ir.IntegerAttr
+    copied: ir.IntegerAttr
+    swapped: ir.IntegerAttr
+
+
+class VectorizeOp(Dialect.Operation, name="vectorize"):
+    """A stage works on vectors along one of its axes."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+    lanes: ir.IntegerAttr
+    scalable: ir.IntegerAttr
+    chains: ir.IntegerAttr
+
+
+class UnrollOp(Dialect.Operation, name="unroll"):
+    """Some steps of a stage's axis behind each other."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+    count: ir.IntegerAttr
+
+
+class UnrollAndJamOp(Dialect.Operation, name="unroll_and_jam"):
+    """Several points of a stage's axis at once, in the loops further in."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+    count: ir.IntegerAttr
+
+
+class PipelineOp(Dialect.Operation, name="pipeline"):
+    """What an axis's next round reads is loaded a round ahead."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+
+
+class OrderOp(Dialect.Operation, name="order"):
+    """The order of the loops that a stage becomes."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axes: ir.ArrayAttr
+
+
+class AtTileOp(Dialect.Operation, name="at_tile"):
+    """A stage is computed on the points of the tile that reads it."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
+class CopyOperandOp(Dialect.Operation, name="copy_operand"):
+    """A stage reads a copy of its part of an operand."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    operand: ir.IntegerAttr
+
+
+class HoistOp(Dialect.Operation, name="hoist"):
+    """A stage's copy of an operand is made in front of a loop."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    operand: ir.IntegerAttr
+    loop: ir.StringAttr
+
+
+class PadOp(Dialect.Operation, name="pad"):
+    """An axis is computed over a multiple, its operands filled up."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    axis: ir.IntegerAttr
+    to: ir.IntegerAttr
+    number: ir.StringAttr
+
+
+OPERATIONS = (
+    PackOp,
+    PrefetchOp,
+    StoreApartOp,
+    StoreAtOp,
+    NanokernelOp,
+    VectorizeOp,
+    UnrollOp,
+    UnrollAndJamOp,
+    PipelineOp,
+    OrderOp,
+    AtTileOp,
+    CopyOperandOp,
+    HoistOp,
+    PadOp,
+)
+FIELDS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(name for name in kind.__annotations__ if name != "target")
+    for kind in OPERATIONS
+}
