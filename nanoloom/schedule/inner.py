@@ -17,6 +17,8 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 
+IN_MEMORY = "the task's memory"
+
 
 def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
     """The loops around a stage's vector code."""
@@ -47,7 +49,7 @@ def at_of(nest: LoopNest, stage: Stage) -> tuple[str, ...]:
 def at_tile(nest: LoopNest, stage: Stage) -> bool:
     """Whether a stage is computed on the points of the register tile that reads it."""
     placement = nest.placement(stage.name)
-    if placement.at is None:
+    if placement.at is None or placement.stored == IN_MEMORY:
         return False
     around = nest.placement(placement.at[0])
     behind = around.loops[around.names.index(placement.at[1]) + 1 :]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from nanoloom.kernels.structure import (
     all_dims,
@@ -31,6 +32,7 @@ from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.sources import Source
+from nanoloom.vector.store_at import require_room, require_taken
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import VectorPlan, is_stage, order_of, plan_of
@@ -52,6 +54,7 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
 
     while waiting:
         op = waiting.pop()
+        require_taken(op)
         with ir.InsertionPoint(op), op.operation.location:
             lowered = Loops.of(op, target)
             if lowered is None:
@@ -60,6 +63,10 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
             replace(begun(op, lowered), sources=sources).emit()
         op.operation.erase()
         for each in taken:
+            plan = plan_of(each)
+            if plan:
+                points = prod(count for _, count in plan.jam)
+                require_room(each, points, plan.lanes.count, target.vector)
             waiting.remove(each)
             each.operation.erase()
     run_pipeline(module, ("func.func(convert-linalg-to-loops)",))

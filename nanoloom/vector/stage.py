@@ -18,7 +18,6 @@ from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
-from nanoloom.vector.arena import arena_bytes, arena_count, store_at
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
@@ -34,6 +33,7 @@ from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import insert_prefetches
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
+from nanoloom.vector.store_at import arena_bytes, arena_count, store_at
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import Meaning, apply_script

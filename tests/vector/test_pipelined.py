@@ -9,9 +9,10 @@ import pytest
 
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
-from nanoloom.notation import Buffer, Computation, axes, computation
+from nanoloom.notation import Buffer, Computation, axes, computation, maximum
 from nanoloom.schedule.language import (
     ALL,
+    ComputeAt,
     Directive,
     Parallel,
     Pipeline,
@@ -167,6 +168,27 @@ def test_a_window_whose_inner_loops_are_unrolled() -> None:
             exact += wide(other)[row, column] * part
             size += abs(wide(other)[row, column] * part)
     check(got, exact, 16, size)
+
+
+@TARGETS
+def test_a_sum_at_the_tile_of_what_reads_it(target: Target) -> None:
+    """Its own operands are loaded ahead; its results stay in registers."""
+    i, j, r = axes("i j r")
+    a, b, c = Buffer("a", (7, 9)), Buffer("b", (9, 37)), Buffer("c", (7, 37))
+    y = Buffer("y")
+    c[i, j] += a[i, r] * b[r, j]
+    y[i, j] = maximum(c[i, j], 0)
+    lanes, words = Lanes(target.lanes(32)), list[Directive]()
+    for stage, row, column in (("y", "i", "j"), ("c", "i", "j"), ("fill", "d0", "d1")):
+        words += [] if stage == "y" else [ComputeAt(stage, "y", "j")]
+        words += [Vectorize(stage, column, lanes), UnrollAndJam(stage, row, 3)]
+    schedule = Schedule((*words, Pipeline("c", "r")))
+    one, other = sample(1, (7, 9), "float32"), sample(2, (9, 37), "float32")
+    got = run(computation(y), target, schedule, one, other)
+    size = abs(wide(one)) @ abs(wide(other))
+    check(got, (wide(one) @ wide(other)).clip(0), 10, size)
+    text = stage_text(kernels(computation(y)), "vector", AVX2, script=schedule)
+    assert "alloca" not in text
 
 
 LANES = Lanes(8)

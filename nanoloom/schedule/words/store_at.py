@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.inner import IN_MEMORY, at_tile
 from nanoloom.schedule.words.word import Word, refuse, stage_of
 
-PLACES = {"task": "the task's memory", "arena": "the arena"}
+PLACES = {"registers": "registers", "task": IN_MEMORY, "arena": "the arena"}
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,12 @@ class StoreAt(Word):
     """forall i: t[i] = f(i);  forall i: y[i] = g(t[i])
       ->  forall i: t[i] = f(i), stored in the arena;  forall i: y[i] = g(t[i])
 
-    where: "task", on the stack or in the scratch memory of the thread that runs a task:
-    a part of it at a time, of a stage that is computed inside of a loop of what reads
-    it.  "arena", a whole tensor between two phases of tasks, of a stage that is not.
-    Without a word what is computed inside lies in the task's memory, and a kernel with
+    where: "registers", of a stage that is computed on the points of the register tile
+    that reads it.  "task", on the stack or in the scratch memory of the thread that
+    runs a task: a part at a time, of a stage that is computed inside of a loop of what
+    reads it.  "arena", a whole tensor between two loops over tasks, of one that is not.
+    Without a word what is computed at a tile is in registers, as far as they can take
+    it, what else is computed inside of a loop in the task's memory, and a kernel with
     anything between its loops over tasks is a single task.
     """
 
@@ -29,17 +32,30 @@ class StoreAt(Word):
     def apply(self, nest: LoopNest) -> LoopNest:
         stage, placement = stage_of(self, nest, self.stage), nest.placement(self.stage)
         if self.where not in PLACES:
-            refuse(self, f"where is {self.where}: {' or '.join(PLACES)} is wanted")
+            refuse(self, f"where is {self.where}: one of {', '.join(PLACES)} is wanted")
         if {write.buffer for write in stage.writes} & set(nest.results):
             refuse(self, f"{self.stage} makes a result of the kernel: it has a place")
         if placement.stored:
             refuse(self, f"{self.stage} is stored in {placement.stored} already")
         if self.where == "arena":
             self.require_whole(nest)
+        elif self.where == "registers":
+            self.require_tile(nest)
         elif placement.at is None and has_tasks(nest):
             reason = f"{self.stage} is made in front of the tasks, which share it"
             refuse(self, reason, "compute it inside of their loops, or say arena")
         return nest.moved(replace(placement, stored=PLACES[self.where]))
+
+    def require_tile(self, nest: LoopNest) -> None:
+        """That what reads the stage has it at its own points."""
+        at = nest.placement(self.stage).at
+        if at is None:
+            reason = f"{self.stage} is not computed inside of what reads it"
+            refuse(self, reason, "ComputeAt, then points side by side")
+        if not at_tile(nest, nest.stage(self.stage)):
+            here = f"{self.stage} is not computed at a tile of {at[0]}"
+            inside = f"inside of {at[1]} only points side by side, the same of both"
+            refuse(self, f"{here}: {inside}, are in registers")
 
     def require_whole(self, nest: LoopNest) -> None:
         """That the stage makes all that it makes at once, in an order of its own."""

@@ -25,6 +25,7 @@ from nanoloom.schedule.language import (
     SplitReduction,
     StoreAt,
     Tile,
+    UnrollAndJam,
     Vectorize,
 )
 from nanoloom.target import Target, by_name
@@ -172,12 +173,75 @@ def test_partial_sums_that_tasks_make_and_tasks_combine(
     assert np.array_equal(again, 2 * got)
 
 
+def at_tile(rows: int, *more: Directive) -> tuple[Directive, ...]:
+    """Tiles of some rows by two vectors, the product and its fill at theirs."""
+    stages = ("y", "i", "j"), ("c", "i", "j"), ("fill", "d0", "d1")
+    words: list[Directive] = []
+    for number, (stage, row, column) in enumerate(stages):
+        words += [ComputeAt(stage, "y", "j")] if number else []
+        words += [Vectorize(stage, column, LANES), UnrollAndJam(stage, row, rows)]
+        words += [UnrollAndJam(stage, column, 2)]
+    return (*words, *more)
+
+
+def test_in_registers_where_it_is_computed_at_the_tile() -> None:
+    program = kernels(product(7, 9, 70))
+    (kernel,) = program.kernels.values()
+    schedule = Schedule(at_tile(3, StoreAt("c", "registers")))
+    text = drawn(schedule.apply(kernel.nest))
+    assert "arg1[r, j], stored in registers" in text
+    vectors = stage_text(program, "vector", AVX2, script=schedule)
+    assert "alloca" not in vectors
+    a, b = sample(1, (7, 9), "float32"), sample(2, (9, 70), "float32")
+    script = schedule.to_transform(kernel.nest)
+    assert 'where = "registers"' in script
+    (got,) = executable(program, AVX2, script)(a, b, order=backwards)
+    check(got, (wide(a) @ wide(b)).clip(0), 10, abs(wide(a)) @ abs(wide(b)))
+
+
+def test_in_memory_where_it_could_be_in_registers() -> None:
+    program = kernels(product(7, 9, 70))
+    (kernel,) = program.kernels.values()
+    schedule = Schedule((Parallel("y", (3, 0), ALL), StoreAt("c", "task")))
+    vectors = stage_text(program, "vector", AVX2, script=schedule)
+    assert "alloca" in vectors
+    kept = Schedule(at_tile(3, StoreAt("c", "task")))
+    script = kept.to_transform(kernel.nest)
+    assert '"nanoloom.at_tile"(%c_' not in script
+    assert "alloca" in stage_text(program, "vector", AVX2, script=kept)
+    a, b = sample(1, (7, 9), "float32"), sample(2, (9, 70), "float32")
+    (got,) = executable(program, AVX2, script)(a, b, order=backwards)
+    check(got, (wide(a) @ wide(b)).clip(0), 10, abs(wide(a)) @ abs(wide(b)))
+
+
+def test_more_than_there_are_registers_is_refused() -> None:
+    program = kernels(product(18, 9, 70))
+    schedule = Schedule(at_tile(9, StoreAt("c", "registers")))
+    with pytest.raises(Error, match="registers, 18 of them, and there are 16"):
+        stage_text(program, "vector", AVX2, script=schedule)
+    assert stage_text(program, "vector", by_name("x86-64-v4"), script=schedule)
+
+
+def test_an_edited_script_that_leaves_it_in_memory_is_refused() -> None:
+    program = kernels(product(7, 9, 70))
+    (kernel,) = program.kernels.values()
+    text = Schedule(at_tile(3, StoreAt("c", "registers"))).to_transform(kernel.nest)
+    lines = [x for x in text.splitlines() if '"nanoloom.at_tile"(%c_' not in x]
+    with pytest.raises(Error, match="what reads it cannot take it from there"):
+        stage_text(program, "vector", AVX2, script="\n".join(lines))
+
+
 REFUSED: list[tuple[tuple[Directive, ...], str]] = [
-    ((StoreAt("c", "heap"),), "where is heap: task or arena is wanted"),
+    ((StoreAt("c", "heap"),), "where is heap: one of registers, task, arena is wanted"),
     ((StoreAt("y", "arena"),), "y makes a result of the kernel"),
     (
         (Parallel("y", (3, 0), ALL), StoreAt("c", "arena")),
         "c is computed inside of io of y: each task has a part of its own",
+    ),
+    ((StoreAt("c", "registers"),), "c is not computed inside of what reads it"),
+    (
+        (Parallel("y", (3, 0), ALL), StoreAt("c", "registers")),
+        "c is not computed at a tile of y: inside of io only points side by side",
     ),
     (
         (Parallel("y", (3, 0)), StoreAt("c", "task")),
@@ -206,5 +270,5 @@ def test_an_edited_script_names_a_place_that_there_is() -> None:
     text = in_two_phases(VECTORS).to_transform(kernel.nest)
     edited = text.replace('where = "arena"', 'where = "heap"')
     assert edited != text
-    with pytest.raises(Error, match="where = heap: task or arena is wanted"):
+    with pytest.raises(Error, match="where = heap: one of registers, task, arena"):
         stage_text(program, "vector", AVX2, script=edited)

@@ -1,4 +1,7 @@
-"""Whole tensors between phases: what "nanoloom.store_at" does with "arena".
+"""Where stages store what they make: what "nanoloom.store_at" does.
+
+For registers it requires that a stage is computed at the tile that reads it
+(at_tile.py).  In the arena:
 
     func @kernel(inputs..., results...): t = empty(); forall: t = f(x); forall: y = g(t)
       ->  func @kernel(inputs..., results..., t): ...
@@ -13,18 +16,22 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, is_generic, outputs
 from nanoloom.mlir import ir
+from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.scratch import lines_of
 
+PLACES = ("registers", "task", "arena")
+STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors
 
 
 def store_at(op: Op, where: str) -> None:
-    """Let a stage's results lie in the arena; for other places nothing has to be done.
+    """Note where a stage's results lie, and make room in the arena.
 
     Raises Error unless it writes a tensor that nothing has made.
     """
     if where not in PLACES:
-        raise Error(f"where = {where}: {' or '.join(PLACES)} is wanted")
+        raise Error(f"where = {where}: one of {', '.join(PLACES)} is wanted")
+    op.operation.attributes[STORED] = ir.StringAttr.get(where)
     if where != "arena":
         return
     user, place = first_of(op)
@@ -39,7 +46,31 @@ def store_at(op: Op, where: str) -> None:
     user.operands[place] = add_argument(kernel, empty.type)
 
 
-PLACES = ("task", "arena")
+def require_taken(op: Op) -> None:
+    """Error if a generic on buffers, which nothing has taken, is to be in registers."""
+    if is_kept(op):
+        raise Error(
+            "a stage is to be stored in registers, and what reads it cannot take it "
+            "from there"
+        )
+
+
+def require_room(op: Op, points: int, lanes: int, unit: VectorUnit) -> None:
+    """Error if a tile of so many vectors is to be in registers and there are fewer."""
+    output = outputs(op)[0]
+    width: int = ir.MemRefType(output.type).element_type.width  # type: ignore[attr-defined]
+    wanted = points * max(1, lanes * width // unit.bits)
+    if is_kept(op) and wanted > unit.registers:
+        raise Error(
+            f"a stage is to be stored in registers, {wanted} of them, and there are "
+            f"{unit.registers}"
+        )
+
+
+def is_kept(op: Op) -> bool:
+    """Whether a stage's results are to be in registers."""
+    attributes = op.operation.attributes
+    return STORED in attributes and attributes[STORED] == ir.StringAttr.get("registers")
 
 
 def first_of(op: Op) -> tuple[ir.Operation, int]:
