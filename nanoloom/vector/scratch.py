@@ -24,8 +24,14 @@ SAME = ("memref.subview", "memref.view", "memref.cast", "memref.collapse_shape",
 
 
 def place_temporaries(module: ir.Module) -> None:
-    """Every allocation to the beginning of its function, or out of it."""
+    """Every allocation to the beginning of its function, or out of it.
+
+    None for what has stayed in registers.
+    """
     for function in module.body.operations:
+        for op in reversed(named(function, *MADE, *SAME)):
+            if not any(list(made.uses) for made in op.operation.results):
+                op.operation.erase()
         made = sorted(named(function, *MADE), key=lambda op: room_for(op))
         used = 0
         for op in made:

@@ -126,10 +126,10 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     phases = split_into_phases(module)
     bound_temporaries(module)
     lower_matrix_tiles(module)
-    place_temporaries(module)
     instructions.make_instructions(module)
     keep_order(module, target)
     vectorize_loops(module, target)
+    place_temporaries(module)
     run_pipeline(module, IN_F32, verify=False)
     if not rounds_to_bf16(target):
         round_in_integers(module)

@@ -26,6 +26,7 @@ from nanoloom.vector.extents import (
     size,
 )
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
 from nanoloom.vector.sources import Source, compute_sums
@@ -160,6 +161,9 @@ class Strip:
         """Run the reduction loops with the results as loop-carried vectors."""
         if not dims:
             return inner(points, values, once)
+        x = shared_operand(self, dims)
+        if x is not None:
+            return written_out(self, x, dims, points, values, inner, once)
         dim, *rest = dims
 
         def steps(

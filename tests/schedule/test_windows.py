@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import nanoloom
-from nanoloom.schedule.library.windows import side_by_side
+from nanoloom.notation import Buffer, Computation, axes, computation, maximum, minimum
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import UnrollAndJam
 from nanoloom.target import by_name
 from tests.linalg.single import model_of
-from tests.vector.kernel_harness import shared_cache
-
-TARGET = by_name("x86-64-v4")
+from tests.notation.programs import kernels
+from tests.vector.assembly import count, loop_with, touches_stack
+from tests.vector.kernel_harness import shared_cache, stage_text
 
 
 def depthwise(
@@ -27,9 +29,57 @@ def depthwise(
     return made
 
 
-@pytest.mark.parametrize(("block", "pixels"), [(28, 7), (7, 7), (19, 8), (3, 3)])
-def test_pixels_side_by_side(block: int, pixels: int) -> None:
-    assert side_by_side(block, TARGET)[0] == pixels
+def pixelwise(high: int, wide: int, window: int = 3, channels: int = 96) -> Computation:
+    """A depthwise convolution with bias and an activation up to 6."""
+    y, x, c, u, v = axes("y x c u v")
+    image = Buffer("image", (high + window - 1, wide + window - 1, channels))
+    weights = Buffer("weights", (window, window, channels))
+    bias, sums = Buffer("bias", (channels,)), Buffer("sums", (high, wide, channels))
+    made = Buffer("made")
+    sums[y, x, c] += weights[u, v, c] * image[y + u, x + v, c]
+    made[y, x, c] = minimum(maximum(sums[y, x, c] + bias[c], 0), 6)
+    return computation(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "high", "wide", "rows", "pixels"),
+    [
+        ("x86-64-v3", 56, 56, 2, 4),
+        ("x86-64-v3", 7, 7, 2, 4),
+        ("x86-64-v3", 5, 9, 2, 3),
+        ("x86-64-v4", 56, 56, 2, 8),
+        ("x86-64-v4", 3, 3, 2, 3),
+        ("neoverse-v1", 14, 14, 2, 7),
+    ],
+)
+def test_pixels_at_once(
+    name: str, high: int, wide: int, rows: int, pixels: int
+) -> None:
+    (kernel,) = kernels(pixelwise(high, wide)).kernels.values()
+    schedule = choose(kernel.nest, by_name(name))
+    counts = [w.count for w in schedule.directives if isinstance(w, UnrollAndJam)]
+    assert counts[:2] == [rows, pixels]
+
+
+@pytest.mark.parametrize(
+    ("name", "product"),
+    [("x86-64-v3", "vfmadd"), ("x86-64-v4", "vfmadd"), ("neoverse-v1", "fmla")],
+)
+def test_the_inner_loop_reads_what_neighbours_share_once(
+    name: str, product: str
+) -> None:
+    """Of 4 rows of pixels, and each weight for the rows of a block that use it; the
+    results are written once, and no vector is spilled."""
+    target = by_name(name)
+    points = target.vector.registers // 2
+    text = stage_text(kernels(pixelwise(12, 32)), "asm", target)
+    loop = loop_with(text, product)
+    products = count(loop, "vfmadd") + count(loop, "fmla") + count(loop, "fmad")
+    assert products == 9 * points
+    if target.arch == "x86_64":  # addresses of scalable rows are, elsewhere
+        read = 4 * (points // 2 + 2) + 2 * 9 + 1
+        assert not touches_stack(loop)
+        assert len(loop) <= products + read + points * 6 + 20
 
 
 CASES = [

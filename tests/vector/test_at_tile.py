@@ -13,6 +13,7 @@ from nanoloom.schedule.language import (
     Directive,
     Parallel,
     Schedule,
+    Unroll,
     UnrollAndJam,
     Vectorize,
 )
@@ -138,3 +139,38 @@ def test_a_sum_that_two_stages_read_is_computed_once(target: Target) -> None:
     vectors = stage_text(small, "vector", target, script=words)
     assert vectors.count("vector.store") == 6
     assert vectors.count("scf.for") == 1  # of the sum: three rows are one tile
+
+
+def test_neighbours_share_what_is_read() -> None:
+    """Two rows of two pixels, a window of 2 x 2: 9 numbers are read once each, and
+    every sum is in order."""
+    y, x, c, u, v = axes("y x c u v")
+    image, weights = Buffer("image", (3, 3, 8)), Buffer("weights", (2, 2, 8))
+    made = Buffer("made", (2, 2, 8))
+    made[y, x, c] += weights[u, v, c] * image[y + u, x + v, c]
+    target = by_name("x86-64-v3")
+    words = (
+        Vectorize("made", "c", Lanes(8)),
+        UnrollAndJam("made", "y", 2),
+        UnrollAndJam("made", "x", 2),
+        Unroll("made", "u"),
+        Unroll("made", "v"),
+    )
+    program = kernels(computation(made))
+    text = stage_text(program, "vector", target, script=Schedule(words))
+    assert text.count("vector.load") == 9 + 4
+    check_text(
+        text,
+        """
+    CHECK: vector.load %arg0[%c0, %c0, %c0]
+    CHECK-NEXT: vector.load %arg1[%c0, %c0, %c0]
+    CHECK-NEXT: vector.fma
+    CHECK-NEXT: vector.load %arg1[%c0, %c1, %c0]
+    CHECK-NEXT: vector.fma
+    CHECK-NEXT: vector.load %arg0[%c0, %c1, %c0]
+    CHECK-NEXT: vector.fma
+    CHECK-NEXT: vector.load %arg1[%c0, %c2, %c0]
+    CHECK-NEXT: vector.fma
+    CHECK-NEXT: vector.load %arg1[%c1, %c0, %c0]
+    """,
+    )

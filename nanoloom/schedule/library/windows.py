@@ -30,7 +30,8 @@ from nanoloom.schedule.library.vectors import vector_axis, vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
 
-PIXELS = 8  # side by side, at most: chains enough for any multiply-add
+ROWS = 2  # of pixels at once: they share all but one of the rows that they read
+POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
 MOST_TAPS = 64  # of a window that is unrolled whole
 
 
@@ -45,42 +46,59 @@ class Window:
     pixels: int
 
 
+@dataclass(frozen=True)
+class Block:
+    """Pixels that are computed at once."""
+
+    rows: int
+    pixels: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} x {self.pixels}"
+
+
 def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     """Rows of pixels as tasks, some pixels at once; None for other kernels."""
     window = window_of(nest, last)
     if window is None:
         return None
-    stage, pixels, sizes = window.stage, window.pixels, numbers(window.stage)
-    row = prod(sizes[pixels : pixels + 2])
-    tasks = [1] * pixels + [0] * (len(last.axes) - pixels)
-    if pixels:
-        tasks[pixels - 1] = min(sizes[pixels - 1], max(1, TASK_ELEMENTS // row))
+    best, *others = blocks(window, target)
 
-    def form(together: int) -> Form:
+    def form(block: Block) -> Form:
+        stage = window.stage
         directives = (
-            Parallel(last.name, tuple(tasks), ALL),
-            *tiles(nest, last, window, together, target),
+            Parallel(last.name, tasks(last, window, block), ALL),
+            *tiles(nest, last, window, block, target),
             *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
         )
-        return (
-            directives,
-            f"windows of {together} pixels at once share what they read",
-        )
+        return directives, f"windows of {block} pixels at once share what they read"
 
-    best, *others = side_by_side(sizes[pixels], target)
     return schedule_of(nest, target, form(best), map(form, others))
 
 
+def tasks(last: Stage, window: Window, block: Block) -> tuple[int, ...]:
+    """Blocks of rows, enough of them for a task; whole along pixels and vectors."""
+    pixels, sizes = window.pixels, numbers(window.stage)
+    found = [1] * pixels + [0] * (len(last.axes) - pixels)
+    if pixels:
+        wanted = TASK_ELEMENTS // prod(sizes[pixels : pixels + 2])
+        rows = max(1, wanted // block.rows) * block.rows
+        found[pixels - 1] = min(sizes[pixels - 1], rows)
+    return tuple(found)
+
+
 def tiles(
-    nest: LoopNest, last: Stage, window: Window, together: int, target: Target
+    nest: LoopNest, last: Stage, window: Window, block: Block, target: Target
 ) -> tuple[Directive, ...]:
     """Some pixels at once, with all that follows where it is at the same places."""
     stage, pixels = window.stage, window.pixels
+    rows = {pixels - 1: block.rows} if block.rows > 1 else {}
+    jam = {**rows, pixels: block.pixels}
     if is_finished(nest, stage):
         lanes = lanes_at_tile(nest, stage, target)
-        return on_tile(nest, stage, last, lanes, {pixels: together})
-    jam = UnrollAndJam(stage.name, stage.names[pixels], together)
-    return (*vectors(nest.stages, target), jam)
+        return on_tile(nest, stage, last, lanes, jam)
+    words = (UnrollAndJam(stage.name, stage.names[p], n) for p, n in jam.items())
+    return (*vectors(nest.stages, target), *words)
 
 
 def window_of(nest: LoopNest, last: Stage) -> Window | None:
@@ -104,14 +122,22 @@ def window_of(nest: LoopNest, last: Stage) -> Window | None:
     return Window(stage, parallel - 2) if follows else None
 
 
-def side_by_side(extent: int, target: Target) -> list[int]:
+def blocks(window: Window, target: Target) -> list[Block]:
     """Pixels at once, the best first.
 
-    A part of a row if there is one, then as many as registers allow.
+    Two rows of them, which read most of the same rows; a part of a row if there is one,
+    then as many as registers allow.
     """
-    most = min(PIXELS, target.vector.registers // 3, extent)
-    fitting = range(most, most // 2, -1)
-    return sorted(fitting, key=lambda n: (extent % n > 0, -n))
+    sizes, pixels = numbers(window.stage), window.pixels
+    room = min(POINTS, target.vector.registers // 2)
+    high = sizes[pixels - 1] if pixels else 1
+    found: list[Block] = []
+    for rows in (min(ROWS, high), 1):
+        most = min(room // rows, sizes[pixels])
+        widths = range(most, most // 2, -1)
+        even = sorted(widths, key=lambda n: (sizes[pixels] % n > 0, -n))
+        found += [Block(rows, n) for n in even]
+    return list(dict.fromkeys(found))
 
 
 def unrolled(stage: Stage) -> tuple[int, ...]:
