@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nanoloom.kernels.flatten import flatten
 from nanoloom.kernels.group import Group, is_movable
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.parts import Part, home, part_of
@@ -82,6 +83,7 @@ def outline(
         func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
     if numbers.types:
         read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
+    flatten(module)
     return module
 
 

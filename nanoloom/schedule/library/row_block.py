@@ -25,6 +25,7 @@ class Limits:
 VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.4, 32, 256)
 WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
 FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
+MOST_LOST = 0.05
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
 
@@ -39,11 +40,22 @@ def most_rows(row_bytes: int, panels: int, limits: Limits, target: Target) -> in
 
 
 def row_block(extent: int, rows: int, most: int) -> int:
-    """Rows of a task: about `most`, all blocks alike, whole tiles of `rows` rows."""
+    """Rows of a task: about `most`, all blocks alike, of whole tiles if that can be.
+
+    A block that is smaller than the others would have its end looked for in all of
+    them, which costs more than a tile that is not full.
+    """
     if extent <= most * SLACK:
         return extent
     blocks = -(-extent // max(most, rows))
-    even = [n for n in range(blocks, 2 * blocks) if extent % (n * rows) == 0]
-    if even:
-        return extent // even[0]
+    alike = [n for n in range(blocks, 2 * blocks) if extent % n == 0]
+    fewest = min((lost(extent // n, rows), n) for n in alike) if alike else (1.0, 0)
+    if fewest[0] <= MOST_LOST:
+        return extent // fewest[1]
     return -(-extent // (blocks * rows)) * rows
+
+
+def lost(block: int, rows: int) -> float:
+    """The share of the rows that full tiles would have, and a block has not."""
+    whole = -(-block // rows) * rows
+    return (whole - block) / whole

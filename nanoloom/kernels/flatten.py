@@ -1,0 +1,168 @@
+"""Neighbouring axes of a product's kernel that are one: the pixels of an image.
+
+    for y: for x: for f: for c: out[y, x, f] += in[y, x, c] * w[f, c]
+      ->  for p: for f: for c: out[p, f] += in[p, c] * w[f, c]
+
+A register tile then takes pixels of several rows, and no row's end is a rest.  Two axes
+are one where every operand has both, side by side, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+
+from nanoloom.kernels.structure import (
+    Op,
+    all_dims,
+    is_contraction,
+    is_generic,
+    iterators,
+    map_dims,
+    maps,
+)
+from nanoloom.linalg.words.names import NAME
+from nanoloom.mlir import ir, operations
+
+OTHERS = {"arith.constant", "func.return", "tensor.empty"}
+Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
+
+
+def flatten(module: ir.Module) -> None:
+    """Make axes one in a kernel around a product, in place."""
+    function = module.body.operations[0]
+    block = function.operation.regions[0].blocks[0]
+    ops = list(block.operations)
+    generics = [op for op in ops if is_generic(op)]
+    names = {op.operation.name for op in ops if not is_generic(op)}
+    if not names <= OTHERS or not any(is_contraction(op) for op in generics):
+        return
+    if any(NAME in op.operation.attributes for op in generics):
+        return  # somebody has named the loops
+    pairs = {pair for op in generics for pair in pairs_of(op)}
+    while True:
+        kept = {p for p in pairs if all(is_kept(op, p, pairs) for op in generics)}
+        if kept == pairs:
+            break
+        pairs = kept
+    if pairs:
+        collapse(function, block, generics, pairs)
+
+
+def pairs_of(op: Op) -> Iterator[Pair]:
+    """Neighbouring dimensions of every operand and result."""
+    for value in tensors(op):
+        if isinstance(value.type, ir.RankedTensorType):
+            for place in range(ir.RankedTensorType(value.type).rank - 1):
+                yield value, place
+
+
+def tensors(op: Op) -> list[ir.Value]:
+    return [value for value, _ in accesses(op)]
+
+
+def accesses(op: Op) -> list[tuple[ir.Value, ir.AffineMap]]:
+    """Operands and results, with the way in which the axes go over each."""
+    operation, indexings = op.operation, maps(op)
+    results = list(operation.results)
+    given = [*operation.operands, *results]
+    outputs = indexings[len(indexings) - len(results) :]
+    return list(zip(given, [*indexings, *outputs], strict=True))
+
+
+def loops_of(op: Op, value: ir.Value, place: int) -> Iterator[tuple[int, int] | None]:
+    """The two axes that go over a tensor's dimensions; None where it is not just so."""
+    for operand, indexing in accesses(op):
+        if operand == value:
+            first, second = map_dims(indexing)[place : place + 2]
+            yield None if first is None or second is None else (first, second)
+
+
+def is_kept(op: Op, pair: Pair, pairs: set[Pair]) -> bool:
+    """Whether an operation's axes over these dimensions are side by side everywhere."""
+    if pair[0] not in tensors(op):
+        return True
+    return all(
+        axes is not None and are_one(op, axes, pairs) for axes in loops_of(op, *pair)
+    )
+
+
+def are_one(op: Op, axes: tuple[int, int], pairs: set[Pair]) -> bool:
+    kinds = iterators(op)
+    if axes[0] == axes[1] or any("parallel" not in kinds[d] for d in axes):
+        return False
+    if operations(op, lambda inner: inner.operation.name == "linalg.index"):
+        return False
+    for value, indexing in accesses(op):
+        if not all_dims(indexing) & {*axes}:
+            continue
+        dims = map_dims(indexing)
+        found = [i for i, two in enumerate(pairwise(dims)) if two == axes]
+        plain = [d for d in dims if d in axes]
+        if len(found) != 1 or len(plain) != 2 or (value, found[0]) not in pairs:
+            return False
+    return True
+
+
+# ---- the same with fewer dimensions
+
+
+def collapse(
+    function: Op, block: ir.Block, generics: list[Op], pairs: set[Pair]
+) -> None:
+    """Give all tensors and axes their new dimensions."""
+    axes = {op: axes_of(op, pairs) for op in generics}
+    for op in generics:
+        renumber(op, axes[op], pairs)
+    values = [*block.arguments]
+    for op in block.operations:
+        values += op.operation.results
+    for value in values:
+        gone = [place for v, place in pairs if v == value]
+        if gone:
+            value.set_type(flat(ir.RankedTensorType(value.type), gone))
+    returned = list(block.operations)[-1].operation.operands
+    kind = ir.FunctionType.get([a.type for a in block.arguments],
+                               [v.type for v in returned])  # fmt: skip
+    function.operation.attributes["function_type"] = ir.TypeAttr.get(kind)
+
+
+def axes_of(op: Op, pairs: set[Pair]) -> set[int]:
+    """The second axes of pairs: those that are gone."""
+    return {
+        axes[1]
+        for value, place in pairs
+        if value in tensors(op)
+        for axes in loops_of(op, value, place)
+        if axes is not None
+    }
+
+
+def renumber(op: Op, gone: set[int], pairs: set[Pair]) -> None:
+    """An operation's maps without these axes."""
+    kinds = op.operation.attributes["iterator_types"]
+    left = [d for d in range(len(kinds)) if d not in gone]  # type: ignore[arg-type]
+    numbers = {d: left.index(d) for d in left}
+    new = [ir.AffineDimExpr.get(numbers.get(d, 0)) for d in range(len(kinds))]  # type: ignore[arg-type]
+    made: list[ir.Attribute] = []
+    for value, indexing in zip(op.operation.operands, maps(op), strict=True):
+        skipped = {place + 1 for v, place in pairs if v == value}
+        kept = [e for i, e in enumerate(indexing.results) if i not in skipped]
+        results = [e.compose(ir.AffineMap.get(len(left), 0, new)) for e in kept]
+        made.append(ir.AffineMapAttr.get(ir.AffineMap.get(len(left), 0, results)))
+    op.operation.attributes["indexing_maps"] = ir.ArrayAttr.get(made)
+    op.operation.attributes["iterator_types"] = ir.ArrayAttr.get(
+        [kinds[d] for d in left]  # type: ignore[index]
+    )
+
+
+def flat(kind: ir.RankedTensorType, places: list[int]) -> ir.RankedTensorType:
+    """A type whose dimensions at and behind these places are one."""
+    groups: list[list[int]] = []
+    for place, size in enumerate(kind.shape):
+        if place - 1 in places:
+            groups[-1].append(size)
+        else:
+            groups.append([size])
+    return ir.RankedTensorType.get(list(map(prod, groups)), kind.element_type)
