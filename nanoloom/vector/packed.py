@@ -6,13 +6,11 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir, named
 from nanoloom.schedule.packing import Packing
-from nanoloom.vector.nanokernel import instructions
-from nanoloom.vector.nanokernel.tile.order import is_order
-from nanoloom.vector.nanokernel.tile.tile import PACKED
+from nanoloom.vector.dialect import PACKED, make
 
 
 def use_packed(kernel: Op, packing: Packing) -> None:
-    """The argument takes the packed type; a cast stands for the logical weight."""
+    """The argument takes the packed type; `packed` stands for the logical weight."""
     block = kernel.operation.regions[0].blocks[0]
     argument = packable(kernel, block, packing)
     logical = ir.RankedTensorType(argument.type)
@@ -20,9 +18,9 @@ def use_packed(kernel: Op, packing: Packing) -> None:
         packing.shape(tuple(logical.shape)), logical.element_type
     )
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
-        cast = ir.Operation.create(PACKED, [logical], [argument])
-    argument.replace_all_uses_with(cast.results[0])
-    cast.operands[0] = argument
+        (stands_for,) = make(PACKED, [logical], [argument])
+    argument.replace_all_uses_with(stands_for)
+    stands_for.owner.operands[0] = argument
     argument.set_type(made)
     kinds = [a.type for a in block.arguments]
     results = list(kernel.operation.attributes["function_type"].value.results)  # type: ignore[attr-defined]
@@ -56,10 +54,8 @@ def packable(kernel: Op, block: ir.Block, packing: Packing) -> ir.Value:
 
 def require_packed_reads(module: ir.Module) -> None:
     """Error if anything but a nanokernel reads a packed weight."""
-    for cast in named(module, PACKED):
-        if instructions.is_instruction(cast) or is_order(cast):
-            continue
-        width = ir.RankedTensorType(cast.operation.operands[0].type).shape[-1]
+    for op in named(module, PACKED):
+        width = ir.RankedTensorType(op.operation.operands[0].type).shape[-1]
         raise Error(
             f"a weight is packed in panels of {width}, and no nanokernel reads it",
             hint='the script needs "nanoloom.nanokernel" with packed = 1',

@@ -25,7 +25,7 @@ from nanoloom.vector.counted_loops import (
     trip_count,
     whole,
 )
-from nanoloom.vector.nanokernel.tile.order import is_order
+from nanoloom.vector.dialect import IN_ORDER
 
 LINE = 64  # bytes
 SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
@@ -90,7 +90,7 @@ def insert_prefetches(module: ir.Module, wanted: Sequence[Prefetch]) -> None:
 
 def row_ends(block: ir.Block) -> list[ir.Operation]:
     """Behind which a nanokernel reads for its next row, in order."""
-    return [op.operation for op in block.operations if is_order(op)]
+    return [op.operation for op in block.operations if op.operation.name == IN_ORDER]
 
 
 def stream_of(op: ir.OpView) -> Stream | None:

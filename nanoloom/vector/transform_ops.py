@@ -14,7 +14,8 @@ from typing import Any
 
 from nanoloom.errors import Error
 from nanoloom.mlir import interpreter, ir, run_pipeline, transform_dialect
-from nanoloom.vector.transform_words import FIELDS, Dialect
+from nanoloom.vector.dialect import Dialect, touch_no_memory
+from nanoloom.vector.transform_words import FIELDS
 
 Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields
 NOTHING: Mapping[str, Meaning] = MappingProxyType({})
@@ -48,6 +49,7 @@ def load_operations() -> None:
     if ir.Context.current.is_dialect_loaded("nanoloom"):
         return
     Dialect.load()
+    touch_no_memory()
     for kind, fields in FIELDS.items():
         attach(kind, fields)
 

@@ -22,10 +22,7 @@ Their attributes are the fields of the directives in schedule/language.py.
 from typing import Any
 
 from nanoloom.mlir import ext, ir, transform_dialect
-
-
-class Dialect(ext.Dialect, name="nanoloom"):
-    """Transform operations written in Python."""
+from nanoloom.vector.dialect import Dialect
 
 
 class PackOp(Dialect.Operation, name="pack"):

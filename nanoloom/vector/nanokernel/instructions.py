@@ -1,17 +1,16 @@
 """Single instructions: operations of MLIR's x86 dialect, or LLVM intrinsics.
 
 A call counts as touching memory, which bufferization refuses, and what converts as it
-loads has an address only where there are buffers.  So a cast without meaning stands
-for an instruction, on values alone, until all is on buffers.
+loads has an address only where there are buffers.  So an operation of nanoloom's own
+stands for an instruction, on values alone, until all is on buffers.
 """
 
 from __future__ import annotations
 
 from nanoloom.mlir import ir, llvm, memref, named
 from nanoloom.target.dots import Dot
+from nanoloom.vector.dialect import INSTRUCTION, make
 
-STANDS_FOR = "builtin.unrealized_conversion_cast"
-NAME = "nanoloom.instruction"  # on it
 READ = "vector.transfer_read"
 # These take an address instead of the vector that lies there.
 LOADS = EVEN, ODD, ONE = (
@@ -31,20 +30,13 @@ def instruction(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Valu
 
     The operand of one of LOADS is what a read gives, and that read becomes part of it.
     """
-    attributes: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
-    return ir.Operation.create(STANDS_FOR, [result], operands, attributes).results[0]
-
-
-def is_instruction(op: ir.OpView) -> bool:
-    return NAME in op.operation.attributes
+    return make(INSTRUCTION, [result], operands, function=name)[0]
 
 
 def make_instructions(module: ir.Module) -> None:
-    """Make the operations that casts stand for; behind all work on buffers."""
-    for op in named(module, STANDS_FOR):
-        if not is_instruction(op):
-            continue
-        name = op.operation.attributes[NAME].value  # type: ignore[attr-defined]
+    """Make what these operations stand for; behind all work on buffers."""
+    for op in named(module, INSTRUCTION):
+        name = op.operation.attributes["function"].value  # type: ignore[attr-defined]
         result, operands = op.operation.results[0], list(op.operation.operands)
         with ir.InsertionPoint(op), op.operation.location:
             # A nanokernel stores nothing between a read and what it reads for.

@@ -17,9 +17,9 @@ from nanoloom.target import Target, by_name
 from nanoloom.target.dots import DOTS, GROUP, PAIR_PRODUCTS
 from nanoloom.target.host import host
 from nanoloom.vector import stage
+from nanoloom.vector.dialect import IN_ORDER
 from nanoloom.vector.nanokernel import instructions
-from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD, STANDS_FOR
-from nanoloom.vector.nanokernel.tile.order import is_order
+from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
 
 RELEVANT = {dot.needs for dot in DOTS} | {"avxneconvert"}
 
@@ -48,12 +48,11 @@ def machine(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
 
 def in_any_order(module: ir.Module, _: Target) -> None:
     """In place of keep_order: what is to keep an order gives back what it takes."""
-    for op in named(module, STANDS_FOR):
-        if is_order(op):
-            given = list(op.operation.operands)
-            for result, value in zip(op.operation.results, given, strict=False):
-                result.replace_all_uses_with(value)
-            op.operation.erase()
+    for op in named(module, IN_ORDER):
+        given = list(op.operation.operands)
+        for result, value in zip(op.operation.results, given, strict=False):
+            result.replace_all_uses_with(value)
+        op.operation.erase()
 
 
 def in_parts(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:

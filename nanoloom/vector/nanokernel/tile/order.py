@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, llvm, named, vector
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import index
-from nanoloom.vector.nanokernel.instructions import STANDS_FOR
+from nanoloom.vector.dialect import IN_ORDER, make
 
-MARK = "nanoloom.order"  # on the cast that stands for it until all is on buffers
 REGISTER = {"x86_64": "v", "aarch64": "w", "riscv64": "^vr"}  # in inline assembly
 
 
@@ -22,26 +20,15 @@ def in_order(sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
 
     kept: what must not be written over before.
     """
-    kinds = [s.type for s in sums]
-    # From these types to the same ones, a cast would be folded away.
-    given = [*sums, *kept, index(0)]
-    mark: dict[str, ir.Attribute] = {MARK: ir.UnitAttr.get()}
-    return list(ir.Operation.create(STANDS_FOR, kinds, given, mark).results)
-
-
-def is_order(op: ir.OpView) -> bool:
-    """Whether `in_order` made it."""
-    return MARK in op.operation.attributes
+    return list(make(IN_ORDER, [s.type for s in sums], [*sums, *kept]))
 
 
 def keep_order(module: ir.Module, target: Target) -> None:
-    """Make the assembly that casts stand for; behind all work on buffers."""
+    """Make the assembly that these stand for; behind all work on buffers."""
     if target.arch == "x86_64" and not target.has("fma"):
         add_apart(module)
-    for op in named(module, STANDS_FOR):
-        if not is_order(op):
-            continue
-        *given, _ = op.operation.operands
+    for op in named(module, IN_ORDER):
+        given = list(op.operation.operands)
         results = list(op.operation.results)
         with ir.InsertionPoint(op), op.operation.location:
             whole = [register_of(v, target) for v in given]
@@ -59,10 +46,9 @@ def add_apart(module: ir.Module) -> None:
     would go round through all of them from step to step, and LLVM spills one to put
     them back.
     """
-    for op in named(module, STANDS_FOR):
-        if is_order(op):
-            for sum_ in list(op.operation.operands)[: len(op.operation.results)]:
-                keep_product(sum_)
+    for op in named(module, IN_ORDER):
+        for sum_ in list(op.operation.operands)[: len(op.operation.results)]:
+            keep_product(sum_)
 
 
 def keep_product(sum_: ir.Value) -> None:
@@ -121,4 +107,4 @@ def passed(values: list[ir.Value], count: int, register: str) -> list[ir.Value]:
     ]
 
 
-__all__ = ["in_order", "is_order", "keep_order"]
+__all__ = ["in_order", "keep_order"]

@@ -17,8 +17,7 @@ from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import add, apply, index, multiply
-
-PACKED = "builtin.unrealized_conversion_cast"  # packed weight -> its logical form
+from nanoloom.vector.dialect import PACKED
 
 
 @dataclass
@@ -236,13 +235,13 @@ def place_of(indexing: ir.AffineMap, ivs: list[ir.Value]) -> list[ir.Value]:
 
 
 def is_packed(logical: ir.Value) -> bool:
-    """Whether a marker cast says that a weight has a packed form."""
+    """Whether a weight has a packed form."""
     owner = logical.owner
     return not isinstance(owner, ir.Block) and owner.name == PACKED
 
 
 def packed_argument(logical: ir.Value) -> ir.Value:
-    """The packed tensor that stands for a logical weight: behind a marker cast."""
+    """The packed tensor of a logical weight."""
     owner = logical.owner
     assert not isinstance(owner, ir.Block), "the weight has no packed form"
     assert owner.name == PACKED, owner.name

@@ -1,0 +1,67 @@
+"""nanoloom's dialect: what scripts say, and what stands for values.
+
+    "nanoloom.packed"(%panels)        a weight in its logical form, kept in panels
+    "nanoloom.instruction"(...) {name}     one instruction on vectors
+    "nanoloom.in_order"(%sums..., ...)     the sums, in front of all that is read later
+
+The last three are on values alone and touch no memory: bufferization, canonicalization
+and the removal of equal operations go on around them, until all is on buffers.
+"""
+
+# No postponed annotations here: ext reads the fields' types when the class is made.
+# pyright: reportInvalidTypeForm=false
+from collections.abc import Sequence
+from typing import Any
+
+from nanoloom.mlir import ext, ir
+
+
+class Dialect(ext.Dialect, name="nanoloom"):
+    """Operations written in Python."""
+
+
+class PackedOp(Dialect.Operation, name="packed"):
+    """A weight as the model has it; what reads it reads the panels instead."""
+
+    logical: ext.Result[Any]
+    panels: ext.Operand[Any]
+
+
+class InstructionOp(Dialect.Operation, name="instruction"):
+    """What an operation of the x86 dialect, or an intrinsic (llvm. ...), gives."""
+
+    result: ext.Result[Any]
+    function: ir.StringAttr
+    given: Sequence[ext.Operand[Any]]
+
+
+class InOrderOp(Dialect.Operation, name="in_order"):
+    """As many of the operands as there are results, in an order that LLVM keeps."""
+
+    sums: Sequence[ext.Result[Any]]
+    given: Sequence[ext.Operand[Any]]
+
+
+PACKED, INSTRUCTION, IN_ORDER = (
+    kind.OPERATION_NAME for kind in (PackedOp, InstructionOp, InOrderOp)
+)
+
+
+def make(
+    name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], **words: str
+) -> Sequence[ir.Value]:
+    """The results of a new operation on values; words: its attributes."""
+    attributes = {k: ir.StringAttr.get(word) for k, word in words.items()}
+    return ir.Operation.create(name, results, operands, attributes).results  # type: ignore[arg-type]
+
+
+def touch_no_memory() -> None:
+    """Say so of the operations on values, in the current context."""
+
+    class Effects(ir.MemoryEffectsOpInterface):
+        @staticmethod
+        def get_effects(op: Any, effects: Any) -> None:
+            del op, effects
+
+    for name in (PACKED, INSTRUCTION, IN_ORDER):
+        Effects.attach(name)
