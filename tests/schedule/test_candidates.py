@@ -84,9 +84,7 @@ def chosen(made: Computation) -> Schedule:
     return choose(kernel.nest, TARGET)
 
 
-@pytest.mark.parametrize(
-    ("made", "least"), [(shortest, 3), (stencil, 1), (rows, 1)], ids=str
-)
+@pytest.mark.parametrize(("made", "least"), [(shortest, 3), (stencil, 1), (rows, 1)])
 def test_every_chooser_keeps_what_it_weighed(made: Any, least: int) -> None:
     schedule = chosen(made())
     costs = [candidate.cost for candidate in schedule.candidates]
