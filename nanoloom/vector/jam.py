@@ -2,43 +2,49 @@
 
     for i in 0..n by count: f(i); ...; f(i + count - 1)
 
-What is left of a dimension is one block of fewer points where its extent is known, else
-single points.  Of the vector dimension the last vector of that block is masked.
+What is left of a dimension is one block of fewer points where its extent is known, or
+one of few numbers; else single points.  Of the vector dimension the last vector of that
+block is masked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, scf, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import add, index
-from nanoloom.vector.extents import constant_index, is_next, is_same, rounded_down
+from nanoloom.vector.extents import is_next, is_same, rounded_down
 from nanoloom.vector.pipelined import stream
+from nanoloom.vector.possible import possible
 from nanoloom.vector.widths import ONE, as_index, elements, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
 
+MOST_RESTS = 3  # numbers of points that are left: none, and those of two kinds of block
 Emit = Callable[["Loops", Sequence[ir.Value]], None]
 
 
 def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
     """All points of a dimension."""
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
-    known, whole = constant_index(extent), rounded_down(extent, count)
+    whole = rounded_down(extent, count)
 
     def some(count: int) -> Callable[[Sequence[ir.Value]], None]:
         jam = {**loops.jam, dim: count} if dim in loops.jam else loops.jam
         return lambda at: inner(replace(loops, jam=jam), at)
 
     tiles(loops, dim, ivs, (index(0), whole), count, some(count))
-    if known is None and count > 1:
+    rests = left_of(extent, count)
+    if not rests and count > 1:
         stepped(dim, ivs, (whole, extent), 1, some(1))
-    elif known is not None and known % count:
-        some(known % count)(moved(ivs, dim, whole))
+    for rest in rests:
+        here = moved(ivs, dim, whole)
+        for_rest(rest, rests, (whole, extent), partial(some(rest), here))
 
 
 def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
@@ -46,10 +52,13 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     dim, lanes = loops.dim, loops.lanes
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
     block, width = elements(lanes, count), elements(lanes)
-    known, many = constant_index(extent), rounded_down(extent, block)
+    many = rounded_down(extent, block)
     tiles(loops, dim, ivs, (index(0), many), block, lambda at: inner(loops, at))
-    if known is not None and isinstance(block, int):
-        left(loops, known % block, moved(ivs, dim, many), inner)
+    rests = left_of(extent, block) if isinstance(block, int) else ()
+    for rest in rests:
+        here = moved(ivs, dim, many)
+        for_rest(rest, rests, (many, extent), partial(left, loops, rest, here, inner))
+    if rests:
         return
     one, whole = side_by_side(loops, 1), rounded_down(extent, width)
     if count > 1:
@@ -61,6 +70,32 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     with ir.InsertionPoint(branch.then_block):
         masked = replace(one, mask=first_lanes(lanes, arith.subi(extent, whole)))
         inner(masked, moved(ivs, dim, whole))
+        scf.yield_([])
+
+
+def left_of(extent: ir.Value, block: int) -> tuple[int, ...]:
+    """How many points blocks can leave, () if that is not known or too many numbers."""
+    rests = sorted({number % block for number in possible(extent)})
+    return tuple(rests) if len(rests) <= MOST_RESTS else ()
+
+
+def for_rest(
+    rest: int,
+    rests: tuple[int, ...],
+    bounds: tuple[ir.Value, ir.Value],
+    emit: Callable[[], None],
+) -> None:
+    """What is done where so much is left, one of several numbers."""
+    if not rest:
+        return
+    if len(rests) == 1:
+        emit()
+        return
+    begin, end = bounds
+    here = arith.cmpi(arith.CmpIPredicate.eq, arith.subi(end, begin), index(rest))
+    branch = scf.IfOp(here)
+    with ir.InsertionPoint(branch.then_block):
+        emit()
         scf.yield_([])
 
 
