@@ -79,12 +79,22 @@ def rows() -> Computation:
     return computation(y)
 
 
+def depthwise() -> Computation:
+    n, y, x, c, u, v = axes("n y x c u v")
+    image, weights = Buffer("image", (1, 16, 19, 24)), Buffer("weights", (3, 3, 24))
+    made = Buffer("made", (1, 14, 17, 24))
+    made[n, y, x, c] += image[n, y + u, x + v, c] * weights[u, v, c]
+    return computation(made)
+
+
 def chosen(made: Computation) -> Schedule:
     (kernel,) = kernels(made).kernels.values()
     return choose(kernel.nest, TARGET)
 
 
-@pytest.mark.parametrize(("made", "least"), [(shortest, 3), (stencil, 1), (rows, 1)])
+@pytest.mark.parametrize(
+    ("made", "least"), [(shortest, 3), (stencil, 1), (rows, 1), (depthwise, 3)]
+)
 def test_every_chooser_keeps_what_it_weighed(made: Any, least: int) -> None:
     schedule = chosen(made())
     costs = [candidate.cost for candidate in schedule.candidates]

@@ -11,6 +11,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import (
     ALL,
     ComputeAt,
+    CopyOperand,
     Directive,
     Nanokernel,
     Packing,
@@ -262,6 +263,11 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (
         matmul(),
         (Vectorize("product", "j", Lanes(8)), ComputeAt("product", "point", "i")),
+        "the loops of product are scheduled already",
+    ),
+    (
+        matmul(),
+        (CopyOperand("product", 1), ComputeAt("product", "point", "i")),
         "the loops of product are scheduled already",
     ),
     (

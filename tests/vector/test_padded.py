@@ -27,6 +27,7 @@ from nanoloom.schedule.language import (
     Pad,
     Parallel,
     Schedule,
+    Split,
     Tile,
     Unroll,
     UnrollAndJam,
@@ -258,6 +259,8 @@ REFUSED: list[tuple[Computation, tuple[Directive, ...], str]] = [
     (C, (Vectorize("c", "j", LANES), Pad("c", "j", 8)), "scheduled already: pad first"),
     (C, (Unroll("c", "i"), Pad("c", "i", 8)), "scheduled already: pad first"),
     (C, (Pad("c", "j", 8), Pad("c", "j", 16)), "j is padded already"),
+    (C, (Pad("c", "j", 8), Tile("c", (0, 32, 0))), "j is padded already"),
+    (C, (Pad("c", "j", 8), Split("c", "j", "jo", "ji", 32)), "j is padded already"),
     (
         C,
         (Nanokernel(3, 2, False, stage="c"), Pad("c", "j", 8)),

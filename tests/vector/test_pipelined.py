@@ -191,6 +191,30 @@ def test_a_sum_at_the_tile_of_what_reads_it(target: Target) -> None:
     assert "alloca" not in text
 
 
+def test_vectors_whose_width_the_machine_knows() -> None:
+    """There may be no whole round: then nothing is loaded ahead of one."""
+    i, k = axes("i k")
+    x, y = Buffer("x", (3, 97)), Buffer("y", (3,))
+    y[i] += x[i, k] * x[i, k]
+    words = Vectorize("y", "k", Lanes(2, scalable=True), 2), Pipeline("y", "k")
+    text = stage_text(
+        kernels(computation(y)), "vector", by_name("rv64gcv"), script=Schedule(words)
+    )
+    check_text(
+        text,
+        """
+    CHECK: [[SOME:%.*]] = arith.cmpi sgt
+    CHECK-NEXT: scf.if [[SOME]]
+    CHECK: scf.for {{.*}} iter_args(
+    CHECK-COUNT-2: vector.load %arg0
+    CHECK-NOT: vector.load
+    CHECK-COUNT-2: vector.fma
+    CHECK-NOT: vector.load
+    CHECK: scf.yield
+    """,
+    )
+
+
 LANES = Lanes(8)
 REFUSED: list[tuple[tuple[Directive, ...], str]] = [
     ((Pipeline("c", "r"),), "c has no vectors yet"),

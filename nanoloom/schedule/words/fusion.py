@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.extent import Extent
-from nanoloom.nest.loop import plain
+from nanoloom.nest.loop import Placement, plain
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.region import Sizes, inside, larger, read_of
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule.words.word import Word, loop_of, refuse, stage_of
 
 
@@ -41,11 +42,11 @@ def at_loop(
         refuse(word, f"{consumer} reads nothing that {stage} makes")
     if {w.buffer for w in producer.writes} & set(nest.results):
         refuse(word, f"{stage} makes a result of the kernel: it is needed whole")
-    if nest.placement(stage).names != producer.names:
-        refuse(word, f"the loops of {stage} are scheduled already", "compute it first")
     if nest.placement(stage).stored:
         where = nest.placement(stage).stored
         refuse(word, f"{stage} is stored in {where} already", "compute it first")
+    if is_scheduled(nest.placement(stage), producer):
+        refuse(word, f"the loops of {stage} are scheduled already", "compute it first")
     sizes = inside(reader, nest.placement(consumer), loop)
     wanted = needed(nest, stage, consumer, sizes)
     outside = read_outside(nest, stage, consumer, loop)
@@ -53,6 +54,12 @@ def at_loop(
         refuse(word, f"{outside} reads {stage} outside of the loop {loop}")
     placement = replace(plain(producer, dict(wanted)), at=(consumer, loop))
     return nest.moved(placement)
+
+
+def is_scheduled(placement: Placement, stage: Stage) -> bool:
+    """Whether words have been said of a stage's own loops, or of what it reads."""
+    said = any(loop.padded or loop.ahead for loop in placement.loops)
+    return placement.names != stage.names or bool(placement.copied) or said
 
 
 def read_outside(nest: LoopNest, stage: str, consumer: str, loop: str) -> str:

@@ -36,6 +36,11 @@ def require_single(word: object, loop: Loop) -> None:
         )
 
 
+def require_not_padded(word: object, loop: Loop) -> None:
+    if loop.padded:
+        refuse(word, f"{loop.name} is padded already", "pad its blocks")
+
+
 def require_size(word: object, loop: Loop, what: str, size: int) -> None:
     require_number(word, what, size)
     if not isinstance(loop.trips, int):
@@ -66,6 +71,7 @@ class Split(Word):
         loop = serial_loop(self, nest, self.stage, self.loop)
         require_size(self, loop, "size", self.size)
         require_single(self, loop)
+        require_not_padded(self, loop)
         require_nothing_at(self, nest, self.stage, self.loop)
         placement = nest.placement(self.stage)
         others = replace(

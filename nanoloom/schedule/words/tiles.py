@@ -8,6 +8,7 @@ from nanoloom.nest.loop import How, Loop, halves
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.words.fusion import at_loop, read_outside
+from nanoloom.schedule.words.loops import require_not_padded
 from nanoloom.schedule.words.word import Word, loop_of, refuse, require_number, stage_of
 
 ALL = ("all",)  # of the stages in front of one
@@ -72,6 +73,7 @@ def blocks(word: Parallel | Tile, nest: LoopNest, stage: Stage, how: How) -> Loo
         loop = loop_of(word, placement, axis)
         if not isinstance(loop.trips, int):
             refuse(word, f"the extent of {axis} is no number: {loop.trips}")
+        require_not_padded(word, loop)
         name = placement.fresh(f"{axis}o")
         block, inner = halves(loop, size, name, axis)
         slowest = isinstance(word, Parallel) and word.slowest == place
