@@ -57,7 +57,10 @@ MAY_ASK = {
 # (lines of a file, lines of a function)
 BUDGET, TEST_BUDGET = (300, 50), (400, 60)
 # MLIR's `ext` reads the types of a class's fields when the class is made.
-EVALUATED_ANNOTATIONS = {"nanoloom/vector/transform_words.py"}
+EVALUATED_ANNOTATIONS = {
+    "nanoloom/vector/dialect.py",
+    "nanoloom/vector/transform_words.py",
+}
 
 VAGUE = re.compile(r"(^|_)(utils?|helpers?|misc|common|old|new)(_|$)")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:root|home|work|Users|tmp|opt)/\w")
