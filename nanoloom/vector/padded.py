@@ -248,8 +248,11 @@ def fill(part: ir.Value, word: str) -> None:
 def number_of(word: str, element: ir.Type) -> ir.Value:
     """zero, one, ones (of all bits), or the largest or smallest number of a type."""
     if isinstance(element, ir.FloatType):
-        numbers = {"zero": 0.0, "one": 1.0, "highest": float("inf")}
-        return arith.constant(element, numbers.get(word, -float("inf")))
+        infinity = float("inf")
+        numbers = {"zero": 0.0, "one": 1.0, "highest": infinity, "lowest": -infinity}
+        if word not in numbers:
+            raise Error(f"{word} is no number of type {element}")
+        return arith.constant(element, numbers[word])
     width = ir.IntegerType(element).width
     high = (1 << (width - 1)) - 1 if width > 1 else 1
     integers = {"zero": 0, "one": 1, "ones": -1, "highest": high}
@@ -267,9 +270,12 @@ def extent(buffer: ir.Value, place: int) -> int | ir.Value:
 def size_of(buffer: ir.Value, place: int) -> ir.Value:
     """An extent that is known only as it runs; of a part, as the part was taken."""
     owner = buffer.owner
-    if isinstance(owner, ir.Block) or owner.name not in KNOWN:
+    if isinstance(owner, ir.Block):
         return size(buffer, place)
-    return dynamic_size(owner, place)
-
-
-KNOWN = ("memref.subview",)
+    if owner.name == "memref.alloc":
+        kind = ir.MemRefType(buffer.type)
+        before = sum(kind.is_dynamic_dim(p) for p in range(place))
+        return list(owner.operands)[before]
+    if owner.name == "memref.subview":
+        return dynamic_size(owner, place)
+    return size(buffer, place)

@@ -66,7 +66,8 @@ def at_least_one(
     last = before(end, by)
     slots = reads(begin)
     places = list(dict.fromkeys(key for key, _ in slots))
-    number = [places.index(key) for key, _ in slots]  # of a slot's value
+    place_of = {key: place for place, key in enumerate(places)}
+    number = [place_of[key] for key, _ in slots]  # of a slot's value
     firsts = [number.index(n) for n in range(len(places))]
     here = [slots[slot][1]() for slot in firsts]
     kinds = [type(value) for value in here]

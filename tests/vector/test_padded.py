@@ -165,6 +165,24 @@ def test_what_is_padded_is_copied_once_for_all_rows(target: Target) -> None:
 
 
 @TARGETS
+def test_results_that_lie_in_a_task_and_are_as_large_as_it(target: Target) -> None:
+    """Of neither axis of the product's own buffer the extent is known."""
+    i, j, r = axes("i j r")
+    a, b, c = Buffer("a", (11, 4)), Buffer("b", (4, 46)), Buffer("c", (11, 46))
+    y = Buffer("y")
+    c[i, j] += a[i, r] * b[r, j]
+    y[i, j] = maximum(c[i, j], 0)
+    words = (
+        Parallel("y", (3, 32), ALL), Pad("c", "j", 16), Vectorize("c", "j", LANES),
+        Vectorize("y", "j", LANES),
+    )  # fmt: skip
+    one, other = sample(1, (11, 4), "float32"), sample(2, (4, 46), "float32")
+    got = run(computation(y), target, words, one, other)
+    size = abs(wide(one)) @ abs(wide(other))
+    check(got, (wide(one) @ wide(other)).clip(0), 5, size)
+
+
+@TARGETS
 def test_the_smallest_of_sums(target: Target) -> None:
     """Behind the end of a sum is what is never the smallest."""
     a, b = sample(1, (5, 7), "float32"), sample(2, (7, 37), "float32")

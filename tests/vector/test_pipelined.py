@@ -94,7 +94,7 @@ def test_the_last_round_loads_nothing() -> None:
 
 @TARGETS
 @pytest.mark.parametrize("more", [(), (Unroll("c", "r", 2),)], ids=["one", "two"])
-@pytest.mark.parametrize("sizes", [(5, 9, 70), (8, 3, 64), (7, 4, 5)])
+@pytest.mark.parametrize("sizes", [(5, 9, 70), (8, 3, 64), (7, 4, 5), (4, 6, 28)])
 def test_sums(target: Target, sizes: tuple[int, int, int], more: Any) -> None:
     m, k, n = sizes
     a, b = sample(1, (m, k), "float32"), sample(2, (k, n), "float32")
