@@ -11,11 +11,19 @@ import nanoloom
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum, minimum
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import UnrollAndJam
-from nanoloom.target import by_name
+from nanoloom.target import Target, by_name
+from tests.linalg.bounds import sample
 from tests.linalg.single import model_of
 from tests.notation.programs import kernels
 from tests.vector.assembly import count, loop_with, touches_stack
-from tests.vector.kernel_harness import shared_cache, stage_text
+from tests.vector.checks import check
+from tests.vector.kernel_harness import (
+    backwards,
+    executable,
+    shared_cache,
+    stage_text,
+    targets,
+)
 
 
 def depthwise(
@@ -80,6 +88,31 @@ def test_the_inner_loop_reads_what_neighbours_share_once(
         read = 4 * (points // 2 + 2) + 2 * 9 + 1
         assert not touches_stack(loop)
         assert len(loop) <= products + read + points * 6 + 20
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize(
+    ("high", "wide", "window", "channels"), [(5, 9, 3, 13), (7, 7, 5, 40), (3, 1, 3, 8)]
+)
+def test_what_follows_is_computed_from_registers(
+    target: Target, high: int, wide: int, window: int, channels: int
+) -> None:
+    """Bias and activation, of sizes that tiles do not divide."""
+    made = pixelwise(high, wide, window, channels)
+    shapes = {
+        "image": (high + window - 1, wide + window - 1, channels),
+        "weights": (window, window, channels),
+        "bias": (channels,),
+    }
+    arrays = {n: sample(len(n), shape, "float32") for n, shape in shapes.items()}
+    given = [arrays[buffer.name] for buffer in made.inputs]
+    (got,) = executable(kernels(made), target)(*given, order=backwards)
+    x, w = arrays["image"].transpose(2, 0, 1)[None], arrays["weights"]
+    exact, size = windows(x, w.transpose(2, 0, 1), 0, 1, 1)
+    bias = arrays["bias"].astype(np.float64)
+    sums = exact[0].transpose(1, 2, 0) + bias
+    size = size[0].transpose(1, 2, 0) + abs(bias)
+    check(got, np.clip(sums, 0, 6), window * window + 2, size)
 
 
 CASES = [

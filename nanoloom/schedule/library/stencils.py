@@ -15,9 +15,10 @@ from math import prod
 
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.language import Parallel, Schedule, UnrollAndJam
+from nanoloom.schedule.language import ALL, Parallel, Schedule
+from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
-from nanoloom.schedule.library.vectors import vector_axis, vectors
+from nanoloom.schedule.library.vectors import vector_axis
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
@@ -30,8 +31,10 @@ SIMPLE, FUNCTION = 8, 16  # operations of a light body, and that a function is w
 
 @dataclass(frozen=True)
 class Form:
-    """An elementwise stage over a grid.  planes: the outermost axis along which it
-    reads neighbours, by its place."""
+    """An elementwise stage over a grid, and what follows at the same points.
+
+    planes: the outermost axis along which it reads neighbours, by its place.
+    """
 
     stage: Stage
     planes: int
@@ -44,27 +47,28 @@ def stencils(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
         return None
     sizes = numbers(last)
     together = min(TOGETHER, sizes[form.planes])
-    tasks = task_sizes(sizes, form.planes, together, weight(form.stage))
+    tasks = task_sizes(sizes, form.planes, together, weight(nest))
+    lanes = lanes_at_tile(nest, form.stage, target)
     directives = (
-        Parallel(last.name, tasks),
-        *vectors(nest.stages, target),
-        UnrollAndJam(last.name, last.names[form.planes], together),
+        Parallel(last.name, tasks, ALL if form.stage != last else ()),
+        *on_tile(nest, form.stage, last, lanes, {form.planes: together}),
     )
     reason = f"{together} points of {last.names[form.planes]} share their neighbours"
     return schedule_of(nest, target, (directives, reason))
 
 
 def form_of(nest: LoopNest, last: Stage) -> Form | None:
-    """The only stage of a nest, if it reads neighbours across its vectors."""
-    alone = len(nest.stages) == 1 and not last.is_reduction and last.lanewise
-    extents = last.extents
+    """The first stage of a nest, if it reads neighbours across its vectors."""
+    first = nest.stages[0]
+    alone = not first.is_reduction and first.lanewise and is_finished(nest, first)
+    extents = first.extents
     if not alone or not all(isinstance(e, int) and e for e in extents):
         return None
-    if vector_axis(last) != len(extents) - 1 or last.writes[0].plain != last.names:
+    if vector_axis(first) != len(extents) - 1 or first.writes[0].plain != first.names:
         return None
-    for buffer in dict.fromkeys(read.buffer for read in last.reads):
-        reads = [read for read in last.reads if read.buffer == buffer]
-        for place, axis in enumerate(last.names[:-1]):
+    for buffer in dict.fromkeys(read.buffer for read in first.reads):
+        reads = [read for read in first.reads if read.buffer == buffer]
+        for place, axis in enumerate(first.names[:-1]):
             offsets = {
                 index.offset
                 for read in reads
@@ -72,14 +76,15 @@ def form_of(nest: LoopNest, last: Stage) -> Form | None:
                 if index.terms == ((axis, 1),)
             }
             if len(reads) >= NEIGHBOURS and len(offsets) > 1 and extents[place] != 1:
-                return Form(last, place)
+                return Form(first, place)
     return None
 
 
-def weight(stage: Stage) -> int:
+def weight(nest: LoopNest) -> int:
     """How much a point takes: operations, a function like some of them."""
-    functions = sum(name.startswith("math.") for name in stage.body)
-    return max(SIMPLE, len(stage.body) + FUNCTION * functions)
+    body = [name for stage in nest.stages for name in stage.body]
+    functions = sum(name.startswith("math.") for name in body)
+    return max(SIMPLE, len(body) + FUNCTION * functions)
 
 
 def task_sizes(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nanoloom.notation import Buffer, Computation, axes, computation, tanh
+from nanoloom.notation import Buffer, Computation, axes, computation, maximum, tanh
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import Parallel, UnrollAndJam
+from nanoloom.schedule.language import ComputeAt, Parallel, UnrollAndJam
 from nanoloom.schedule.library.stencils import task_sizes
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample, wide
@@ -28,6 +28,19 @@ def seven_points(*shape: int, bent: bool = True) -> Computation:
     sum_ = around - 6 * a[i + 1, j + 1, k + 1]
     b[i, j, k] = tanh(sum_) if bent else sum_
     return computation(b)
+
+
+def positive(*shape: int) -> Computation:
+    """What is positive of seven points, in a statement of its own."""
+    i, j, k = axes("i j k")
+    a = Buffer("a", shape)
+    b, r = Buffer("b", (shape[0] - 2, shape[1] - 2, shape[2] - 2)), Buffer("r")
+    around = a[i, j + 1, k + 1] + a[i + 2, j + 1, k + 1]
+    around = around + a[i + 1, j, k + 1] + a[i + 1, j + 2, k + 1]
+    around = around + a[i + 1, j + 1, k] + a[i + 1, j + 1, k + 2]
+    b[i, j, k] = around - 6 * a[i + 1, j + 1, k + 1]
+    r[i, j, k] = maximum(b[i, j, k], 0)
+    return computation(r)
 
 
 def words_of(made: Computation) -> tuple[object, ...]:
@@ -81,6 +94,31 @@ def test_numbers(target: Target, shape: tuple[int, int, int]) -> None:
         -6 * a[1:-1, 1:-1, 1:-1],
     ]  # fmt: skip
     check(got, np.sum(parts, 0), 8, np.sum(np.abs(parts), 0))
+
+
+def test_what_follows_is_computed_on_the_same_planes() -> None:
+    """Four planes' results are written once, from registers."""
+    words = words_of(positive(10, 12, 18))
+    assert {UnrollAndJam("b", "i", 4), UnrollAndJam("r", "i", 4)} <= set(words)
+    assert ComputeAt("b", "r", "k") in words
+    text = stage_text(kernels(positive(10, 12, 18)), "vector", AVX2)
+    assert "memref.alloc" not in text
+    assert text.count("vector.store") == 4  # in a loop over the row's two vectors
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize("shape", [(13, 21, 37), (3, 9, 18), (8, 50, 131)], ids=str)
+def test_numbers_of_what_follows(target: Target, shape: tuple[int, int, int]) -> None:
+    x = sample(1, shape, "float32")
+    program = kernels(positive(*shape))
+    (got,) = executable(program, target)(x, order=backwards)
+    a = wide(x)
+    parts = [
+        a[:-2, 1:-1, 1:-1], a[2:, 1:-1, 1:-1], a[1:-1, :-2, 1:-1],
+        a[1:-1, 2:, 1:-1], a[1:-1, 1:-1, :-2], a[1:-1, 1:-1, 2:],
+        -6 * a[1:-1, 1:-1, 1:-1],
+    ]  # fmt: skip
+    check(got, np.maximum(np.sum(parts, 0), 0), 8, np.sum(np.abs(parts), 0))
 
 
 def test_what_reads_no_neighbours_is_no_stencil() -> None:
