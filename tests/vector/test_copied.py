@@ -103,6 +103,29 @@ def test_what_starts_from_an_array_reads_it() -> None:
     assert not np.allclose(got, left @ right)
 
 
+@pytest.mark.parametrize("target", targets(), ids=str)
+def test_a_window_of_a_task_whose_size_is_not_known(target: Target) -> None:
+    """As many rows as the task has and two more: the copy's room is that of most."""
+    i, j, r = axes("i j r")
+    x, w, y = Buffer("x", (9, 33)), Buffer("w", (3, 33)), Buffer("y", (7, 33))
+    y[i, j] += x[i + r, j] * w[r, j]
+    made = computation(y)
+    arrays = {"x": sample(1, (9, 33), "float32"), "w": sample(2, (3, 33), "float32")}
+    program = kernels(made)
+    (kernel,) = program.kernels.values()
+    number = [len(read.indices[0].terms) for read in kernel.nest.stage("y").reads]
+    schedule = Schedule((
+        Parallel("y", (3, 0, 0), ALL), CopyOperand("y", number.index(2)),
+        Vectorize("y", "j", Lanes(target.lanes(32))),
+    ))  # fmt: skip
+    text = schedule.to_transform(kernel.nest)
+    given = [arrays[buffer.name] for buffer in made.inputs]
+    (got,) = executable(program, target, text)(*given, order=backwards)
+    image, weights = wide(arrays["x"]), wide(arrays["w"])
+    parts = np.array([image[k : k + 7] * weights[k] for k in range(3)])
+    check(got, parts.sum(0), 4, abs(parts).sum(0))
+
+
 @pytest.mark.parametrize(
     ("word", "said"),
     [

@@ -36,8 +36,8 @@ class Pipeline(Word):
             refuse(self, f"{self.loop} is around the vector code of {self.stage}")
         require_nothing_at(self, nest, self.stage, self.loop)
         for inner in placement.loops[placement.names.index(self.loop) + 1 :]:
-            unrolled = inner.how is How.UNROLLED or inner.trips == 1
-            if not is_point(inner) and not unrolled:
+            single = inner.is_reduction and inner.trips == 1
+            if not is_point(inner) and not single and inner.how is not How.UNROLLED:
                 refuse(self, f"the loop {inner.name} runs inside of {self.loop}")
         if loop.trips == 1:
             refuse(self, f"{self.loop} has one step: nothing is ahead of it")

@@ -39,10 +39,38 @@ def dynamic_size(owner: ir.Operation, place: int) -> ir.Value:
 
 
 def most_number(value: ir.Value) -> int | None:
-    """What an index is at most: min(4, ...) is at most 4."""
+    """What an index is at most: min(4, ...) is at most 4, and 2 more than it 6."""
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "affine.min":
+    if isinstance(owner, ir.Block):
+        return None
+    if owner.name == "affine.apply":
+        indexing = owner.attributes["map"].value  # type: ignore[attr-defined]
+        (expr,) = indexing.results
+        dims = list(owner.operands)[: indexing.n_dims]
+        return most_of_sum(expr, dims, list(owner.operands)[indexing.n_dims :])
+    if owner.name != "affine.min":
         return None
     results = owner.attributes["map"].value.results  # type: ignore[attr-defined]
     numbers = [e.value for e in results if isinstance(e, ir.AffineConstantExpr)]
     return min(numbers, default=None)
+
+
+def most_of_sum(
+    expr: ir.AffineExpr, dims: list[ir.Value], symbols: list[ir.Value]
+) -> int | None:
+    """What an expression is at most, None unless it grows with all that is in it."""
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, ir.AffineDimExpr):
+        return most_number(dims[expr.position])
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return most_number(symbols[expr.position])
+    if not isinstance(expr, (ir.AffineAddExpr, ir.AffineMulExpr)):
+        return None
+    left, right = (most_of_sum(x, dims, symbols) for x in (expr.lhs, expr.rhs))
+    if left is None or right is None:
+        return None
+    if isinstance(expr, ir.AffineAddExpr):
+        return left + right
+    grows = isinstance(expr.rhs, ir.AffineConstantExpr) and right >= 0
+    return left * right if grows else None
