@@ -126,10 +126,12 @@ def blocks(window: Window, target: Target) -> list[Block]:
     """Pixels at once, the best first.
 
     Two rows of them, which read most of the same rows; a part of a row if there is one,
-    then as many as registers allow.
+    then as many as registers allow.  Each place that scalable vectors are read from
+    takes a register for its address: fewer of them.
     """
     sizes, pixels = numbers(window.stage), window.pixels
-    room = min(POINTS, target.vector.registers // 2)
+    unit = target.vector
+    room = min(POINTS, unit.registers // (4 if unit.scalable else 2))
     high = sizes[pixels - 1] if pixels else 1
     found: list[Block] = []
     for rows in (min(ROWS, high), 1):
