@@ -11,11 +11,11 @@ each other, and then look at each pair of them, for half a second.
 from __future__ import annotations
 
 from nanoloom.mlir import ir, named
+from nanoloom.vector.pipelined import ROLLED
 
 PRODUCT = "llvm.x86.tdp"
 PLAIN_OPERATIONS = 16  # of one step
 COPY_OPERATIONS = 32  # of steps that are written behind each other
-ROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 
 
 def keep_rolled(module: ir.Module) -> None:

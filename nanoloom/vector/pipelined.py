@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nanoloom.vector.strip import Point, Strip
 
 # What a round reads, in order: what it is known by, and what loads it.
+# LLVM would write several rounds behind each other, and load in front of each of them.
+ROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 Round = list[tuple[Hashable, Callable[[], LaneValue]]]
 Reads = Callable[[ir.Value], Round]
 Compute = Callable[[ir.Value, list[ir.Value], Once], list[ir.Value]]
@@ -82,6 +84,7 @@ def at_least_one(
 
     start = [*values, *(value_of(x) for x in here)]
     loop = scf.ForOp(begin, last, as_index(by), start)
+    loop.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
     with ir.InsertionPoint(loop.body):
         at, carried = loop.induction_variable, list(loop.inner_iter_args)
         following = reads(add(at, as_index(by)))

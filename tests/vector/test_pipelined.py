@@ -27,6 +27,7 @@ from nanoloom.target import Target, by_name
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample, wide
 from tests.notation.programs import kernels
+from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.checks import check
 from tests.vector.kernel_harness import (
     Side,
@@ -90,6 +91,31 @@ def test_the_last_round_loads_nothing() -> None:
     CHECK: vector.store
     """,
     )
+
+
+@pytest.mark.parametrize(
+    ("machine", "multiply", "load"),
+    [("x86-64-v3", "vfmadd", "vmov"), ("neoverse-v1", "fmla", "ld")],
+)
+def test_a_step_of_the_code_multiplies_before_it_loads(
+    machine: str, multiply: str, load: str
+) -> None:
+    """Of a loop that LLVM does not unroll: it would load in front of each step."""
+    target = by_name(machine)
+    program = kernels(product(4, 501, 4 * target.lanes(32)))
+    asm = stage_text(program, "asm", target, script=tile(target))
+    loop = loop_with(asm, multiply)
+    assert count(loop, multiply) == 4
+    places = [n for n, line in enumerate(loop) if line.strip().startswith(multiply)]
+    loads = [n for n, x in enumerate(loop) if x.strip().startswith(load) and memory(x)]
+    assert min(loads) > places[1]
+    assert max(loads) > places[-1]
+    assert not touches_stack(loop)
+
+
+def memory(line: str) -> bool:
+    """Whether an instruction has an address."""
+    return "(" in line or "[" in line
 
 
 @TARGETS
