@@ -8,7 +8,7 @@ by side share is loaded once.  Of memory nothing is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -21,6 +21,7 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.region import footprint
 from nanoloom.nest.stage import Stage
+from nanoloom.schedule.inner import at_tile
 from nanoloom.target.facts import Target
 
 FUNCTION = 16  # operations that a function (exp, tanh) is worth
@@ -59,9 +60,13 @@ def work(
     if stage.is_contraction:
         arithmetic = max(arithmetic, 1 / unit.fma_per_cycle)
     written = prod(number(a.extent) for a in stage.axes if not a.is_reduction)
-    stores = len(stage.writes) * written / points / unit.store_per_cycle
+    store = written / points / unit.store_per_cycle
+    made = [write.buffer for write in stage.writes]
+    kept = in_registers(nest)
+    stores = store * len([buffer for buffer in made if buffer not in kept])
+    needed = store * len([buffer for buffer in made if buffer in nest.results])
     lanes = target.lanes(max(8, min(64, bits(stage.writes[0].element))))
-    most = max(arithmetic, distinct(stage) / unit.load_per_cycle, stores)
+    most = max(arithmetic, distinct(nest, stage) / unit.load_per_cycle, needed)
     least = most * points / lanes
     if known is not None:
         return Work(known * least, least)
@@ -77,7 +82,10 @@ def work(
     waits = unit.fma_latency / sums if stage.is_reduction else 0
     held = sums + 2 - unit.registers  # and one of each operand: others are spilled
     spilled = max(0, held) / sums * (1 / unit.load_per_cycle + 1 / unit.store_per_cycle)
-    loads = loaded(stage, placement, along) + gathered(stage, along, width) / registers
+    loads = (
+        loaded(stage, placement, along, kept)
+        + gathered(stage, along, width) / registers
+    )
     cycles = max(arithmetic, loads / unit.load_per_cycle, waits, stores) + spilled
     extent = number(next(a.extent for a in stage.axes if a.name == along.axis))
     whole = -(-extent // width) * width / extent  # with lanes that do not count
@@ -102,11 +110,30 @@ def operations(stage: Stage, target: Target) -> float:
     return count - (stage.is_contraction and floats and fused)
 
 
-def distinct(stage: Stage) -> float:
-    """Numbers that are read at least once, for each point."""
+def in_registers(nest: LoopNest) -> set[str]:
+    """The buffers that are in no memory: of stages at the tile that reads them, and of
+    the numbers that sums start from."""
+    kept = {
+        write.buffer
+        for stage in nest.stages
+        if at_tile(nest, stage)
+        for write in stage.writes
+    }
+    return kept | {
+        name
+        for stage in nest.stages
+        for name in stage.begins
+        if name and (writer := nest.writer(name)) and not writer.reads
+    }
+
+
+def distinct(nest: LoopNest, stage: Stage) -> float:
+    """Numbers of the kernel's arguments that are read once at least, for each point."""
     sizes: dict[str, Extent] = {axis.name: axis.extent for axis in stage.axes}
     most: dict[str, int] = {}
     for read in stage.reads:
+        if nest.writer(read.buffer):
+            continue
         each = (number(footprint(x, sizes, 10**12)) for x in read.indices)
         most[read.buffer] = max(most.get(read.buffer, 1), prod(each))
     points = prod(map(number, stage.extents))
@@ -129,7 +156,9 @@ def beside(placement: Placement) -> list[Loop]:
     ]
 
 
-def loaded(stage: Stage, placement: Placement, along: Loop) -> float:
+def loaded(
+    stage: Stage, placement: Placement, along: Loop, kept: Collection[str]
+) -> float:
     """Loads for a vector of points: each place of a buffer once for all of a tile."""
     points = beside(placement)
     inner = [x.axis for x in placement.loops if x.how is How.SERIAL][-1:]
@@ -137,7 +166,7 @@ def loaded(stage: Stage, placement: Placement, along: Loop) -> float:
     places = {
         place_of(read, points, at)
         for read in stage.reads
-        if read.axes & moving
+        if read.axes & moving and read.buffer not in kept
         for at in product(*(range(number(x.trips)) for x in points))
     }
     return len(places) / max(1, side_by_side(placement))

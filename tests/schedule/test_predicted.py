@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from nanoloom.nest.extent import Lanes
-from nanoloom.schedule.language import Directive, Schedule, UnrollAndJam, Vectorize
+from nanoloom.schedule.language import (
+    ComputeAt,
+    Directive,
+    Schedule,
+    UnrollAndJam,
+    Vectorize,
+)
 from nanoloom.schedule.predicted import predicted
 from nanoloom.target import by_name
 from tests.nest.nests import convolution, matmul
@@ -63,3 +69,18 @@ def test_every_number_is_read_once_at_least() -> None:
     assert predicted(Schedule(tiled).apply(nest), TARGET) < predicted(
         Schedule(words).apply(nest), TARGET
     )
+
+
+def test_what_is_computed_at_a_tile_is_neither_stored_nor_loaded() -> None:
+    """A sum of one step: to store it takes longer than to compute it."""
+
+    def all_points(stage: str) -> tuple[Directive, ...]:
+        return Vectorize(stage, "j", LANES), UnrollAndJam(stage, "i", 10)
+
+    def of(*words: Directive) -> float:
+        return predicted(Schedule(words).apply(matmul(64, 1, 40)), TARGET)
+
+    inside = ComputeAt("product", "point", "j"), ComputeAt("fill", "point", "j")
+    stages = *all_points("product"), *all_points("fill")
+    apart = of(*all_points("point"), *stages)
+    assert of(*all_points("point"), *inside, *stages) < 0.9 * apart
