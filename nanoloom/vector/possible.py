@@ -31,6 +31,10 @@ def of_buffer(dim: ir.Operation) -> frozenset[int]:
     number, part = constant_of(place), buffer.owner
     if number is None or isinstance(part, ir.Block) or part.name != "memref.subview":
         return frozenset()
+    kind, segments = ir.MemRefType(buffer.type), part.attributes["operandSegmentSizes"]
+    unknown = sum(kind.is_dynamic_dim(place) for place in range(kind.rank))
+    if not kind.is_dynamic_dim(number) or unknown != int(segments[2]):  # type: ignore[index]
+        return frozenset()
     return possible(dynamic_size(part, number))
 
 
