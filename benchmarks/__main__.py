@@ -1,18 +1,21 @@
 """Run the benchmarks: all that measure, or the one that is named.
 
-python -m benchmarks [whole_models|gemm|parts|inner_loops] [options of the benchmark]
+python -m benchmarks [NAME] [options of the benchmark]
+
+whole_models, gemm, parts, computations; inner_loops where it is named.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import gemm, inner_loops, parts, whole_models
+from benchmarks import computations, gemm, inner_loops, parts, whole_models
 
 BENCHMARKS = {
     "whole_models": whole_models.main,
     "gemm": gemm.main,
     "parts": parts.main,
+    "computations": computations.main,
 }
 NAMED = {"inner_loops": inner_loops.main}  # needs llvm-mca: not among all of them
 
