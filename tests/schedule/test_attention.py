@@ -35,7 +35,7 @@ def test_both_products_and_what_lies_between() -> None:
         """
     CHECK: // 64 rows of 197 scores at a time
     CHECK: [[LAST:%.*]] = {{.*}}match attributes {nanoloom.stage = "product_2"}
-    CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [1, 1, 64, 0, 0]
+    CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [1, 64, 0, 0]
     CHECK-SAME: use_forall
     CHECK: [[SCORES:%.*]] = {{.*}}match attributes {nanoloom.stage = "point_2"}
     CHECK-NEXT: transform.structured.tile_using_for [[SCORES]]

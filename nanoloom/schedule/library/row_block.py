@@ -25,7 +25,7 @@ class Limits:
 VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.4, 32, 256)
 WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
 FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
-MOST_LOST = 0.05
+MOST_LOST = 0.02  # of the rows of full tiles
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
 
