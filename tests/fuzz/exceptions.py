@@ -39,5 +39,6 @@ OPEN: dict[str, tuple[str, str]] = {
 
 # Operators without a recipe, and why.
 NOT_DRAWN: dict[str, str] = {
+    "nanoloom.integer.Convolution": "only nanoloom itself writes it",
     "nanoloom.integer.MatMul": "only nanoloom itself writes it",
 }
