@@ -6,7 +6,7 @@ from nanoloom.kernels.flatten import flatten
 from nanoloom.kernels.group import Group, is_movable
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.parts import Part, home, part_of
-from nanoloom.kernels.structure import Op, extents, is_generic
+from nanoloom.kernels.structure import Op, extents, is_contraction, is_generic
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
 
@@ -184,7 +184,13 @@ def describe(group: Group) -> str:
         return "opaque"
     root = max(roots, key=lambda op: len(extents(op)))
     element = ir.ShapedType(root.operation.operands[0].type).element_type
-    return f"{group.root.value}_{element}_{'x'.join(map(str, extents(root)))}"
+    return f"{root_of(group)}_{element}_{'x'.join(map(str, extents(root)))}"
+
+
+def root_of(group: Group) -> str:
+    """What a group is made around, in a word: of several products, contractions."""
+    products = [op for op in group.ops if is_generic(op) and is_contraction(op)]
+    return f"{group.root.value}{'s' * (len(products) > 1)}"
 
 
 def layer_of(group: Group) -> str:

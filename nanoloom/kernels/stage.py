@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from blake3 import blake3
 
-from nanoloom.kernels.attention import join_attention
+from nanoloom.kernels.chain import join_chains
 from nanoloom.kernels.fold import fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.nest import name_stages, read_nest
@@ -31,6 +31,7 @@ from nanoloom.kernels.outline import (
     layer_at,
     layer_of,
     outline,
+    root_of,
     shape_of,
 )
 from nanoloom.kernels.parts import (
@@ -42,7 +43,7 @@ from nanoloom.kernels.parts import (
 )
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
-from nanoloom.kernels.structure import Kind, base
+from nanoloom.kernels.structure import Kind, base, bytes_of
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, run_pipeline, tensor
@@ -67,7 +68,8 @@ def cut(lowered: LinalgModule) -> Program:
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, len(lowered.outputs))
     cutting = Cutting(lowered, block)
-    for group in join_attention(form_groups(block)):
+    weights = list(block.arguments)[len(lowered.inputs) :]
+    for group in join_chains(form_groups(block), weights):
         cutting.draft(group)
     return cutting.program()
 
@@ -90,13 +92,6 @@ def separate_outputs(block: ir.Block, outputs: int) -> None:
                 returned.operation.operands[i] = pointwise([value], target, itself)
             continue
         seen.add(source)
-
-
-def bytes_of(kind: ir.Type) -> int:
-    shaped = ir.RankedTensorType(kind)
-    element = shaped.element_type
-    width = 8 if isinstance(element, ir.IndexType) else element.width  # type: ignore[attr-defined]
-    return int(np.prod(shaped.shape, dtype=np.int64)) * max(width // 8, 1)
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,7 @@ class Cutting:
             return  # nothing to compute
         known = tuple(p.space is Space.PARAMETER for p in places)
         made = partial(outline, group, known)
-        name, root, layer = describe(group), group.root.value, layer_of(group)
+        name, root, layer = describe(group), root_of(group), layer_of(group)
         self.add(name, root, layer, made, places, written)
 
     def draft_around(self, whole: ir.Value) -> None:

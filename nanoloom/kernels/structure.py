@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from math import prod
 from typing import TypeAlias
 
 from nanoloom.mlir import ir
@@ -18,7 +19,6 @@ class Kind(Enum):
     """How an operation may be fused and scheduled."""
 
     CONTRACTION = "contraction"  # sum of products over reduction dimensions
-    ATTENTION = "attention"  # a softmax between two contractions
     REDUCTION = "reduction"  # any other generic with a reduction dimension
     ELEMENTWISE = "elementwise"  # all dimensions parallel
     OPAQUE = "opaque"  # loops, branches, slices: one kernel of their own
@@ -145,6 +145,14 @@ def base(value: ir.Value) -> ir.Value:
     while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
         value = value.owner.operands[0]
     return value
+
+
+def bytes_of(kind: ir.Type) -> int:
+    """That a tensor of a type takes."""
+    shaped = ir.RankedTensorType(kind)
+    element = shaped.element_type
+    width = 8 if isinstance(element, ir.IndexType) else element.width  # type: ignore[attr-defined]
+    return prod(shaped.shape) * max(width // 8, 1)
 
 
 def is_lanewise(op: Op) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from nanoloom.nest.chain import chain_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Schedule
-from nanoloom.schedule.library.attention import attention
+from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.register_tiles import (
     columns_only,
@@ -25,9 +26,10 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
     if last is None:
         words = vectors(nest.stages, target)
         return schedule_of(nest, target, (words, "nothing to share"))
-    if len(products) > 1:
-        return attention(nest, last, target)
-    if products and not is_window(nest, last):
+    chain = chain_of(nest)
+    if chain is not None:
+        return chained(nest, chain, last, target)
+    if len(products) == 1 and not is_window(nest, last):
         schedule = contraction(nest, products[0], last, target)
         if schedule is not None:
             return schedule

@@ -53,7 +53,7 @@ BEHIND = ("elementwise", "contraction", "reduction", "contraction")
 
 
 def joined(program: Any) -> bool:
-    return roots(program).count("attention") == 1
+    return roots(program).count("contractions") == 1
 
 
 def compare(
@@ -172,7 +172,7 @@ def test_operations_behind_the_scores() -> None:
         )
         return PLAIN.weigh(b, share(b, kept), v)
 
-    assert rest(PLAIN, change)[-1] == "attention"
+    assert rest(PLAIN, change)[-1] == "contractions"
     assert "contraction" not in rest(PLAIN, change)
 
 
@@ -181,14 +181,14 @@ def test_operations_behind_the_product() -> None:
         made = PLAIN.weigh(b, share(b, scores), v)
         return b.elementwise(lambda s: s.maximum(0), made)
 
-    assert rest(PLAIN, change)[-1] == "attention"
+    assert rest(PLAIN, change)[-1] == "contractions"
 
 
 def test_scores_that_are_an_output() -> None:
     def change(b: Any, scores: Any, v: Any) -> Any:
         return [scores, PLAIN.weigh(b, share(b, scores), v)]
 
-    assert "attention" not in rest(PLAIN, change)
+    assert "contractions" not in rest(PLAIN, change)
 
 
 def test_probabilities_that_are_an_output() -> None:
@@ -196,7 +196,7 @@ def test_probabilities_that_are_an_output() -> None:
         p = share(b, scores)
         return [p, PLAIN.weigh(b, p, v)]
 
-    assert "attention" not in rest(PLAIN, change)
+    assert "contractions" not in rest(PLAIN, change)
 
 
 def test_probabilities_with_two_readers() -> None:
@@ -205,14 +205,14 @@ def test_probabilities_with_two_readers() -> None:
         other = b.elementwise(lambda s: s + s, v)
         return [PLAIN.weigh(b, p, v), PLAIN.weigh(b, p, other)]
 
-    assert "attention" not in rest(PLAIN, change)
+    assert "contractions" not in rest(PLAIN, change)
 
 
 def test_softmax_over_another_dimension() -> None:
     def change(b: Any, scores: Any, v: Any) -> Any:
         return PLAIN.weigh(b, normalized(b, scores, [2], scores.dtype), v)
 
-    assert "attention" not in rest(PLAIN, change)
+    assert "contractions" not in rest(PLAIN, change)
 
 
 def test_scores_without_softmax() -> None:

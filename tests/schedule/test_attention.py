@@ -20,7 +20,7 @@ def script(
     """The Transform script of the kernel that attention is."""
     program = attention_program(make or given.make, *given.inputs(), bf16=bf16)
     names = [kernel.root for kernel in program.kernels.values()]
-    number = names.index("attention")
+    number = names.index("contractions")
     text = stage_text(program, "schedule", by_name(target), number)
     return text[: text.index("\n}\n") + 3]
 
@@ -103,6 +103,6 @@ def test_tile_registers(given: Attention, found: list[str], rows: list[str]) -> 
     assert families(text) == found
     assert re.findall(r'rows = (\d+) [^}]*"amx', text) == rows
     program = attention_program(given.make, *given.inputs(), bf16=True)
-    number = [k.root for k in program.kernels.values()].index("attention")
+    number = [k.root for k in program.kernels.values()].index("contractions")
     asm = stage_text(program, "asm", by_name("sapphirerapids"), number)
     assert asm.count("tdpbf16ps") >= 4

@@ -111,7 +111,7 @@ def test_attention_weighs_the_tiles_of_both_products(machine: str) -> None:
     program = attention_program(
         given.make, *given.inputs(), bf16=machine == "sapphirerapids"
     )
-    (kernel,) = [k for k in program.kernels.values() if k.root == "attention"]
+    (kernel,) = [k for k in program.kernels.values() if k.root == "contractions"]
     schedule = choose(kernel.nest, by_name(machine))
     assert len(schedule.candidates) == (1 if machine == "sapphirerapids" else 7)
     assert schedule.directives in [x.directives for x in schedule.candidates]

@@ -156,7 +156,7 @@ def test_nothing_is_allocated_in_a_tile() -> None:
 def test_attention_has_its_scores_in_scratch_memory(bf16: bool) -> None:
     given = Attention((2,), 197, 197, 64)
     program = attention_program(given.make, *given.inputs(), bf16=bf16)
-    number = [k.root for k in program.kernels.values()].index("attention")
+    number = [k.root for k in program.kernels.values()].index("contractions")
     text = stage_text(program, "vector", TARGET, number)
     assert "memref.alloc(" not in text
     made = re.search(r": index, (%arg\d+: memref<.*>)\) \{", text)
@@ -174,7 +174,7 @@ def test_tiles_are_copied_without_calls() -> None:
         return given.weigh(b, normalized(b, scores, [2], scores.dtype), v)
 
     program = attention_program(make, *given.inputs(), bf16=True)
-    number = [k.root for k in program.kernels.values()].index("attention")
+    number = [k.root for k in program.kernels.values()].index("contractions")
     text = stage_text(program, "asm", TARGET, number)
     assert "tdpbf16ps" in text
     assert "call" not in text

@@ -169,7 +169,7 @@ def test_attention_in_bf16(target: str, word: str, row: str) -> None:
     """Both products read flat operands: keys that were turned, values as they lie."""
     given = Attention((2,), 128, 128, 64)
     program = attention_program(given.make, *given.inputs(), bf16=True)
-    number = [k.root for k in program.kernels.values()].index("attention")
+    number = [k.root for k in program.kernels.values()].index("contractions")
     text = stage_text(program, "asm", by_name(target), number)
     loops = [x for x in inner_loops(text) if count(x, word) and count(x, row)]
     assert len(loops) == 2

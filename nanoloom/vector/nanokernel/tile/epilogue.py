@@ -27,7 +27,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
 def consumers(op: Op) -> list[Op]:
     """The operations behind a tile, in the same loop body, up to the next reduction.
 
-    Where one tile is all of an attention's scores, the softmax follows without a loop.
+    Where one tile is all of a chain's rows, the sums along them follow without a loop.
     """
     inside: set[ir.Value] = {op.operation.results[0]}
     found: list[Op] = []

@@ -1,11 +1,11 @@
-"""Attention: blocks of rows in parallel, their scores in the first-level cache.
+"""Chains of two products: blocks of rows in parallel, what is between in the cache.
 
     for each head, block of rows:
-        scores = q k' by register tiles, with scale and mask
-        softmax of each row
-        out = softmax v by register tiles
+        a = q k' by register tiles, with what follows at the same places
+        p = f(a), row by row: of attention, a softmax
+        y = p v by register tiles
 
-Nothing but the block's scores is kept, so that they never reach memory.
+Nothing but the block's rows of `a` is kept, so that they never reach memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, bits, roles
+from nanoloom.nest.chain import Chain
+from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
@@ -36,24 +37,22 @@ from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.predicted import predicted
 from nanoloom.target.facts import Target
 
-# Bytes of a task's scores, which are written once and read thrice, and its rows.  Tile
-# registers take more: keys and values are woven anew by every task.
+# Bytes of a task's part of `a`, which is written once and read thrice, and its rows.
+# Tile registers take more: both right operands are woven anew by every task.
 VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
 WEIGHED = 4  # tiles of each product
 Plan = tuple[Nanokernel, float]  # and what is predicted of its tile
 
 
-def attention(nest: LoopNest, last: Stage, target: Target) -> Schedule:
-    """The schedule of a kernel that kernels/attention.py has joined."""
-    first, root = nest.products
-    inner, outer = roles(first), roles(root)
-    assert inner is not None and outer is not None, "joined only if they are known"
+def chained(nest: LoopNest, chain: Chain, last: Stage, target: Target) -> Schedule:
+    """The schedule of a chain, and of what follows its last product up to `last`."""
+    first, root, inner, outer = chain.first, chain.last, chain.inner, chain.outer
     keys = outer.extents[outer.reduced[0]]
     m = prod(outer.extents[d] for d in outer.rows)
     woven = family_of(nest, first, inner, target, packed=False) is AMX_BF16
     most_bytes, most_rows = TILES if woven else VECTORS
     rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
-    block = Block(nest, last, rows, inner, outer, target)
+    block = Block(nest, chain, last, rows, target)
     one, *ones = plans_of(nest, inner, first, rows, target)
     other, *others = plans_of(nest, outer, root, rows, target)
     pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
@@ -63,30 +62,27 @@ def attention(nest: LoopNest, last: Stage, target: Target) -> Schedule:
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of scores and of results, which are a task.
-
-    inner, outer: the products' axes.
-    """
+    """Some rows of both products, which are a task."""
 
     nest: LoopNest
+    chain: Chain
     last: Stage
     rows: int
-    inner: Contraction
-    outer: Contraction
     target: Target
 
     def with_tiles(self, one: Plan, other: Plan) -> Candidate:
         """The words for nanokernels of both products, and what they may cost."""
-        nest, last, outer, target = self.nest, self.last, self.outer, self.target
-        first, root = nest.products
+        nest, last, target = self.nest, self.last, self.target
+        first, root = self.chain.first, self.chain.last
+        inner, outer = self.chain.inner, self.chain.outer
         task = dict.fromkeys(outer.shared, 1) | dict.fromkeys(outer.rows, self.rows)
         scores = first, *behind_scores(nest, first)
         rest = [s for s in nest.stages if s not in (first, root)]
         directives: tuple[Directive, ...] = (
-            *prefetches(nest, first, self.inner),
+            *prefetches(nest, first, inner),
             *prefetches(nest, root, outer),
             Parallel(last.name, sizes(outer, root, last, task), ALL),
-            *products(self.inner, scores, one[0], target),
+            *products(inner, scores, one[0], target),
             *products(outer, epilogue(nest, root, last), other[0], target),
             *vectors(rest, target),
         )
@@ -160,4 +156,4 @@ def epilogue(nest: LoopNest, root: Stage, last: Stage) -> tuple[Stage, ...]:
     return tuple(s for s in nest.stages[begin : end + 1] if s.reads)
 
 
-__all__ = ["attention"]
+__all__ = ["chained"]
