@@ -170,6 +170,15 @@ def test_not_every_crash_is_a_bug(pool: Pool, job: Job, words: str) -> None:
     assert not isinstance(error.value, InternalError)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell starts what runs in the background with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_leaves_the_queue(pool: Pool) -> None:
     pool.submit(Echo(), 0.0, 1).result(LONG)
     main = threading.main_thread().ident
