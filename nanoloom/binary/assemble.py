@@ -81,14 +81,15 @@ def buffer(
     """Where a kernel's argument lies when the program runs."""
     match place.space:
         case Space.ARENA:
-            return Buffer(TableSpace.ARENA, program.offsets[place.index])
+            begin = program.offsets[place.index]
+            return Buffer(TableSpace.ARENA, begin + place.offset)
         case Space.PARAMETER:
             offset = block.offset(place.index, shape, packing)
             return Buffer(TableSpace.PARAMETERS, offset)
         case Space.INPUT:
-            return Buffer(TableSpace.INPUT, 0, place.index)
+            return Buffer(TableSpace.INPUT, place.offset, place.index)
         case Space.OUTPUT:
-            return Buffer(TableSpace.OUTPUT, 0, place.index)
+            return Buffer(TableSpace.OUTPUT, place.offset, place.index)
 
 
 def check(program: Program, word: Word) -> Check:

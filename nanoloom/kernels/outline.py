@@ -6,7 +6,7 @@ from nanoloom.kernels.flatten import flatten
 from nanoloom.kernels.group import Group, is_movable
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.parts import Part, home, part_of
-from nanoloom.kernels.structure import Op, extents, is_contraction, is_generic
+from nanoloom.kernels.structure import Op, base, extents, is_contraction, is_generic
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
 
@@ -68,14 +68,16 @@ def outline(
     parts = [part_of(result) for result in results]
     made_kinds = [home(r).type for r in results]
     known = (*constants, *[True for _ in numbers.types])
-    kinds = [*[v.type for v in values], *numbers.kinds(), *made_kinds]
+    read_kinds = [home(base(v)).type if lies_in(v) else v.type for v in values]
+    kinds = [*read_kinds, *numbers.kinds(), *made_kinds]
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body):
         kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, made_kinds))
         entry = kernel.add_entry_block()
     kernel.attributes["arg_attrs"] = argument_attributes(known, len(results))
-    mapping = dict(zip(values, entry.arguments, strict=False))
     with ir.InsertionPoint(entry), ir.Location.unknown():
+        given = zip(values, entry.arguments, strict=False)
+        mapping = {value: shown(value, argument) for value, argument in given}
         for op in group.ops:
             clone(op.operation, mapping)
         targets = list(entry.arguments)[len(known) :]
@@ -138,10 +140,25 @@ def outermost(op: ir.Operation) -> ir.Operation:
         op = parent
 
 
+def lies_in(value: ir.Value) -> Part | None:
+    """Where a value, maybe in another shape, lies in a larger one; None if in none."""
+    return part_of(base(value))
+
+
+def shown(value: ir.Value, argument: ir.Value) -> ir.Value:
+    """A value that a kernel reads: its argument, or at the beginning of it."""
+    part = lies_in(value)
+    return argument if part is None else part.first.read(argument, value.type)
+
+
 def written(value: ir.Value, part: Part | None, result: ir.Value) -> ir.Value:
-    """A result argument with a value in it, or in a part of it."""
+    """A result argument with a value in it, or at the beginning of it.
+
+    Where a part begins is the caller's: it gives the kernel that place.
+    """
     if part is None:
         return write_into(value, result)
+    part = part.first
     block = result.owner
     assert isinstance(block, ir.Block)
     with ir.InsertionPoint.at_block_begin(block):

@@ -2,28 +2,32 @@
 
     y = insert_slice(x, into)   ->   the kernel of x writes its part of y
 
-So padding and concatenation cost no copy of their own.  What lies around the parts of a
-padded tensor is a small kernel.
+So padding and concatenation cost no copy of their own, and where each layer's inputs
+are those of the one before and a few more, all lie in one tensor.  A kernel does not
+know which part it reads or writes, only its size: a call gives the place, so that such
+layers are calls of one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from nanoloom.kernels.numbers import Arguments
 from nanoloom.kernels.structure import (
     Op,
     base,
     input_count,
+    is_contraction,
     is_fill,
     is_generic,
-    yielded,
 )
 from nanoloom.linalg.words.pointwise import itself, pointwise
-from nanoloom.mlir import arith, func, ir, named, tensor
+from nanoloom.mlir import ir, named, tensor
 
-INSERT = "tensor.insert_slice"
+PART = "nanoloom.part"  # on an insertion
+INSERT, COLLAPSE = "tensor.insert_slice", "tensor.collapse_shape"
+LINE = 64  # bytes of a line of the cache
 MOST_COPIES = 2  # of a tensor's parts; a kernel each, where others write in place
 
 
@@ -42,6 +46,21 @@ class Part:
             for name in ("offsets", "sizes")
         )
         return Part(begin, count)
+
+    @property
+    def first(self) -> Part:
+        """A block of this size at the beginning of the tensor."""
+        return Part((0,) * len(self.sizes), self.sizes)
+
+    def begin(self, shape: Sequence[int]) -> int:
+        """Elements in front of the block in a tensor of this shape."""
+        strides = (prod(shape[d + 1 :]) for d in range(len(shape)))
+        return sum(o * s for o, s in zip(self.offsets, strides, strict=True))
+
+    def within(self, other: Part) -> Part:
+        """The same block in the tensor that the one around it is a block of."""
+        pairs = zip(self.offsets, other.offsets, strict=True)
+        return Part(tuple(a + b for a, b in pairs), self.sizes)
 
     def meets(self, other: Part) -> bool:
         """Whether two blocks of one tensor have elements in common."""
@@ -78,8 +97,13 @@ class Part:
 
 
 def is_part(op: Op) -> bool:
-    """Whether an insertion only says where its source lies."""
-    if op.operation.name != INSERT or len(list(op.operation.operands)) != 2:
+    """Whether an insertion only says where its source lies, as `mark_parts` found."""
+    return op.operation.name == INSERT and PART in op.operation.attributes
+
+
+def may_be_part(op: Op) -> bool:
+    """Whether the sources of all insertions into a tensor can be written in it."""
+    if len(list(op.operation.operands)) != 2:
         return False
     if any(step != 1 for step in op.operation.attributes["static_strides"]):  # type: ignore[attr-defined]
         return False
@@ -126,90 +150,116 @@ def only_user(value: ir.Value) -> Op | None:
     return uses[0].owner.opview if len(uses) == 1 else None
 
 
+def part_user(value: ir.Value) -> Op | None:
+    """The insertion that says where a value lies, None if there is none."""
+    users = (use.owner.opview for use in uses_of(value))
+    return next(filter(is_part, users), None)
+
+
+def uses_of(value: ir.Value) -> Iterator[ir.OpOperand]:
+    """Uses of a value, or of it without extents of 1."""
+    for use in value.uses:
+        user = use.owner.opview
+        if user.operation.name == COLLAPSE and drops_ones(user):
+            yield from uses_of(user.operation.results[0])
+        else:
+            yield use
+
+
+def drops_ones(view: Op) -> bool:
+    """Whether a shape is another without some extents of 1."""
+    values = view.operation.operands[0], view.operation.results[0]
+    one, other = (ir.RankedTensorType(value.type).shape for value in values)
+    return [n for n in one if n != 1] == [n for n in other if n != 1]
+
+
+def source_of(op: Op) -> ir.Value:
+    """What an insertion inserts, with its extents of 1."""
+    value = op.operation.operands[0]
+    while not isinstance(owner := value.owner, ir.Block):
+        if owner.name != COLLAPSE or not drops_ones(owner.opview):
+            break
+        value = owner.operands[0]
+    return value
+
+
 def home(value: ir.Value) -> ir.Value:
     """The tensor that a value is a part of, itself if of none."""
-    while (user := only_user(value)) is not None and is_part(user):
+    while (user := part_user(value)) is not None:
         value = user.operation.results[0]
     return value
 
 
 def part_of(value: ir.Value) -> Part | None:
-    """Where a value that a kernel makes lies in a larger one, None if in none."""
-    user = only_user(value)
-    if user is None or not is_part(user) or user.operation.operands[0] != value:
-        return None
-    return Part.of(user)
+    """Where a value lies in its home, None if it is none's part.
+
+    A part of a part is one of the same rank.
+    """
+    part: Part | None = None
+    while (user := part_user(value)) is not None:
+        if source_of(user) == value:
+            here = Part.of(user)
+            part = here if part is None else part.within(here)
+        value = user.operation.results[0]
+    return part
 
 
-def copy_sources(module: ir.Module) -> None:
-    """Give each part a source that a kernel makes for it alone: a copy if need be."""
+def mark_parts(module: ir.Module) -> None:
+    """Find the parts, and give each a source that can be one: a copy if need be."""
     for op in named(module, INSERT):
-        if op.operation.parent.name == "func.func" and is_part(op):  # type: ignore[union-attr]
+        inside = op.operation.parent.name != "func.func"  # type: ignore[union-attr]
+        if inside or not may_be_part(op):
+            continue
+        op.operation.attributes[PART] = ir.UnitAttr.get(module.context)
+        if not is_made_for(op):
             source = op.operation.operands[0]
-            if not is_made_for(op):
-                kind = ir.RankedTensorType(source.type)
-                with ir.InsertionPoint(op), op.operation.location:
-                    made = tensor.empty(kind.shape, kind.element_type)
-                    op.operation.operands[0] = pointwise([source], made, itself)
+            kind = ir.RankedTensorType(source.type)
+            with ir.InsertionPoint(op), op.operation.location:
+                made = tensor.empty(kind.shape, kind.element_type)
+                op.operation.operands[0] = pointwise([source], made, itself)
 
 
 def is_made_for(op: Op) -> bool:
-    """Whether an insertion's source is computed by a generic, and read only here."""
-    source = op.operation.operands[0]
+    """Whether an insertion's source can be written where it is inserted.
+
+    It is computed by a generic, or has parts itself, and whoever else reads it can do
+    that in the larger tensor.
+    """
+    source = source_of(op)
     owner = source.owner
-    if isinstance(owner, ir.Block) or only_user(source) is None:
+    if isinstance(owner, ir.Block) or len(list(owner.results)) != 1:
         return False
-    generic = is_generic(owner.opview) and len(list(owner.results)) == 1
-    return generic and input_count(owner.opview) > 0
+    others = [u for u in uses_of(source) if u.owner.operation != op.operation]
+    if others and not (has_long_rows(op) and all(map(reads_in_place, others))):
+        return False
+    if owner.name == INSERT:
+        return is_part(owner.opview) and may_be_inner(owner.opview, op)
+    direct = op.operation.operands[0] == source
+    return direct and is_generic(owner.opview) and input_count(owner.opview) > 0
 
 
-def fill_around(
-    whole: ir.Value,
-) -> tuple[ir.RankedTensorType, list[Part], ir.Attribute] | None:
-    """What parts leave of their tensor, as `filling` takes it; None if no number.
-
-    whole: with all of its parts, as `home` gives it.
-    """
-    chain = chain_of(whole.owner.opview)  # type: ignore[union-attr]
-    assert chain is not None, "it has parts"
-    fill = origin_of(chain)
-    if fill is None or not is_fill(fill.opview):
-        return None
-    kind = ir.RankedTensorType(whole.type)
-    shape = tuple(kind.shape)
-    blocks = [Part((0,) * len(shape), shape)]
-    if len(chain) == 1:
-        blocks = list(Part.of(chain[0]).around(shape))
-    number = yielded(fill.opview)[0].owner
-    assert not isinstance(number, ir.Block)
-    return (kind, blocks, number.attributes["value"]) if blocks else None
+def may_be_inner(inner: Op, outer: Op) -> bool:
+    """Whether what has parts can be a part: nothing fills it around them."""
+    chain = chain_of(inner)
+    origin = None if chain is None else origin_of(chain)
+    shape = tuple(ir.RankedTensorType(inner.operation.results[0].type).shape)
+    unfilled = origin is not None and not is_fill(origin.opview)
+    return unfilled and shape == Part.of(outer).sizes
 
 
-def filling(
-    kind: ir.RankedTensorType,
-    blocks: list[Part],
-    number: ir.Attribute,
-    numbers: Arguments,
-) -> ir.Module:
-    """@kernel(result) -> result with these blocks of it filled.
+def has_long_rows(op: Op) -> bool:
+    """Whether a part's elements lie in rows of a line of the cache or more."""
+    kind = ir.RankedTensorType(op.operation.results[0].type)
+    row = kind.element_type.width // 8  # type: ignore[attr-defined]
+    for extent, count in zip(kind.shape[::-1], Part.of(op).sizes[::-1], strict=True):
+        row *= count
+        if count != extent:
+            break
+    return row >= LINE
 
-    numbers: none of it is an argument.
-    """
-    assert not numbers.types
-    module = ir.Module.create(ir.Location.unknown())
-    with ir.InsertionPoint(module.body), ir.Location.unknown():
-        kernel = func.FuncOp("kernel", ir.FunctionType.get([kind], [kind]))
-        entry = kernel.add_entry_block()
-    words = {"bufferization.writable": ir.BoolAttr.get(True)}
-    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(words)])
-    with ir.InsertionPoint(entry), ir.Location.unknown():
-        whole: ir.Value = entry.arguments[0]
-        for block in blocks:
-            made = ir.RankedTensorType.get(list(block.sizes), kind.element_type)
-            target = block.read(whole, made)
-            filled = pointwise(
-                [], target, lambda: arith.constant(kind.element_type, number)
-            )
-            whole = block.write(filled, whole)
-        func.ReturnOp([whole])
-    return module
+
+def reads_in_place(use: ir.OpOperand) -> bool:
+    """Whether a use of a value reads it as well where it is a part of another."""
+    user = use.owner.opview
+    inner = is_generic(user) and use.operand_number < input_count(user)
+    return inner and not is_contraction(user)

@@ -21,10 +21,14 @@ class Space(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """One buffer: which input, output or parameter, or which arena buffer."""
+    """One buffer: which input, output or parameter, or which arena buffer.
+
+    offset: bytes from its beginning to where a kernel's argument begins.
+    """
 
     space: Space
     index: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)

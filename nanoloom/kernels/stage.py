@@ -7,12 +7,13 @@ Out: a `Program`: equal kernels are made once, buffers have their place in the a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from blake3 import blake3
 
+from nanoloom.kernels.border import fill_around, filling
 from nanoloom.kernels.chain import join_chains
 from nanoloom.kernels.fold import fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
@@ -34,16 +35,10 @@ from nanoloom.kernels.outline import (
     root_of,
     shape_of,
 )
-from nanoloom.kernels.parts import (
-    copy_sources,
-    fill_around,
-    filling,
-    home,
-    part_of,
-)
+from nanoloom.kernels.parts import home, mark_parts, part_of
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
-from nanoloom.kernels.structure import Kind, base, bytes_of
+from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, run_pipeline, tensor
@@ -63,7 +58,7 @@ def cut(lowered: LinalgModule) -> Program:
     fold_copies(lowered.module)
     pack_right_operands(lowered.module, len(lowered.inputs))
     run_pipeline(lowered.module, ("canonicalize", "cse"))
-    copy_sources(lowered.module)  # behind canonicalize, which takes a copy for nothing
+    mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, len(lowered.outputs))
@@ -153,13 +148,22 @@ class Cutting:
             self.sizes.append(bytes_of(whole.type))
         return self.places[whole]
 
+    def place(self, value: ir.Value) -> Place:
+        """Where a value lies that a kernel reads or writes, maybe in a larger one."""
+        whole, part = self.buffer(value), part_of(value)
+        if part is None:
+            return whole
+        kind = home(value).type
+        shape = ir.RankedTensorType(kind).shape
+        return replace(whole, offset=part.begin(shape) * element_bytes(kind))
+
     def draft(self, group: Group) -> None:
         """Note what a group reads, writes and computes."""
-        places = tuple(self.places[home(base(v))] for v in external_inputs(group))
+        places = tuple(self.place(base(v)) for v in external_inputs(group))
         results = group_results(group)
         if part_of(results[0]) is not None:
             self.draft_around(home(results[0]))
-        written = tuple(map(self.buffer, results))
+        written = tuple(map(self.place, results))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
         known = tuple(p.space is Space.PARAMETER for p in places)

@@ -149,10 +149,14 @@ def base(value: ir.Value) -> ir.Value:
 
 def bytes_of(kind: ir.Type) -> int:
     """That a tensor of a type takes."""
-    shaped = ir.RankedTensorType(kind)
-    element = shaped.element_type
-    width = 8 if isinstance(element, ir.IndexType) else element.width  # type: ignore[attr-defined]
-    return prod(shaped.shape) * max(width // 8, 1)
+    return prod(ir.RankedTensorType(kind).shape) * element_bytes(kind)
+
+
+def element_bytes(kind: ir.Type) -> int:
+    """That a tensor of a type takes for each element."""
+    element = ir.RankedTensorType(kind).element_type
+    width = 64 if isinstance(element, ir.IndexType) else element.width  # type: ignore[attr-defined]
+    return max(width // 8, 1)
 
 
 def is_lanewise(op: Op) -> bool:

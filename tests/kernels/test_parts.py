@@ -60,6 +60,42 @@ def test_parts_of_a_concatenation_are_written_in_place() -> None:
     assert [kernel.split("_")[0] for kernel in kernels] == ["elementwise"] * 2
 
 
+WIDE = (5, 7, 32)
+
+
+def grown(b: Any, x: Any) -> Any:
+    """A dense block: each layer reads all before it, and adds some numbers."""
+    whole = twice(b, x)
+    for _ in range(3):
+        more = b.reduce(lambda a, s: a + s, whole, [2], 0)
+        more = b.elementwise(lambda s, t: s + t, x, more)
+        whole = b.concat([whole, more], 2)
+    return b.elementwise(lambda s: -s, whole)
+
+
+def grows(x: Array) -> Array:
+    whole = x + x
+    for _ in range(3):
+        whole = np.concatenate([whole, x + whole.sum(2, keepdims=True)], 2)
+    return -whole
+
+
+def test_what_grows_lies_in_one_tensor() -> None:
+    program = program_of(grown, (WIDE, "float32"))
+    written = [call.arguments[-1] for call in program.calls[:-1]]
+    assert len({place.index for place in written}) == 1, "no copies"
+    assert [place.offset for place in written] == [0, 128, 256, 384]
+
+
+def side_by_side(b: Any, x: Any, y: Any) -> Any:
+    return b.concat([twice(b, x), twice(b, y)], 1)
+
+
+def test_what_is_written_side_by_side_is_written_by_one_kernel() -> None:
+    program = program_of(side_by_side, (SHAPE, "float32"), (SHAPE, "float32"))
+    assert len(program.calls) == 2 and len(program.kernels) == 1
+
+
 CASES: dict[str, tuple[Any, Any, int]] = {
     "padded input": (padded, lambda x: pads(x), 1),
     "padded result": (lambda b, x: padded(b, twice(b, x)), lambda x: pads(x + x), 1),
@@ -91,6 +127,30 @@ CASES: dict[str, tuple[Any, Any, int]] = {
         lambda x, y: pads(np.concatenate([x + x, -y], 1)),
         2,
     ),
+    "grown": (grown, grows, 1),
+    "side by side": (
+        side_by_side,
+        lambda x, y: np.concatenate([x + x, y + y], 1),
+        2,
+    ),
+    "in two": (
+        lambda b, x: [
+            b.concat([(y := twice(b, x)), x], 1),
+            b.concat([x, y], 1),
+            b.elementwise(lambda s: -s, y),
+        ],
+        lambda x: [
+            np.concatenate([x + x, x], 1),
+            np.concatenate([x, x + x], 1),
+            -(x + x),
+        ],
+        1,
+    ),
+    "padded, then joined": (
+        lambda b, x: b.concat([padded(b, twice(b, x)), padded(b, x)], 2),
+        lambda x: np.concatenate([pads(x + x), pads(x)], 2),
+        1,
+    ),
     "padded and summed": (
         lambda b, x: b.reduce(lambda a, s: a + s, padded(b, twice(b, x)), [1], 0),
         lambda x: pads(x + x).sum(1, keepdims=True),
@@ -112,7 +172,8 @@ def over(x: Array, y: Array) -> Array:
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(name: str) -> None:
     make, exact, count = CASES[name]
-    given = [np.rint(4 * sample(i, SHAPE, "float32")) for i in range(count)]
+    shape = WIDE if make is grown else SHAPE
+    given = [np.rint(4 * sample(i, shape, "float32")) for i in range(count)]
     got, right = run(make, *given, order=backwards), exact(*given)
     several = isinstance(right, list)
     pairs = zip(got, right, strict=True) if several else [(got, right)]
