@@ -29,8 +29,9 @@ class Role(Enum):
 class Buffer:
     """A place for numbers.
 
-    argument: which one of the kernel's it is, -1 for none.  notes: what a schedule says
-    of it, in words: how it lies, when it is fetched.
+    argument: which one of the kernel's it is, -1 for none.  panels: it lies in panels
+    of so many columns, 0 as the model has it.  notes: what else a schedule says of it,
+    in words: when it is fetched.
     """
 
     name: str
@@ -38,11 +39,14 @@ class Buffer:
     element: str
     role: Role
     argument: int = -1
+    panels: int = 0
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shape = "x".join(map(str, (*self.shape, self.element)))
-        return ", ".join((f"{self.role.value} {self.name}: {shape}", *self.notes))
+        packed = (f"in panels of {self.panels} columns",) if self.panels else ()
+        words = f"{self.role.value} {self.name}: {shape}", *packed, *self.notes
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ class Packing(Word):
         buffer = next(packed, None)
         if buffer is None or buffer.role is not Role.CONSTANT:
             refuse(self, f"argument {self.argument} is no weight: none else is packed")
-        word = f"in panels of {self.columns} columns"
-        return nest.with_buffer(replace(buffer, notes=(*buffer.notes, word)))
+        return nest.with_buffer(replace(buffer, panels=self.columns))
 
     def shape(self, logical: tuple[int, ...]) -> tuple[int, ...]:
         panels = -(-logical[self.column] // self.columns)

@@ -3,9 +3,11 @@
     "nanoloom.packed"(%panels)        a weight in its logical form, kept in panels
     "nanoloom.instruction"(...) {name}     one instruction on vectors
     "nanoloom.in_order"(%sums..., ...)     the sums, in front of all that is read later
+    "nanoloom.panel_round"(%place...)      a loop reads a panel: here a round begins
 
-The last three are on values alone and touch no memory: bufferization, canonicalization
-and the removal of equal operations go on around them, until all is on buffers.
+They are on values alone: bufferization, canonicalization and the removal of equal
+operations go on around them, until all is on buffers.  All but the last touch no
+memory; that one has no result and stays where it is.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -42,8 +44,18 @@ class InOrderOp(Dialect.Operation, name="in_order"):
     given: Sequence[ext.Operand[Any]]
 
 
-PACKED, INSTRUCTION, IN_ORDER = (
-    kind.OPERATION_NAME for kind in (PackedOp, InstructionOp, InOrderOp)
+class PanelRoundOp(Dialect.Operation, name="panel_round"):
+    """A round of a loop that reads a panel of an argument (panel_round.py)."""
+
+    place: Sequence[ext.Operand[Any]]
+    argument: ir.IntegerAttr
+    extent: ir.IntegerAttr
+    rounds: ir.IntegerAttr
+    once: ir.IntegerAttr
+
+
+PACKED, INSTRUCTION, IN_ORDER, PANEL_ROUND = (
+    kind.OPERATION_NAME for kind in (PackedOp, InstructionOp, InOrderOp, PanelRoundOp)
 )
 
 

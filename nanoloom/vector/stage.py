@@ -30,7 +30,7 @@ from nanoloom.vector.nanokernel.tile.order import keep_order
 from nanoloom.vector.nanokernel.tile.tile import tile_of
 from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.padded import pad_stage
-from nanoloom.vector.prefetch import insert_prefetches
+from nanoloom.vector.prefetch import fetch_panels, require_panels
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.store_at import arena_bytes, arena_count, store_at
@@ -99,7 +99,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     Raises Error, with the script's line, where a step does not parse, apply or fit.
     """
     packings: list[Packing] = []
-    prefetches: list[Prefetch] = []
+    prefetches: dict[int, Prefetch] = {}
 
     def nanokernel(op: ir.OpView, fields: dict[str, Any]) -> None:
         lower(op, Nanokernel(**fields), target)
@@ -108,10 +108,15 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         packings.append(Packing(**fields))
         use_packed(op, packings[-1])
 
+    def prefetch(_: ir.OpView, fields: dict[str, Any]) -> None:
+        word = Prefetch(**fields)
+        require_panels(word, packings)
+        prefetches[word.argument] = word
+
     meanings = {
         "nanokernel": nanokernel,
         "pack": pack,
-        "prefetch": lambda _, fields: prefetches.append(Prefetch(**fields)),
+        "prefetch": prefetch,
         **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
     }
     apply_script(module, script, meanings)
@@ -121,11 +126,11 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     return_nothing(module)
     make_copies(module)
     copies_to_generics(module)
-    insert_prefetches(module, prefetches)
+    fetch_panels(module, prefetches)
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
     bound_temporaries(module)
-    lower_matrix_tiles(module)
+    lower_matrix_tiles(module, prefetches)
     instructions.make_instructions(module)
     keep_order(module, target)
     vectorize_loops(module, target)
@@ -165,12 +170,12 @@ def rounds_to_bf16(target: Target) -> bool:
     return any(target.has(name) for name in ("avx512bf16", "avxneconvert", "bf16"))
 
 
-def lower_matrix_tiles(module: ir.Module) -> None:
+def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) -> None:
     """Marked contractions become tile instructions, behind all work on buffers."""
     for op in named(module, "linalg.generic"):
         if panels.MARK in op.operation.attributes:
             with ir.InsertionPoint(op), op.operation.location:
-                product.lower(op)
+                product.lower(op, prefetches)
 
 
 def return_nothing(module: ir.Module) -> None:

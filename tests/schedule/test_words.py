@@ -321,6 +321,8 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (matmul(), (Packing(0, (), 1, (0,), 16),), "argument 0 is no weight"),
     (matmul(), (Prefetch(7),), "the kernel has no argument 7"),
     (matmul(), (Prefetch(1, 0),), "lines is 0: a number from 1 on is wanted"),
+    (matmul(), (Prefetch(1),), "argument 1 comes in no panels: pack it first"),
+    (matmul(), (Prefetch(0),), "argument 0 comes in no panels: pack it first"),
 ]
 
 

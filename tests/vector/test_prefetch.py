@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import pytest
 
 import nanoloom
 from nanoloom.cache import Cache
+from nanoloom.errors import Error
+from nanoloom.kernels.program import Program
 from nanoloom.schedule.words.memory import AHEAD
-from nanoloom.target import by_name
+from nanoloom.target import Target, by_name
+from nanoloom.vector.prefetch import LINE
 from tests.filecheck import check_text
+from tests.linalg.bounds import dtype_of
 from tests.linalg.single import model_of
 from tests.vector.kernel_harness import program_of, stage_text
 
@@ -57,14 +62,86 @@ def test_a_single_row_is_nothing_but_loads() -> None:
     assert "prefetch" not in stage_text(program, "vector", TARGET)
 
 
-def test_two_activations_are_not() -> None:
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_two_activations_are_not(batch: tuple[int, ...]) -> None:
     """They were written just before: they lie in the cache."""
 
     def make(b: Any, x: Any, w: Any) -> Any:
-        return b.einsum("mk,kn->mn", x, w)
+        return b.einsum("bmk,bkn->bmn" if batch else "mk,kn->mn", x, w)
 
-    program = program_of(make, ((96, 256), "float32"), ((256, 96), "float32"))
-    assert "prefetch" not in stage_text(program, "vector", TARGET)
+    given = ((*batch, 96, 256), "float32"), ((*batch, 256, 96), "float32")
+    program = program_of(make, *given)
+    assert "nanoloom.prefetch" not in stage_text(program, "schedule", TARGET)
+    assert "memref.prefetch" not in stage_text(program, "vector", TARGET)
+
+
+# ---- what the schedule says ----------------------------------------------------------
+
+
+def script_of(program: Program, target: Target) -> str:
+    text = stage_text(program, "schedule", target)
+    return text[: text.index("\n}\n") + 3]
+
+
+def line_of(script: str, word: str) -> str:
+    (line,) = (x for x in script.splitlines(keepends=True) if f'"nanoloom.{word}"' in x)
+    return line
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int8"])
+def test_nothing_comes_unless_the_script_says_so(kind: str) -> None:
+    """Nor of the panels of tile registers, which bf16 and bytes have here."""
+    weight = np.zeros((256, 96), dtype_of(kind))
+    sums = np.dtype(np.int32 if kind == "int8" else np.float32)
+
+    def make(b: Any, x: Any) -> Any:
+        return b.einsum("mk,kn->mn", x, b.constant(weight), dtype=sums)
+
+    program = program_of(make, ((96, 256), kind))
+    script = script_of(program, TARGET)
+    assert ("amx" in script) == (kind != "float32")
+    assert "memref.prefetch" in stage_text(program, "vector", TARGET, script=script)
+    silent = script.replace(line_of(script, "prefetch"), "")
+    assert "prefetch" not in stage_text(program, "vector", TARGET, script=silent)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_how_far_ahead_is_a_number_of_the_script(kind: str) -> None:
+    """A panel that is read once: so many lines in front of the reader."""
+    weight = np.zeros((256, 96), dtype_of(kind))
+
+    def make(b: Any, x: Any) -> Any:
+        sums = np.dtype(np.float32)
+        return b.einsum("mk,kn->mn", x, b.constant(weight), dtype=sums)
+
+    program = program_of(make, ((2, 256), kind))
+    script = script_of(program, TARGET)
+    further = script.replace(f"ahead = {AHEAD} ", f"ahead = {AHEAD + 1000} ")
+    near, far = (
+        stage_text(program, "vector", TARGET, script=x) for x in (script, further)
+    )
+    assert near.count("locality<3>") == far.count("locality<3>") > 0
+    ahead = 1000 * LINE // dtype_of(kind).itemsize
+    numbers = [
+        sorted(int(n) for n in re.findall(r"constant (\d+) : index", text))
+        for text in (near, far)
+    ]
+    assert {n + ahead for n in set(numbers[0]) - set(numbers[1])} <= set(numbers[1])
+    assert numbers[0] != numbers[1]
+
+
+def test_only_panels_are_fetched() -> None:
+    program = program_of(product, ((96, 256), "float32"))
+    script = script_of(program, TARGET)
+    fetch, pack = line_of(script, "prefetch"), line_of(script, "pack")
+    number = fetch.split("{argument = ")[1][0]
+    other = fetch.replace(f"argument = {number}", "argument = 0")
+    handle, own = (x.split("(")[1].split(")")[0] for x in (pack, fetch))
+    early = script.replace(fetch, "").replace(pack, fetch.replace(own, handle))
+    for edited in (early, script.replace(fetch, other)):
+        with pytest.raises(Error) as found:
+            stage_text(program, "vector", TARGET, script=edited)
+        assert "comes in no panels: there is nothing to fetch" in str(found.value)
 
 
 @pytest.mark.parametrize("op", ["Conv", "ConvInteger"])

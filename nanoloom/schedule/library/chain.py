@@ -31,7 +31,6 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
 from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
-from nanoloom.schedule.library.panels import prefetches
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.predicted import predicted
@@ -79,8 +78,6 @@ class Block:
         scores = first, *behind_scores(nest, first)
         rest = [s for s in nest.stages if s not in (first, root)]
         directives: tuple[Directive, ...] = (
-            *prefetches(nest, first, inner),
-            *prefetches(nest, root, outer),
             Parallel(last.name, sizes(outer, root, last, task), ALL),
             *products(inner, scores, one[0], target),
             *products(outer, epilogue(nest, root, last), other[0], target),

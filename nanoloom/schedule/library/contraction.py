@@ -93,7 +93,6 @@ def matrix_tiles(
     row = row_of(shape)
     m = 1 if row is None else shape.extents[row]
     packings = weight_packing(nest, root, shape, AMX_COLUMNS, family)
-    fetched = prefetches(nest, root, shape)
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
     nanokernel = Nanokernel(
@@ -103,7 +102,7 @@ def matrix_tiles(
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
-    words = (*packings, *fetched, *loops, *behind)
+    words = (*packings, *prefetches(packings), *loops, *behind)
     weighed = Candidate(words, reason, tiles_cost(shape, family))
     return Schedule(words, reason, (weighed,))
 

@@ -89,7 +89,6 @@ class Product:
         columns = tile.vectors * (target.vector.bits // width)
         sums = column_sums(family, root, shape, target)
         packings = weight_packing(nest, root, shape, columns, family, sums)
-        fetched = prefetches(nest, root, shape)
         reason = (
             f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
         )
@@ -109,6 +108,6 @@ class Product:
                 loops = in_chunks(
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
-                return (*packings, *fetched, *loops, *behind), reason
+                return (*packings, *prefetches(packings), *loops, *behind), reason
         loops = tiled(root, last, shape, nanokernel, columns, target)
-        return (*packings, *fetched, *loops, *behind), reason
+        return (*packings, *prefetches(packings), *loops, *behind), reason

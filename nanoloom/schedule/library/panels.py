@@ -98,10 +98,9 @@ def loop_sizes(
     )
 
 
-def prefetches(nest: LoopNest, root: Stage, shape: Contraction) -> tuple[Prefetch, ...]:
-    """The right operand comes panel by panel, each before it is read."""
-    buffer = nest.buffer(root.reads[shape.right].buffer)
-    return (Prefetch(buffer.argument),) if buffer.argument >= 0 else ()
+def prefetches(packings: tuple[Packing, ...]) -> tuple[Prefetch, ...]:
+    """Weights come panel by panel, each before it is read."""
+    return tuple(Prefetch(packing.argument) for packing in packings)
 
 
 def weight_packing(

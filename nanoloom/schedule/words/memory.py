@@ -16,9 +16,10 @@ class Prefetch(Word):
     """for panel: for k: f(panel, k)
       ->  for panel: for k: { fetch a part of the next panel; f(panel, k) }
 
-    argument: which of the kernel's arguments comes before it is read.  lines: of a
-    round of the innermost loop, at most, for a panel that several tiles read.  ahead:
-    so many lines in front of the reader, where a panel is read once and not kept.
+    argument: which of the kernel's arguments comes before it is read, a weight in
+    panels (Packing).  lines: of a round of the innermost loop, at most, for a panel
+    that several tiles read.  ahead: so many lines in front of the reader, where a panel
+    is read once and not kept.
     """
 
     argument: int
@@ -31,5 +32,7 @@ class Prefetch(Word):
         found = [b for b in nest.buffers if b.argument == self.argument]
         if not found:
             refuse(self, f"the kernel has no argument {self.argument}")
+        if not found[0].panels:
+            refuse(self, f"argument {self.argument} comes in no panels: pack it first")
         word = f"fetched {self.lines} lines a round"
         return nest.with_buffer(replace(found[0], notes=(*found[0].notes, word)))

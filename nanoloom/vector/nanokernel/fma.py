@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nanoloom.mlir import arith, ir, scf, tensor, vector
 from nanoloom.vector.access import add, index
+from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
-    as_index,
     initial_number,
     maps,
-    origin,
-    packed_argument,
     place_of,
     read_vector,
 )
@@ -223,39 +221,17 @@ def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:
     return values
 
 
-def right_reader(tile: Tile):  # type: ignore[no-untyped-def]
+def right_reader(tile: Tile) -> Callable[[list[ir.Value], int], ir.Value]:
     """A function (loop variables, vector number) -> vector of the right operand."""
-    shape = tile.shape
-    operand = tile.right
-    indexing = maps(tile.op)[shape.right]
     if tile.plan.packed:
-        return packed_reader(tile, operand, indexing)
+        return PackedPanel.of(tile).read
+    shape, operand = tile.shape, tile.right
+    indexing = maps(tile.op)[shape.right]
 
     def read(ivs: list[ir.Value], v: int) -> ir.Value:
         here = list(ivs)
         here[shape.column] = index(v * tile.lanes)
         place = place_of(indexing, here)
         return read_vector(operand, place, tile.lanes, tile.right_mask(v))
-
-    return read
-
-
-def packed_reader(tile, operand, indexing, group=1):  # type: ignore[no-untyped-def]
-    """Reads panels [shared..., panel, reduced..., columns] of the packed argument.
-
-    group: so many numbers of a column lie together (see groups.py).
-    """
-    shape, width = tile.shape, tile.lanes * group
-    logical, offsets = origin(operand)
-    packed = packed_argument(logical)
-    dims = [e.position for e in indexing.results]  # type: ignore[attr-defined]
-    by_dim = dict(zip(dims, offsets, strict=True))
-    panel = arith.divui(as_index(by_dim[shape.column]), index(tile.columns))
-    lead = [as_index(by_dim[d]) for d in shape.shared if d in by_dim]
-
-    def read(ivs: list[ir.Value], v: int) -> ir.Value:
-        inner = [add(ivs[d], as_index(by_dim[d])) for d in shape.reduced if d in by_dim]
-        at = [*lead, panel, *inner, index(v * width)]
-        return read_vector(packed, at, width, None)
 
     return read

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from nanoloom.kernels.structure import dims_of, maps
 from nanoloom.mlir import ir, scf, tensor, vector
 from nanoloom.vector.access import add, coefficient, index, multiply
-from nanoloom.vector.nanokernel.fma import packed_reader, start_values
+from nanoloom.vector.nanokernel.fma import start_values
+from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
 
@@ -223,13 +224,13 @@ def right_reader(tile: Tile, group: int) -> RightReader:
     indexing = maps(tile.op)[shape.right]
     depth = shape.reduced[-1]
     if tile.plan.packed:
-        panel = packed_reader(tile, operand, indexing, group)
+        panel = PackedPanel.of(tile, group)
 
         def read(ivs: list[ir.Value], number: ir.Value, count: int, v: int) -> ir.Value:
             del count
             here = [*ivs]
             here[depth] = number
-            return panel(here, v)
+            return panel.read(here, v)
 
         return read
 

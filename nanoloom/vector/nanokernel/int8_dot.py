@@ -12,13 +12,12 @@ columns as i32, takes back what that adds (schedule/packing.py).
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import inputs, maps
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.dots import DotUse
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import groups
-from nanoloom.vector.nanokernel.fma import packed_reader
 from nanoloom.vector.nanokernel.instructions import dot
+from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 FOUR = 4
@@ -52,11 +51,10 @@ def corrected(tile: Tile, use: DotUse) -> list[ir.Value]:
     if not use.flipped:
         return start
     shape = tile.shape
-    operand = inputs(tile.op)[shape.right]
-    panel = packed_reader(tile, operand, maps(tile.op)[shape.right], FOUR)
+    panel = PackedPanel.of(tile, FOUR)
     ivs = tile.ivs(index(0), index(0))
     ivs[shape.reduced[-1]] = index(-(-shape.extents[shape.reduced[-1]] // FOUR))
     kind = ir.VectorType(start[0].type)
     vectors = tile.plan.vectors
-    less = [vector.bitcast(kind, panel(ivs, v)) for v in range(vectors)]
+    less = [vector.bitcast(kind, panel.read(ivs, v)) for v in range(vectors)]
     return [arith.addi(s, less[i % vectors]) for i, s in enumerate(start)]

@@ -41,7 +41,7 @@ def marked(made: Kernel, monkeypatch: pytest.MonkeyPatch) -> str:
     """The phases on buffers, in front of the tile instructions."""
     seen: list[str] = []
     with monkeypatch.context() as patch:
-        patch.setattr(stage, "lower_matrix_tiles", lambda m: seen.append(str(m)))
+        patch.setattr(stage, "lower_matrix_tiles", lambda m, _: seen.append(str(m)))
         stage_text(program_of(made[0], *made[1]), "vector", TARGET)
     (text,) = seen
     return text
@@ -71,7 +71,7 @@ def test_a_panel_is_read_by_a_marked_contraction(
     CHECK: scf.for
     CHECK: memref.subview %arg1[{{.*}}, 0, 0] [1, 32, 128]
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}], iterator_types = ["parallel", "parallel", "reduction"]}
-    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_depth = 0 : i64
+    CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_argument = 1 : i64, nanoloom.amx_depth = 0 : i64
     CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_most_rows = 32 : i64, nanoloom.amx_rows = 32
     CHECK: arith.extui
     CHECK-NEXT: arith.extsi

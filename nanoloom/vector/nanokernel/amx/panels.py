@@ -37,6 +37,7 @@ FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
 MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
 DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
+ARGUMENT = "nanoloom.amx_argument"  # of the kernel, whose panels are read
 PLACES = "nanoloom.amx_places"  # parts of a flat operand that tiles come back to
 ROWS = COLUMNS = 16  # of a tile register of sums
 
@@ -55,7 +56,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
              DEPTH: plan.depth}  # fmt: skip
     right, beside = inputs(op)[shape.right], list[ir.Value]()
     if plan.packed:
-        right = panel_of(op, shape, columns)
+        right, marks[ARGUMENT] = panel_of(op, shape, columns)
         other = panel_map(other.n_dims, shape, FAMILIES[plan.family].group)
     else:
         visit = visit_of(op, right)
@@ -127,8 +128,8 @@ def in_own_room(
     return pointwise([], target, lambda: zero_of(kind.element_type))
 
 
-def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:
-    """The slice [1..., reduced..., columns] of a packed weight."""
+def panel_of(op: Op, shape: Contraction, columns: int) -> tuple[ir.Value, int]:
+    """The slice [1..., reduced..., columns] of a packed weight, and its argument."""
     logical, offsets = origin(op.operation.operands[shape.right])
     by_dim = {
         e.position: o  # type: ignore[attr-defined]
@@ -139,7 +140,7 @@ def panel_of(op: Op, shape: Contraction, columns: int) -> ir.Value:
     panel = arith.divui(as_index(by_dim[shape.column]), index(columns))
     lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
     sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
-    return slice_of(packed, lead, sizes)
+    return slice_of(packed, lead, sizes), ir.BlockArgument(packed).arg_number
 
 
 def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Value:

@@ -13,15 +13,18 @@ chunk starts from zero, the last one writes the result.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nanoloom.kernels.structure import Op, inputs, is_generic, maps
 from nanoloom.mlir import arith, ir, memref, scf
+from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import constant_of, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.edges import WIDTH, place_of_dim, room
 from nanoloom.vector.nanokernel.amx.flat import woven_operand
 from nanoloom.vector.nanokernel.amx.panels import (
+    ARGUMENT,
     DEPTH,
     FRESH,
     HEIGHT,
@@ -61,15 +64,19 @@ class Rows:
         return arith.minsi(left, index(height))
 
 
-def lower(op: Op) -> None:
-    """Replace a marked generic on buffers by tile instructions."""
+def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
+    """Replace a marked generic on buffers by tile instructions.
+
+    prefetches: of which of the kernel's arguments.
+    """
     marks = op.operation.attributes
     row, height, most, depth = (
         marks[name].value  # type: ignore[attr-defined]
         for name in (MARK, HEIGHT, MOST, DEPTH)
     )
     rows = rows_of(op, row, height, most)
-    product = Product(op, row, height, rows.tiles)
+    fetched = prefetches.get(marks[ARGUMENT].value) if ARGUMENT in marks else None  # type: ignore[attr-defined]
+    product = Product(op, row, height, rows.tiles, fetched)
     chunks = chunks_of(product, depth)
     if PLACES in marks:
         deepest = max(chunk.steps + bool(chunk.rest) for chunk in chunks)

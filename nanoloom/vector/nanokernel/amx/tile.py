@@ -20,12 +20,15 @@ from math import prod
 from nanoloom.kernels.nest import element
 from nanoloom.kernels.structure import Op, iterators, maps
 from nanoloom.mlir import ir, scf
+from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.edges import last_columns, place_of_dim
 from nanoloom.vector.nanokernel.amx.flat import Woven
+from nanoloom.vector.nanokernel.amx.step import Between, LeftRows, nothing, step
 from nanoloom.vector.nanokernel.fma import with_value
-from nanoloom.vector.prefetch import prefetch_panel
+from nanoloom.vector.panel_round import PanelRound
+from nanoloom.vector.prefetch import prefetch
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,15 @@ class Product:
     """A marked generic on buffers, and what its tiles have in common.
 
     row: the loop that the rows run along, -1 for a single row.  height: rows of a tile.
-    tiles: how many of them share a panel.  woven: where a flat right operand goes.
+    tiles: how many of them share a panel.  fetched: how the next panel comes before it
+    is read, if a schedule says so.  woven: where a flat right operand goes.
     """
 
     op: Op
     row: int
     height: int
     tiles: int
+    fetched: Prefetch | None = None
     woven: Woven | None = None
 
     @property
@@ -119,13 +124,7 @@ class Chunk:
     weaves: bool = False
 
 
-Between = Callable[[int, int], None]  # behind which product of a step, of how many
 Step = Callable[[ir.Value, list[ir.Value], Between], list[ir.Value]]
-
-
-def nothing(number: int, count: int) -> None:
-    """Between the products of a step."""
-    del number, count
 
 
 def heights(height: int) -> list[int]:
@@ -189,7 +188,7 @@ def along(
 
     def whole(k: ir.Value, sums: list[ir.Value], between: Between) -> list[ir.Value]:
         here = with_value(ivs, dim, add(chunk.begin, k))
-        prefetch(product, chunk, number, k)
+        fetch(product, chunk, number, k)
         return step(rows, here, product.panels(here, k), sums, name, between)
 
     if product.woven is not None and chunk.weaves:
@@ -243,52 +242,20 @@ def weave_along(
     return whole(index((chunk.steps - 1) * together), sums, nothing)
 
 
-def prefetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None:
-    """A round's share of the next panel; a flat operand has none."""
-    if product.woven is not None:
+def fetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None:
+    """A round's share of the next panel, where the schedule asks for it.
+
+    The panel is one of an argument's: the next one begins behind it.
+    """
+    if product.fetched is None:
         return
-    together, alone = index(product.together), product.tiles == 1
+    together, once = index(product.together), product.tiles == 1
     done = multiply(divide(chunk.begin, together), index(product.tiles))
     passed = add(multiply(number, index(chunk.steps)), divide(k, together))
     rounds = product.tiles * product.steps * prod(product.depths[:-1])
-    reduced = len(product.reduced)
-    prefetch_panel(product.right, reduced, add(done, passed), rounds, alone)
-
-
-@dataclass(frozen=True)
-class LeftRows:
-    """Where the left operand's rows of a tile lie.
-
-    row: the loop that they run along, -1 for a single row.  parts: how many of them go
-    to each tile register.
-    """
-
-    buffer: ir.Value
-    indexing: ir.AffineMap
-    row: int
-    parts: list[int]
-
-
-def step(
-    left: LeftRows,
-    at: list[ir.Value],
-    panels: list[ir.Value],
-    sums: list[ir.Value],
-    instruction: str,
-    between: Between,
-) -> list[ir.Value]:
-    """Load the left operand's tiles of one step and multiply each pair of them.
-
-    at: the loop variables of their place.  between: called behind each product.
-    """
-    distance = tiles.row_distance(left.buffer, left.indexing, left.row)
-    made: list[ir.Value] = []
-    for part, rows in enumerate(left.parts):
-        ahead = part * tiles.ROWS * distance
-        start = tiles.address(left.buffer, left.indexing, at, ahead)
-        tile = tiles.load(start, rows, distance)
-        for panel in panels:
-            begun = sums[len(made)]
-            made.append(tiles.multiply(instruction, rows, begun, tile, panel))
-            between(len(made) - 1, len(sums))
-    return made
+    shape = ir.MemRefType(product.right.type).shape
+    outer = len(shape) - 1 - len(product.reduced)
+    following = [*[index(0)] * (outer - 1), index(int(not once)), index(0)]
+    extent, number = shape[outer], add(done, passed)
+    round_ = PanelRound(tuple(following), extent, number, rounds, once)
+    prefetch(product.right, round_, product.fetched)

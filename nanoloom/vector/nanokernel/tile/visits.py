@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.kernels.structure import Op
-from nanoloom.mlir import ir
+from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import add, index
 from nanoloom.vector.counted_loops import (
     bounds,
@@ -35,12 +35,9 @@ def visit_of(op: Op, value: ir.Value) -> Visit:
     """The visit of an operation in a task's loops (on tensors).
 
     Loops outside of all that come back bring other parts: those take the same places.
-    So do those outside of a loop that does not begin at 0, as one that was peeled.
     """
-    loops = counted_loops(op.operation.block)
-    while any(bounds(loop)[0] for loop in loops):
-        loops = loops[1:]
-    other = [changes(value, loop.operation) for loop in loops]
+    loops = tile_loops(op)
+    other = [changes(value, loop) for loop in loops]
     first = other.index(False) if False in other else len(loops)
     again = index(0)
     for loop, changed in zip(loops, other, strict=True):
@@ -50,15 +47,30 @@ def visit_of(op: Op, value: ir.Value) -> Visit:
     return Visit(again, round_of(inner), prod(trip_count(loop) for loop in inner))
 
 
-def changes(value: ir.Value, loop: ir.Operation) -> bool:
+def tile_loops(op: Op) -> tuple[scf.ForOp, ...]:
+    """The loops over a task's tiles around an operation, outermost first.
+
+    Those that stand inside of all that do not begin at 0, as one that was peeled.
+    """
+    loops = counted_loops(op.operation.block)
+    while any(bounds(loop)[0] for loop in loops):
+        loops = loops[1:]
+    return loops
+
+
+def changes(value: ir.Value, loop: scf.ForOp) -> bool:
     """Whether a value may differ from one round of a loop to the next."""
-    if not is_within(value, loop):
+    if not is_within(value, loop.operation):
         return False
     owner = value.owner
     if not isinstance(owner, ir.Block):
         return any(changes(x, loop) for x in needed(owner))
     around = owner.owner.operation
-    if around == loop or around.name != "scf.for" or value != owner.arguments[0]:
+    if (
+        around == loop.operation
+        or around.name != "scf.for"
+        or value != owner.arguments[0]
+    ):
         return True
     return any(changes(bound, loop) for bound in list(around.operands)[:3])
 

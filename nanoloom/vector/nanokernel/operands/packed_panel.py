@@ -1,0 +1,160 @@
+"""A right operand that is packed: panels that a tile's sums run through.
+
+    [shared..., panel, reduced..., columns]
+
+In the innermost loop of the sum stands "nanoloom.panel_round", which says what is read
+there and what will be read next.  vector/prefetch.py makes prefetches of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from nanoloom.kernels.structure import inputs, map_dims, maps
+from nanoloom.mlir import arith, ir, scf
+from nanoloom.vector.access import add, constant_of, divide, index
+from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
+from nanoloom.vector.nanokernel.tile.tile import (
+    Tile,
+    as_index,
+    origin,
+    packed_argument,
+    read_vector,
+)
+from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
+from nanoloom.vector.panel_round import PanelRound
+
+
+@dataclass(frozen=True)
+class PackedPanel:
+    """The panel of a tile's columns.
+
+    argument: the packed weight.  lead: the panel's place among the others, indices of
+    the shared dimensions and its number.  begins: where the tile's part of each reduced
+    dimension begins.  group: so many numbers of a column lie together (groups.py).
+    """
+
+    tile: Tile
+    argument: ir.Value
+    lead: tuple[ir.Value, ...]
+    begins: dict[int, ir.Value]
+    group: int
+    rounds: set[ir.Block] = field(default_factory=set[ir.Block])
+
+    @staticmethod
+    def of(tile: Tile, group: int = 1) -> PackedPanel:
+        shape = tile.shape
+        logical, offsets = origin(inputs(tile.op)[shape.right])
+        dims = map_dims(maps(tile.op)[shape.right])
+        by_dim = dict(zip(dims, offsets, strict=True))
+        number = arith.divui(as_index(by_dim[shape.column]), index(tile.columns))
+        shared = [as_index(by_dim[d]) for d in shape.shared if d in by_dim]
+        reduced = [d for d in shape.reduced if d in by_dim]
+        begins = {d: as_index(by_dim[d]) for d in reduced}
+        argument = packed_argument(logical)
+        return PackedPanel(tile, argument, (*shared, number), begins, group)
+
+    def read(self, ivs: list[ir.Value], v: int) -> ir.Value:
+        """A vector at loop variables of the sum, the last one's in groups."""
+        self.mark_round()
+        inner = [add(ivs[d], begin) for d, begin in self.begins.items()]
+        width = self.tile.lanes * self.group
+        return read_vector(
+            self.argument, [*self.lead, *inner, index(v * width)], width, None
+        )
+
+    def mark_round(self) -> None:
+        """Let a loop that goes along the panel say so, once, where it begins."""
+        block = ir.InsertionPoint.current.block
+        if block in self.rounds:
+            return
+        self.rounds.add(block)
+        around = len(counted_loops(self.tile.op.operation.block))
+        sums = counted_loops(block)[around:]
+        if len(sums) == self.deep:
+            with ir.InsertionPoint.at_block_begin(block):
+                self.leave_round(sums)
+
+    @property
+    def deep(self) -> int:
+        """Loops of the sum; what is left of the last dimension stands behind them."""
+        extents = [self.tile.shape.extents[d] for d in self.begins]
+        return 1 + sum(extent != 1 for extent in extents[:-1])
+
+    def leave_round(self, sums: tuple[scf.ForOp, ...]) -> None:
+        """Say which round of the loops that read the same panel this one is.
+
+        Not where there is no next panel.  Nor of a single row that no tile comes back
+        to, which is nothing but loads: the processor keeps enough of them under way.
+        """
+        loops = tile_loops(self.tile.op)
+        again = returning(loops, [*self.lead, *self.begins.values()])
+        once = prod(trip_count(loop) for loop in again) == 1
+        panels = ir.RankedTensorType(self.argument.type).shape[len(self.lead) - 1]
+        if self.tile.plan.rows == 1 if once else panels == 1:
+            return
+        following, extent = self.following(loops, once)
+        own = (*again, *sums)
+        rounds = prod(trip_count(loop) for loop in own)
+        PanelRound(following, extent, round_of(own), rounds, once).leave(
+            ir.BlockArgument(self.argument).arg_number
+        )
+
+    def following(
+        self, loops: tuple[scf.ForOp, ...], once: bool
+    ) -> tuple[tuple[ir.Value, ...], int]:
+        """Where what is read next begins, and how far it goes.
+
+        The next panel, or where it is read once the rest of this one.  A sum in parts
+        goes through the task's panels, then through their next parts; behind the last
+        ones is the next task.
+        """
+        *shared, panel = self.lead
+        extent = ir.RankedTensorType(self.argument.type).shape[len(self.lead)]
+        dim, begin = next(iter(self.begins.items()))
+        carries = [x for x in loops if changes(panel, x) and not changes(begin, x)]
+        if once or not carries or constant_of(begin) == 0:
+            following = (*shared, add(panel, index(0 if once else 1)), index(0))
+            return following, extent
+        part = self.tile.shape.extents[dim]
+        if len(self.begins) == 1:
+            part = -(-part // self.group)
+        return (*shared, *after_part(panel, carries[-1], begin, part, extent)), part
+
+
+def returning(
+    loops: Sequence[scf.ForOp], values: Sequence[ir.Value]
+) -> tuple[scf.ForOp, ...]:
+    """The loops inside of all in which any of these values changes."""
+    own = len(loops)
+    while own and not any(changes(value, loops[own - 1]) for value in values):
+        own -= 1
+    return tuple(loops[own:])
+
+
+def after_part(
+    panel: ir.Value, panels: scf.ForOp, begin: ir.Value, part: int, extent: int
+) -> tuple[ir.Value, ir.Value]:
+    """The panel that is read next, and where in it, behind a part of one.
+
+    panels: the loop over a task's panels.  extent: of whole ones.
+    """
+    ahead = add(begin, index(part))
+    more = arith.cmpi(arith.CmpIPredicate.ult, ahead, index(extent))
+    number = divide(panels.induction_variable, panels.operation.operands[2])
+    last_panel = is_last(panels)
+    again = arith.andi(last_panel, more)
+    beyond = arith.select(more, ahead, index(0))
+    return (
+        arith.select(again, arith.subi(panel, number), add(panel, index(1))),
+        arith.select(last_panel, beyond, begin),
+    )
+
+
+def is_last(loop: scf.ForOp) -> ir.Value:
+    """Whether this is a loop's last round."""
+    _, upper, step = list(loop.operation.operands)[:3]
+    following = add(loop.induction_variable, step)
+    return arith.cmpi(arith.CmpIPredicate.uge, following, upper)

@@ -1,0 +1,53 @@
+"""A round of a loop that reads a panel, as the nanokernel says that made the loop.
+
+    "nanoloom.panel_round"(%following..., %number) {argument, extent, rounds, once}
+
+stands where the round begins, on indices alone, from tensors to buffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.mlir import ir
+from nanoloom.vector.dialect import PANEL_ROUND
+
+
+@dataclass(frozen=True)
+class PanelRound:
+    """What is read next, and how far this loop has come.
+
+    following: where the next part of an argument begins, indices of the shared
+    dimensions, the panel and its outermost reduced dimension; extent: of a part in that
+    one.  number: of this round among `rounds` that read a part.  once: no tile reads it
+    again.
+    """
+
+    following: tuple[ir.Value, ...]
+    extent: int
+    number: ir.Value
+    rounds: int
+    once: bool
+
+    def leave(self, argument: int) -> None:
+        """Write it down at the insertion point, for an argument of the kernel."""
+        i64 = ir.IntegerType.get_signless(64)
+        words = {
+            "argument": argument,
+            "extent": self.extent,
+            "rounds": self.rounds,
+            "once": self.once,
+        }
+        attributes = {k: ir.IntegerAttr.get(i64, int(v)) for k, v in words.items()}
+        operands = [*self.following, self.number]
+        ir.Operation.create(PANEL_ROUND, [], operands, attributes)  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, op: ir.OpView) -> tuple[int, PanelRound]:
+        """The argument that an operation is about, and what it says of it."""
+        *following, number = op.operation.operands
+        argument, extent, rounds, once = (
+            op.operation.attributes[name].value  # type: ignore[attr-defined]
+            for name in ("argument", "extent", "rounds", "once")
+        )
+        return argument, cls(tuple(following), extent, number, rounds, bool(once))
