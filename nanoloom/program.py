@@ -15,9 +15,8 @@ from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.options import CompileOptions, Precision
-from nanoloom.runtime.library import Instance, Library
-from nanoloom.runtime.parameters import load_parameters
 from nanoloom.runtime.threads import thread_count
+from nanoloom.runtime.variant import LIBRARY, PARAMETERS, Variant
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
@@ -27,29 +26,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # of inputs by their names
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
-PARAMETERS, LIBRARY = "parameters.bin", "program.so"
-
-
-class Variant:
-    """The program for one set of shapes, loaded."""
-
-    def __init__(self, folder: Path, threads: int) -> None:
-        self.library = Library(folder / LIBRARY)
-        file = folder / PARAMETERS
-        block = None
-        if self.library.parameter_bytes:
-            block = load_parameters(file, self.library.parameter_bytes)
-        self.instance: Instance = self.library.create(threads, block)
-        self.inputs = [x.name for x in self.library.inputs]
-        self.outputs = [x.name for x in self.library.outputs]
-
-    def __call__(
-        self, inputs: Mapping[str, Array], nanoseconds: Array | None = None
-    ) -> dict[str, Array]:
-        given = [inputs[name] for name in self.inputs]
-        made = self.library.new_outputs()
-        self.instance.run(given, made, nanoseconds=nanoseconds)
-        return dict(zip(self.outputs, made, strict=True))
 
 
 def values_of(arrays: Mapping[str, Array], names: Iterable[str]) -> tuple[bytes, ...]:
@@ -229,6 +205,27 @@ class Program:
             triple=self.options.target.triple,
             cache=self.cache,
         )
+        return output
+
+    @public
+    def save_executable(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> Path:
+        """Write a program for Linux on the target, which needs nothing there.
+
+        shapes: of the inputs; by default, those of the bound dimensions.
+        Raises InputError if dimensions are not bound, Error if the disk refuses.
+        """
+        from nanoloom.binary.executable import Identity, write_executable
+
+        output, chosen = named_file(path), self.options
+        compiled = self._compiled(shapes or self.static_shapes(), {})
+        called, digest = name or output.stem, self.source.digest
+        identity = Identity(called, digest, chosen.target, chosen.precision)
+        write_executable(compiled, output, identity, cache=self.cache)
         return output
 
 

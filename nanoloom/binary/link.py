@@ -50,7 +50,7 @@ LINK_FLAGS = (
 
 # At the very end, so that they never stand between code and data that refer to each
 # other: an instruction reaches 2 GB.
-_PARAMETER_SCRIPT = f"""\
+PARAMETER_SCRIPT = f"""\
 SECTIONS {{
   {PARAMETER_SECTION} : ALIGN({PAGE}) {{ *({PARAMETER_SECTION}) }}
 }} INSERT AFTER .bss;
@@ -131,8 +131,9 @@ def _compiled(
             folder.mkdir()
             file, made = folder / f"{source.name}.c", folder / "made.o"
             file.write_text(source.text, "utf-8")
-            arguments = [*command, f"-I{RUNTIME}", *(f"-D{d}" for d in source.defines)]
-            arguments += [file.name, "-o", made.name]
+            # Not -I: a header of the system's may have the name of one of ours.
+            arguments = [*command, "-iquote", str(RUNTIME), file.name, "-o", made.name]
+            arguments += [f"-D{define}" for define in source.defines]
             what = f"compiling {source.name}.c for {command[-1]}"
             running.append((Run(arguments, what, folder), made))
         for run, _ in running:
@@ -208,7 +209,7 @@ def _linked(
     more: list[str] = []
     if room:
         files.append(empty_object(Machine.of(objects[0][:64]), *room))
-        (scratch / "parameters.ld").write_text(_PARAMETER_SCRIPT)
+        (scratch / "parameters.ld").write_text(PARAMETER_SCRIPT)
         more.append("parameters.ld")
     names = [f"{number}.o" for number in range(len(files))]
     for each, code in zip(names, files, strict=True):

@@ -61,15 +61,15 @@ class Run:
             said = f"{what}: cannot start {tool}"
             raise refused(said, error, hint=_HINT, stage="binary") from error
 
-    def wait(self) -> None:
-        """Wait for the end.
+    def wait(self) -> str:
+        """Wait for the end; what the tool has said.
 
         Raises:
             Error: the tool failed; the message has the first line that says why.
         """
         said, _ = self._process.communicate()
         if self._process.returncode == 0:
-            return
+            return said
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         told = [line for line in lines if "error" in line] or lines
         why = told[0] if told else f"status {self._process.returncode}"

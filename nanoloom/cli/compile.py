@@ -1,4 +1,4 @@
-"""nanoloom compile: a model as a library, or what a stage on the way makes of it."""
+"""nanoloom compile: a model as a program, a library, or a stage on the way there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EmitWord = Annotated[
         "--emit",
         "-e",
         metavar="STAGE",
-        help=f"{WORDS}. Default: what the ending of OUT says, else shared.",
+        help=f"{WORDS}. Default: what the ending of OUT says; without one, executable.",
     ),
 ]
 TargetName = Annotated[
@@ -105,7 +105,7 @@ def compile(
     time_report: words.TimeReport = False,
     debug: words.Debug = False,
 ) -> int:
-    """Compile a model to a shared library with a C header, or show a stage of it."""
+    """Compile a model to an executable or a library for C, or show a stage of it."""
     del debug
     from nanoloom.cli import session
     from nanoloom.cli.progress import Watch
@@ -158,7 +158,7 @@ def check_place(job: Job) -> None:
         return
     if job.out == STDOUT or (job.emit.word == "object" and job.out.is_dir()):
         return
-    if job.emit.word in ("shared", "object", "graph"):
+    if job.emit.word in ("shared", "executable", "object", "graph"):
         places.check_replaceable(job.out, job.emit.ending)
     else:
         with places.refusing(job.out):
@@ -169,8 +169,14 @@ def write(
     job: Job, program: Program, shapes: Mapping[str, tuple[int, ...]], watch: Watch
 ) -> None:
     """Compile as far as is asked for, and write it."""
+    from nanoloom.cli import session
+
     if job.emit.word == "shared":
         program.save(job.out, name=job.model.stem)
+        return
+    if job.emit.word == "executable":
+        session.announce_c_library(program)
+        program.save_executable(job.out, name=job.model.stem)
         return
     model = program.source.entry(shapes, {})
     if job.emit.word == "object":

@@ -31,6 +31,7 @@ EMITS = (
     Emit("asm", ".s", "#", by_kernel=True),
     Emit("object", ".o", by_kernel=True),
     Emit("shared", ".so"),
+    Emit("executable", ""),
     Emit("all", ""),
 )
 WORDS = ", ".join(emit.word for emit in EMITS)
@@ -42,6 +43,7 @@ STDOUT = Path("-")
 def chosen(word: str | None, out: Path) -> Emit:
     """What to write: the word after `--emit`, or what the file's ending says.
 
+    A file without an ending is an executable, as compilers have it.
     Raises typer.BadParameter for an unknown word, or none and nothing to go by.
     """
     if word is not None:
@@ -58,6 +60,8 @@ def chosen(word: str | None, out: Path) -> Emit:
     for emit in EMITS:
         if emit.ending and out.name.endswith(emit.ending):
             return emit
+    if not out.suffix and not out.is_dir():
+        return BY_WORD["executable"]
     return BY_WORD[OTHER_ENDINGS.get(out.suffix, "shared")]
 
 

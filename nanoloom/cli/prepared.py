@@ -11,10 +11,12 @@ from nanoloom.cli import session
 
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
+    from nanoloom.cli.emulated import Emulation
     from nanoloom.cli.progress import Watch
     from nanoloom.loaded import Loaded
     from nanoloom.options import Precision
     from nanoloom.program import Program
+    from nanoloom.runtime.emulation import Machine
     from nanoloom.source import Interface
 
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 class Request:
     """The options that these verbs share.
 
-    files: `--input`, a file a name.  unused: `--no-cache`.
+    files: `--input`, a file a name.  unused: `--no-cache`.  machine: `--emulate`.
     """
 
     model: Path
@@ -34,6 +36,7 @@ class Request:
     cache: Path | None
     unused: bool
     unchecked: bool = False
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Inputs:
 def open_program(request: Request, watch: Watch) -> Program:
     """The model, read but not compiled."""
     store = session.open_cache(request.cache, request.unused)
-    target = session.target_named(None, store)
+    machine = request.machine
+    target = machine.target if machine else session.target_named(None, store)
     options = session.compile_options(
         target, request.precision, checked=not request.unchecked
     )
@@ -61,7 +65,7 @@ def open_program(request: Request, watch: Watch) -> Program:
     )
 
 
-def inputs_for(program: Program | Loaded, request: Request) -> Inputs:
+def inputs_for(program: Program | Loaded | Emulation, request: Request) -> Inputs:
     """Arrays from files, random ones where there is no file.
 
     Raises InputError for names, files, arrays or dimensions that do not fit.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
+from nanoloom.cli.emulated import Emulate, Emulation, machine_named
 from nanoloom.cli.failures import DONE, say
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def run(
     threads: words.Threads = None,
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
+    emulate: Emulate = None,
     seed: words.Seed = 0,
     json: words.Json = False,
     cache: words.CacheFolder = None,
@@ -81,6 +83,7 @@ def run(
         cache,
         no_cache,
         unchecked,
+        machine_named(emulate),
     )
     with Watch() as watch:
         program = opened(request, watch)
@@ -99,12 +102,18 @@ def run(
     return DONE
 
 
-def opened(request: Request, watch: Watch) -> Program | Loaded:
-    """A model to be compiled, or a library that is."""
+def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
+    """A model to be compiled, for this machine or another, or a library that is."""
     from nanoloom.cli import prepared, session
 
     if not session.is_library(request.model):
-        return prepared.open_program(request, watch)
+        program = prepared.open_program(request, watch)
+        if request.machine is None:
+            return program
+        return Emulation(program, request.machine, watch)
+    if request.machine is not None:
+        reason = "a model is emulated, not a compiled library"
+        raise typer.BadParameter(reason, param_hint="--emulate")
     if request.dims:
         reason = "the dimensions of a compiled library are numbers already"
         raise typer.BadParameter(reason, param_hint="--dim")
@@ -114,7 +123,7 @@ def opened(request: Request, watch: Watch) -> Program | Loaded:
     return session.open_library(request.model, request.threads)
 
 
-def once(program: Program | Loaded, inputs: Inputs, watch: Watch) -> Ran:
+def once(program: Program | Loaded | Emulation, inputs: Inputs, watch: Watch) -> Ran:
     """Compile if needed, and run."""
     started = time.perf_counter()
     call = ready(program, inputs.arrays)
@@ -127,20 +136,20 @@ def once(program: Program | Loaded, inputs: Inputs, watch: Watch) -> Ran:
 
 
 def ready(
-    program: Program | Loaded, arrays: Mapping[str, Array]
+    program: Program | Loaded | Emulation, arrays: Mapping[str, Array]
 ) -> Callable[[Mapping[str, Array]], Mapping[str, Array]]:
     """The code for these shapes, compiled now if it is not in the cache."""
-    from nanoloom.program import Program
+    from nanoloom.loaded import Loaded
 
-    return program.variant(arrays) if isinstance(program, Program) else program
+    return program if isinstance(program, Loaded) else program.variant(arrays)
 
 
-def thread_count(program: Program | Loaded) -> int:
-    from nanoloom.program import Program
+def thread_count(program: Program | Loaded | Emulation) -> int:
+    from nanoloom.loaded import Loaded
 
-    if isinstance(program, Program):
-        return program.threads
-    return program.instance.threads
+    if isinstance(program, Loaded):
+        return program.instance.threads
+    return program.threads
 
 
 def answer(

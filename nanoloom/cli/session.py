@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nanoloom.source import Interface
     from nanoloom.target.facts import Target
 
-ELF = b"\x7fELF"
+ELF, PROGRAM = b"\x7fELF", 2
 MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 
@@ -83,6 +83,15 @@ def open_program(
     )
 
 
+def announce_c_library(program: Program) -> None:
+    """Say why the first executable for a machine takes longer than the next."""
+    from nanoloom.binary.libc import is_built
+
+    target = program.options.target
+    if not is_built(target.triple, program.cache):
+        say(f"nanoloom: building the C library for {target.arch}, once: about a minute")
+
+
 def is_library(model: Path) -> bool:
     """Whether a file is compiled code; False where there is no such file."""
     return elf_machine(model) is not None
@@ -95,6 +104,12 @@ def elf_machine(model: Path) -> int | None:
     with model.open("rb") as file:
         head = file.read(20)
     return int.from_bytes(head[18:20], "little") if head.startswith(ELF) else None
+
+
+def is_executable(model: Path) -> bool:
+    """Whether compiled code is a static program, no library."""
+    with model.open("rb") as file:
+        return int.from_bytes(file.read(18)[16:], "little") == PROGRAM
 
 
 def open_library(model: Path, threads: int | None) -> Loaded:
@@ -110,6 +125,8 @@ def open_library(model: Path, threads: int | None) -> Loaded:
             where=str(model),
             hint="compile the model for this one",
         )
+    if is_executable(model):
+        raise Error("is a program by itself", where=str(model), hint="run it: ./NAME")
     return load(model, threads)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
+from nanoloom.cli.emulated import Emulate, Emulation, machine_named
 from nanoloom.cli.failures import AT_FAULT, DONE, say
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def verify(
     seed: words.Seed = 0,
     threads: words.Threads = None,
     unchecked: words.Unchecked = False,
+    emulate: Emulate = None,
     json: words.Json = False,
     cache: words.CacheFolder = None,
     no_cache: words.NoCache = False,
@@ -101,7 +103,11 @@ def verify(
         cache,
         no_cache,
         unchecked,
+        machine_named(emulate),
     )
+    if per_layer and request.machine:
+        reason = "layers are compared on this machine only"
+        raise typer.BadParameter(reason, param_hint="--per-layer")
     with Watch() as watch:
         question, verdict = asked(request, against, per_layer, watch)
     if json:
@@ -154,7 +160,7 @@ def compare_outputs(question: Question) -> list[Difference]:
     arrays = question.inputs.arrays
     model = bound_model(question)
     watch.say("compiling")
-    ours = question.program(arrays)
+    ours = called(question)(arrays)
     watch.say(f"running {NAMES[question.against]}")
     wanted = open_reference(question.against, question.request.model, threads)(arrays)
     watch.say("measuring what rounding may change", 0, 0)
@@ -163,6 +169,12 @@ def compare_outputs(question: Question) -> list[Difference]:
         compare(name, array, wanted[index], [other[index] for other in others])
         for index, (name, array) in enumerate(ours.items())
     ]
+
+
+def called(question: Question) -> Program | Emulation:
+    """The model on this machine, or on the emulated one."""
+    program, machine = question.program, question.request.machine
+    return Emulation(program, machine, question.watch) if machine else program
 
 
 def compare_layers(question: Question) -> list[Layer]:

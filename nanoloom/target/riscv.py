@@ -13,8 +13,9 @@ K, M = 1 << 10, 1 << 20
 LONGEST = 65536  # bits, the limit of the specification
 
 
-def _cpu(name: str, vlen: int) -> Target:
-    promised = [f"zvl{n}b" for n in (128, 256, 512) if n <= vlen]
+def of_length(name: str, vlen: int) -> Target:
+    """rv64gcv whose vector registers have at least `vlen` bits."""
+    promised = [f"zvl{n}b" for n in (128, 256, 512, 1024) if n <= vlen]
     return Target(
         name=name,
         triple="riscv64-unknown-linux-gnu",
@@ -40,7 +41,7 @@ def _cpu(name: str, vlen: int) -> Target:
 
 
 TARGETS = (
-    _cpu("rv64gcv", 128),
-    _cpu("rv64gcv-zvl256b", 256),
-    _cpu("rv64gcv-zvl512b", 512),
+    of_length("rv64gcv", 128),
+    of_length("rv64gcv-zvl256b", 256),
+    of_length("rv64gcv-zvl512b", 512),
 )

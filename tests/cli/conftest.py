@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from nanoloom.cache import Cache
 from nanoloom.cli import progress
 from nanoloom.cli.main import main
+from tests.c_libraries import lend
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ Command = Callable[..., Said]
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache for all tests: every kernel and the runtime are compiled once."""
-    return tmp_path_factory.mktemp("cache")
+    folder = tmp_path_factory.mktemp("cache")
+    lend(platform.machine(), Cache(folder))
+    return folder
 
 
 @pytest.fixture

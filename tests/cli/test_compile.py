@@ -89,6 +89,9 @@ def test_the_ending_says_what_is_wanted(
 ) -> None:
     compiled(nanoloom, dense, "-o", tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(begins)
+    if begins.startswith(b"\x7fELF"):
+        kind = {"x.so": 3, "x": 2, "x.o": 1}[name]  # ELF's numbers
+        assert (tmp_path / name).read_bytes()[16] == kind
 
 
 def test_the_graph_is_a_model(tmp_path: Path, nanoloom: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from nanoloom.cache import Cache
+from tests.c_libraries import lend
+
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -19,6 +23,7 @@ PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
 RUNNABLE = (
     "chapter-h.md",
     "computations.md",
+    "executables.md",
     "getting-started.md",
     "kernels.md",
     "schedules.md",
@@ -45,8 +50,12 @@ def commands(block: Block) -> list[list[str]]:
 
 def nanoloom(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder, with a cache of the folder's own."""
+    return run([sys.executable, "-m", "nanoloom", *words], folder)
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "nanoloom", *words],
+        command,
         cwd=folder,
         env=os.environ | {"NANOLOOM_CACHE": str(folder / "cache")},
         stdin=subprocess.DEVNULL,
@@ -59,6 +68,9 @@ def nanoloom(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]
 def test_what_a_page_says_works(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if name == "executables.md":
+        for arch in sorted({platform.machine(), "riscv64"}):
+            lend(arch, Cache(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     names: dict[str, object] = {}
@@ -66,8 +78,11 @@ def test_what_a_page_says_works(
         if block.language == "python":
             exec(compile(block.text, name, "exec"), names)
         for program, *words in commands(block):
-            assert program == "nanoloom"
-            done = nanoloom(words, tmp_path)
+            if program.startswith("./"):
+                done = run([program, *words], tmp_path)
+            else:
+                assert program == "nanoloom"
+                done = nanoloom(words, tmp_path)
             assert done.returncode == 0, f"{words}: {done.stderr}"
 
 

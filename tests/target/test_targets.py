@@ -31,6 +31,65 @@ def test_a_misspelt_name_lists_near_ones() -> None:
         by_name("§")
 
 
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("riscv64+v", "rv64gcv"),
+        ("RISCV64+zvl128b+v", "rv64gcv"),
+        ("riscv64+v+zvl512b", "rv64gcv-zvl512b"),
+        ("rv64gcv+zvl256b", "rv64gcv-zvl256b"),
+        ("znver5+avxvnni", "znver5"),
+        ("aarch64+neon", "aarch64"),
+    ],
+)
+def test_a_row_of_the_table_by_its_features(name: str, same: str) -> None:
+    assert by_name(name) is by_name(same)
+
+
+def test_features_add_to_a_target() -> None:
+    sve = by_name("aarch64+sve")
+    assert sve.vector.scalable and sve.vector.vscale_max == 16 and sve.has("sve")
+    assert sve.features == "+neon,+sve" and str(sve) == "aarch64+sve"
+    both = by_name("aarch64+sve2+bf16")
+    assert both.has("sve", "sve2", "bf16") and both.vector == sve.vector
+    assert not by_name("aarch64+dotprod").vector.scalable
+    long = by_name("riscv64+v+zvl1024b")
+    assert long.vector.min_bits == 1024 and "+zvl1024b" in long.features
+    tiles = by_name("x86-64-v4+amx-int8")
+    assert tiles.matrix and tiles.has("amx-tile", "amx-int8")
+    assert by_name("x86-64-v3+avxvnni").features == "+avxvnni"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("riscv64", r"riscv64 alone has no vectors to compile for; write riscv64\+v$"),
+        ("aarch64+svee", "aarch64 has no feature 'svee' to add; known: sve"),
+        ("x86-64-v3+avx512f", "x86-64-v3 has no feature 'avx512f'"),
+        ("riscv64+v+sve", "rv64gcv has no feature 'sve' to add; known: "),
+        ("risc64+v", r"no target named 'risc64\+v'; did you mean riscv64\+v"),
+    ],
+)
+def test_features_that_a_target_cannot_have(name: str, message: str) -> None:
+    with pytest.raises(Error, match=message):
+        by_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "aarch64+sve",
+        "aarch64+sve2+bf16+i8mm",
+        "aarch64+dotprod",
+        "riscv64+v+zvl1024b+zba",
+        "x86-64-v4+avx512bf16+avx512vnni",
+    ],
+)
+def test_llvm_knows_the_features_that_are_added(name: str) -> None:
+    done = _emitted(by_name(name), "define void @f() {\n  ret void\n}\n")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_target_is_a_value_that_prints_short() -> None:
     spr = by_name("sapphirerapids")
     assert repr(spr) == "Target(sapphirerapids)" and str(spr) == "sapphirerapids"

@@ -1,0 +1,74 @@
+"""A model as an executable for another machine, run here by an emulator."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from nanoloom.cli.arrays import Array
+    from nanoloom.cli.progress import Watch
+    from nanoloom.program import Program
+    from nanoloom.runtime.emulation import Machine
+
+Emulate = Annotated[
+    str | None,
+    typer.Option(
+        "--emulate",
+        metavar="TARGET",
+        help="Run for another CPU under qemu: riscv64+v:vlen=256, aarch64+sve:sve=512.",
+    ),
+]
+
+
+def machine_named(word: str | None) -> Machine | None:
+    """The machine behind `--emulate`; raises Error where there is no emulator of it."""
+    if word is None:
+        return None
+    from nanoloom.runtime.emulation import emulator, machine
+
+    found = machine(word)
+    emulator(found.command[0])
+    return found
+
+
+class Emulation:
+    """A program on an emulated machine, called as a Program is."""
+
+    def __init__(self, program: Program, machine: Machine, watch: Watch) -> None:
+        self.program, self.machine, self.watch = program, machine, watch
+        self.inputs, self.outputs = program.inputs, program.outputs
+        self.threads = program.threads
+
+    def variant(
+        self, arrays: Mapping[str, Array]
+    ) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+        """The executable for these inputs' shapes, which goes with what is returned."""
+        from nanoloom.cli.session import announce_c_library
+
+        announce_c_library(self.program)
+        folder = tempfile.TemporaryDirectory(prefix="nanoloom-")
+        shapes = {name: array.shape for name, array in arrays.items()}
+        path = self.program.save_executable(Path(folder.name, "model"), shapes=shapes)
+
+        def call(given: Mapping[str, Array]) -> dict[str, Array]:
+            with folder:
+                return self.run(path, given)
+
+        return call
+
+    def run(self, path: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """What the executable gives for these arrays."""
+        from nanoloom.runtime.emulation import run_emulated
+
+        self.watch.say(f"running under {self.machine.command[0]}")
+        inputs = [arrays[x.name] for x in self.inputs]
+        outputs = {x.name: x.dtype for x in self.outputs}
+        return run_emulated(self.machine, path, inputs, outputs, self.threads)
+
+    def __call__(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return self.variant(arrays)(arrays)

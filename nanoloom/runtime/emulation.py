@@ -1,0 +1,128 @@
+"""An executable for another machine, run by qemu-user on this one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nanoloom.errors import Error, InputError
+from nanoloom.target.facts import Target
+from nanoloom.target.named import by_name
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_HINT = "install it: apt-get install qemu-user"
+# What may stand behind a target's name, and the powers of two that it may be.
+_LENGTHS = {
+    "riscv64": ("vlen", (128, 256, 512, 1024)),
+    "aarch64": ("sve", (128, 256, 512, 1024, 2048)),
+}
+_MEANT = {("riscv64", "vlen"): "+v", ("aarch64", "sve"): "+sve"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine to run on: the target to compile for, and the emulator's words."""
+
+    target: Target
+    command: tuple[str, ...]
+
+
+def machine(spec: str) -> Machine:
+    """riscv64+v:vlen=256, aarch64+sve:sve=512, aarch64, x86-64-v3: bits of a vector.
+
+    The length alone says which vectors: riscv64:vlen=256 is riscv64+v:vlen=256.
+    Raises:
+        Error: there is no such target, or it has no vectors of that length.
+    """
+    name, _, behind = spec.partition(":")
+    key = behind.partition("=")[0]
+    target = by_name(name + _MEANT.get((name, key), ""))
+    words = _cpu_words(target, behind, spec)
+    return Machine(target, (f"qemu-{target.arch}", "-cpu", ",".join(words)))
+
+
+def _cpu_words(target: Target, behind: str, spec: str) -> list[str]:
+    """What qemu calls the CPU: one that has all that the target may ask for."""
+    bits = target.vector.min_bits
+    if behind:
+        bits = _length(target, behind, spec)
+    if target.arch == "riscv64":
+        return ["rv64", "v=true", f"vlen={bits}", "elen=64", "vext_spec=v1.0"]
+    if target.arch == "aarch64" and target.vector.scalable:
+        return ["max", f"sve-default-vector-length={bits // 8}"]
+    return ["max"]
+
+
+def _length(target: Target, behind: str, spec: str) -> int:
+    key, _, value = behind.partition("=")
+    known, lengths = _LENGTHS.get(target.arch, ("", ()))
+    if not target.vector.scalable or key != known:
+        raise Error(
+            f"{spec}: {key!r} says nothing about {target}",
+            hint="like riscv64+v:vlen=256 or aarch64+sve:sve=512",
+        )
+    vector = target.vector
+    most = vector.bits * vector.vscale_max
+    fitting = [str(x) for x in lengths if vector.min_bits <= x <= most]
+    if value not in fitting:
+        raise Error(
+            f"{spec}: vectors of {value or 'no'} bits cannot be emulated for {target}",
+            hint=f"{key} is one of {', '.join(fitting)}",
+        )
+    return int(value)
+
+
+def emulator(command: str) -> str:
+    """The path of an emulator; raises Error where it is not installed."""
+    found = shutil.which(command) or shutil.which(f"{command}-static")
+    if found is None:
+        raise Error(f"{command} is not installed", hint=_HINT)
+    return found
+
+
+def run_emulated(
+    machine: Machine,
+    executable: Path,
+    inputs: Sequence[Array],
+    outputs: Mapping[str, np.dtype[Any]],
+    threads: int = 1,
+) -> dict[str, Array]:
+    """What an executable gives for arrays in the order of its inputs.
+
+    outputs: the element types of its outputs by their names, in its order.
+    Raises:
+        InputError: the executable's own sentence, where it refuses.
+        Error: there is no emulator, or the program does not end by itself.
+    """
+    name, *flags = machine.command
+    tool = emulator(name)
+    with tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
+        given = [str(Path(scratch, f"input{i}.npy")) for i in range(len(inputs))]
+        made = [str(Path(scratch, f"output{i}.npy")) for i in range(len(outputs))]
+        for path, array in zip(given, inputs, strict=True):
+            np.save(path, array, allow_pickle=False)
+        words = [*given, *(f"--out={path}" for path in made), f"--threads={threads}"]
+        called = [tool, *flags, str(executable), *words]
+        done = subprocess.run(called, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise failed(done, executable.name)
+        # A file has no word for bf16: only its size.
+        arrays = (np.load(path, allow_pickle=False) for path in made)
+        pairs = zip(outputs.items(), arrays, strict=True)
+        return {name: array.view(dtype) for (name, dtype), array in pairs}
+
+
+def failed(done: subprocess.CompletedProcess[str], name: str) -> Error:
+    """What went wrong under the emulator."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    told = lines[-1] if lines else f"status {done.returncode}"
+    if done.returncode == 1 and told.startswith(f"{name}: "):
+        return InputError(told.removeprefix(f"{name}: "))
+    return Error(f"the emulated program ended with status {done.returncode}: {told}")

@@ -1,0 +1,169 @@
+/* Whether this CPU has what a program's code asks for. */
+#define _GNU_SOURCE
+#include "isa.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "refusal.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+
+enum { EAX, EBX, ECX, EDX };
+enum { EXTENDED = 0x80000001 };
+/* State that the system must save: of ymm, of zmm and masks, of tiles. */
+enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000, OSXSAVE = 27 };
+
+/* Intel's manual, volume 2, CPUID. */
+static const struct feature {
+    const char *name;
+    uint32_t leaf;
+    uint32_t subleaf;
+    int word;
+    int bit;
+    uint32_t state;
+} features[] = {
+    {"ssse3", 1, 0, ECX, 9, 0},
+    {"sse4.1", 1, 0, ECX, 19, 0},
+    {"sse4.2", 1, 0, ECX, 20, 0},
+    {"popcnt", 1, 0, ECX, 23, 0},
+    {"movbe", 1, 0, ECX, 22, 0},
+    {"lzcnt", EXTENDED, 0, ECX, 5, 0},
+    {"bmi", 7, 0, EBX, 3, 0},
+    {"bmi2", 7, 0, EBX, 8, 0},
+    {"fma", 1, 0, ECX, 12, YMM},
+    {"f16c", 1, 0, ECX, 29, YMM},
+    {"avx", 1, 0, ECX, 28, YMM},
+    {"avx2", 7, 0, EBX, 5, YMM},
+    {"gfni", 7, 0, ECX, 8, 0},
+    {"avxvnni", 7, 1, EAX, 4, YMM},
+    {"avxifma", 7, 1, EAX, 23, YMM},
+    {"avxvnniint8", 7, 1, EDX, 4, YMM},
+    {"avxneconvert", 7, 1, EDX, 5, YMM},
+    {"avxvnniint16", 7, 1, EDX, 10, YMM},
+    {"prefetchi", 7, 1, EDX, 14, 0},
+    {"avx512f", 7, 0, EBX, 16, ZMM},
+    {"avx512dq", 7, 0, EBX, 17, ZMM},
+    {"avx512ifma", 7, 0, EBX, 21, ZMM},
+    {"avx512cd", 7, 0, EBX, 28, ZMM},
+    {"avx512bw", 7, 0, EBX, 30, ZMM},
+    {"avx512vl", 7, 0, EBX, 31, ZMM},
+    {"avx512vbmi", 7, 0, ECX, 1, ZMM},
+    {"avx512vbmi2", 7, 0, ECX, 6, ZMM},
+    {"avx512vnni", 7, 0, ECX, 11, ZMM},
+    {"avx512bitalg", 7, 0, ECX, 12, ZMM},
+    {"avx512vpopcntdq", 7, 0, ECX, 14, ZMM},
+    {"avx512vp2intersect", 7, 0, EDX, 8, ZMM},
+    {"avx512fp16", 7, 0, EDX, 23, ZMM},
+    {"avx512bf16", 7, 1, EAX, 5, ZMM},
+    {"amx-bf16", 7, 0, EDX, 22, TILES},
+    {"amx-tile", 7, 0, EDX, 24, TILES},
+    {"amx-int8", 7, 0, EDX, 25, TILES},
+    {"amx-fp16", 7, 1, EAX, 21, TILES},
+};
+
+static uint32_t saved_state(void)
+{
+    uint32_t a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> OSXSAVE & 1))
+        return 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static int has(const struct feature *feature)
+{
+    uint32_t words[4];
+    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &words[EAX], &words[EBX],
+                           &words[ECX], &words[EDX]))
+        return 0;
+    return words[feature->word] >> feature->bit & 1 &&
+           (saved_state() & feature->state) == feature->state;
+}
+
+int64_t nanoloom_vector_bits(void)
+{
+    return 0;
+}
+
+#elif defined(__aarch64__)
+
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+enum { VECTOR_LENGTH = 51, LENGTH_BYTES = 0xffff }; /* PR_SVE_GET_VL */
+
+/* Linux, asm/hwcap.h: word 0 is AT_HWCAP, word 1 AT_HWCAP2. */
+static const struct feature {
+    const char *name;
+    int word;
+    int bit;
+} features[] = {
+    {"neon", 0, 1},     {"fullfp16", 0, 10}, {"dotprod", 0, 20}, {"sve", 0, 22},
+    {"fp16fml", 0, 23}, {"sve2", 1, 1},      {"i8mm", 1, 13},    {"bf16", 1, 14},
+    {"sme", 1, 23},
+};
+
+static int has(const struct feature *feature)
+{
+    return getauxval(feature->word ? AT_HWCAP2 : AT_HWCAP) >> feature->bit & 1;
+}
+
+int64_t nanoloom_vector_bits(void)
+{
+    int found = prctl(VECTOR_LENGTH, 0, 0, 0, 0);
+    return found < 0 ? 0 : 8 * (found & LENGTH_BYTES);
+}
+
+#else /* RISC-V */
+
+#include <sys/auxv.h>
+
+/* Linux tells the extensions of one letter. */
+static const struct feature {
+    const char *name;
+    int bit;
+} features[] = {
+    {"f", 'f' - 'a'}, {"d", 'd' - 'a'}, {"c", 'c' - 'a'}, {"v", 'v' - 'a'},
+};
+
+static int has(const struct feature *feature)
+{
+    return getauxval(AT_HWCAP) >> feature->bit & 1;
+}
+
+int64_t nanoloom_vector_bits(void)
+{
+    uint64_t bytes = 0;
+    if (getauxval(AT_HWCAP) >> ('v' - 'a') & 1)
+        __asm__ volatile("csrr %0, 0xc22" : "=r"(bytes)); /* vlenb */
+    return (int64_t)(8 * bytes);
+}
+
+#endif
+
+const char *nanoloom_missing_feature(const struct nanoloom_identity *identity)
+{
+    for (const char *const *name = identity->features; *name; name++)
+        for (size_t row = 0; row < sizeof features / sizeof *features; row++)
+            if (strcmp(*name, features[row].name) == 0 && !has(&features[row]))
+                return *name;
+    return NULL;
+}
+
+void nanoloom_check_cpu(const struct nanoloom_identity *identity)
+{
+    const char *missing = nanoloom_missing_feature(identity);
+    if (missing)
+        nanoloom_refuse(NULL, "this CPU has no %s; the program is compiled for %s", missing,
+                        identity->target);
+    int64_t bits = nanoloom_vector_bits(), least = identity->vector_bits_least;
+    if (least && (bits < least || bits > identity->vector_bits_most))
+        nanoloom_refuse(NULL,
+                        "the vector registers of this CPU have %" PRId64
+                        " bits; the program is compiled for %s, %" PRId64 " to %" PRId64,
+                        bits, identity->target, least, identity->vector_bits_most);
+}

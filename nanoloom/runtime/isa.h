@@ -1,0 +1,17 @@
+/* Whether this CPU has what a program's code asks for. */
+#ifndef NANOLOOM_ISA_H
+#define NANOLOOM_ISA_H
+
+#include "identity.h"
+
+/* The first feature, by LLVM's name, that the CPU or the system under it has not; NULL
+ * where all are there.  What nobody can ask about counts as there. */
+const char *nanoloom_missing_feature(const struct nanoloom_identity *identity);
+
+/* Bits of a scalable vector register; 0 where there is none. */
+int64_t nanoloom_vector_bits(void);
+
+/* Refuses a CPU that cannot run the program: it would end in an illegal instruction. */
+void nanoloom_check_cpu(const struct nanoloom_identity *identity);
+
+#endif

@@ -1,0 +1,115 @@
+/* What an executable prints of itself and of its runs. */
+#include "reports.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensors.h"
+
+enum { SHOWN = 8, DIGITS = 7, DIGITS_OF_INTEGERS = 20 };
+
+static void report_tensors(const char *kind, const struct nanoloom_tensor *tensors,
+                           int32_t count)
+{
+    char text[NANOLOOM_SHAPE_TEXT];
+    for (int32_t i = 0; i < count; i++)
+        printf("%s %s: %s%s\n", kind, tensors[i].name,
+               nanoloom_element_name(tensors[i].element),
+               nanoloom_shape_text(text, tensors[i].rank, tensors[i].shape));
+}
+
+void nanoloom_report_shapes(const struct nanoloom_program *program)
+{
+    report_tensors("input", program->inputs, program->input_count);
+    report_tensors("output", program->outputs, program->output_count);
+}
+
+void nanoloom_report_usage(const struct nanoloom_identity *identity,
+                           const struct nanoloom_program *program)
+{
+    printf("%s, a model compiled by nanoloom for %s\n\nusage: ./model", identity->model,
+           identity->target);
+    for (int32_t i = 0; i < program->input_count; i++)
+        printf(" %s.npy", program->inputs[i].name);
+    printf(" [-o FILE.npy]... [options]\n\n"
+           "  -o FILE      write an output to a .npy file, once an output, in order;\n"
+           "               or all of them into an existing folder\n"
+           "  --threads N  threads to run with (default: as many as there are CPUs)\n"
+           "  --repeat N   run N times, print the median and the least time\n"
+           "  --profile    print the time of each layer\n"
+           "  --shape      print the shapes of the inputs and outputs\n"
+           "  --info       print what this program is and what it needs\n\n");
+    nanoloom_report_shapes(program);
+}
+
+void nanoloom_report_identity(const struct nanoloom_identity *identity,
+                              const struct nanoloom_program *program)
+{
+    printf("model: %s\ndigest: %s\ncompiled by: nanoloom %s\n", identity->model,
+           identity->digest, identity->version);
+    printf("target: %s", identity->target);
+    if (identity->vector_bits_most > identity->vector_bits_least)
+        printf(", vector registers of %" PRId64 " to %" PRId64 " bits",
+               identity->vector_bits_least, identity->vector_bits_most);
+    printf("\nprecision: %s\n", identity->precision);
+    nanoloom_report_shapes(program);
+    printf("weights: %" PRId64 " bytes\n", program->parameter_bytes);
+    printf("workspace: %" PRId64 " bytes, and %" PRId64 " more for each thread\n",
+           nanoloom_workspace_bytes(program, 1) - program->scratch_bytes,
+           program->scratch_bytes);
+    printf("stack: at most %" PRId64 " bytes in each thread\n", identity->stack_bytes);
+}
+
+void nanoloom_report_values(const struct nanoloom_tensor *tensor, const void *array)
+{
+    char text[NANOLOOM_SHAPE_TEXT];
+    int64_t count = nanoloom_tensor_elements(tensor);
+    printf("%s: %s%s", tensor->name, nanoloom_element_name(tensor->element),
+           nanoloom_shape_text(text, tensor->rank, tensor->shape));
+    int digits = tensor->element < NANOLOOM_F16 ? DIGITS_OF_INTEGERS : DIGITS;
+    for (int64_t i = 0; i < count && i < SHOWN; i++)
+        printf(" %.*g", digits, nanoloom_element_value(tensor->element, array, i));
+    printf(count > SHOWN ? " ...\n" : "\n");
+}
+
+static double milliseconds(double nanoseconds)
+{
+    return nanoseconds / 1e6;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+void nanoloom_report_times(int64_t *nanoseconds, int runs)
+{
+    qsort(nanoseconds, (size_t)runs, sizeof *nanoseconds, by_size);
+    int64_t twice = nanoseconds[runs / 2] + nanoseconds[(runs - 1) / 2];
+    printf("%d run%s: median %.3f ms, least %.3f ms\n", runs, runs == 1 ? "" : "s",
+           milliseconds((double)twice / 2), milliseconds((double)nanoseconds[0]));
+}
+
+void nanoloom_report_layers(const struct nanoloom_program *program,
+                            const int64_t *nanoseconds, int runs)
+{
+    int64_t total = 0;
+    for (int32_t i = 0; i < program->step_count; i++)
+        total += nanoseconds[i];
+    printf("        ms      %%  layer\n");
+    for (int32_t begin = 0, end; begin < program->step_count; begin = end) {
+        const char *name = program->steps[begin].name;
+        int64_t sum = 0;
+        for (end = begin; end < program->step_count; end++) {
+            if (strcmp(program->steps[end].name, name) != 0)
+                break;
+            sum += nanoseconds[end];
+        }
+        printf("%10.3f  %5.1f  %s\n", milliseconds((double)sum / runs),
+               total ? 100.0 * (double)sum / (double)total : 0.0, name);
+    }
+    printf("%10.3f  100.0  all layers\n", milliseconds((double)total / runs));
+}

@@ -1,0 +1,28 @@
+/* What an executable prints of itself and of its runs, on stdout. */
+#ifndef NANOLOOM_REPORTS_H
+#define NANOLOOM_REPORTS_H
+
+#include "identity.h"
+#include "program.h"
+
+void nanoloom_report_usage(const struct nanoloom_identity *identity,
+                           const struct nanoloom_program *program);
+
+/* A line for each input and output. */
+void nanoloom_report_shapes(const struct nanoloom_program *program);
+
+/* Model, target, inputs and outputs, and how much memory of which kind. */
+void nanoloom_report_identity(const struct nanoloom_identity *identity,
+                              const struct nanoloom_program *program);
+
+/* The first elements of an output that is written nowhere. */
+void nanoloom_report_values(const struct nanoloom_tensor *tensor, const void *array);
+
+/* Median and least of the runs' times, which are sorted for it. */
+void nanoloom_report_times(int64_t *nanoseconds, int runs);
+
+/* The mean time of each layer.  nanoseconds: of every step, summed over the runs. */
+void nanoloom_report_layers(const struct nanoloom_program *program,
+                            const int64_t *nanoseconds, int runs);
+
+#endif

@@ -1,0 +1,143 @@
+"""Targets by name: a CPU of the table, or one with features, as riscv64+v, aarch64+sve.
+
+A feature has LLVM's name.  One that widens the vectors brings another vector unit; the
+others are added to what LLVM may use and to what decides between nanokernels.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from nanoloom.errors import Error
+from nanoloom.target import aarch64, riscv, x86
+from nanoloom.target.facts import Target
+
+TARGETS = x86.TARGETS + aarch64.TARGETS + riscv.TARGETS
+_BY_NAME = {target.name: target for target in TARGETS}
+
+# What a name that promises no vectors of its own becomes with its first feature.
+_BASES: Mapping[str, Mapping[str, str]] = {"riscv64": {"v": "rv64gcv"}}
+_LENGTHS = {f"zvl{bits}b": bits for bits in (128, 256, 512, 1024)}
+_ARM = ("dotprod", "fullfp16", "fp16fml", "bf16", "i8mm")
+_RISCV = ("zba", "zbb", "zbs")
+
+
+def by_name(name: str) -> Target:
+    """The known target of this name, with the features behind each `+` added.
+
+    Raises:
+        Error: there is none; the message lists the names that come near.
+    """
+    base, *features = name.lower().split("+")
+    if base in _BASES:
+        base = _widened(base, features)
+    found = _BY_NAME.get(base)
+    if found is None:
+        raise _unknown(name, base)
+    for feature in features:
+        found = with_feature(found, feature)
+    return found
+
+
+def with_feature(target: Target, feature: str) -> Target:
+    """The target with one more of LLVM's features; the same one if it has it.
+
+    Raises:
+        Error: nanoloom knows no such feature of the target.
+    """
+    if target.has(feature):
+        return target
+    known = _features(target)
+    if feature not in known:
+        near = difflib.get_close_matches(feature, known, n=3, cutoff=0.4)
+        raise Error(
+            f"the target {target} has no feature {feature!r} to add",
+            hint=f"known: {', '.join(near or sorted(known))}",
+        )
+    return _as_known(known[feature](target, feature))
+
+
+def _widened(base: str, features: list[str]) -> str:
+    """The table's name of a base with the first feature that gives it vectors, which
+    is taken from the list."""
+    wide = _BASES[base]
+    for feature in features:
+        if feature in wide:
+            features.remove(feature)
+            return wide[feature]
+    if any(feature in _LENGTHS for feature in features) and "v" in wide:
+        return wide["v"]
+    listed = " or ".join(f"{base}+{feature}" for feature in wide)
+    raise Error(f"{base} alone has no vectors to compile for", hint=f"write {listed}")
+
+
+def _as_known(target: Target) -> Target:
+    """The row of the table with the same facts, if there is one: one name, one key."""
+    for known in TARGETS:
+        if replace(target, name=known.name) == known:
+            return known
+    return target
+
+
+def _unknown(name: str, base: str) -> Error:
+    names = [*_BY_NAME, *(f"{b}+{f}" for b, wide in _BASES.items() for f in wide)]
+    near = difflib.get_close_matches(base, names, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else "known: "
+    return Error(
+        f"there is no target named {name!r}",
+        hint=hint if near else hint + ", ".join(_BY_NAME),
+    )
+
+
+# ---- what each machine may be given
+
+Adding = Callable[[Target, str], Target]
+
+
+def _features(target: Target) -> dict[str, Adding]:
+    """What may be added to a target, and how."""
+    if target.arch == "riscv64":
+        return _each(_LENGTHS, _longer) | _each(_RISCV, _added)
+    if target.arch == "aarch64":
+        return _each(("sve", "sve2"), _scalable) | _each(_ARM, _added)
+    of_table = frozenset[str]().union(*(t.extensions for t in x86.TARGETS))
+    wide = target.vector.bits == 512
+    fitting = [x for x in of_table if wide or not x.startswith(("avx512", "amx"))]
+    return _each([x for x in fitting if x not in ("avx2", "sse4.2")], _added)
+
+
+def _each(names: Iterable[str], adding: Adding) -> dict[str, Adding]:
+    return dict.fromkeys(names, adding)
+
+
+def _added(target: Target, feature: str) -> Target:
+    words = [word for word in target.features.split(",") if word]
+    matrix = x86.AMX if feature.startswith("amx") else target.matrix
+    more = {feature, "amx-tile"} if matrix and not target.matrix else {feature}
+    return replace(
+        target,
+        name=f"{target.name}+{feature}",
+        features=",".join([*words, *(f"+{name}" for name in sorted(more))]),
+        extensions=target.extensions | more,
+        matrix=matrix,
+    )
+
+
+def _scalable(target: Target, feature: str) -> Target:
+    """Arm's scalable vectors, of any length, in place of NEON's."""
+    made = _added(target, feature)
+    if feature == "sve2":
+        made = replace(made, extensions=made.extensions | {"sve"})
+    if target.vector.scalable:
+        return made
+    return replace(made, vector=aarch64.SVE_ANY)
+
+
+def _longer(target: Target, feature: str) -> Target:
+    """RISC-V's vectors of at least so many bits."""
+    bits = _LENGTHS[feature]
+    if target.vector.min_bits >= bits:
+        return target
+    return replace(riscv.of_length(f"rv64gcv-{feature}", bits), caches=target.caches)

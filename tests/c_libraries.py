@@ -1,0 +1,23 @@
+"""The C library of static executables: built once for all runs of the tests.
+
+It takes half a minute for each machine, and no file of nanoloom's changes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+
+from nanoloom.binary.libc import PARTS, c_library, key_of
+from nanoloom.cache import Cache, default_root
+
+
+def lend(arch: str, cache: Cache) -> None:
+    """Put the C library of a machine into the cache of a test."""
+    triple = f"{arch}-unknown-linux-gnu"
+    kept = Cache(default_root())
+    kept.root.mkdir(parents=True, exist_ok=True)
+    with (kept.root / f"tests-{arch}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        parts = c_library(triple, kept)
+    for part, code in zip(PARTS, parts, strict=True):
+        cache.put(key_of(triple, part), code)
