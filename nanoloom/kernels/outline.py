@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nanoloom.kernels.flatten import flatten
-from nanoloom.kernels.group import Group, is_movable
+from nanoloom.kernels.group import Group, is_movable, users
 from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
 from nanoloom.kernels.parts import Part, home, part_of
+from nanoloom.kernels.results import passing
 from nanoloom.kernels.structure import Op, base, extents, is_contraction, is_generic
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
@@ -53,8 +54,21 @@ def defined_below(value: ir.Value, inside: set[ir.Operation]) -> bool:
 
 
 def group_results(group: Group) -> list[ir.Value]:
-    """What a group computes for others: results of its last operation, one or more."""
-    return [r for r in group.ops[-1].operation.results if list(r.uses)]
+    """What a group computes for others, in the order of its operations."""
+    *before, last = group.ops
+    made = [r for r in last.operation.results if list(r.uses)]
+    return [*results_of(before, last), *made]
+
+
+def results_of(before: list[Op], last: Op) -> list[ir.Value]:
+    """What operations make that others read than these and one behind them."""
+    inside = {op.operation for op in (*before, last)}
+    return [
+        result
+        for op in before
+        for result in op.operation.results
+        if any(user.operation not in inside for user in users(result))
+    ]
 
 
 def outline(
@@ -78,8 +92,11 @@ def outline(
     with ir.InsertionPoint(entry), ir.Location.unknown():
         given = zip(values, entry.arguments, strict=False)
         mapping = {value: shown(value, argument) for value, argument in given}
-        for op in group.ops:
+        *before, last = group.ops
+        for op in before:
             clone(op.operation, mapping)
+        made_last = clone(last.operation, mapping).opview
+        pass_results(results, last, made_last, mapping)
         targets = list(entry.arguments)[len(known) :]
         made = zip(results, parts, targets, strict=True)
         func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
@@ -87,6 +104,20 @@ def outline(
         read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
     flatten(module)
     return module
+
+
+def pass_results(
+    results: list[ir.Value], last: Op, copied: Op, mapping: dict[ir.Value, ir.Value]
+) -> None:
+    """Let a kernel's copy of the last operation write all of its results.
+
+    mapping: the kernel's values of those outside; changed as the operation is.
+    """
+    own = list(last.operation.results)
+    passed = [r for r in results if r not in own]
+    if passed:
+        made = passing(copied, [mapping[r] for r in passed])
+        mapping |= dict(zip([*own, *passed], made, strict=True))
 
 
 def argument_attributes(constants: tuple[bool, ...], results: int) -> ir.ArrayAttr:

@@ -38,6 +38,7 @@ from nanoloom.kernels.outline import (
 from nanoloom.kernels.parts import home, mark_parts, part_of
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
+from nanoloom.kernels.several import join_results
 from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.linalg.words.pointwise import itself, pointwise
@@ -64,7 +65,8 @@ def cut(lowered: LinalgModule) -> Program:
     separate_outputs(block, len(lowered.outputs))
     cutting = Cutting(lowered, block)
     weights = list(block.arguments)[len(lowered.inputs) :]
-    for group in join_chains(form_groups(block), weights):
+    groups = join_chains(form_groups(block), weights)
+    for group in join_results(block, groups):
         cutting.draft(group)
     return cutting.program()
 
@@ -161,8 +163,9 @@ class Cutting:
         """Note what a group reads, writes and computes."""
         places = tuple(self.place(base(v)) for v in external_inputs(group))
         results = group_results(group)
-        if part_of(results[0]) is not None:
-            self.draft_around(home(results[0]))
+        for result in results:
+            if part_of(result) is not None:
+                self.draft_around(home(result))
         written = tuple(map(self.place, results))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute

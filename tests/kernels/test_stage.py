@@ -47,14 +47,15 @@ def test_no_call_writes_over_what_a_later_call_reads(seed: int) -> None:
     owner = np.full(max(program.arena_bytes, 1), -1)
     spans = written(program)
     for call in program.calls:
-        for place in call.arguments[:-1]:
+        count = len(program.kernels[call.kernel].nest.results)
+        for place in call.arguments[:-count]:
             if place.space is Space.ARENA:
                 begin, end = spans[place.index]
                 assert (owner[begin:end] == place.index).all()
-        result = call.arguments[-1]
-        if result.space is Space.ARENA:
-            begin, end = spans[result.index]
-            owner[begin:end] = result.index
+        for result in call.arguments[-count:]:
+            if result.space is Space.ARENA:
+                begin, end = spans[result.index]
+                owner[begin:end] = result.index
 
 
 def test_kernels_equal_up_to_their_parameters_are_made_once() -> None:

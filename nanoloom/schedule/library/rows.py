@@ -30,7 +30,7 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
         tiles = task_sizes(sizes, list(range(len(sizes))), blocks)
         words = (Parallel(last.name, tiles, ALL), *inner)
         return schedule_of(nest, target, (words, reason))
-    tiles = task_sizes(sizes, parallel, {})
+    tiles = task_sizes(sizes, parallel, {}, row_elements(nest, rows))
     reason = "rows are independent: one task a few of them, producers fused"
     row: tuple[Tile, ...] = ()
     if several and any(tiles[d] > 1 for d in parallel):
@@ -60,6 +60,12 @@ def shared_rows(nest: LoopNest, last: Stage) -> int:
         if inner is not None and not stage.axes[stage.place(inner)].is_reduction:
             rows = min(rows, stage.place(inner))  # a window or a column
     return rows
+
+
+def row_elements(nest: LoopNest, rows: int) -> int:
+    """What a row takes in the stage that does most: a sum's result is one number."""
+    sharing = [s for s in nest.stages if s.reads and s.leading_parallel() >= rows]
+    return max((prod(numbers(stage)[rows:]) for stage in sharing), default=1)
 
 
 def rows_of(stage: Stage) -> int:
@@ -105,17 +111,16 @@ def block_size(size: int, wanted: int) -> int:
 
 
 def task_sizes(
-    sizes: list[int], parallel: list[int], known: dict[int, int]
+    sizes: list[int], parallel: list[int], known: dict[int, int], row: int = 1
 ) -> tuple[int, ...]:
     """Tile sizes such that a task has about TASK_ELEMENTS elements.
 
-    known: those that are decided.
+    known: those that are decided.  row: elements of one point of all parallel axes, if
+    more than the others have.
     """
     tiles = [known.get(d, 0) for d in range(len(sizes))]
-    inner = prod(known.values())
-    for d, size in enumerate(sizes):
-        if d not in parallel:
-            inner *= size
+    inner = max(row, prod(sizes[d] for d in range(len(sizes)) if d not in parallel))
+    inner *= prod(known.values())
     for d in reversed(parallel):
         if d in known:
             continue
