@@ -39,6 +39,7 @@ from nanoloom.kernels.parts import home, mark_parts, part_of
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
 from nanoloom.kernels.several import join_results
+from nanoloom.kernels.slices import shapes_before_slices
 from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
 from nanoloom.linalg.stage import LinalgModule, Parameter
 from nanoloom.linalg.words.pointwise import itself, pointwise
@@ -58,6 +59,7 @@ def cut(lowered: LinalgModule) -> Program:
     run_pipeline(lowered.module, SIMPLIFY)
     fold_copies(lowered.module)
     pack_right_operands(lowered.module, len(lowered.inputs))
+    shapes_before_slices(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
     main = lowered.module.body.operations[0]

@@ -1,0 +1,78 @@
+"""Slices that are read in another shape: the outputs of a split, as heads.
+
+    expand_shape(extract_slice(x))  ->  extract_slice(expand_shape(x))
+
+A reader takes a slice's numbers where they are in its source; behind a shape it would
+need a tensor of its own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.kernels.structure import Op, inputs, is_contraction, is_generic
+from nanoloom.mlir import ir, named, tensor
+
+EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"
+
+
+def shapes_before_slices(module: ir.Module) -> None:
+    """Take slices of tensors in their readers' shape, where such readers can."""
+    for op in named(module, EXPAND):
+        cut = op.operation.operands[0].owner
+        if isinstance(cut, ir.Block) or cut.name != SLICE or not is_plain(cut.opview):
+            continue
+        (result,) = op.operation.results
+        if all(is_read_by(use.owner.opview, result) for use in result.uses):
+            made = expanded(op, cut.opview)
+            if made is not None:
+                result.replace_all_uses_with(made)
+
+
+def is_plain(cut: Op) -> bool:
+    """Whether a slice has numbers next to each other, at a place that is known."""
+    (source, *at), (result,) = cut.operation.operands, cut.operation.results
+    ranks = {ir.RankedTensorType(value.type).rank for value in (source, result)}
+    return not at and len(ranks) == 1 and set(static(cut, "strides")) <= {1}
+
+
+def is_read_by(reader: Op, value: ir.Value) -> bool:
+    """Whether a reader takes a slice's numbers where they are."""
+    generic = is_generic(reader) and not is_contraction(reader)
+    return generic and value in inputs(reader)
+
+
+def expanded(op: Op, cut: Op) -> ir.Value | None:
+    """The slice of the source in another shape; None if it ends within an extent."""
+    source, (result,) = cut.operation.operands[0], op.operation.results
+    kind, shape = (
+        ir.RankedTensorType(source.type),
+        ir.RankedTensorType(result.type).shape,
+    )
+    groups = [[d.value for d in g] for g in op.operation.attributes["reassociation"]]  # type: ignore[union-attr]
+    extents: list[int] = []
+    begins: list[int] = []
+    cuts = zip(kind.shape, static(cut, "offsets"), groups, strict=True)
+    for extent, begin, (first, *rest) in cuts:
+        inner = prod(shape[d] for d in rest)
+        if extent % inner or begin % inner:
+            return None
+        extents += [extent // inner, *(shape[d] for d in rest)]
+        begins += [begin // inner, *(0 for _ in rest)]
+        assert first == len(extents) - len(rest) - 1, "groups are in order"
+    with ir.InsertionPoint(op), op.operation.location:
+        wide = tensor.ExpandShapeOp(
+            ir.RankedTensorType.get(extents, kind.element_type),
+            source,
+            op.operation.attributes["reassociation"],
+            [],
+            extents,
+        )
+        return tensor.ExtractSliceOp(
+            result.type, wide, [], [], [], begins, list(shape), [1] * len(shape)
+        ).result
+
+
+def static(cut: Op, word: str) -> list[int]:
+    """One of a slice's numbers for each dimension: offsets, sizes, strides."""
+    return [int(n) for n in cut.operation.attributes[f"static_{word}"]]  # type: ignore[attr-defined]
