@@ -22,6 +22,7 @@ ORDER = (
     "target",
     "options",
     "frontend",
+    "weights",
     "graph",
     "linalg",
     "notation",

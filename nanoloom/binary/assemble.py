@@ -19,6 +19,8 @@ from nanoloom.binary.table import Space as TableSpace
 from nanoloom.kernels.program import Place, Program, Space, Word
 from nanoloom.linalg.stage import Spec
 from nanoloom.schedule.packing import Packing
+from nanoloom.weights.changes import reshaped
+from nanoloom.weights.weight import Weight
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Compiled:
 
 def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
     """Objects, table and parameters of a program whose kernels are compiled."""
-    block = ParameterBlock(program.parameters)
+    block = ParameterBlock()
     steps: list[Step] = []
     for call in program.calls:
         kernel = compiled[call.kernel]
@@ -84,12 +86,21 @@ def buffer(
             begin = program.offsets[place.index]
             return Buffer(TableSpace.ARENA, begin + place.offset)
         case Space.PARAMETER:
-            offset = block.offset(place.index, shape, packing)
+            weight = packed(program.parameters[place.index], shape, packing)
+            offset = block.offset(weight)
             return Buffer(TableSpace.PARAMETERS, offset)
         case Space.INPUT:
             return Buffer(TableSpace.INPUT, place.offset, place.index)
         case Space.OUTPUT:
             return Buffer(TableSpace.OUTPUT, place.offset, place.index)
+
+
+def packed(weight: Weight, shape: tuple[int, ...], packing: Packing | None) -> Weight:
+    """A weight as a kernel reads it.
+
+    shape: in the kernel; without a packing it does not matter, the bytes are the same.
+    """
+    return reshaped(weight, shape).then(packing.panels) if packing else weight
 
 
 def check(program: Program, word: Word) -> Check:

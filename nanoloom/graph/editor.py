@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.changed import changed
 from nanoloom.graph.types import shape_of
+from nanoloom.weights.changes import Reshaped, Transposed
 
 
 def transpose_order(value: ir.Value | None) -> list[int] | None:
@@ -95,17 +97,11 @@ class GraphEditor:
     def turned_constant(
         self, value: ir.Value, order: Sequence[int], shape: Sequence[int]
     ) -> ir.Value:
-        tensor = value.const_value
-        assert tensor is not None
         made = ir.Value(
             name=f"{value.name}_{'_'.join(map(str, order))}",
             shape=ir.Shape(shape),
             type=value.type,
-            const_value=ir.LazyTensor(
-                lambda: ir.Tensor(np.transpose(tensor.numpy(), list(order))),
-                tensor.dtype,
-                ir.Shape(shape),
-            ),
+            const_value=changed(value, Transposed(tuple(order))),
         )
         return self.registered(made)
 
@@ -125,19 +121,14 @@ class GraphEditor:
 
     def raised(self, value: ir.Value, rank: int) -> ir.Value | None:
         """A constant of lower rank with leading dimensions of 1; None otherwise."""
-        tensor = value.const_value
-        if tensor is None:
+        if value.const_value is None:
             return None
         shape = [1] * (rank - len(shape_of(value))) + list(shape_of(value))
         made = ir.Value(
             name=f"{value.name}_rank{rank}",
             shape=ir.Shape(shape),
             type=value.type,
-            const_value=ir.LazyTensor(
-                lambda: ir.Tensor(tensor.numpy().reshape(shape)),
-                tensor.dtype,
-                ir.Shape(shape),
-            ),
+            const_value=changed(value, Reshaped(tuple(shape))),
         )
         return self.registered(made)
 

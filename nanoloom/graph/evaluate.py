@@ -13,27 +13,29 @@ from onnx.reference import ReferenceEvaluator
 
 from nanoloom.frontend.mapped import MappedTensor
 from nanoloom.frontend.sizes import available_memory
+from nanoloom.graph.changed import ChangedTensor, changed
 from nanoloom.graph.folding import is_defined
 from nanoloom.graph.types import is_static, shape_of
+from nanoloom.weights.changes import Transposed
 
 SMALL = 16 * 1024  # elements; larger results are computed only when asked for
-DIRECT: dict[str, Callable[[ir.Node], Callable[[np.ndarray], np.ndarray]]] = {
-    "Identity": lambda _: lambda x: x,
-    "Transpose": lambda node: transposition(permutation(node)),
-}
 
 # From which version on the reference has an operator whose earlier ones are the same.
 REFERENCE_SINCE = {"DequantizeLinear": 19, "QuantizeLinear": 19}
 
 
-def transposition(order: list[int] | None) -> Callable[[np.ndarray], np.ndarray]:
-    """A view: weights are not copied before they are packed."""
-    return lambda x: np.transpose(x, order)
-
-
-def permutation(node: ir.Node) -> list[int] | None:
+def view(node: ir.Node) -> ir.TensorProtocol | None:
+    """What Identity and Transpose make of a constant: it is not copied."""
+    x = node.inputs[0] if node.op_type in ("Identity", "Transpose") else None
+    if x is None or x.const_value is None:
+        return None
+    if node.op_type == "Identity":
+        return changed(x)
     attribute = node.attributes.get("perm")
-    return list(attribute.as_ints()) if isinstance(attribute, ir.Attr) else None
+    order = range(len(shape_of(x)))[::-1]
+    if isinstance(attribute, ir.Attr):
+        order = attribute.as_ints()
+    return changed(x, Transposed(tuple(order)))
 
 
 def constant_of(node: ir.Node) -> ir.TensorProtocol | None:
@@ -122,6 +124,10 @@ def mapped_sources(tensor: ir.TensorProtocol | None) -> Iterator[MappedTensor]:
     """The tensors in files that a constant is made of."""
     if isinstance(tensor, MappedTensor):
         yield tensor
+    elif isinstance(tensor, ChangedTensor):
+        origin = tensor.weight.source.origin
+        assert isinstance(origin, ir.TensorProtocol)
+        yield from mapped_sources(origin)
     elif isinstance(tensor, Folded):
         for source in tensor.sources:
             yield from mapped_sources(source)
@@ -134,7 +140,7 @@ class Evaluation:
     inputs: list[ir.TensorProtocol | None]
     outputs: list[bool]
     evaluator: ReferenceEvaluator
-    direct: Callable[[np.ndarray], np.ndarray] | None
+    view: ir.TensorProtocol | None
 
     @classmethod
     def of(cls, node: ir.Node, opsets: dict[str, int]) -> Evaluation | None:
@@ -145,18 +151,17 @@ class Evaluation:
             evaluator = ReferenceEvaluator(single(node, opsets, inputs, outputs))
         except Exception:  # noqa: BLE001 - whatever it is: computed later, or refused
             return None
-        make = DIRECT.get(node.op_type)
-        return cls(inputs, outputs, evaluator, make(node) if make else None)
+        return cls(inputs, outputs, evaluator, view(node))
 
     def lazy(self, value: ir.Value, index: int) -> ir.TensorProtocol | None:
         """A large result, computed each time that somebody asks for it."""
         if not value.name or value.dtype is None or value.shape is None:
             return None
 
+        if self.view is not None:
+            return self.view
+
         def make() -> ir.TensorProtocol:
-            if self.direct is not None:
-                assert self.inputs[0] is not None
-                return ir.Tensor(self.direct(self.inputs[0].numpy()))
             arrays = self.run()
             assert arrays is not None
             return ir.Tensor(np.asarray(arrays[index]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from nanoloom.linalg.stage import Parameter, Spec
+from nanoloom.linalg.stage import Spec
 from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
+from nanoloom.weights.weight import Weight
 
 
 class Space(Enum):
@@ -82,7 +83,7 @@ class Program:
     calls: tuple[Call, ...]
     inputs: tuple[Spec, ...]
     outputs: tuple[Spec, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Weight, ...]
     buffers: tuple[int, ...]
     offsets: tuple[int, ...]
     arena_bytes: int

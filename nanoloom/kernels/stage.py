@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
 from blake3 import blake3
 
 from nanoloom.kernels.border import fill_around, filling
@@ -41,9 +40,10 @@ from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
 from nanoloom.kernels.several import join_results
 from nanoloom.kernels.slices import shapes_before_slices
 from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
-from nanoloom.linalg.stage import LinalgModule, Parameter
+from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, run_pipeline, tensor
+from nanoloom.weights.weight import Weight, weight_of
 
 SIMPLIFY = (
     "canonicalize",
@@ -124,7 +124,7 @@ class Cutting:
     block: ir.Block
     drafts: list[Draft] = field(default_factory=list)
     kernels: dict[str, Kernel] = field(default_factory=dict)
-    parameters: list[Parameter] = field(default_factory=list)
+    parameters: list[Weight] = field(default_factory=list)
     places: dict[ir.Value, Place] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
     filled: set[ir.Value] = field(default_factory=set)
@@ -243,7 +243,7 @@ class Cutting:
         for array in numbers.arrays(draft.numbers):
             given.append(Place(Space.PARAMETER, len(self.parameters)))
             name = f"{draft.layer or kernel}.numbers.{array.dtype}"
-            self.parameters.append(constant_parameter(name, array))
+            self.parameters.append(weight_of(array, name))
         return Call(kernel, (*draft.inputs, *given, *draft.results), draft.layer)
 
     def program(self) -> Program:
@@ -276,10 +276,6 @@ class Cutting:
 
 def text_of(module: ir.Module) -> str:
     return module.operation.get_asm(enable_debug_info=False)
-
-
-def constant_parameter(name: str, array: np.ndarray) -> Parameter:
-    return Parameter(name, array.shape, array.dtype, lambda: array)
 
 
 __all__ = ["cut", "named"]

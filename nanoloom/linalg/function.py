@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from nanoloom.linalg.stage import LinalgModule, Parameter, Spec, name_arguments
+from nanoloom.linalg.parameters import Parameters, name_arguments
+from nanoloom.linalg.stage import LinalgModule, Spec
 from nanoloom.linalg.words.builder import Builder, tensor_type
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import func, ir
@@ -27,22 +28,15 @@ def function(
 
     Constants that it uses become parameters.
     """
-    parameters: list[Parameter] = []
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
         kinds = [tensor_type(x.shape, x.dtype) for x in inputs]
         main = func.FuncOp("main", ir.FunctionType.get(kinds, []))
         entry = main.add_entry_block()
 
-    def add_parameter(x: Tensor) -> ir.Value:
-        assert x.load is not None
-        name = x.name or f"constant.{len(parameters)}"
-        parameters.append(Parameter(name, x.shape, x.dtype, x.load))
-        kind = tensor_type(x.shape, x.dtype)
-        return entry.add_argument(kind, ir.Location.unknown())
-
+    parameters = Parameters(entry)
     with ir.InsertionPoint(entry):
-        builder = Builder(add_parameter)
+        builder = Builder(parameters.add)
         given = [
             Tensor(x.shape, x.dtype, argument, None, x.name)
             for x, argument in zip(inputs, list(entry.arguments), strict=True)
@@ -55,6 +49,6 @@ def function(
     )
     main.attributes["function_type"] = ir.TypeAttr.get(signature)
     made = [Spec(name, x.shape, x.dtype) for name, x in results.items()]
-    name_arguments(main, inputs, parameters)
+    name_arguments(main, [x.name for x in inputs], parameters.weights)
     module.operation.verify()
-    return LinalgModule(module, tuple(inputs), tuple(made), tuple(parameters))
+    return LinalgModule(module, tuple(inputs), tuple(made), parameters.weights)

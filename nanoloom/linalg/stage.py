@@ -4,12 +4,12 @@
 
 Every operator is `linalg.generic` (or reshapes, slices and loops around it).  Constants
 with more than one element never enter the IR: each is a function argument that carries
-its name, and a `Parameter` beside the module says where its array comes from.
+its name, and a `Weight` beside the module says what its array is made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,6 +18,7 @@ import onnx_ir
 
 from nanoloom.errors import ModelError, Unsupported, noting
 from nanoloom.frontend.mapped import MappedTensor
+from nanoloom.graph.changed import weight_of
 from nanoloom.graph.evaluate import mapped_sources
 from nanoloom.graph.types import (
     deciding_sources,
@@ -27,12 +28,13 @@ from nanoloom.graph.types import (
 )
 from nanoloom.linalg.fitting.nodes import require_fit
 from nanoloom.linalg.operators import OPERATORS
+from nanoloom.linalg.parameters import Parameters, name_arguments
 from nanoloom.linalg.words.builder import Builder, tensor_type
 from nanoloom.linalg.words.checks import Checks, Limits
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.pieces import Stored
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.tensor import Tensor, constant
 from nanoloom.mlir import func, ir
+from nanoloom.weights.weight import Weight
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,6 @@ class Spec:
 
 
 @dataclass(frozen=True, eq=False)
-class Parameter:
-    """A constant array outside the IR, loaded only when it is packed."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    load: Callable[[], Stored]
-    release: Callable[[], None] = lambda: None  # gives a file's pages back after use
-
-
-@dataclass(frozen=True, eq=False)
 class LinalgModule:
     """What the stage gives: arguments of @main are the inputs, then the parameters.
 
@@ -65,7 +56,7 @@ class LinalgModule:
     module: ir.Module
     inputs: tuple[Spec, ...]
     outputs: tuple[Spec, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Weight, ...]
     checks: tuple[tuple[Limits, ...], ...] = ()
 
 
@@ -80,26 +71,13 @@ class Lowering:
     graph: onnx_ir.Graph
     opsets: Mapping[str, int]
     entry: ir.Block
-    parameters: list[Parameter] = field(default_factory=list)
-    arguments: dict[str, ir.Value] = field(default_factory=dict)
     tensors: dict[onnx_ir.Value, Tensor] = field(default_factory=dict)
     checks: Checks = field(default_factory=Checks)
 
-    def add_parameter(self, x: Tensor) -> ir.Value:
-        """The function argument that stands for a constant array."""
-        name = x.name or f"constant.{len(self.parameters)}"
-        key = f"{name}:{x.shape}:{x.dtype}"
-        if x.name and key in self.arguments:
-            return self.arguments[key]
-        assert x.load is not None
-        value = self.entry.add_argument(
-            tensor_type(x.shape, x.dtype), ir.Location.unknown()
-        )
-        self.parameters.append(
-            Parameter(name, x.shape, x.dtype, x.load, self.release_all)
-        )
-        self.arguments[key] = value
-        return value
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The weights that are arguments so far."""
+        return Parameters(self.entry, self.release_all)
 
     def release_all(self) -> None:
         """Give back the pages of every weight file that has been read so far."""
@@ -119,16 +97,9 @@ class Lowering:
         if value is None:
             return None
         if value not in self.tensors:
-            constant = value.const_value
-            assert constant is not None, f"{value.name} is used before it is computed"
-            made = Tensor(
-                tuple(constant.shape.numpy()) if constant.shape.rank() else (),
-                numpy_dtype(value) if value.dtype else np.dtype(constant.dtype.numpy()),
-                None,
-                lambda: np.asarray(constant.numpy()),
-                value.name or "",
-            )
-            self.tensors[value] = made
+            known = value.const_value
+            assert known is not None, f"{value.name} is used before it is computed"
+            self.tensors[value] = constant(weight_of(known, value.name or ""))
         return self.tensors[value]
 
     def body(self, graph: onnx_ir.Graph, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -170,7 +141,7 @@ class Lowering:
         )
         with ir.Location.name(view.name), noting(where):
             require_fit(view)
-            made = lower(Builder(self.add_parameter, self.checks), view)
+            made = lower(Builder(self.parameters.add, self.checks), view)
         results = [made] if isinstance(made, Tensor) else list(made)
         for value, result in zip(outputs, results, strict=False):
             if value.name and result is not None:
@@ -203,7 +174,7 @@ def lower(model: onnx_ir.Model, *, checked: bool = False) -> LinalgModule:
         lowering.tensors[value] = Tensor(x.shape, x.dtype, argument, None, x.name)
     with ir.InsertionPoint(entry):
         results = lowering.body(graph, [])
-        builder = Builder(lowering.add_parameter)
+        builder = Builder(lowering.parameters.add)
         words = [check.words for check in checks.made]
         values = [builder.value(x) for x in (*results, *words)]
         func.ReturnOp(values)
@@ -215,26 +186,8 @@ def lower(model: onnx_ir.Model, *, checked: bool = False) -> LinalgModule:
         Spec(v.name or "", x.shape, x.dtype)
         for v, x in zip(graph.outputs, results, strict=True)
     )
-    name_arguments(main, inputs, lowering.parameters)
+    weights = lowering.parameters.weights
+    name_arguments(main, [x.name for x in inputs], weights)
     module.operation.verify()
     limits = tuple(check.limits for check in checks.made)
-    return LinalgModule(module, inputs, outputs, tuple(lowering.parameters), limits)
-
-
-def name_arguments(
-    main: func.FuncOp, inputs: Sequence[Spec], parameters: Sequence[Parameter]
-) -> None:
-    """Say in the IR which argument is which input or parameter; none is written."""
-    names = [("nanoloom.input", x.name) for x in inputs]
-    names += [("nanoloom.parameter", x.name) for x in parameters]
-    main.attributes["arg_attrs"] = ir.ArrayAttr.get(
-        [
-            ir.DictAttr.get(
-                {
-                    k: ir.StringAttr.get(v),
-                    "bufferization.writable": ir.BoolAttr.get(False),
-                }
-            )
-            for k, v in names
-        ]
-    )
+    return LinalgModule(module, inputs, outputs, weights, limits)

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.linalg.stage import LinalgModule, Parameter, Spec, name_arguments
-from nanoloom.linalg.words.builder import Builder, tensor_type
+from nanoloom.linalg.parameters import Parameters, name_arguments
+from nanoloom.linalg.stage import LinalgModule, Spec
+from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.loops import settle
 from nanoloom.linalg.words.scalar import constant
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.tensor import Tensor, constant_tensor
 from nanoloom.mlir import arith, ir, named, operations, run_pipeline, tensor
 from nanoloom.notation.allowed import dtype_of, line_of
+from nanoloom.weights.weight import Weight
 
 ALL_BYTES = re.compile(r'"0x([0-9A-Fa-f]*)"')
 NUMBER = re.compile(r"0x[0-9A-Fa-f]+|[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
@@ -48,12 +50,10 @@ class Conversion:
         self.module.operation.verify()
         returned = list(list(block.operations)[-1].operation.operands)
         outputs = [spec_of(f"result{i}", v.type) for i, v in enumerate(returned)]
-        return LinalgModule(
-            self.module, tuple(inputs), tuple(outputs), tuple(parameters)
-        )
+        return LinalgModule(self.module, tuple(inputs), tuple(outputs), parameters)
 
     def declare(
-        self, block: ir.Block, inputs: list[Spec], parameters: list[Parameter]
+        self, block: ir.Block, inputs: list[Spec], parameters: Sequence[Weight]
     ) -> None:
         """The function as the stage names it, parameters among its arguments."""
         words = self.main.operation.attributes
@@ -65,7 +65,7 @@ class Conversion:
         words["sym_name"] = ir.StringAttr.get("main")
         if "res_attrs" in words:
             del words["res_attrs"]
-        name_arguments(self.main, inputs, parameters)  # type: ignore[arg-type]
+        name_arguments(self.main, [x.name for x in inputs], parameters)  # type: ignore[arg-type]
 
     def inputs(self, block: ir.Block) -> list[Spec]:
         """The arguments: by the names that --emit linalg gives them, or arg0, arg1."""
@@ -84,18 +84,10 @@ class Conversion:
             )
         return found
 
-    def take_constants_out(self, block: ir.Block) -> list[Parameter]:
+    def take_constants_out(self, block: ir.Block) -> tuple[Weight, ...]:
         """Constant tensors become arguments, those of one value are filled."""
-        parameters: list[Parameter] = []
-
-        def add_parameter(x: Tensor) -> ir.Value:
-            assert x.load is not None
-            name = f"constant.{len(parameters)}"
-            parameters.append(Parameter(name, x.shape, x.dtype, x.load))
-            kind = tensor_type(x.shape, x.dtype)
-            return block.add_argument(kind, ir.Location.unknown())
-
-        builder = Builder(add_parameter)
+        parameters = Parameters(block)
+        builder = Builder(parameters.add)
         for op in named(self.module, "arith.constant"):
             (result,) = op.operation.results
             if not isinstance(result.type, ir.RankedTensorType):
@@ -110,7 +102,7 @@ class Conversion:
                 with ir.InsertionPoint(op):
                     result.replace_all_uses_with(builder.value(x))
             op.operation.erase()
-        return parameters
+        return parameters.weights
 
     def constant(self, op: ir.OpView) -> Tensor:
         """The array of a constant; raises Unsupported for one that is not written."""
@@ -123,7 +115,7 @@ class Conversion:
                 where=self.where(op.operation.location),
                 hint="write dense<...>, or make it an argument",
             )
-        return Tensor(spec.shape, spec.dtype, None, lambda: array)
+        return constant_tensor(array)
 
     def name_places(self) -> None:
         """Every operation is called by its line, as a layer of a model by its node."""

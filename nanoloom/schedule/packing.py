@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.schedule.words.word import Word, refuse
+from nanoloom.weights.panels import Panels
 
 
 @dataclass(frozen=True)
@@ -15,12 +14,7 @@ class Packing(Word):
     """logical [...] -> [shared..., panels, reduced..., columns], zeros at the edges.
 
     argument: which kernel argument.  shared, column, reduced: its dimensions by role.
-    group: so many steps of the last reduced dimension lie together (VNNI: 2 for bf16,
-    4 for int8): [..., reduced / group, columns * group].
-    steps: zeros fill up the last reduced dimension to a multiple of so many groups.
-    sums: unless 0, a panel of bytes ends with a step more, for every column the sum of
-    its numbers times this, as 32 bits (modulo 2^32); zeros but in the first of the
-    outer reduced dimensions.
+    columns, group, sums, steps: of the panels (weights/panels.py).
     """
 
     argument: int
@@ -32,6 +26,14 @@ class Packing(Word):
     sums: int = 0
     steps: int = 1
 
+    @property
+    def panels(self) -> Panels:
+        """What is made of the weight."""
+        return Panels(
+            self.shared, self.column, self.reduced, self.columns, self.group, self.sums,
+            self.steps,
+        )  # fmt: skip
+
     def apply(self, nest: LoopNest) -> LoopNest:
         """The nest with a weight that lies otherwise."""
         packed = (b for b in nest.buffers if b.argument == self.argument)
@@ -39,44 +41,3 @@ class Packing(Word):
         if buffer is None or buffer.role is not Role.CONSTANT:
             refuse(self, f"argument {self.argument} is no weight: none else is packed")
         return nest.with_buffer(replace(buffer, panels=self.columns))
-
-    def shape(self, logical: tuple[int, ...]) -> tuple[int, ...]:
-        panels = -(-logical[self.column] // self.columns)
-        reduced = [logical[d] for d in self.reduced]
-        whole = -(-reduced[-1] // (self.group * self.steps))
-        reduced[-1] = whole * self.steps + bool(self.sums)
-        lead = [logical[d] for d in self.shared]
-        return (*lead, panels, *reduced, self.columns * self.group)
-
-    def pack(self, array: np.ndarray) -> np.ndarray:
-        """The packed copy of a weight."""
-        shape = self.shape(array.shape)
-        steps = shape[-2] - bool(self.sums)
-        moved = array.transpose((*self.shared, self.column, *self.reduced))
-        at = len(self.shared)
-        wanted = (*moved.shape[:at], shape[at] * self.columns, *moved.shape[at + 1 :])
-        wanted = (*wanted[:-1], steps * self.group)
-        extra = [(0, w - m) for w, m in zip(wanted, moved.shape, strict=True)]
-        if any(after for _, after in extra):
-            moved = np.pad(moved, extra)
-        split = moved.reshape(
-            *moved.shape[:at],
-            shape[at],
-            self.columns,
-            *moved.shape[at + 1 : -1],
-            steps,
-            self.group,
-        )
-        lanes = np.moveaxis(split, at + 1, -2)  # [..., reduced, columns, group]
-        packed = np.ascontiguousarray(lanes).reshape(*shape[:-2], steps, shape[-1])
-        return self.with_sums(packed) if self.sums else packed
-
-    def with_sums(self, packed: np.ndarray) -> np.ndarray:
-        """Panels with their columns' sums as a last step."""
-        reduced = range(len(self.shared) + 1, packed.ndim - 1)
-        split = packed.reshape(*packed.shape[:-1], self.columns, self.group)
-        added = split.sum((*reduced, -1), dtype=np.int64) * self.sums
-        last = np.zeros((*packed.shape[:-2], 1, packed.shape[-1]), packed.dtype)
-        panels = last.reshape(*added.shape[:-1], -1, packed.shape[-1])
-        panels[..., 0, :] = added.astype(np.int32).view(packed.dtype)
-        return np.concatenate([packed, last], axis=-2)

@@ -15,7 +15,7 @@ def use_packed(kernel: Op, packing: Packing) -> None:
     argument = packable(kernel, block, packing)
     logical = ir.RankedTensorType(argument.type)
     made = ir.RankedTensorType.get(
-        packing.shape(tuple(logical.shape)), logical.element_type
+        packing.panels.shape(tuple(logical.shape)), logical.element_type
     )
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
         (stands_for,) = make(PACKED, [logical], [argument])

@@ -13,13 +13,13 @@ import pytest
 from onnx import TensorProto, helper
 
 import nanoloom
-from nanoloom.binary import parameters
-from nanoloom.binary.parameters import PIECE, ParameterBlock
+from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.cache import Cache
-from nanoloom.linalg.stage import Parameter
-from nanoloom.linalg.words.movement import places_of
-from nanoloom.linalg.words.pieces import Converted
-from nanoloom.schedule.packing import Packing
+from nanoloom.weights import pieces
+from nanoloom.weights.changes import Cast, Transposed, reshaped
+from nanoloom.weights.panels import Panels
+from nanoloom.weights.pieces import PIECE
+from nanoloom.weights.weight import Weight, weight_of
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 MB = 1 << 20
@@ -29,16 +29,10 @@ def sample(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
 
 
-def as_bf16(array: np.ndarray) -> Converted:
-    return Converted(array, BF16, lambda numbers: numbers.astype(BF16))
-
-
-def block_of(load: object, packing: Packing | None, path: Path) -> bytes:
+def block_of(weight: Weight, path: Path) -> bytes:
     """The bytes that are written for one parameter."""
-    array = np.asarray(load)
-    given = Parameter("w", array.shape, array.dtype, lambda: load)  # type: ignore[arg-type, return-value]
-    block = ParameterBlock([given])
-    assert block.offset(0, array.shape, packing) == 0
+    block = ParameterBlock()
+    assert block.offset(weight) == 0
     block.write(path)
     made = path.read_bytes()
     assert len(made) == block.size
@@ -47,14 +41,14 @@ def block_of(load: object, packing: Packing | None, path: Path) -> bytes:
 
 # ---- bytes ---------------------------------------------------------------------------
 
-PACKINGS = {
+FORMS = {
     "flat": ((300, 77), None),
     "many": ((3, 5, 70, 11), None),
-    "ragged": ((130, 301), Packing(1, (), 1, (0,), 16)),
-    "turned": ((301, 130), Packing(1, (), 0, (1,), 32, 2)),
-    "batch": ((7, 40, 50), Packing(1, (0,), 2, (1,), 16, 2)),
-    "windows": ((60, 3, 3, 20), Packing(1, (), 0, (1, 2, 3), 16)),
-    "steps": ((33, 200), Packing(1, (), 1, (0,), 32, 2, steps=4)),
+    "ragged": ((130, 301), Panels((), 1, (0,), 16)),
+    "turned": ((301, 130), Panels((), 0, (1,), 32, 2)),
+    "batch": ((7, 40, 50), Panels((0,), 2, (1,), 16, 2)),
+    "windows": ((60, 3, 3, 20), Panels((), 0, (1, 2, 3), 16)),
+    "steps": ((33, 200), Panels((), 1, (0,), 32, 2, steps=4)),
 }
 
 
@@ -84,28 +78,30 @@ def test_a_library_is_written_in_one_place(
 
 
 @pytest.mark.parametrize("piece", [1, 3000, 40000])
-@pytest.mark.parametrize("name", PACKINGS)
+@pytest.mark.parametrize("name", FORMS)
 def test_pieces_are_the_whole(
     name: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shape, packing = PACKINGS[name]
-    array = sample(*shape)
-    for load in (array, as_bf16(array)):
-        whole = block_of(load, packing, tmp_path / "whole")
+    shape, panels = FORMS[name]
+    given = weight_of(sample(*shape))
+    for weight in (given, given.then(Cast(BF16))):
+        array = weight.array()
+        packed = array if panels is None else panels.of(array)
+        made = weight if panels is None else weight.then(panels)
+        whole = block_of(made, tmp_path / "whole")
         with monkeypatch.context() as patch:
-            patch.setattr(parameters, "PIECE", piece)
-            assert block_of(load, packing, tmp_path / "pieces") == whole
-        packed = np.asarray(load) if packing is None else packing.pack(np.asarray(load))
+            patch.setattr(pieces, "PIECE", piece)
+            assert block_of(made, tmp_path / "pieces") == whole
         assert whole[: packed.nbytes] == packed.tobytes()
         assert not any(whole[packed.nbytes :])
 
 
 def test_panels_with_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.random.default_rng(2).integers(-128, 128, (64, 333)).astype(np.int8)
-    packing = Packing(1, (), 1, (0,), 16, 4, sums=-128)
-    whole = block_of(array, packing, tmp_path / "whole")
-    monkeypatch.setattr(parameters, "PIECE", 2000)
-    assert block_of(array, packing, tmp_path / "pieces") == whole
+    weight = weight_of(array).then(Panels((), 1, (0,), 16, 4, sums=-128))
+    whole = block_of(weight, tmp_path / "whole")
+    monkeypatch.setattr(pieces, "PIECE", 2000)
+    assert block_of(weight, tmp_path / "pieces") == whole
 
 
 @pytest.mark.parametrize(("shape", "piece"), [((0, 5), 1), ((), 1), ((4, 0, 3), 8)])
@@ -115,30 +111,30 @@ def test_next_to_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parameters, "PIECE", piece)
+    monkeypatch.setattr(pieces, "PIECE", piece)
     array = np.full(shape, 3, np.float32)
-    assert block_of(array, None, tmp_path / "file").startswith(array.tobytes())
+    assert block_of(weight_of(array), tmp_path / "file").startswith(array.tobytes())
 
 
-def test_views_of_what_is_converted() -> None:
-    array, made = sample(4, 6, 8), as_bf16(sample(4, 6, 8))
-    assert made.nbytes == array.nbytes // 2
-    same = made.transpose((2, 0, 1))[1:, :, ::2].reshape((7 * 4, 3))
-    wanted = array.astype(BF16).transpose((2, 0, 1))[1:, :, ::2].reshape((7 * 4, 3))
-    assert same.shape == wanted.shape
-    assert (np.asarray(same) == wanted).all()
-    assert np.asarray(made, np.float32).dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ("start", "step", "count"),
-    [(0, 1, 9), (8, -1, 9), (8, -2, 5), (7, -3, 3), (2, 3, 3), (4, 1, 1), (0, -1, 1)],
-)
-def test_slices_are_views(start: int, step: int, count: int) -> None:
-    array = np.arange(9)
-    found = array[places_of(start, step, count)]
-    assert found.tolist() == [start + i * step for i in range(count)]
-    assert np.shares_memory(found, array)
+def test_equal_weights_have_one_place(tmp_path: Path) -> None:
+    """Made of one array in the same ways, under whatever shape they are read."""
+    array, other = sample(6, 8), sample(6, 8)
+    weight, panels = weight_of(array), Panels((), 1, (0,), 4)
+    block = ParameterBlock()
+    first = block.offset(weight)
+    assert block.offset(weight_of(array, "again")) == first
+    assert block.offset(reshaped(weight, (48,))) == first
+    turned = block.offset(weight.then(Transposed((1, 0))))
+    packed = block.offset(weight.then(panels))
+    assert block.offset(weight_of(array).then(Transposed((1, 0)))) == turned
+    assert block.offset(weight_of(array).then(Panels((), 1, (0,), 4))) == packed
+    assert block.offset(reshaped(weight, (8, 6)).then(panels)) not in (packed, first)
+    assert block.offset(weight_of(other)) != first
+    assert len(block.entries) == 5
+    block.write(tmp_path / "file")
+    made = (tmp_path / "file").read_bytes()
+    assert made[first:].startswith(array.tobytes())
+    assert made[turned:].startswith(array.T.tobytes())
 
 
 # ---- memory --------------------------------------------------------------------------

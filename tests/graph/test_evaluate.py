@@ -9,13 +9,16 @@ import pytest
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, InternalError
+from nanoloom.frontend.mapped import MappedTensor, Region
+from nanoloom.graph.changed import ChangedTensor, changed, weight_of
 from nanoloom.graph.evaluate import (
     SMALL,
     constant_of,
     fold,
-    permutation,
+    mapped_sources,
     shape_constant,
 )
+from nanoloom.weights.changes import Reshaped, Transposed
 from tests.graph.models import proto
 
 OPSETS = {"": 21}
@@ -139,10 +142,42 @@ def test_a_dynamic_shape_is_not_known() -> None:
     assert shape_constant(node) is None
 
 
-def test_permutations() -> None:
-    text = "g (float[2,3] x) => (float[3,2] y) {{ y = Transpose{}(x) }}"
-    assert permutation(first_node(text.format("<perm=[1,0]>"))) == [1, 0]
-    assert permutation(first_node(text.format(""))) is None
+@pytest.mark.parametrize(
+    ("operator", "order"),
+    [
+        ("Transpose<perm=[1,0,2]>", (1, 0, 2)),
+        ("Transpose", (2, 1, 0)),
+        ("Identity", (0, 1, 2)),
+    ],
+)
+def test_a_large_constant_is_turned_when_it_is_written(
+    operator: str, order: tuple[int, ...]
+) -> None:
+    """It is a weight with a change: linalg goes on from there."""
+    text = f"g (float[a,b,c] x) => (float[d,e,f] y) {{ y = {operator}(x) }}"
+    array = np.arange(20.0 * 40 * 60, dtype=np.float32).reshape(20, 40, 60)
+    wanted = array.transpose(order)
+    node = on_constant(text, array, wanted.shape)
+    made = fold(node, OPSETS)
+    assert made is not None and isinstance(made[0], ChangedTensor)
+    weight = weight_of(made[0])
+    changes = () if operator == "Identity" else (Transposed(order),)
+    source = node.inputs[0].const_value
+    assert source is not None
+    assert weight.changes == changes and weight.source == weight_of(source).source
+    assert np.shares_memory(weight.array(), array)
+    assert (made[0].numpy() == wanted).all() and (weight.array() == wanted).all()
+
+
+def test_what_is_turned_comes_from_its_file() -> None:
+    """What is given back after use is the source's."""
+    region = Region(bytes(48), 0, 48)
+    stored = MappedTensor("w", ir.DataType.FLOAT, (3, 4), region)
+    value = ir.Value(name="w", const_value=stored)
+    turned = ir.Value(name="t", const_value=changed(value, Transposed((1, 0))))
+    again = changed(turned, Reshaped((12,)))
+    assert list(mapped_sources(again)) == [stored]
+    assert again.weight.name == "w.transposed[1, 0].reshaped[12]"
 
 
 @pytest.mark.parametrize("count", [2**40, 2**62])

@@ -98,7 +98,7 @@ def run(lowered: LinalgModule, feeds: Mapping[str, np.ndarray]) -> list[np.ndarr
     mlir.run_pipeline(lowered.module, PIPELINE)
     engine = ExecutionEngine(lowered.module, opt_level=1)
     inputs = [np.ascontiguousarray(feeds[x.name]) for x in lowered.inputs]
-    parameters = [np.ascontiguousarray(p.load()) for p in lowered.parameters]
+    parameters = [np.ascontiguousarray(p.array()) for p in lowered.parameters]
     outputs = [np.empty(x.shape, x.dtype) for x in lowered.outputs]
     inputs = [x.reshape(s.shape) for x, s in zip(inputs, lowered.inputs, strict=True)]
     arguments = [descriptor(x) for x in (*inputs, *parameters, *outputs)]

@@ -8,6 +8,7 @@ phases together are one contraction into [n, (q, r)..., f], which is [n, o..., f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from nanoloom.linalg.products.convolution import add_bias
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor, derived
+from nanoloom.linalg.words.tensor import Tensor, changed
 from nanoloom.linalg.words.window import (
     from_channels_last,
     spatial_size,
     to_channels_last,
 )
 from nanoloom.mlir import ir
+from nanoloom.weights.pieces import Stored
+from nanoloom.weights.weight import Change, Shape
 
 
 def conv_transpose(b: Builder, node: Node) -> Tensor:
@@ -93,21 +96,40 @@ def phases(
     split = (*w.shape[:2], *pairs)
     turned = range(2, len(split), 2)
     if w.is_constant:
-        places = [slice(0, span, d) for span, d in zip(spans, dilations, strict=True)]
-
-        def arranged(array: np.ndarray) -> np.ndarray:
-            wide = np.zeros(whole, w.dtype)
-            wide[(slice(None), slice(None), *places)] = array
-            return np.flip(wide.reshape(split), tuple(turned)).copy()
-
-        change = f"phases{list(strides)}{list(dilations)}"
-        return derived(w, change, split, w.dtype, arranged)
+        return changed(w, Phases(tuple(strides), tuple(dilations)))
     wide = spread(b, w, [1, 1, *dilations])
     high = [a - c for a, c in zip(whole, wide.shape, strict=True)]
     apart = b.reshape(b.pad(wide, [0] * w.rank, high), split)
     starts = [s - 1 if d in turned else 0 for d, s in enumerate(split)]
     steps = [-1 if d in turned else 1 for d in range(len(split))]
     return b.slice(apart, starts, split, steps)
+
+
+@dataclass(frozen=True)
+class Phases(Change):
+    """Weights [c, f, kernel...] as [c, f, (j, r)...]: j descends, zeros fill up."""
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"phases{list(self.strides)}{list(self.dilations)}"
+
+    def shape(self, given: Shape) -> Shape:
+        pairs = zip(self.spans(given), self.strides, strict=True)
+        return (*given[:2], *(d for span, s in pairs for d in (-(-span // s), s)))
+
+    def spans(self, given: Shape) -> list[int]:
+        """How far the taps reach along each axis."""
+        return [(k - 1) * d + 1 for k, d in zip(given[2:], self.dilations, strict=True)]
+
+    def of(self, array: Stored) -> Stored:
+        split, spans = self.shape(array.shape), self.spans(array.shape)
+        pairs = zip(split[2::2], split[3::2], strict=True)
+        wide = np.zeros((*split[:2], *(j * s for j, s in pairs)), array.dtype)
+        places = [slice(0, n, d) for n, d in zip(spans, self.dilations, strict=True)]
+        wide[(slice(None), slice(None), *places)] = array
+        return np.flip(wide.reshape(split), tuple(range(2, len(split), 2))).copy()
 
 
 def spread(b: Builder, x: Tensor, steps: Sequence[int]) -> Tensor:

@@ -12,8 +12,9 @@ from nanoloom.linalg.products.convolution import contract, conv_window
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Scalar, is_unsigned
-from nanoloom.linalg.words.tensor import Tensor, derived
+from nanoloom.linalg.words.tensor import Tensor, changed
 from nanoloom.linalg.words.window import Window, from_channels_last, to_channels_last
+from nanoloom.weights.changes import Less, Summed
 
 INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)
 INT8 = np.dtype(np.int8)
@@ -114,27 +115,14 @@ def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
     zeros = filters.array().astype(INT16)
     symmetric = is_unsigned(w.dtype) and bool((zeros == 128).all())
     dtype = INT8 if symmetric else INT16
-    return derived(
-        w,
-        f"minus{zeros.reshape(-1).tolist()}",
-        w.shape,
-        dtype,
-        lambda array: (array.astype(INT16) - zeros).astype(dtype),
-    )
+    return changed(w, Less(tuple(zeros.reshape(-1).tolist()), dtype))
 
 
 def filter_sums(b: Builder, w: Tensor, times: int = 1) -> Tensor:
     """The sum of each filter's weights, int32 [f]; computed now for constants."""
     axes = tuple(range(1, w.rank))
     if w.is_constant:
-        by = INT32.type(times)
-        return derived(
-            w,
-            f"sums_by_{times}",
-            w.shape[:1],
-            INT32,
-            lambda array: array.sum(axes, dtype=INT32) * by,
-        )
+        return changed(w, Summed(axes, times))
     return b.reduce(lambda s, x: s + x, b.cast(w, INT32), axes, 0, keepdims=False)
 
 

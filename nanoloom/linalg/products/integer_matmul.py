@@ -17,7 +17,8 @@ from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.placed import Placed, combine
 from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor, derived
+from nanoloom.linalg.words.tensor import Tensor, changed
+from nanoloom.weights.changes import Summed
 
 INT32, FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
 ROWS, COLUMNS = -2, -1
@@ -94,18 +95,12 @@ def known_correction(
     if not x_zero.is_constant or x_zero.size != 1 or not is_parameter(y):
         return None
     zero, axis = int(x_zero.array().reshape(())), max(y.rank - 2, 0)
-    return derived(
-        y,
-        f"column_sums_by_{zero}",
-        (*y.shape[:axis], *y.shape[axis + 1 :]),
-        INT32,
-        lambda array: array.sum(axis, dtype=INT32) * INT32.type(zero),
-    )
+    return changed(y, Summed((axis,), zero))
 
 
 def is_parameter(x: Tensor) -> bool:
     """Whether a tensor is a constant that has not entered the IR."""
-    return x.load is not None and x.value is None
+    return x.weight is not None and x.value is None
 
 
 def is_zero(zero: Tensor | None) -> bool:
@@ -172,10 +167,7 @@ def column_sums(b: Builder, y: Tensor) -> Tensor:
     """The sum of each column of a right operand, int32; made now for constants."""
     axis = max(y.rank - 2, 0)
     if is_parameter(y):
-        shape = (*y.shape[:axis], *y.shape[axis + 1 :])
-        return derived(
-            y, "column_sums", shape, INT32, lambda array: array.sum(axis, dtype=INT32)
-        )
+        return changed(y, Summed((axis,)))
     return b.reduce(
         add,
         y,

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.linalg.stage import LinalgModule, Parameter, name_arguments
-from nanoloom.linalg.words.pieces import Converted
+from nanoloom.linalg.parameters import name_arguments
+from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import pointwise
-from nanoloom.linalg.words.tensor import Array
 from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.weights.changes import Cast
+from nanoloom.weights.weight import Weight
 
 
 class Retyped:
@@ -27,7 +28,7 @@ class Retyped:
         self.main = lowered.module.body.operations[0]
         self.block = self.main.operation.regions[0].blocks[0]
         self.inputs = lowered.inputs
-        self.parameters: list[Parameter] = list(lowered.parameters)
+        self.parameters: list[Weight] = list(lowered.parameters)
         self.made: dict[ir.Value, ir.Value] = {}
 
     def sum_of(self, op: ir.OpView, add_up: Callable[..., ir.Value]) -> None:
@@ -64,29 +65,18 @@ class Retyped:
             )
         return self.made[value]
 
-    def parameter_of(self, value: ir.Value) -> Parameter | None:
+    def parameter_of(self, value: ir.Value) -> Weight | None:
         """The weight that a value is, None for anything else."""
         if not isinstance(value.owner, ir.Block):
             return None
         number = list(self.block.arguments).index(value) - len(self.inputs)
         return self.parameters[number] if number >= 0 else None
 
-    def weight(self, parameter: Parameter) -> ir.Value:
+    def weight(self, parameter: Weight) -> ir.Value:
         """A parameter of its own: the weight, rounded to nearest even by numpy."""
         kind = ir.RankedTensorType.get(list(parameter.shape), self.element)
-        self.parameters.append(
-            Parameter(
-                f"{parameter.name}.{self.element}",
-                parameter.shape,
-                self.dtype,
-                lambda: Converted(parameter.load(), self.dtype, self.rounded),
-                parameter.release,
-            )
-        )
+        self.parameters.append(parameter.then(Cast(self.dtype)))
         return self.block.add_argument(kind, ir.Location.unknown())
-
-    def rounded(self, numbers: Array) -> Array:
-        return numbers.astype(self.dtype)
 
     def activation(self, value: ir.Value) -> ir.Value:
         """An activation, converted right behind where it is made."""
@@ -105,12 +95,12 @@ class Retyped:
         narrower = self.element.width < number.type.width  # type: ignore[attr-defined]
         return (arith.truncf if narrower else arith.extf)(self.element, number)
 
-    def finish(self) -> tuple[Parameter, ...]:
+    def finish(self) -> tuple[Weight, ...]:
         """The parameters, behind the function's arguments in its signature."""
         function = self.main.operation.attributes["function_type"].value  # type: ignore[attr-defined]
         signature = ir.FunctionType.get(
             [a.type for a in self.block.arguments], list(function.results)
         )
         self.main.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
-        name_arguments(self.main, self.inputs, self.parameters)  # type: ignore[arg-type]
+        name_arguments(self.main, [x.name for x in self.inputs], self.parameters)  # type: ignore[arg-type]
         return tuple(self.parameters)

@@ -8,8 +8,9 @@ from nanoloom.linalg.words import reassociation
 from nanoloom.linalg.words.broadcasting import Broadcasting, broadcast_map
 from nanoloom.linalg.words.generic import PARALLEL, Map, tensor_type
 from nanoloom.linalg.words.scalar import Number
-from nanoloom.linalg.words.tensor import Tensor, derived
+from nanoloom.linalg.words.tensor import Tensor, changed, constant
 from nanoloom.mlir import ir, tensor
+from nanoloom.weights.changes import Sliced, Transposed, reshaped
 
 
 class Movement(Broadcasting):
@@ -21,9 +22,8 @@ class Movement(Broadcasting):
         if shape == x.shape:
             return x
         if x.value is None:
-            load = x.load
-            assert load is not None
-            return Tensor(shape, x.dtype, None, lambda: load().reshape(shape), x.name)
+            assert x.weight is not None
+            return constant(reshaped(x.weight, shape))
         return self.tensor(reassociation.reshape(x.value, shape), x.dtype)
 
     def transpose(self, x: Tensor, permutation: Sequence[int]) -> Tensor:
@@ -32,14 +32,7 @@ class Movement(Broadcasting):
         if order == list(range(x.rank)):
             return x
         if x.value is None:
-            turned = tuple(x.shape[p] for p in order)
-            return derived(
-                x,
-                f"transposed{order}",
-                turned,
-                x.dtype,
-                lambda array: array.transpose(order),
-            )
+            return changed(x, Transposed(tuple(order)))
         shape = [x.shape[p] for p in order]
         places = [ir.AffineDimExpr.get(order.index(d)) for d in range(x.rank)]
         return self._copy(x, Map.get(x.rank, 0, places), shape)
@@ -64,11 +57,7 @@ class Movement(Broadcasting):
         if 0 in shape:
             return self.full(shape, 0, x.dtype)
         if x.value is None:
-            places = tuple(map(places_of, starts, strides, shape))
-            change = f"slice{list(starts)}{list(shape)}{strides}"
-            return derived(
-                x, change, tuple(shape), x.dtype, lambda array: array[places]
-            )
+            return changed(x, Sliced(tuple(starts), tuple(shape), tuple(strides)))
         if any(step < 0 for step in strides):
             source = self.value(x)
             return self.generate(
@@ -142,9 +131,3 @@ class Movement(Broadcasting):
             [PARALLEL] * len(shape),
             lambda s, _: s,
         )[0]
-
-
-def places_of(start: int, step: int, count: int) -> slice:
-    """The indices start, start + step, ..., so many: of a constant, a view."""
-    end = start + count * step
-    return slice(start, end if end >= 0 else None, step)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nanoloom.mlir import ir
-
-Array = np.ndarray
+from nanoloom.weights.pieces import Array
+from nanoloom.weights.weight import Change, Weight, weight_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,13 +16,13 @@ class Tensor:
     """An MLIR tensor value, a compile-time constant, or both.
 
     shape: static.  dtype: numpy's (bfloat16 of ml_dtypes), which says signedness too.
-    load: gives a constant's array (lazily: weights stay mapped in their file).
+    weight: a constant's array, not read before it is wanted.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     value: ir.Value | None = None
-    load: Callable[[], Array] | None = None
+    weight: Weight | None = None
     name: str = ""
 
     @property
@@ -36,32 +35,28 @@ class Tensor:
 
     @property
     def is_constant(self) -> bool:
-        return self.load is not None
+        return self.weight is not None
 
     def array(self) -> Array:
         """The constant's array; ask `is_constant` first."""
-        assert self.load is not None, f"{self.name} is not a constant"
-        return self.load()
+        assert self.weight is not None, f"{self.name} is not a constant"
+        return self.weight.array()
 
 
 def constant_tensor(array: Array, name: str = "") -> Tensor:
     """An array known while compiling."""
-    return Tensor(array.shape, array.dtype, None, lambda: array, name)
+    return constant(weight_of(array, name))
 
 
-def derived(
-    x: Tensor,
-    change: str,
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    make: Callable[[Array], Array],
-) -> Tensor:
-    """A constant computed from the constant x when it is packed: make(x's array).
+def constant(weight: Weight) -> Tensor:
+    """A weight that has not entered the IR."""
+    return Tensor(weight.shape, weight.dtype, None, weight, weight.name)
 
-    change: names what was done, with all its parameters, so that the same constant
-    derived twice in the same way is one parameter of the program.
-    """
-    load = x.load
-    assert load is not None, f"{x.name} is not a constant"
-    name = f"{x.name}.{change}" if x.name else ""
-    return Tensor(shape, dtype, None, lambda: make(load()), name)
+
+def changed(x: Tensor, change: Change) -> Tensor:
+    """What is made of the constant x when it is written."""
+    assert x.weight is not None, f"{x.name} is not a constant"
+    return constant(x.weight.then(change))
+
+
+__all__ = ["Array", "Tensor", "changed", "constant", "constant_tensor"]

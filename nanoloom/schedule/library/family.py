@@ -156,7 +156,7 @@ def dot_use(root: Stage, shape: Contraction, target: Target) -> DotUse | None:
 
 
 def column_sums(family: Family, root: Stage, shape: Contraction, target: Target) -> int:
-    """What panels hold of their columns' sums (schedule/packing.py), 0 for nothing."""
+    """What panels hold of their columns' sums (weights/panels.py), 0 for nothing."""
     use = dot_use(root, shape, target) if family is INT8_DOT else None
     return 0 if use is None else use.correction
 

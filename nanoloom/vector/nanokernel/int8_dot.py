@@ -7,7 +7,7 @@ Reference loop, k in fours; the sums are i32 and wrap:
 
 vpdpbusd multiplies unsigned by signed numbers, in either role.  Where both operands
 are alike, the left one's sign bits are inverted and the panel's last step, sums of its
-columns as i32, takes back what that adds (schedule/packing.py).
+columns as i32, takes back what that adds (weights/panels.py).
 """
 
 from __future__ import annotations

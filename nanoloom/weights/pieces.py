@@ -1,14 +1,15 @@
-"""Constants that are computed a piece at a time, when they are packed."""
+"""Constants that are computed a piece at a time, when they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nanoloom.linalg.words.tensor import Array
+Array = np.ndarray
+PIECE = 32 << 20  # bytes of a weight in memory at once; reads whole pages of its rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,4 +49,21 @@ class Converted:
         return made if dtype is None else made.astype(dtype, copy=bool(copy))
 
 
-Stored = Array | Converted  # what a parameter is loaded as
+Stored = Array | Converted  # an array, or what will be one
+
+
+def pieces(array: Stored, dims: Sequence[int], step: int) -> Generator[Stored]:
+    """Parts of an array of about PIECE bytes, cut along its outermost dimensions.
+
+    dims: which those are, in this order; the last is cut at multiples of `step`.
+    """
+    if not dims or array.nbytes <= PIECE:
+        yield array
+        return
+    dim, *inner = dims
+    extent = array.shape[dim]
+    least = 1 if inner else step
+    many = max(PIECE // (array.nbytes // extent) // least, 1) * least
+    for start in range(0, extent, many):
+        part = array[(slice(None),) * dim + (slice(start, start + many),)]
+        yield from pieces(part, inner, step)

@@ -7,34 +7,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nanoloom.schedule.packing import Packing
+from nanoloom.weights.panels import Panels
 from tests.linalg.bounds import sample
 
-FORMS = [  # logical shape, and the packing of it
-    ((9, 7), Packing(1, (), 1, (0,), 4, 4, -128)),
-    ((8, 8), Packing(1, (), 1, (0,), 4, 4, 128)),
-    ((2, 5, 9), Packing(1, (0,), 2, (1,), 8, 4, -128)),
-    ((3, 2, 6, 5), Packing(1, (), 3, (0, 1, 2), 4, 4, -128)),
+FORMS = [  # logical shape, and the panels of it
+    ((9, 7), Panels((), 1, (0,), 4, 4, -128)),
+    ((8, 8), Panels((), 1, (0,), 4, 4, 128)),
+    ((2, 5, 9), Panels((0,), 2, (1,), 8, 4, -128)),
+    ((3, 2, 6, 5), Panels((), 3, (0, 1, 2), 4, 4, -128)),
 ]
 
 
 @pytest.mark.parametrize("name", ["int8", "uint8"])
-@pytest.mark.parametrize("shape, packing", FORMS, ids=str)
+@pytest.mark.parametrize("shape, panels", FORMS, ids=str)
 def test_the_last_step_has_the_sums(
-    shape: tuple[int, ...], packing: Packing, name: str
+    shape: tuple[int, ...], panels: Panels, name: str
 ) -> None:
     weight = sample(1, shape, name, -128, 255)
-    packed = packing.pack(weight)
-    assert packed.shape == packing.shape(shape)
+    packed = panels.of(weight)
+    assert packed.shape == panels.shape(shape)
     assert packed.dtype == weight.dtype
-    without = replace(packing, sums=0).pack(weight)
+    without = replace(panels, sums=0).of(weight)
     assert (packed[..., :-1, :] == without).all()
-    shared = len(packing.shared)
+    shared = len(panels.shared)
     last = np.ascontiguousarray(packed[..., -1, :]).view(np.int32)
     outer = tuple(range(shared + 1, last.ndim - 1))
     total = last.sum(outer).reshape(*last.shape[:shared], -1)
-    wide = weight.astype(np.int64).sum(packing.reduced) * packing.sums
-    columns = shape[packing.column]
+    wide = weight.astype(np.int64).sum(panels.reduced) * panels.sums
+    columns = shape[panels.column]
     assert (total[..., :columns] == wide).all()
     assert not total[..., columns:].any()
     first = last[(*[slice(None)] * (shared + 1), *[0] * len(outer))]
@@ -43,7 +43,7 @@ def test_the_last_step_has_the_sums(
 
 def test_sums_wrap() -> None:
     weight = np.full((1 << 17, 1), 255, np.uint8)
-    packed = Packing(1, (), 1, (0,), 4, 4, 128).pack(weight)
+    packed = Panels((), 1, (0,), 4, 4, 128).of(weight)
     last = np.ascontiguousarray(packed[0, -1]).view(np.int32)
     exact = 128 * 255 * (1 << 17)
     assert exact > 2**31
