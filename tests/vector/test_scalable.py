@@ -1,7 +1,6 @@
 """Vectors whose width the machine tells: the types, from the schedule to assembly.
 
-Numbers were tried under emulators at several widths each; they are not here, because
-no emulator is installed by these tests.
+tests/runtime/test_emulation.py has the numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import re
 
 import pytest
 
+from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import Buffer, Computation, axes, computation, exp, maximum, tanh
 from nanoloom.schedule.choose import choose
@@ -121,6 +121,23 @@ def test_a_product_by_words(
     code = stage_text(made, "asm", target, script=schedule)
     assert code.count(product) >= 10
     assert load in code
+
+
+@pytest.mark.parametrize(
+    ("kind", "across"), [("float64", "vfredusum.vs"), ("int64", "vredsum.vs")]
+)
+def test_scalable_vectors_have_two_lanes_at_least(kind: str, across: str) -> None:
+    """MLIR takes vector<[1]xf64> for one element, whose sum is itself."""
+    i, j = axes("i j")
+    x, y = Buffer("x", (M, N), kind), Buffer("y", (M,), kind)
+    y[i] += x[i, j]
+    made, target = kernels(computation(y)), by_name("rv64gcv")
+    text = stage_text(made, "vector", target)
+    assert f"vector<[2]x{kind[0]}64>" in text and "vector<[1]x" not in text
+    assert across in stage_text(made, "asm", target)
+    with pytest.raises(Error, match=r"lanes = \[1\]: a scalable vector has two"):
+        (kernel,) = made.kernels.values()
+        Vectorize("y", "j", Lanes(1, scalable=True)).apply(kernel.nest)
 
 
 @TARGETS

@@ -19,7 +19,7 @@ from nanoloom.schedule.language import (
     UnrollAndJam,
     Vectorize,
 )
-from nanoloom.schedule.library.vectors import is_scalable, lanes_of, vector_axis
+from nanoloom.schedule.library.vectors import is_scalable, lanes_of, vector_axis, width
 from nanoloom.target.facts import Target
 
 
@@ -88,4 +88,4 @@ def lanes_at_tile(nest: LoopNest, sums: Stage, target: Target) -> Lanes:
     """Lanes that all stages of a tile can have: scalable only if each can be."""
     axes = [(stage, vector_axis(stage)) for stage in nest.stages]
     scalable = all(x is not None and is_scalable(s, x, target) for s, x in axes)
-    return Lanes(lanes_of(sums, target), scalable)
+    return width(lanes_of(sums, target), scalable)

@@ -25,9 +25,7 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectoriz
             if inside != list(stage.axes):
                 found.append(Reorder(stage.name, tuple(x.name for x in inside)))
             chains = CHAINS if stage.axes[axis].is_reduction else 1
-            lanes = Lanes(
-                lanes_of(stage, target), scalable=is_scalable(stage, axis, target)
-            )
+            lanes = width(lanes_of(stage, target), is_scalable(stage, axis, target))
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
     return tuple(found)
 
@@ -44,6 +42,14 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
         x.lies_along(name) and x.element not in ("f16", "bf16") for x in operands
     )
     return target.vector.scalable and along and stage.lanewise
+
+
+def width(count: int, scalable: bool) -> Lanes:
+    """So many lanes; two at least of a scalable vector.
+
+    MLIR takes vector<[1]xf64> for a vector of one element, and fills or sums only that.
+    """
+    return Lanes(max(count, 2) if scalable else count, scalable)
 
 
 def lanes_of(stage: Stage, target: Target) -> int:

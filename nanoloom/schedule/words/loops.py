@@ -148,6 +148,8 @@ class Vectorize(Word):
             require_number(self, word, value)
             if value > most or value & (value - 1):
                 refuse(self, f"{word} = {value}: a power of two up to {most} is wanted")
+        if self.lanes == Lanes(1, scalable=True):
+            refuse(self, "lanes = [1]: a scalable vector has two at least")
 
     def require_rows(self, loop: Loop, vectors: list[Loop]) -> None:
         """That the vectors of a stage can be rows of larger ones."""
