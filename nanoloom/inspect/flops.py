@@ -11,6 +11,7 @@ from nanoloom.graph.stage import optimize
 from nanoloom.kernels.structure import extents, is_contraction, is_generic
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
+from nanoloom.vector.access import constant_of
 
 
 def contraction_flops(model: onnx_ir.Model) -> int | None:
@@ -39,18 +40,10 @@ def trips(op: mlir.ir.OpView) -> int | None:
         if around.name not in ("scf.for", "scf.if"):
             return None
         if around.name == "scf.for":
-            bounds = [constant(value) for value in list(around.operands)[:3]]
+            bounds = [constant_of(value) for value in list(around.operands)[:3]]
             if None in bounds:
                 return None
             first, last, step = (bound or 0 for bound in bounds)
             count *= max(0, -(-(last - first) // max(step, 1)))
         around = around.parent
     return count
-
-
-def constant(value: mlir.ir.Value) -> int | None:
-    """The number that an index is, if it is a constant."""
-    owner = value.owner
-    if isinstance(owner, mlir.ir.Block) or owner.name != "arith.constant":
-        return None
-    return mlir.ir.IntegerAttr(owner.attributes["value"]).value

@@ -31,11 +31,11 @@ from nanoloom.linalg.words.names import AXES, NAME
 from nanoloom.mlir import ir
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role
+from nanoloom.nest.reduction import WIDENING
 from nanoloom.nest.stage import Axis, AxisKind, Semiring, Stage
 
 STAGE = "nanoloom.stage"  # a discardable attribute: the stage's name
 SIGNS = {"arith.extsi": "s", "arith.extui": "u"}
-WIDENING = ("arith.extf", *SIGNS)
 
 
 def name_stages(module: ir.Module) -> None:

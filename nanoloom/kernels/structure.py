@@ -8,6 +8,7 @@ from math import prod
 from typing import TypeAlias
 
 from nanoloom.mlir import ir
+from nanoloom.nest.reduction import SUMS_OF_PRODUCTS, WIDENING
 
 Op: TypeAlias = ir.OpView
 
@@ -116,13 +117,13 @@ def is_contraction(op: Op) -> bool:
         return False
     block = body(op)
     total = yielded(op)[0].owner
-    if isinstance(total, ir.Block) or total.name not in ("arith.addf", "arith.addi"):
+    if isinstance(total, ir.Block):
         return False
     accumulator = block.arguments[2]
     factors = [v for v in total.operands if v != accumulator]
     if len(factors) != 1 or isinstance(factors[0].owner, ir.Block):
         return False
-    if factors[0].owner.name not in ("arith.mulf", "arith.muli"):
+    if (total.name, factors[0].owner.name) not in SUMS_OF_PRODUCTS:
         return False
     sources = [widened(v) for v in factors[0].owner.operands]
     return set(sources) == {block.arguments[0], block.arguments[1]}
@@ -131,13 +132,8 @@ def is_contraction(op: Op) -> bool:
 def widened(value: ir.Value) -> ir.Value:
     """The value before an extension to a wider type."""
     op = value.owner
-    if not isinstance(op, ir.Block) and op.name in (
-        "arith.extf",
-        "arith.extsi",
-        "arith.extui",
-    ):
-        return op.operands[0]
-    return value
+    extended = not isinstance(op, ir.Block) and op.name in WIDENING
+    return op.operands[0] if extended else value  # type: ignore[union-attr]
 
 
 def base(value: ir.Value) -> ir.Value:

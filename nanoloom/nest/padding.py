@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
+from nanoloom.nest.reduction import KINDS, NO_WORK, OF_PRODUCTS
 from nanoloom.nest.stage import Stage
-
-NUMBERS = ("zero", "one", "ones", "highest", "lowest")
-# What a sum begins with, by how it combines: the number that changes nothing.
-NEUTRAL = {
-    "addf": "zero", "addi": "zero", "mulf": "one", "muli": "one",
-    "maximumf": "lowest", "maxnumf": "lowest", "maxsi": "lowest", "maxui": "zero",
-    "minimumf": "highest", "minnumf": "highest", "minsi": "highest", "minui": "ones",
-    "andi": "ones", "ori": "zero", "xori": "zero",
-}  # fmt: skip
-# Of both operands of a product, by how it combines and what it is.
-OF_PRODUCTS = {
-    ("addf", "mulf"): "zero", ("addi", "muli"): "zero",
-    ("minimumf", "addf"): "highest", ("minnumf", "addf"): "highest",
-    ("maximumf", "addf"): "lowest", ("maxnumf", "addf"): "lowest",
-}  # fmt: skip
-WIDENING = ("arith.extf", "arith.extsi", "arith.extui", "arith.constant")
 
 
 def padding(stage: Stage, axis: str) -> str | None:
@@ -33,16 +18,16 @@ def padding(stage: Stage, axis: str) -> str | None:
         return None if any(map(divides, stage.body)) else "zero"
     if stage.semiring is None or any(axis not in x.axes for x in stage.reads):
         return None
-    combine = stage.semiring.combine.rpartition(".")[2]
+    combine = stage.semiring.combine
     if stage.semiring.product:
-        product = stage.semiring.product
-        return OF_PRODUCTS.get((combine, product.rpartition(".")[2]))
-    *before, last = [name for name in stage.body if name not in WIDENING] or [""]
-    if last != stage.semiring.combine or len(before) > 1:
+        return OF_PRODUCTS.get((combine, stage.semiring.product))
+    *before, last = [name for name in stage.body if name not in NO_WORK] or [""]
+    if last != combine or len(before) > 1:
         return None
     if before:
-        return OF_PRODUCTS.get((combine, before[0].rpartition(".")[2]))
-    return NEUTRAL.get(combine) if len(stage.reads) == 1 else None
+        return OF_PRODUCTS.get((combine, before[0]))
+    known = combine in KINDS and len(stage.reads) == 1
+    return KINDS[combine].neutral if known else None
 
 
 def divides(name: str) -> bool:

@@ -7,6 +7,7 @@ from enum import Enum
 
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.index import Access, Index
+from nanoloom.nest.reduction import SUMS_OF_PRODUCTS
 
 
 class AxisKind(Enum):
@@ -49,8 +50,7 @@ class Semiring:
     @property
     def is_sum_of_products(self) -> bool:
         """What nanokernels multiply."""
-        pair = self.combine.rpartition(".")[2], self.product.rpartition(".")[2]
-        return pair in (("addf", "mulf"), ("addi", "muli"))
+        return (self.combine, self.product) in SUMS_OF_PRODUCTS
 
 
 @dataclass(frozen=True)

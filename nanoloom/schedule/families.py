@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
+from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.facts import Target
 
 BYTES = tuple((a, b, "i32") for a in ("s8", "u8") for b in ("s8", "u8"))
 HALVES = (("bf16", "bf16", "f32"),)
@@ -24,9 +26,9 @@ class Family:
     """A nanokernel's instructions.
 
     elements: of the left and right operand and of the sums.  group: so many steps of
-    the last reduced dimension lie together in a panel.  needs: extensions, () for any.
-    flat_cost: of a step of rows that are not packed, where one is read at a time, not a
-    group.  tiles: of a matrix unit, not of vector registers.
+    the last reduced dimension lie together in a panel.  flat_cost: of a step of rows
+    that are not packed, where one is read at a time, not a group.  tiles: of a matrix
+    unit, not of vector registers.
     """
 
     name: str
@@ -88,3 +90,22 @@ FAMILIES = {
         INT8_PAIRS, INT8_LANES,
     )
 }  # fmt: skip
+
+
+def has_family(
+    target: Target, family: Family, left: str, right: str, packed: bool
+) -> bool:
+    """Whether a target has what a family is made of, for these types of operands.
+
+    packed: whether the right operand comes as panels, which may hold sums of columns.
+    """
+    if family in (BF16_DOT, INT8_DOT):
+        use = dot_for(target, left, right)
+        return use is not None and (packed or not use.flipped)
+    if family is INT8_PAIRS:
+        return pair_products(target) is not None
+    if family is BF16_CONVERT:  # loads make f32 of bf16
+        return target.has("avxneconvert") and target.vector.bits == 256
+    if family.tiles:
+        return target.has(family.name) and target.matrix is not None
+    return True

@@ -19,14 +19,13 @@ from nanoloom.nest.extent import Extent, Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.reduction import KEEPS_NAN, NO_WORK
 from nanoloom.nest.region import footprint
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import at_tile
 from nanoloom.target.facts import Target
 
 FUNCTION = 16  # operations that a function (exp, tanh) is worth
-WIDENING = ("arith.extf", "arith.extsi", "arith.extui", "arith.constant")
-KEEPS_NAN = ("arith.minimumf", "arith.maximumf")  # on x86 three instructions
 NO_KERNELS: Mapping[str, float] = MappingProxyType({})
 
 
@@ -101,7 +100,7 @@ def number(extent: Extent) -> int:
 
 def operations(stage: Stage, target: Target) -> float:
     """Instructions of arithmetic for a vector of points."""
-    found = [name for name in stage.body if name not in WIDENING]
+    found = [name for name in stage.body if name not in NO_WORK]
     count = sum(FUNCTION if name.startswith("math.") else 1 for name in found)
     if target.arch == "x86_64":
         count += sum(2 for name in found if name in KEEPS_NAN)

@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, vector
+from nanoloom.nest.reduction import KINDS
 from nanoloom.vector.widths import is_scalable
 
-# operation: its name in vector.reduction
-COMBINERS: dict[str, str] = {
-    "arith.addf": "add",
-    "arith.addi": "add",
-    "arith.mulf": "mul",
-    "arith.muli": "mul",
-    "arith.maximumf": "maximumf",
-    "arith.minimumf": "minimumf",
-    "arith.maxnumf": "maxnumf",
-    "arith.minnumf": "minnumf",
-    "arith.maxsi": "maxsi",
-    "arith.minsi": "minsi",
-    "arith.maxui": "maxui",
-    "arith.minui": "minui",
-    "arith.andi": "and",
-    "arith.ori": "or",
-    "arith.xori": "xor",
-}
 # select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
 # maximum that keeps NaN takes five.
 GREATER = "arith.select"
@@ -40,7 +24,7 @@ class Combiner:
     def across(self, lanes: ir.Value) -> ir.Value:
         """All lanes of a vector combined."""
         if self.operation != GREATER:
-            name = COMBINERS[self.operation]
+            name = KINDS[self.operation].word
             kind = ir.Attribute.parse(f"#vector.kind<{name}>")
             # By halves, or as the target does it: else one lane behind the other.
             order = ir.Attribute.parse("#arith.fastmath<reassoc>")
@@ -68,34 +52,22 @@ class Combiner:
         """The element that changes nothing."""
         if self.operation == GREATER:
             return arith.constant(self.element, -float("inf"))
-        name = COMBINERS[self.operation]
-        if isinstance(self.element, ir.FloatType):
-            infinity = float("inf")
-            number = {
-                "add": -0.0,
-                "mul": 1.0,
-                "maximumf": -infinity,
-                "minimumf": infinity,
-                "maxnumf": -infinity,
-                "minnumf": infinity,
-            }[name]
-            return arith.constant(self.element, number)
-        width = ir.IntegerType(self.element).width
-        least, most = -(1 << (width - 1)), (1 << (width - 1)) - 1
-        if width == 1:
-            least, most = 0, 1
-        number = {
-            "add": 0,
-            "mul": 1,
-            "or": 0,
-            "xor": 0,
-            "and": -1,
-            "maxsi": least,
-            "minsi": most,
-            "maxui": 0,
-            "minui": -1,
-        }[name]
-        return arith.constant(self.element, number)
+        if self.operation == "arith.addf":
+            return arith.constant(self.element, -0.0)  # 0.0 makes one of -0.0
+        return number_of(KINDS[self.operation].neutral, self.element)
+
+
+def number_of(word: str, element: ir.Type) -> ir.Value:
+    """zero, one, ones (of all bits), or the largest or smallest number of a type."""
+    if isinstance(element, ir.FloatType):
+        infinity = float("inf")
+        numbers = {"zero": 0.0, "one": 1.0, "highest": infinity, "lowest": -infinity}
+        if word not in numbers:
+            raise Error(f"{word} is no number of type {element}")
+        return arith.constant(element, numbers[word])
+    half = 1 << (ir.IntegerType(element).width - 1)
+    integers = {"zero": 0, "one": 1, "ones": -1, "highest": half - 1, "lowest": -half}
+    return arith.constant(element, integers[word])
 
 
 def of(block: ir.Block, output: int, inputs: int) -> Combiner | None:
@@ -107,7 +79,7 @@ def of(block: ir.Block, output: int, inputs: int) -> Combiner | None:
         return None
     if is_greater(op, accumulator):
         return Combiner(GREATER, result.type)
-    if op.name not in COMBINERS:
+    if op.name not in KINDS:
         return None
     if len(list(accumulator.uses)) != 1:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, memref
-from nanoloom.vector.access import index
+from nanoloom.vector.access import constant_of, index
 
 
 def size(buffer: ir.Value, place: int) -> ir.Value:
@@ -13,18 +13,11 @@ def size(buffer: ir.Value, place: int) -> ir.Value:
     return index(kind.shape[place])
 
 
-def constant_index(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
-
-
 def rounded_down(extent: ir.Value, multiple: int | ir.Value) -> ir.Value:
     """The largest multiple that is no larger."""
     if not isinstance(multiple, int):
         return arith.subi(extent, arith.remui(extent, multiple))
-    known = constant_index(extent)
+    known = constant_of(extent)
     if known is not None:
         return index(known // multiple * multiple)
     if multiple == 1:
@@ -34,11 +27,11 @@ def rounded_down(extent: ir.Value, multiple: int | ir.Value) -> ir.Value:
 
 def is_same(one: ir.Value, other: ir.Value) -> bool:
     """Whether two extents are the same known number."""
-    known = constant_index(one)
-    return known is not None and known == constant_index(other)
+    known = constant_of(one)
+    return known is not None and known == constant_of(other)
 
 
 def is_next(one: ir.Value, other: ir.Value, by: int = 1) -> bool:
     """Whether two extents are known numbers, the second larger by so much."""
-    known, following = constant_index(one), constant_index(other)
+    known, following = constant_of(one), constant_of(other)
     return known is not None and following == known + by

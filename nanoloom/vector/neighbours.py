@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import ir
-from nanoloom.vector.access import Operand, index, parts
-from nanoloom.vector.extents import constant_index
+from nanoloom.vector.access import Operand, constant_of, index, parts
 from nanoloom.vector.once import Once
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def shared_operand(strip: Strip, dims: list[int]) -> Operand | None:
 
 def is_written_out(strip: Strip, dim: int) -> bool:
     """Whether all steps of a dimension stand behind each other."""
-    extent, count = constant_index(strip.extent(dim)), strip.unrolled.get(dim, 1)
+    extent, count = constant_of(strip.extent(dim)), strip.unrolled.get(dim, 1)
     return extent is not None and (not count or extent <= count)
 
 
@@ -57,7 +56,7 @@ def written_out(
 
     values: the results so far, a point's together.
     """
-    extents = [range(constant_index(strip.extent(dim)) or 0) for dim in dims]
+    extents = [range(constant_of(strip.extent(dim)) or 0) for dim in dims]
     steps: list[tuple[int, Point]] = []
     for numbers in product(*extents):
         for which, point in enumerate(points):

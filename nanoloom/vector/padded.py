@@ -28,8 +28,9 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, memref
-from nanoloom.nest.padding import NUMBERS
+from nanoloom.nest.reduction import NUMBERS
 from nanoloom.vector.access import coefficient, index
+from nanoloom.vector.combine import number_of
 from nanoloom.vector.extents import size
 from nanoloom.vector.fills import fill_of
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number
@@ -243,20 +244,6 @@ def fill(part: ir.Value, word: str) -> None:
     if 0 not in kind.shape:
         element = kind.element_type
         pointwise([], part, lambda: number_of(word, element))
-
-
-def number_of(word: str, element: ir.Type) -> ir.Value:
-    """zero, one, ones (of all bits), or the largest or smallest number of a type."""
-    if isinstance(element, ir.FloatType):
-        infinity = float("inf")
-        numbers = {"zero": 0.0, "one": 1.0, "highest": infinity, "lowest": -infinity}
-        if word not in numbers:
-            raise Error(f"{word} is no number of type {element}")
-        return arith.constant(element, numbers[word])
-    width = ir.IntegerType(element).width
-    high = (1 << (width - 1)) - 1 if width > 1 else 1
-    integers = {"zero": 0, "one": 1, "ones": -1, "highest": high}
-    return arith.constant(element, integers.get(word, -(1 << (width - 1))))
 
 
 def extent(buffer: ir.Value, place: int) -> int | ir.Value:

@@ -16,10 +16,9 @@ from types import MappingProxyType
 from nanoloom.kernels.structure import all_dims
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import Access, Operand, add, index, written
+from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
 from nanoloom.vector.extents import (
-    constant_index,
     is_next,
     is_same,
     rounded_down,
@@ -176,7 +175,7 @@ class Strip:
             return values
 
         extent = self.extent(dim)
-        known, count = constant_index(extent), self.unrolled.get(dim, 1)
+        known, count = constant_of(extent), self.unrolled.get(dim, 1)
         if known is not None and (count == 0 or known <= count):
             return steps(index(0), known, values, once)
         whole = rounded_down(extent, count or 1)

@@ -20,11 +20,12 @@ from nanoloom.schedule.families import (
     INT8_PAIRS,
     TILE_STEPS,
     Family,
+    has_family,
 )
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.dots import DotUse, dot_for, pair_products
+from nanoloom.target.dots import DotUse, dot_for
 from nanoloom.target.facts import Target
 from nanoloom.target.masks import has_mask_registers
 
@@ -71,12 +72,13 @@ def families_of(
         by_row = not packed and family.flat_cost is not None
         if not fits or (family.group > 1 and not along and not by_row):
             continue
-        if has_instructions(family, nest, root, shape, target, packed):
+        there = has_family(target, family, *given[:2], packed)
+        if there and is_wanted(family, nest, root, shape, target, packed):
             found.append(family)
     return tuple(found)
 
 
-def has_instructions(
+def is_wanted(
     family: Family,
     nest: LoopNest,
     root: Stage,
@@ -84,22 +86,15 @@ def has_instructions(
     target: Target,
     packed: bool,
 ) -> bool:
-    """Whether the target has what a family is made of."""
-    if family in (BF16_DOT, INT8_DOT):
-        use = dot_use(root, shape, target)
-        slow = family is BF16_DOT and not pays(target)
-        return use is not None and (packed or not use.flipped) and not slow
+    """Whether a family that the target has suits a product, and pays."""
+    if family is BF16_DOT:
+        return pays(target)
     if family.tiles:
-        there = target.has(family.name) and target.matrix is not None
         deep = shape.extents[shape.reduced[-1]] >= GROUPS_FOR_TILES * family.group
-        return there and deep and (packed or can_weave(shape))
+        return deep and (packed or can_weave(shape))
     by_row = not packed and family.flat_cost is not None
     given = nest.buffer(root.reads[shape.right].buffer).argument >= 0
-    if by_row and not (given and pairs_pay(family, root, shape, target)):
-        return False
-    if family is BF16_CONVERT:
-        return converts_loads(target)
-    return family is not INT8_PAIRS or pair_products(target) is not None
+    return not by_row or (given and pairs_pay(family, root, shape, target))
 
 
 def pairs_pay(family: Family, root: Stage, shape: Contraction, target: Target) -> bool:
@@ -133,14 +128,11 @@ def multiplies(target: Target, kind: str) -> bool:
     """Whether a target has instructions for floats of 2 bytes as they are."""
     if kind != "bf16":
         return False
-    tiles = target.has(AMX_BF16.name) and target.matrix is not None
-    dots = dot_for(target, kind, kind) is not None and pays(target)
-    return tiles or dots or converts_loads(target)
-
-
-def converts_loads(target: Target) -> bool:
-    """Whether loads make f32 of bf16 (AVX-NE-CONVERT)."""
-    return target.has("avxneconvert") and target.vector.bits == 256
+    return any(
+        has_family(target, family, kind, kind, packed=True)
+        for family in (AMX_BF16, BF16_DOT, BF16_CONVERT)
+        if family is not BF16_DOT or pays(target)
+    )
 
 
 def pays(target: Target) -> bool:

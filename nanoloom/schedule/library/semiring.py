@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nanoloom.nest.reduction import KEEPS_NAN, NO_WORK
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.predicted import KEEPS_NAN, WIDENING
 from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.facts import Target
 
@@ -15,7 +15,7 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
     what finds NaN needs one more.
     """
     x86 = target.arch == "x86_64"
-    work = [name for name in stage.body if name not in WIDENING]
+    work = [name for name in stage.body if name not in NO_WORK]
     floats = stage.writes[0].element in ("f32", "f64")
     if stage.is_contraction and floats and (target.has("fma") or not x86):
         return StepCost()

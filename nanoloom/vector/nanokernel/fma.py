@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from nanoloom.mlir import arith, ir, scf, tensor, vector
+from nanoloom.mlir import ir, scf, tensor, vector
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.operands.widened import extended
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -43,7 +44,7 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     kind, read = vector_kind(tile), right_reader(tile)
 
     def columns(ivs: list[ir.Value]) -> Iterator[ir.Value]:
-        return (widened(read(ivs, v), kind) for v in range(tile.plan.vectors))
+        return (extended(kind, read(ivs, v)) for v in range(tile.plan.vectors))
 
     start, number = start_values(tile, kind), numbers(tile, kind)
     return outer_products(tile, columns, number, start)
@@ -60,7 +61,7 @@ def numbers(tile: Tile, kind: ir.VectorType) -> Number:
 
     def read(ivs: list[ir.Value], row: int) -> ir.Value:
         del row
-        number = widened(left_number(tile, ivs), kind.element_type)
+        number = extended(kind.element_type, left_number(tile, ivs))
         return vector.broadcast(kind, number)
 
     return read
@@ -133,11 +134,6 @@ def kept(wide: ir.Value, uses: int) -> list[ir.Value]:
 def unroll(rows: int, vectors: int) -> int:
     """Steps of the innermost reduction in a round of its loop."""
     return 8 if 8 * rows * vectors <= ROUND else 4
-
-
-def widened(value: ir.Value, kind: ir.Type) -> ir.Value:
-    """bf16 and f16 operands as f32: exact."""
-    return value if value.type == kind else arith.extf(kind, value)
 
 
 def nest(

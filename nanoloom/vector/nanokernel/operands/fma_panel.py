@@ -30,9 +30,9 @@ from nanoloom.vector.nanokernel.fma import (
     start_values,
     unrolled,
     vector_kind,
-    widened,
 )
 from nanoloom.vector.nanokernel.operands.wide_rows import WideRows
+from nanoloom.vector.nanokernel.operands.widened import extended
 from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
 from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of
@@ -109,7 +109,7 @@ class Panel:
         self.fetch(ivs)
         read, made = right_reader(self.tile), []
         for v in range(self.tile.plan.vectors):
-            made.append(widened(read(ivs, v), self.kind))
+            made.append(extended(self.kind, read(ivs, v)))
             vector.store(made[v], self.room, self.place(ivs, v))
         return made
 

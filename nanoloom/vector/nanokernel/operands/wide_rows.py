@@ -17,9 +17,9 @@ from nanoloom.vector.nanokernel.fma import (
     Step,
     counted,
     unrolled,
-    widened,
     with_value,
 )
+from nanoloom.vector.nanokernel.operands.widened import extended
 from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -98,7 +98,7 @@ class WideRows:
                 here = tile.at_row(later, tile.row_index(row))
                 read = read_vector(tile.left, place_of(indexing, here), some, None)
                 kind = ir.VectorType.get([some], self.kind.element_type)
-                vector.store(widened(read, kind), self.room, self.place(later, row))
+                vector.store(extended(kind, read), self.room, self.place(later, row))
 
     def fetch(self, dim: int, place: ir.Value, extent: int) -> None:
         """Ask for the rows' numbers at a place; behind the end for the next rows'."""

@@ -21,9 +21,9 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
-from nanoloom.schedule.families import FAMILIES, TILE_ROWS
+from nanoloom.schedule.families import FAMILIES, TILE_ROWS, has_family
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.nanokernel.tile.epilogue import consumers
@@ -36,7 +36,6 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 
 MOST = 256  # accumulators; there are no more than 32 registers
-DOTS = ("bf16-dot", "int8-dot")  # families of one instruction that a target has
 
 
 def require_contraction(op: ir.OpView) -> Contraction:
@@ -95,17 +94,7 @@ def require_instructions(
 ) -> None:
     """The target has what the family is made of."""
     left, right, _ = elements(op, shape)
-    there = True
-    if plan.family in DOTS:
-        use = dot_for(target, left, right)
-        there = use is not None and (plan.packed or not use.flipped)
-    elif plan.family == "int8-pairs":
-        there = pair_products(target) is not None
-    elif FAMILIES[plan.family].tiles:
-        there = target.has(plan.family) and target.matrix is not None
-    elif plan.family == "bf16-convert":
-        there = target.has("avxneconvert") and target.vector.bits == 256
-    if not there:
+    if not has_family(target, FAMILIES[plan.family], left, right, plan.packed):
         raise Error(
             f"{target} has no instruction for family {plan.family} of {left} by {right}"
         )
