@@ -12,11 +12,11 @@ from nanoloom.binary.table import (
     Check,
     Element,
     ProgramTable,
+    Space,
     Step,
     Tensor,
 )
-from nanoloom.binary.table import Space as TableSpace
-from nanoloom.kernels.program import Place, Program, Space, Word
+from nanoloom.kernels.program import Place, Program, Storage, Word
 from nanoloom.linalg.stage import Spec
 from nanoloom.schedule.packing import Packing
 from nanoloom.weights.changes import reshaped
@@ -70,7 +70,7 @@ def own_bytes(kernel: CompiledKernel) -> int:
 def own_buffers(begin: int, kernel: CompiledKernel) -> tuple[Buffer, ...]:
     """A kernel's own tensors, one behind the other, behind those of all others."""
     offsets = (sum(kernel.arena_bytes[:i]) for i in range(len(kernel.arena_bytes)))
-    return tuple(Buffer(TableSpace.ARENA, begin + offset) for offset in offsets)
+    return tuple(Buffer(Space.ARENA, begin + offset) for offset in offsets)
 
 
 def buffer(
@@ -81,18 +81,18 @@ def buffer(
     packing: Packing | None,
 ) -> Buffer:
     """Where a kernel's argument lies when the program runs."""
-    match place.space:
-        case Space.ARENA:
+    match place.storage:
+        case Storage.ARENA:
             begin = program.offsets[place.index]
-            return Buffer(TableSpace.ARENA, begin + place.offset)
-        case Space.PARAMETER:
+            return Buffer(Space.ARENA, begin + place.offset)
+        case Storage.PARAMETER:
             weight = packed(program.parameters[place.index], shape, packing)
             offset = block.offset(weight)
-            return Buffer(TableSpace.PARAMETERS, offset)
-        case Space.INPUT:
-            return Buffer(TableSpace.INPUT, place.offset, place.index)
-        case Space.OUTPUT:
-            return Buffer(TableSpace.OUTPUT, place.offset, place.index)
+            return Buffer(Space.PARAMETERS, offset)
+        case Storage.INPUT:
+            return Buffer(Space.INPUT, place.offset, place.index)
+        case Storage.OUTPUT:
+            return Buffer(Space.OUTPUT, place.offset, place.index)
 
 
 def packed(weight: Weight, shape: tuple[int, ...], packing: Packing | None) -> Weight:

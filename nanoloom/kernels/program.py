@@ -11,7 +11,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.weights.weight import Weight
 
 
-class Space(Enum):
+class Storage(Enum):
     """Where a buffer of the program lives."""
 
     ARENA = "arena"
@@ -27,7 +27,7 @@ class Place:
     offset: bytes from its beginning to where a kernel's argument begins.
     """
 
-    space: Space
+    storage: Storage
     index: int
     offset: int = 0
 

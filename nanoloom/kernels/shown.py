@@ -32,7 +32,7 @@ def describe_program(program: Program, names: Sequence[str] = ()) -> str:
     parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in wanted]
     lines = [
         f"// {call.layer or '-'}: {call.kernel}("
-        + ", ".join(f"{p.space.value}{p.index}" for p in call.arguments)
+        + ", ".join(f"{p.storage.value}{p.index}" for p in call.arguments)
         + ")"
         for call in program.calls
     ]

@@ -36,7 +36,7 @@ from nanoloom.kernels.outline import (
 )
 from nanoloom.kernels.parts import home, mark_parts, part_of
 from nanoloom.kernels.plan import Lifetime, plan
-from nanoloom.kernels.program import Call, Kernel, Place, Program, Space, Word
+from nanoloom.kernels.program import Call, Kernel, Place, Program, Storage, Word
 from nanoloom.kernels.several import join_results
 from nanoloom.kernels.slices import shapes_before_slices
 from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
@@ -113,7 +113,7 @@ class Draft:
     @property
     def constants(self) -> tuple[bool, ...]:
         """Which inputs are parameters."""
-        return tuple(p.space is Space.PARAMETER for p in self.inputs)
+        return tuple(p.storage is Storage.PARAMETER for p in self.inputs)
 
 
 @dataclass
@@ -134,12 +134,12 @@ class Cutting:
         count = len(self.lowered.inputs)
         self.parameters += self.lowered.parameters
         for i, argument in enumerate(self.block.arguments):
-            space = Space.INPUT if i < count else Space.PARAMETER
-            self.places[argument] = Place(space, i if i < count else i - count)
+            storage = Storage.INPUT if i < count else Storage.PARAMETER
+            self.places[argument] = Place(storage, i if i < count else i - count)
         returned = list(list(self.block.operations)[-1].operation.operands)
         outputs = len(self.lowered.outputs)
         for i, value in enumerate(returned[:outputs]):
-            self.places[home(base(value))] = Place(Space.OUTPUT, i)
+            self.places[home(base(value))] = Place(Storage.OUTPUT, i)
         for value, limits in zip(returned[outputs:], self.lowered.checks, strict=True):
             buffer = self.buffer(base(value)).index
             self.checks += [Word(limit, buffer, i) for i, limit in enumerate(limits)]
@@ -148,7 +148,7 @@ class Cutting:
         """Where a value lies; a new buffer of the arena if it has no place yet."""
         whole = home(value)
         if whole not in self.places:
-            self.places[whole] = Place(Space.ARENA, len(self.sizes))
+            self.places[whole] = Place(Storage.ARENA, len(self.sizes))
             self.sizes.append(bytes_of(whole.type))
         return self.places[whole]
 
@@ -171,7 +171,7 @@ class Cutting:
         written = tuple(map(self.place, results))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
-        known = tuple(p.space is Space.PARAMETER for p in places)
+        known = tuple(p.storage is Storage.PARAMETER for p in places)
         made = partial(outline, group, known)
         name, root, layer = describe(group), root_of(group), layer_of(group)
         self.add(name, root, layer, made, places, written)
@@ -241,7 +241,7 @@ class Cutting:
     def call(self, draft: Draft, kernel: str, numbers: Arguments) -> Call:
         given: list[Place] = []
         for array in numbers.arrays(draft.numbers):
-            given.append(Place(Space.PARAMETER, len(self.parameters)))
+            given.append(Place(Storage.PARAMETER, len(self.parameters)))
             name = f"{draft.layer or kernel}.numbers.{array.dtype}"
             self.parameters.append(weight_of(array, name))
         return Call(kernel, (*draft.inputs, *given, *draft.results), draft.layer)
@@ -267,7 +267,7 @@ class Cutting:
         last: dict[int, int] = {}
         for step, call in enumerate(calls):
             for place in call.arguments:
-                if place.space is Space.ARENA:
+                if place.storage is Storage.ARENA:
                     first.setdefault(place.index, step)
                     last[place.index] = step
         last |= {word.buffer: len(calls) for word in self.checks}  # read after all

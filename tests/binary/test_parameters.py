@@ -161,7 +161,9 @@ def peak(kind: str, size: int, folder: Path) -> int:
     """
     folder.mkdir()
     depth, width = 1024, size // 1024 // 4
-    shape = [width, depth] if kind == "transposed" else [depth, width]
+    shape = {"transposed": [width, depth], "filters": [width, depth, 1, 1]}.get(
+        kind, [depth, width]
+    )
     weight = TensorProto(
         name="w",
         data_type=TensorProto.FLOAT,
@@ -172,11 +174,14 @@ def peak(kind: str, size: int, folder: Path) -> int:
     with (folder / "weights").open("wb") as file:
         file.truncate(size)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    rest = [1, 1] if kind == "filters" else []
+    if kind == "filters":
+        nodes = [helper.make_node("Conv", ["x", "w"], ["y"])]
     if kind == "transposed":
         turned = helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0])
         nodes = [turned, helper.make_node("MatMul", ["x", "t"], ["y"])]
     sides = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, extent])
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, extent, *rest])
         for name, extent in (("x", depth), ("y", width))
     ]
     graph = helper.make_graph(nodes, "g", sides[:1], sides[1:], [weight])
@@ -193,7 +198,7 @@ def peak(kind: str, size: int, folder: Path) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("kind", ["product", "transposed", "bf16"])
+@pytest.mark.parametrize("kind", ["product", "transposed", "filters", "bf16"])
 def test_a_weight_is_in_memory_once(kind: str, tmp_path: Path) -> None:
     """And a piece of it three times: as it is read, in order, and packed.
 

@@ -10,7 +10,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.kernels.numbers import Arguments
-from nanoloom.kernels.program import Program, Space
+from nanoloom.kernels.program import Program, Storage
 from nanoloom.linalg.words.scalar import Scalar
 from nanoloom.mlir import ir
 from tests.filecheck import check_text
@@ -36,7 +36,7 @@ def given(program: Program, call: int) -> list[np.ndarray]:
     return [
         program.parameters[p.index].array()
         for p in program.calls[call].arguments
-        if p.space is Space.PARAMETER
+        if p.storage is Storage.PARAMETER
     ]
 
 
@@ -61,8 +61,8 @@ def test_numbers_are_arguments_between_inputs_and_results() -> None:
     assert kernel.shapes == ((5, 17), (1,), (5, 17))
     assert len(program.calls) == len(SCALES)
     for number, (call, scale) in enumerate(zip(program.calls, SCALES, strict=True)):
-        spaces = [p.space for p in call.arguments]
-        assert spaces == [Space.INPUT, Space.PARAMETER, Space.OUTPUT]
+        spaces = [p.storage for p in call.arguments]
+        assert spaces == [Storage.INPUT, Storage.PARAMETER, Storage.OUTPUT]
         (array,) = given(program, number)
         assert array.dtype == FLOAT32
         assert array.tobytes() == scale.tobytes()

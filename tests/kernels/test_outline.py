@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.kernels.program import Program, Space
+from nanoloom.kernels.program import Program, Storage
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample
 from tests.vector.kernel_harness import program_of, run
@@ -26,8 +26,8 @@ def test_arguments_come_in_order_and_the_result_last() -> None:
 
     program = program_of(make, ((5, 17), "float32"), ((5, 19), "float32"))
     (call,) = program.calls
-    spaces = [p.space for p in call.arguments]
-    assert spaces == [Space.INPUT, Space.PARAMETER, Space.INPUT, Space.OUTPUT]
+    spaces = [p.storage for p in call.arguments]
+    assert spaces == [Storage.INPUT, Storage.PARAMETER, Storage.INPUT, Storage.OUTPUT]
     (kernel,) = program.kernels.values()
     assert kernel.constants == (False, True, False)
     assert kernel.shapes == ((5, 17), (17, 19), (5, 19), (5, 19))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nanoloom import mlir
-from nanoloom.kernels.program import Program, Space
+from nanoloom.kernels.program import Program, Storage
 from nanoloom.kernels.shown import describe_program
 from tests.filecheck import check_text
 from tests.kernels.random_programs import grown, inputs_of
@@ -49,11 +49,11 @@ def test_no_call_writes_over_what_a_later_call_reads(seed: int) -> None:
     for call in program.calls:
         count = len(program.kernels[call.kernel].nest.results)
         for place in call.arguments[:-count]:
-            if place.space is Space.ARENA:
+            if place.storage is Storage.ARENA:
                 begin, end = spans[place.index]
                 assert (owner[begin:end] == place.index).all()
         for result in call.arguments[-count:]:
-            if result.space is Space.ARENA:
+            if result.storage is Storage.ARENA:
                 begin, end = spans[result.index]
                 owner[begin:end] = result.index
 
