@@ -32,6 +32,7 @@ from nanoloom.mlir import ir
 MADE_BY_ROWS = {Kind.ELEMENTWISE, Kind.REDUCTION}
 MANY_ROWS = 16  # enough for threads to share
 FEW_ELEMENTS = 8192  # of which nothing is shared
+LONGEST_ROW = 32768  # numbers: several rows of a task stay in its cache
 
 
 def join_results(block: ir.Block, groups: list[Group]) -> list[Group]:
@@ -69,11 +70,11 @@ class Joining:
         passed = results_of(before, last)
         if not passed or not all(can_pass(last, value) for value in passed):
             return False
-        shared = extents(last)[: min(producer.rows, group.rows)]
-        many = prod(shared) >= MANY_ROWS or prod(extents(last)) <= FEW_ELEMENTS
+        if not have_room(extents(last), min(producer.rows, group.rows)):
+            return False
         by_rows = all(reads_rows(op, producer) for op in group.ops)
         turned = any(map(is_turned, (*producer.ops, *group.ops)))
-        if not (shared and many and by_rows) or turned or self.is_captured(passed):
+        if not by_rows or turned or self.is_captured(passed):
             return False
         return not self.waits(group, producer)
 
@@ -146,6 +147,12 @@ def made_by_rows(group: Group) -> list[ir.Value]:
         if not is_generic(op) or len(op.operation.results) != 1 or not row_shaped(op):
             return []
     return [value for op in group.ops for value in inputs(op)]
+
+
+def have_room(sizes: list[int], rows: int) -> bool:
+    """Whether threads find enough rows of these extents, each of them in a cache."""
+    many = prod(sizes[:rows]) >= MANY_ROWS or prod(sizes) <= FEW_ELEMENTS
+    return rows > 0 and many and prod(sizes[rows:]) <= LONGEST_ROW
 
 
 def is_turned(op: Op) -> bool:

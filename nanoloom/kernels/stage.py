@@ -37,6 +37,7 @@ from nanoloom.kernels.outline import (
 from nanoloom.kernels.parts import home, mark_parts, part_of
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Storage, Word
+from nanoloom.kernels.reshaped import follow_products
 from nanoloom.kernels.several import join_results
 from nanoloom.kernels.slices import shapes_before_slices
 from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
@@ -60,6 +61,7 @@ def cut(lowered: LinalgModule) -> Program:
     fold_copies(lowered.module)
     pack_right_operands(lowered.module, len(lowered.inputs))
     shapes_before_slices(lowered.module)
+    follow_products(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
     main = lowered.module.body.operations[0]

@@ -41,7 +41,7 @@ def roles(stage: Stage) -> Contraction | None:
         return None
     right = 0 if column in one.axes else 1
     mine, theirs = stage.reads[right], stage.reads[1 - right]
-    if column not in mine.plain:
+    if column not in mine.plain or not theirs.indices:
         return None
 
     def places(names: list[str]) -> tuple[int, ...]:

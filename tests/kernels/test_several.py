@@ -12,7 +12,7 @@ import nanoloom
 from nanoloom import mlir
 from nanoloom.kernels.group import form_groups
 from nanoloom.kernels.outline import group_results
-from nanoloom.kernels.several import MANY_ROWS, join_results
+from nanoloom.kernels.several import LONGEST_ROW, MANY_ROWS, join_results
 from nanoloom.kernels.structure import inputs as read_by
 from nanoloom.linalg.reductions.pooling import pool
 from nanoloom.linalg.words.indexing import take
@@ -319,16 +319,21 @@ def test_a_kernel_that_is_joined_stands_in_front_of_its_readers() -> None:
     assert (other == s @ w).all() and (n == s - s.sum(1, keepdims=True)).all()
 
 
-@pytest.mark.parametrize("rows", [MANY_ROWS - 1, MANY_ROWS])
-def test_few_rows_are_not_shared(rows: int) -> None:
-    """Long rows: what needs all of one would keep its producer from many tasks."""
-
+@pytest.mark.parametrize(
+    ("rows", "columns", "count"),
+    [
+        (MANY_ROWS, 5000, 1),
+        (MANY_ROWS - 1, 5000, 2),  # too few tasks for what has been many
+        (MANY_ROWS, LONGEST_ROW, 1),
+        (MANY_ROWS, LONGEST_ROW + 1, 2),  # a row is not in the cache any more
+    ],
+)
+def test_rows_that_are_shared(rows: int, columns: int, count: int) -> None:
     def make(b: Any, x: Any) -> Any:
         s = doubled(b, x)
         return [s, b.elementwise(lambda s, t: s - t, s, sums(b, s))]
 
-    calls = rest(make, whole(1, (rows, 5000)))
-    assert len(calls) == (1 if rows >= MANY_ROWS else 2)
+    assert len(rest(make, whole(1, (rows, columns)))) == count
 
 
 @TARGETS

@@ -230,6 +230,7 @@ def test_roles_of_a_convolution() -> None:
     [
         ([("5x", "d0"), ("5x", "d0"), ("", "")], "r"),  # no dimension is left
         ([("4x6x", "d0, d1"), ("4x6x", "d0, d1"), ("6x", "d1")], "rp"),  # both have it
+        ([("", ""), ("5x6x", "d0, d1"), ("6x", "d1")], "rp"),  # a number is no row
     ],
 )
 def test_what_has_no_roles(operands: list[tuple[str, str]], kinds: str) -> None:
