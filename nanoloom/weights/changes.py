@@ -103,9 +103,16 @@ class Less(Change):
         return self.to
 
     def of(self, array: Stored) -> Stored:
-        filters = (-1, *(1,) * (array.ndim - 1))
-        numbers = np.array(self.numbers, np.int16).reshape(filters)
-        return (np.asarray(array).astype(np.int16) - numbers).astype(self.to)
+        if len(self.numbers) == 1:
+            return Converted(array, self.to, self.less)
+        return self.less(np.asarray(array))
+
+    def less(self, array: Array) -> Array:
+        """Of whole filters, or of any numbers where all have one."""
+        numbers = np.array(self.numbers, np.int16)
+        if len(self.numbers) > 1:
+            numbers = numbers.reshape(-1, *(1,) * (array.ndim - 1))
+        return (array.astype(np.int16) - numbers).astype(self.to)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nanoloom.linalg.products.conv_transpose import Phases
+from nanoloom.weights import pieces
 from nanoloom.weights.changes import (
     Cast,
     Less,
@@ -81,6 +82,26 @@ def test_changes_follow_each_other() -> None:
     assert made.name == "w.minus[128].transposed[0, 2, 1].bfloat16"
     panels = Panels((0,), 1, (2,), 3)
     assert (made.then(panels).array() == panels.of(wanted)).all()
+
+
+@pytest.mark.parametrize("change", [Less((128,), INT8), Cast(BF16)], ids=str)
+def test_numbers_are_converted_a_piece_at_a_time(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def counting(self: object, array: np.ndarray) -> np.ndarray:
+        sizes.append(array.size)
+        return made(self, array)
+
+    name = "less" if isinstance(change, Less) else "converted"
+    made = getattr(type(change), name)
+    monkeypatch.setattr(type(change), name, counting)
+    monkeypatch.setattr(pieces, "PIECE", 20)
+    weight = weight_of(W).then(change).then(Panels((0,), 1, (2,), 3))
+    parts = list(weight.written())
+    assert len(sizes) == len(parts) > 4 and sum(sizes) == W.size
+    assert b"".join(x.tobytes() for x in parts) == weight.array().tobytes()
 
 
 def test_equal_weights() -> None:

@@ -62,7 +62,7 @@ class Generics:
     """Builds linalg at MLIR's current insertion point.
 
     add_parameter: makes a function argument of a constant array that is too large for
-    the IR; equal arrays by name are asked for once.  checks: of indices, made so far.
+    the IR, one for all that are equal.  checks: of indices, made so far.
     """
 
     add_parameter: Callable[[Tensor], ir.Value]
