@@ -20,6 +20,7 @@ from nanoloom.runtime.variant import LIBRARY, PARAMETERS, Variant
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
+    from nanoloom.binary.forms import Form
     from nanoloom.compiler import Compiled, Report
     from nanoloom.nest.nest import LoopNest
 
@@ -187,45 +188,30 @@ class Program:
         return {name: kernel.nest for name, kernel in program.kernels.items()}
 
     @public
-    def save(self, path: str | Path, name: str | None = None) -> Path:
-        """Write a shared library with the parameters inside, and a C header beside it.
-
-        Raises InputError if dimensions are not bound, Error if the disk refuses.
-        """
-        from nanoloom.binary.shared import write_shared_library
-
-        output = named_file(path)
-        compiled = self._compiled(self.static_shapes(), {})
-        write_shared_library(
-            compiled.objects,
-            compiled.table,
-            compiled.parameters if compiled.parameters.size else None,
-            output,
-            name or output.stem,
-            triple=self.options.target.triple,
-            cache=self.cache,
-        )
-        return output
-
-    @public
-    def save_executable(
+    def save(
         self,
         path: str | Path,
         name: str | None = None,
+        *,
+        form: Form = "shared",
         shapes: Mapping[str, tuple[int, ...]] | None = None,
     ) -> Path:
-        """Write a program for Linux on the target, which needs nothing there.
+        """Write the program with its parameters inside, and a C header to a library.
 
-        shapes: of the inputs; by default, those of the bound dimensions.
+        form: "shared", "static", "bare" (for machines without an operating system) or
+        "executable".  shapes: of the inputs; by default, of the bound dimensions.
         Raises InputError if dimensions are not bound, Error if the disk refuses.
         """
-        from nanoloom.binary.executable import Identity, write_executable
+        from nanoloom.binary import forms
 
         output, chosen = named_file(path), self.options
+        if form not in get_args(forms.Form):
+            known = ", ".join(map(repr, get_args(forms.Form)))
+            raise Error(f"form is one of {known}, not {form!r}")
         compiled = self._compiled(shapes or self.static_shapes(), {})
         called, digest = name or output.stem, self.source.digest
-        identity = Identity(called, digest, chosen.target, chosen.precision)
-        write_executable(compiled, output, identity, cache=self.cache)
+        identity = forms.Identity(called, digest, chosen.target, chosen.precision)
+        forms.write(form, compiled, output, identity, self.cache)
         return output
 
 

@@ -115,3 +115,24 @@ def with_room(code: bytes, size: int) -> bytes:
             section[1], section[4] = _CONTENT, offset
             _SECTION.pack_into(made, at, *section)
     return bytes(made) + bytes(offset - len(made))
+
+
+def with_content(code: bytes, size: int) -> bytes:
+    """A relocatable object whose file may be followed by the `size` bytes of its room.
+
+    The section that has taken memory but nothing of the file is told to be read from
+    behind the object.
+    """
+    made = bytearray(code)
+    header = _HEADER.unpack_from(made)
+    first, count = header[6], header[12]
+    offset = len(made) + -len(made) % PAGE
+    for at in range(first, first + count * _SECTION.size, _SECTION.size):
+        section = list(_SECTION.unpack_from(made, at))
+        kind, flags, length = section[1], section[2], section[5]
+        allocated = 2
+        if (kind, flags, length) == (_ROOM, allocated, size):
+            section[1], section[4] = _CONTENT, offset
+            _SECTION.pack_into(made, at, *section)
+            return bytes(made) + bytes(offset - len(made))
+    raise AssertionError("the linker has left no room")

@@ -101,8 +101,8 @@ def header_h(table: ProgramTable, model_name: str) -> str:
     """The text of MODEL.h, for C and C++: every function, name, shape and type."""
     name = c_name(model_name)
     lines = [
-        *_describe("input", table.inputs),
-        *_describe("output", table.outputs),
+        *describe("input", table.inputs),
+        *describe("output", table.outputs),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
     return _TEMPLATE.format(
@@ -121,7 +121,8 @@ def header_h(table: ProgramTable, model_name: str) -> str:
     )
 
 
-def _describe(kind: str, tensors: Sequence[Tensor]) -> list[str]:
+def describe(kind: str, tensors: Sequence[Tensor]) -> list[str]:
+    """Lines of a comment: name, type, shape and size of each."""
     return [
         f" * {kind} {index}: {_comment(tensor.name)}, {tensor.element.name.lower()}"
         f"[{', '.join(str(size) for size in tensor.shape)}], {tensor.bytes} bytes"

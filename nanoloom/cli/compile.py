@@ -143,7 +143,7 @@ def tell(job: Job) -> None:
     """Say what there is now."""
     if job.out != STDOUT:
         header = job.out.with_suffix(".h")
-        beside = f" and {header}" if job.emit.word == "shared" else ""
+        beside = f" and {header}" if job.emit.has_header else ""
         say(f"nanoloom: wrote {job.out}{beside}")
 
 
@@ -158,7 +158,7 @@ def check_place(job: Job) -> None:
         return
     if job.out == STDOUT or (job.emit.word == "object" and job.out.is_dir()):
         return
-    if job.emit.word in ("shared", "executable", "object", "graph"):
+    if job.emit.form is not None or job.emit.word in ("object", "graph"):
         places.check_replaceable(job.out, job.emit.ending)
     else:
         with places.refusing(job.out):
@@ -171,12 +171,10 @@ def write(
     """Compile as far as is asked for, and write it."""
     from nanoloom.cli import session
 
-    if job.emit.word == "shared":
-        program.save(job.out, name=job.model.stem)
-        return
     if job.emit.word == "executable":
         session.announce_c_library(program)
-        program.save_executable(job.out, name=job.model.stem)
+    if job.emit.form is not None:
+        program.save(job.out, name=job.model.stem, form=job.emit.form)
         return
     model = program.source.entry(shapes, {})
     if job.emit.word == "object":

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from nanoloom.binary.forms import Form
 
 
 @dataclass(frozen=True)
@@ -13,12 +17,19 @@ class Emit:
     """A stage's word and the ending of its file; comment: how a text begins one.
 
     Without `comment` it is no text.  by_kernel: one piece a kernel, not one a model.
+    form: of a whole program.
     """
 
     word: str
     ending: str
     comment: str = ""
     by_kernel: bool = False
+    form: Form | None = None
+
+    @property
+    def has_header(self) -> bool:
+        """Whether a C header is written beside the file."""
+        return self.form is not None and self.form != "executable"
 
 
 EMITS = (
@@ -29,9 +40,11 @@ EMITS = (
     Emit("vector", ".vector.mlir", "//", by_kernel=True),
     Emit("llvm", ".llvm.ll", ";", by_kernel=True),
     Emit("asm", ".s", "#", by_kernel=True),
+    Emit("bare", ".bare.o", form="bare"),
     Emit("object", ".o", by_kernel=True),
-    Emit("shared", ".so"),
-    Emit("executable", ""),
+    Emit("static", ".a", form="static"),
+    Emit("shared", ".so", form="shared"),
+    Emit("executable", "", form="executable"),
     Emit("all", ""),
 )
 WORDS = ", ".join(emit.word for emit in EMITS)

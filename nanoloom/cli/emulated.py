@@ -53,7 +53,8 @@ class Emulation:
         announce_c_library(self.program)
         folder = tempfile.TemporaryDirectory(prefix="nanoloom-")
         shapes = {name: array.shape for name, array in arrays.items()}
-        path = self.program.save_executable(Path(folder.name, "model"), shapes=shapes)
+        place = Path(folder.name, "model")
+        path = self.program.save(place, form="executable", shapes=shapes)
 
         def call(given: Mapping[str, Array]) -> dict[str, Array]:
             with folder:

@@ -156,11 +156,13 @@ def element_bytes(kind: ir.Type) -> int:
 
 
 def is_lanewise(op: Op) -> bool:
-    """Only arithmetic in its body: it works on a vector as on a scalar."""
-    return all(
-        inner.operation.name.startswith(("arith.", "math.", "linalg.yield"))
-        for inner in body(op).operations
-    )
+    """Only arithmetic in its body: it works on a vector as on a scalar.
+
+    No remainder of floats: that is a call for each element.
+    """
+    names = [inner.operation.name for inner in body(op).operations]
+    plain = all(x.startswith(("arith.", "math.", "linalg.yield")) for x in names)
+    return plain and "arith.remf" not in names
 
 
 def is_read_in_place(op: Op) -> bool:

@@ -1,12 +1,15 @@
-/* Executes a program's table of steps. */
+/* Executes a program's table of steps.  With NANOLOOM_SINGLE_THREAD it asks nothing of any
+ * system, and measures no time. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 
-#include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#ifndef NANOLOOM_SINGLE_THREAD
+#include <errno.h>
+#include <sched.h>
 #include <time.h>
+#endif
 
 #include "floating.h"
 
@@ -76,6 +79,20 @@ static void run_alone(void *argument, int64_t begin, int64_t end)
     nanoloom_floating_leave(before);
 }
 
+#ifdef NANOLOOM_SINGLE_THREAD
+
+static void run_tasks(void *argument, int64_t begin, int64_t end)
+{
+    run_alone(argument, begin, end);
+}
+
+static int64_t now(void)
+{
+    return 0;
+}
+
+#else
+
 /* The part of scratch memory that is now this thread's: the one it had before, which its
  * caches may still hold, or any that is free. */
 static int64_t take(const struct call *call)
@@ -107,6 +124,8 @@ static int64_t now(void)
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
+
+#endif
 
 const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *program,
                                              const void *workspace, int64_t *index)

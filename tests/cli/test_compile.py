@@ -66,6 +66,10 @@ def test_folders_get_files_with_the_models_name(
         assert all((folder / name).read_bytes()[:4] == b"\x7fELF" for name in names)
     elif word == "shared":
         assert names == ["dense.h", "dense.so"]
+    elif word == "static":
+        assert names == ["dense.a", "dense.h"]
+    elif word == "bare":
+        assert names == ["dense.bare.h", "dense.bare.o"]
     else:
         assert names == [f"dense{ending}"]
     if word in MARKS and word != "graph":
@@ -78,6 +82,8 @@ def test_folders_get_files_with_the_models_name(
         ("x.so", b"\x7fELF"),
         ("x", b"\x7fELF"),
         ("x.o", b"\x7fELF"),
+        ("x.bare.o", b"\x7fELF"),
+        ("x.a", b"!<arch>\n"),
         ("x.ll", b"; ---- kernel "),
         ("x.s", b"# ---- kernel "),
         ("x.linalg.mlir", b"#map"),
@@ -90,7 +96,7 @@ def test_the_ending_says_what_is_wanted(
     compiled(nanoloom, dense, "-o", tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(begins)
     if begins.startswith(b"\x7fELF"):
-        kind = {"x.so": 3, "x": 2, "x.o": 1}[name]  # ELF's numbers
+        kind = {"x.so": 3, "x": 2, "x.o": 1, "x.bare.o": 1}[name]  # ELF's numbers
         assert (tmp_path / name).read_bytes()[16] == kind
 
 

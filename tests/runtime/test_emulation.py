@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +17,13 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program, compile
-from nanoloom.runtime.emulation import Machine, emulator, machine, run_emulated
+from nanoloom.runtime.emulation import (
+    Machine,
+    emulator,
+    failed,
+    machine,
+    run_emulated,
+)
 from tests.c_libraries import lend
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -119,7 +127,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             lend(target.arch, cache)
             options = CompileOptions(target)
             program = compile(model(arrays()), options=options, threads=2, cache=cache)
-            made[name] = program, program.save_executable(folder / name)
+            made[name] = program, program.save(folder / name, form="executable")
         return made[name]
 
     return built
@@ -157,13 +165,19 @@ def test_lengths_of_a_vector_are_what_they_say(build: Build) -> None:
 DOUBLES = """
 <ir_version: 10, opset_import: ["": 21]>
 sums (double[7, 45] x, int64[7, 45] n, double[45, 19] w, int64[1] axes)
-    => (double[7] s, double[7] m, int64[7] t, int64[7] l, double[7, 19] p)
+    => (double[7] s, double[7] m, int64[7] t, int64[7] l, double[7, 19] p,
+        double[7, 45] r)
 {
     s = ReduceSum<keepdims = 0>(x, axes)
     m = ReduceMax<keepdims = 0>(x, axes)
     t = ReduceSum<keepdims = 0>(n, axes)
     l = ReduceMin<keepdims = 0>(n, axes)
     p = MatMul(x, w)
+    a = Abs(x)
+    one = Constant<value_float = 1.0>()
+    big = CastLike(one, x)
+    above = Add(a, big)
+    r = Mod<fmod = 1>(above, a)
 }
 """
 
@@ -183,12 +197,13 @@ def test_elements_as_wide_as_a_unit_of_the_width(tmp_path: Path, spec: str) -> N
     )
     lend(where.target.arch, cache)
     program = compile(made, options=CompileOptions(where.target), cache=cache)
-    path = program.save_executable(tmp_path / "sums")
+    path = program.save(tmp_path / "sums", form="executable")
     w = rng.standard_normal((45, 19))
     got = run((program, path), where, {"x": x, "n": n, "w": w})
     error = 2 * 47 * np.finfo(np.float64).eps  # numpy's own sums round, too
     assert (abs(got["s"] - x.sum(1)) <= error * abs(x).sum(1)).all()
     assert (abs(got["p"] - x @ w) <= error * (abs(x) @ abs(w))).all()
+    np.testing.assert_array_equal(got["r"], np.fmod(abs(x) + 1, abs(x)))
     np.testing.assert_array_equal(got["m"], x.max(1))
     np.testing.assert_array_equal(got["t"], n.sum(1))
     np.testing.assert_array_equal(got["l"], n.min(1))
@@ -262,6 +277,15 @@ def test_names_of_machines(spec: str, target: str, words: str) -> None:
 def test_machines_that_there_are_not(spec: str, told: str) -> None:
     with pytest.raises(Error, match=told):
         machine(spec)
+
+
+def test_an_emulators_own_error_is_not_the_programs() -> None:
+    said = "x\nqemu-riscv64: ../translate.c:213: Assertion `x != NULL' failed.\n"
+    done = subprocess.CompletedProcess([], -11, "", said)
+    told = "^the emulator failed: qemu-riscv64: .* failed.; a newer qemu-user may not$"
+    assert re.match(told, str(failed(done, "model")))
+    done = subprocess.CompletedProcess([], -4, "", "")
+    assert str(failed(done, "model")) == "the emulated program ended with status -4"
 
 
 def test_a_missing_emulator_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,30 @@
+"""An archive of one object, as linkers take it: `ar` without reading what goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_MAGIC = b"!<arch>\n"
+
+
+def archive_head(name: str, size: int, symbols: Sequence[str]) -> bytes:
+    """What stands in front of an object of `size` bytes, an even number, in an archive.
+
+    symbols: the names that the object defines for others, for the archive's index.
+    """
+    texts = b"".join(f"{symbol}\0".encode() for symbol in symbols)
+    names = f"{name}/\n".encode()  # a table: a name in a header has 16 bytes at most
+    index_size = 4 + 4 * len(symbols) + len(texts)
+    texts += bytes(index_size % 2)
+    index_size += index_size % 2
+    names += b"\n" * (len(names) % 2)
+    at = len(_MAGIC) + 60 + index_size + 60 + len(names)
+    numbers = [len(symbols), *[at] * len(symbols)]
+    index = b"".join(number.to_bytes(4, "big") for number in numbers) + texts
+    head = _MAGIC + _member("/", index_size) + index
+    return head + _member("//", len(names)) + names + _member("/0", size)
+
+
+def _member(name: str, size: int) -> bytes:
+    """The header of a member: who made it, and when, is nobody's business."""
+    return f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{size:<10}`\n".encode()

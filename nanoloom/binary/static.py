@@ -1,0 +1,46 @@
+"""A program as a static library for C: an archive with the parameters, and a header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nanoloom.binary.assemble import Compiled
+from nanoloom.binary.header import c_name, header_h
+from nanoloom.binary.link import Source
+from nanoloom.binary.relocatable import Part
+from nanoloom.binary.shared import RUNTIME_SOURCES
+from nanoloom.cache import Cache
+
+FUNCTIONS = (
+    "create",
+    "create_on",
+    "run",
+    "destroy",
+    "input",
+    "output",
+    "error",
+    "explain",
+)
+_ENTRIES = ("arrays", "library")  # for Python, which loads no archive
+
+
+def write_static_library(
+    compiled: Compiled, output: Path, model_name: str, *, triple: str, cache: Cache
+) -> Path:
+    """What `shared.write_shared_library` writes, to be linked into a program.
+
+    It needs libc, libm and pthread.  The header's path is returned; both files appear
+    whole or not at all.
+
+    Raises:
+        Error: ziglang is missing or the disk refuses.
+    """
+    name = c_name(model_name)
+    runtime = [x for x in RUNTIME_SOURCES if x not in _ENTRIES]
+    sources = [
+        *(Source.of_runtime(each) for each in runtime),
+        Source.of_runtime("model", f"NANOLOOM_MODEL={name}"),
+    ]
+    part = Part(compiled, name, FUNCTIONS)
+    code = part.linked(sources, triple, cache)
+    return part.write(code, output, header_h(compiled.table, model_name))
