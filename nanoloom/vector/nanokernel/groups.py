@@ -15,10 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nanoloom.kernels.structure import dims_of, maps
-from nanoloom.mlir import ir, scf, tensor, vector
+from nanoloom.mlir import ir, tensor, vector
 from nanoloom.vector.access import add, coefficient, index, multiply
-from nanoloom.vector.nanokernel.fma import start_values
+from nanoloom.vector.nanokernel import sum_loops
+from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.sum_loops import nest, unrolled, with_value
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
 
@@ -87,15 +89,15 @@ def accumulate(
 
     start: their values before the first step, default those of the result.
     """
-    ivs = tile.ivs(index(0), index(0))
-    dims = list(tile.shape.reduced)
-    return Sums(tile, step).along(dims, ivs, start or starts(tile))
+    made, dims = Sums(tile, step), list(tile.shape.reduced)
+    begin = tile.ivs(index(0), index(0))
+    start = start or starts(tile)
+    return nest(tile, dims, begin, start, made.whole, made.innermost)
 
 
 def starts(tile: Tile) -> list[ir.Value]:
     """The accumulators as the result has them."""
-    element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
-    return start_values(tile, ir.VectorType.get([tile.lanes], element))
+    return start_values(tile, vector_kind(tile))
 
 
 class Sums:
@@ -106,39 +108,24 @@ class Sums:
         self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
         self.right = right_reader(tile, step.group)
 
-    def along(
-        self, dims: list[int], ivs: list[ir.Value], sums: list[ir.Value]
+    def innermost(
+        self,
+        extent: int,
+        steps: int,
+        dim: int,
+        ivs: list[ir.Value],
+        sums: list[ir.Value],
+        step: sum_loops.Step,
     ) -> list[ir.Value]:
-        """One loop a reduced dimension, the accumulators carried through all."""
-        if len(dims) == 1:
-            return self.groups(ivs, sums)
-        extent = self.tile.shape.extents[dims[0]]
-        if extent == 1:
-            return self.along(dims[1:], ivs, sums)
-        loop = scf.ForOp(index(0), index(extent), index(1), sums)
-        with ir.InsertionPoint(loop.body):
-            here = [*ivs]
-            here[dims[0]] = loop.induction_variable
-            scf.yield_(self.along(dims[1:], here, list(loop.inner_iter_args)))
-        return list(loop.results)
-
-    def groups(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        """The innermost dimension: `unroll` groups a round, the rest, a part of one."""
-        whole, rest = divmod(self.tile.shape.extents[self.depth], self.step.group)
-        unroll = self.step.unroll
-        rounds = whole // unroll * unroll if whole > unroll else 0
-        if rounds:
-            loop = scf.ForOp(index(0), index(rounds), index(unroll), sums)
-            with ir.InsertionPoint(loop.body):
-                made = list(loop.inner_iter_args)
-                for n in range(unroll):
-                    at = add(loop.induction_variable, index(n))
-                    made = self.products(ivs, at, self.step.group, made)
-                scf.yield_(made)
-            sums = list(loop.results)
-        for number in range(rounds, whole):
-            sums = self.products(ivs, index(number), self.step.group, sums)
+        """The last dimension (sum_loops.Innermost), in groups; then a part of one."""
+        del steps
+        whole, rest = divmod(extent, self.step.group)
+        sums = unrolled(whole, self.step.unroll, dim, ivs, sums, step)
         return self.products(ivs, index(whole), rest, sums) if rest else sums
+
+    def whole(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        """A whole group; its number is the last dimension's variable."""
+        return self.products(ivs, ivs[self.depth], self.step.group, sums)
 
     @property
     def ordered(self) -> bool:
@@ -219,33 +206,22 @@ def right_reader(tile: Tile, group: int) -> RightReader:
 
     Its lanes * group numbers are in the panels' order.
     """
-    shape = tile.shape
-    operand = tile.right
-    indexing = maps(tile.op)[shape.right]
-    depth = shape.reduced[-1]
+    depth = tile.shape.reduced[-1]
     if tile.plan.packed:
         panel = PackedPanel.of(tile, group)
 
         def read(ivs: list[ir.Value], number: ir.Value, count: int, v: int) -> ir.Value:
             del count
-            here = [*ivs]
-            here[depth] = number
-            return panel.read(here, v)
+            return panel.read(with_value(ivs, depth, number), v)
 
         return read
 
     def read_rows(
         ivs: list[ir.Value], number: ir.Value, count: int, v: int
     ) -> ir.Value:
-        here = [*ivs]
-        here[shape.column] = index(v * tile.lanes)
-        mask = tile.right_mask(v)
         first = multiply(number, index(group))
-        rows: list[ir.Value] = []
-        for g in range(count):
-            here[depth] = add(first, index(g))
-            place = place_of(indexing, here)
-            rows.append(read_vector(operand, place, tile.lanes, mask))
+        steps = (add(first, index(g)) for g in range(count))
+        rows = [tile.read_right(with_value(ivs, depth, k), v) for k in steps]
         return interleaved(rows + [zeros_like(rows[0])] * (group - count))
 
     return read_rows

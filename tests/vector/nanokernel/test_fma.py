@@ -11,7 +11,7 @@ from hypothesis import example, given
 
 from nanoloom.schedule.register_tile import swapped
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel.fma import unroll
+from nanoloom.vector.nanokernel.sum_loops import unroll
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.checks import check, contracted, few, odd_sizes

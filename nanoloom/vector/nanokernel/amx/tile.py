@@ -26,7 +26,7 @@ from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.edges import last_columns, place_of_dim
 from nanoloom.vector.nanokernel.amx.flat import Woven
 from nanoloom.vector.nanokernel.amx.step import Between, LeftRows, nothing, step
-from nanoloom.vector.nanokernel.fma import with_value
+from nanoloom.vector.nanokernel.sum_loops import with_value
 from nanoloom.vector.panel_round import PanelRound
 from nanoloom.vector.prefetch import prefetch
 

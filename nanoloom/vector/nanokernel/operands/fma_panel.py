@@ -23,16 +23,15 @@ from nanoloom.target.masks import has_masked_loads
 from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel.fma import (
     Columns,
-    nest,
     numbers,
     outer_products,
     right_reader,
     start_values,
-    unrolled,
     vector_kind,
 )
 from nanoloom.vector.nanokernel.operands.wide_rows import WideRows
 from nanoloom.vector.nanokernel.operands.widened import extended
+from nanoloom.vector.nanokernel.sum_loops import nest, unrolled
 from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
 from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of

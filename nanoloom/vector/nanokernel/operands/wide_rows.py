@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from nanoloom.kernels.structure import map_dims, maps
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.vector.access import add, index
-from nanoloom.vector.nanokernel.fma import (
+from nanoloom.vector.nanokernel.operands.widened import extended
+from nanoloom.vector.nanokernel.sum_loops import (
     Step,
     counted,
     unrolled,
     with_value,
 )
-from nanoloom.vector.nanokernel.operands.widened import extended
 from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -65,7 +65,7 @@ class WideRows:
         sums: list[ir.Value],
         step: Step,
     ) -> list[ir.Value]:
-        """The innermost loop (fma.Innermost): the next strip, then this one's steps."""
+        """As sum_loops.Innermost: the next strip, then this one's steps."""
         width = max(STRIP, self.tile.lanes)
         whole = extent // width * width
 

@@ -112,6 +112,13 @@ class Tile:
         """
         return self.column_count is not None and self.right_copy is None
 
+    def read_right(self, ivs: list[ir.Value], v: int) -> ir.Value:
+        """A vector of a right operand that is not packed, at loop variables."""
+        here = list(ivs)
+        here[self.shape.column] = index(v * self.lanes)
+        place = place_of(maps(self.op)[self.shape.right], here)
+        return read_vector(self.right, place, self.lanes, self.right_mask(v))
+
     def right_mask(self, v: int) -> ir.Value | None:
         """Which lanes of the right operand's vector can be read, None if all can."""
         return self.mask(0, v) if self.right_masked else None

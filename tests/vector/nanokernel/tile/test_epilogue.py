@@ -13,7 +13,7 @@ from nanoloom.linalg.words.builder import PARALLEL, Map
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel.fma import unroll
+from nanoloom.vector.nanokernel.sum_loops import unroll
 from tests.filecheck import check_text, problems
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import Array, check
