@@ -1,6 +1,7 @@
 """Slices that are read in another shape: the outputs of a split, as heads.
 
     expand_shape(extract_slice(x))  ->  extract_slice(expand_shape(x))
+    a slice without extents of 1  ->  extract_slice(collapse_shape(x))
 
 A reader takes a slice's numbers where they are in its source; behind a shape it would
 need a tensor of its own.
@@ -18,6 +19,11 @@ EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"
 
 def shapes_before_slices(module: ir.Module) -> None:
     """Take slices of tensors in their readers' shape, where such readers can."""
+    for op in named(module, SLICE):
+        (result,) = op.operation.results
+        made = of_as_many_axes(op)
+        if made is not None:
+            result.replace_all_uses_with(made)
     for op in named(module, EXPAND):
         cut = op.operation.operands[0].owner
         if isinstance(cut, ir.Block) or cut.name != SLICE or not is_plain(cut.opview):
@@ -27,6 +33,36 @@ def shapes_before_slices(module: ir.Module) -> None:
             made = expanded(op, cut.opview)
             if made is not None:
                 result.replace_all_uses_with(made)
+
+
+def of_as_many_axes(cut: Op) -> ir.Value | None:
+    """A slice of its source without extents of 1 that it drops; None for others."""
+    (source, *at), (result,) = cut.operation.operands, cut.operation.results
+    kind, shape = (
+        ir.RankedTensorType(source.type),
+        ir.RankedTensorType(result.type).shape,
+    )
+    sizes = static(cut, "sizes")
+    ones = [d for d, size in enumerate(kind.shape) if size == 1 and sizes[d] == 1]
+    count = kind.rank - len(shape)
+    if at or not count or not shape:
+        return None
+    for dropped in (ones[:count], ones[-count:]):
+        kept = [d for d in range(kind.rank) if d not in dropped]
+        if [sizes[d] for d in kept] == list(shape):
+            break
+    else:
+        return None
+    ends = [*kept[1:], kind.rank]
+    groups = [list(range(d, end)) for d, end in zip([0, *kept[1:]], ends, strict=True)]
+    narrow = ir.RankedTensorType.get([kind.shape[d] for d in kept], kind.element_type)
+    words = ([static(cut, word)[d] for d in kept] for word in ("offsets", "strides"))
+    offsets, strides = words
+    with ir.InsertionPoint(cut), cut.operation.location:
+        flat = tensor.CollapseShapeOp(narrow, source, groups)
+        return tensor.ExtractSliceOp(
+            result.type, flat, [], [], [], offsets, list(shape), strides
+        ).result
 
 
 def is_plain(cut: Op) -> bool:

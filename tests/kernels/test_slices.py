@@ -44,6 +44,27 @@ def test_outputs_of_a_split_are_read_as_heads(target: Any) -> None:
         assert (made == exact(X, begin)).all() and made.any()
 
 
+def test_of_a_single_batch() -> None:
+    """Its extent of 1 is in no loop, and in the way of no slice."""
+    x = X[:1]
+
+    def make(b: Any, x: Any) -> list[Any]:
+        made = b.elementwise(lambda s: s + s, x)
+        taken = [b.slice(made, [0, 0, n], [1, 11, 21]) for n in (0, 21)]
+        shaped = [b.reshape(t, (1, 11, 3, 7)) for t in taken]
+        heads = [b.transpose(t, [0, 2, 1, 3]) for t in shaped]
+        rows = b.slice(made, [0, 2, 0], [1, 5, 63])
+        return [*(b.elementwise(lambda s: -s, t) for t in (*heads, rows))]
+
+    program = program_of(make, x)
+    assert roots(program) == ["elementwise"] * 4
+    first, second, row = executable(program, targets()[0])(x, order=backwards)
+    for begin, got in ((0, first), (21, second)):
+        taken = x[:, :, begin : begin + 21].reshape(1, 11, 3, 7).swapaxes(1, 2)
+        assert (got == -2 * taken).all()
+    assert (row == -2 * x[:, 2:7]).all()
+
+
 @pytest.mark.parametrize(
     ("begin", "count", "size"), [(20, 3, 7), (0, 5, 12), (3, 6, 10)], ids=str
 )
