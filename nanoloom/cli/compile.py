@@ -46,7 +46,7 @@ TargetName = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="A CPU of `nanoloom targets`; default: this one.",
+        help="A CPU of `nanoloom targets`, also with features; default: this one.",
     ),
 ]
 Only = Annotated[

@@ -87,6 +87,8 @@ def show(known: tuple[Target, ...], here: Target | None) -> None:
     screen = out()
     screen.print(table("", columns, (row(target) for target in known)))
     screen.print()
+    screen.print("features are added to a name: riscv64+v, aarch64+sve2+bf16")
+    screen.print()
     if here is None:
         screen.print("this machine is none that nanoloom knows")
         return

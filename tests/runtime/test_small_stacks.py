@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nanoloom
+from nanoloom.binary.elf import Machine
 from nanoloom.binary.frames import FRAME_BYTES, largest_frame, may_exceed, require_small
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.cache import Cache
@@ -83,16 +84,36 @@ def function(size: int) -> str:
     }}"""
 
 
+RISCV = {
+    "triple": "riscv64-unknown-linux-gnu",
+    "cpu": "generic-rv64",
+    "features": "+m,+a,+f,+d,+c,+v",
+    "abi": "lp64d",
+    "code_model": "medium",
+}
+ARM = {"triple": "aarch64-unknown-linux-gnu", "cpu": "generic", "features": "+sve"}
+MACHINES = pytest.mark.parametrize(
+    "machine", [X86, ARM, RISCV], ids=lambda machine: machine["triple"].split("-")[0]
+)
+
+
+@MACHINES
 @pytest.mark.parametrize("size", [64, FRAME_BYTES, 5 << 20])
-def test_frames_are_found(size: int) -> None:
-    found = largest_frame(emit_assembly(function(size), **X86))
-    assert size <= found <= size + 128
-    assert may_exceed(emit(function(size), **X86)) == (found > FRAME_BYTES)
+def test_frames_are_found(size: int, machine: dict[str, str]) -> None:
+    code = emit(function(size), **machine)
+    found = largest_frame(emit_assembly(function(size), **machine), Machine.of(code))
+    if machine is X86:
+        assert size <= found <= size + 128
+        assert may_exceed(code) == (found > FRAME_BYTES)
+    else:
+        assert found == (size if size >= FRAME_BYTES else 0)  # whole pages of it
+        assert may_exceed(code) == (size >= FRAME_BYTES)
 
 
-def test_a_large_frame_is_a_bug() -> None:
+@MACHINES
+def test_a_large_frame_is_a_bug(machine: dict[str, str]) -> None:
     text = function(2 * FRAME_BYTES)
     with pytest.raises(RuntimeError, match=r"a kernel takes .* bytes of stack"):
-        require_small(emit(text, **X86), lambda: emit_assembly(text, **X86))
+        require_small(emit(text, **machine), lambda: emit_assembly(text, **machine))
     less = function(FRAME_BYTES // 2)
-    require_small(emit(less, **X86), lambda: emit_assembly(less, **X86))
+    require_small(emit(less, **machine), lambda: emit_assembly(less, **machine))
