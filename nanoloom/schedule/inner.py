@@ -28,7 +28,12 @@ def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
     place = len(loops)
     while place and is_point(loops[place - 1]):
         place -= 1
-    while place and loops[place - 1].is_reduction and follows(loops, place - 1):
+    while (
+        place
+        and loops[place - 1].is_reduction
+        and follows(loops, place - 1)
+        and (placement.stage, loops[place - 1].name) not in taken
+    ):
         place -= 1
     while (
         place

@@ -28,6 +28,7 @@ from nanoloom.schedule.words.pipeline import Pipeline
 from nanoloom.schedule.words.store_at import StoreAt
 from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
 from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
+from nanoloom.schedule.words.word import require_words
 
 Directive: TypeAlias = (
     Packing
@@ -81,6 +82,7 @@ class Schedule:
 
         Raises Error, with the word as its `where`, at the first one that is not legal.
         """
+        require_words(self.directives)
         for directive in self.directives:
             nest = directive.apply(nest)
         return nest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.nest import LoopNest, Role
-from nanoloom.schedule.words.word import Word, refuse
+from nanoloom.schedule.words.word import Word, refuse, require_number
 from nanoloom.weights.panels import Panels
 
 
@@ -36,6 +36,7 @@ class Packing(Word):
 
     def apply(self, nest: LoopNest) -> LoopNest:
         """The nest with a weight that lies otherwise."""
+        require_number(self, "argument", self.argument, least=0)
         packed = (b for b in nest.buffers if b.argument == self.argument)
         buffer = next(packed, None)
         if buffer is None or buffer.role is not Role.CONSTANT:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nanoloom.errors import Error
@@ -236,6 +238,16 @@ def test_a_nanokernel_and_panels() -> None:
     )
 
 
+EIGHT: Any = 8
+NAME: Any = "w"
+MISTYPED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
+    (matmul(), (Vectorize("point", "j", EIGHT),), "lanes is 8: Lanes(8), for eight"),
+    (matmul(), (Parallel("point", EIGHT),), "sizes is 8: a tuple is wanted, (8,)"),
+    (matmul(), (Tile("point", EIGHT),), "sizes is 8: a tuple is wanted, (8,)"),
+    (matmul(), (Tile("point", (8,), NAME),), "fuse is 'w': a tuple is wanted, ('w',)"),
+    (matmul(), (Prefetch(NAME),), "argument is w: a number from 0 on is wanted"),
+    (matmul(), (Packing(NAME, (), 1, (0,), 16),), "argument is w: a number from 0"),
+]
 REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (matmul(), (Tile("conv", (1,)),), "there is no stage conv"),
     (matmul(), (Split("point", "k", "a", "b", 4),), "point has no loop k; it has i, j"),
@@ -319,6 +331,27 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
         "point is no sum of products",
     ),
     (matmul(), (Packing(0, (), 1, (0,), 16),), "argument 0 is no weight"),
+    (
+        matmul(),
+        (Tile("product", (0, 0, 16), ("fill",)),),
+        "product begins with what fill makes: inside of ko, a sum, it would begin",
+    ),
+    (
+        matmul(),
+        (ComputeAt("fill", "product", "k"),),
+        "product begins with what fill makes: inside of k, a sum, it would begin",
+    ),
+    (
+        matmul(),
+        (ComputeAt("product", "point", "j"), Vectorize("point", "j", Lanes(8))),
+        "product is computed inside of j, for single points of j; say this word before",
+    ),
+    (
+        matmul(),
+        (ComputeAt("product", "point", "j"), UnrollAndJam("point", "i", 2)),
+        "product is computed inside of j, for single points of i; say this word before",
+    ),
+    *MISTYPED,
     (matmul(), (Prefetch(7),), "the kernel has no argument 7"),
     (matmul(), (Prefetch(1, 0),), "lines is 0: a number from 1 on is wanted"),
     (matmul(), (Prefetch(1),), "argument 1 comes in no panels: pack it first"),
@@ -335,6 +368,20 @@ def test_what_is_not_legal(
         Schedule(words).apply(nest)
     assert str(found.value).startswith(str(words[-1]))
     assert said in str(found.value)
+
+
+def test_what_is_no_tuple_of_words() -> None:
+    with pytest.raises(Error, match="a schedule is a tuple of words"):
+        Schedule(EIGHT).apply(matmul())
+    with pytest.raises(Error, match="'w' is no word of schedules"):
+        Schedule((NAME,)).apply(matmul())
+
+
+def test_a_sum_in_blocks_begins_once() -> None:
+    """ALL leaves in front of a block of a sum what the sum begins with."""
+    text = loops(matmul(), Tile("product", (0, 0, 16), ALL))
+    fill, block = text.index("fill: "), text.index("for ko in 0..3 by 16")
+    assert fill < block
 
 
 def test_a_word_is_written_as_it_is_given() -> None:

@@ -47,6 +47,10 @@ def at_loop(
         refuse(word, f"{stage} is stored in {where} already", "compute it first")
     if is_scheduled(nest.placement(stage), producer):
         refuse(word, f"the loops of {stage} are scheduled already", "compute it first")
+    summed = begins_outside(nest, stage, consumer, loop)
+    if summed:
+        begins = f"{consumer} begins with what {stage} makes"
+        refuse(word, f"{begins}: inside of {summed}, a sum, it would begin anew")
     sizes = inside(reader, nest.placement(consumer), loop)
     wanted = needed(nest, stage, consumer, sizes)
     outside = read_outside(nest, stage, consumer, loop)
@@ -60,6 +64,19 @@ def is_scheduled(placement: Placement, stage: Stage) -> bool:
     """Whether words have been said of a stage's own loops, or of what it reads."""
     said = any(loop.padded or loop.ahead for loop in placement.loops)
     return placement.names != stage.names or bool(placement.copied) or said
+
+
+def begins_outside(nest: LoopNest, stage: str, consumer: str, loop: str) -> str:
+    """A loop of a consumer's sum, down to a loop of it, that another stage begins.
+
+    Each of its steps goes on with the results of the one before; "" for none.
+    """
+    made = {write.buffer for write in nest.stage(stage).writes}
+    if not made & set(nest.stage(consumer).begins):
+        return ""
+    placement = nest.placement(consumer)
+    around = placement.loops[: placement.names.index(loop) + 1]
+    return next((x.name for x in around if x.is_reduction), "")
 
 
 def read_outside(nest: LoopNest, stage: str, consumer: str, loop: str) -> str:

@@ -12,6 +12,7 @@ from nanoloom.schedule.words.word import (
     innermost,
     loop_of,
     refuse,
+    require_lanes,
     require_new,
     require_number,
     require_serial,
@@ -51,6 +52,16 @@ def require_nothing_at(word: object, nest: LoopNest, stage: str, loop: str) -> N
     for other in nest.stages:
         if nest.placement(other.name).at == (stage, loop):
             refuse(word, f"{other.name} is computed inside of {loop}")
+
+
+def require_nothing_within(word: object, nest: LoopNest, stage: str, loop: str) -> None:
+    """That nothing is computed where more points of a loop's axis would be needed."""
+    names = nest.placement(stage).names
+    for other in nest.stages:
+        at = nest.placement(other.name).at
+        if at and at[0] == stage and names.index(at[1]) >= names.index(loop):
+            inside = f"{other.name} is computed inside of {at[1]}, for single points"
+            refuse(word, f"{inside} of {loop}", "say this word before ComputeAt")
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,9 @@ class Vectorize(Word):
 
     def apply(self, nest: LoopNest) -> LoopNest:
         loop = serial_loop(self, nest, self.stage, self.loop)
+        require_lanes(self, self.lanes)
         require_single(self, loop)
+        require_nothing_within(self, nest, self.stage, self.loop)
         placement = nest.placement(self.stage)
         vectors = [x for x in placement.loops if x.how is How.VECTOR]
         if vectors:
@@ -208,6 +221,7 @@ class UnrollAndJam(Word):
             refuse(self, f"{self.loop} is summed over: its points wait for each other")
         if self.count > MOST_POINTS:
             refuse(self, f"count is {self.count}: at most {MOST_POINTS} is wanted")
+        require_nothing_within(self, nest, self.stage, self.loop)
         placement = nest.placement(self.stage)
         inner = placement.fresh(f"{self.loop}u")
         steps, part = parts_of(loop, self.count, inner)

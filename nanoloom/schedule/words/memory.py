@@ -27,6 +27,7 @@ class Prefetch(Word):
     ahead: int = AHEAD
 
     def apply(self, nest: LoopNest) -> LoopNest:
+        require_number(self, "argument", self.argument, least=0)
         require_number(self, "lines", self.lines)
         require_number(self, "ahead", self.ahead, least=0)
         found = [b for b in nest.buffers if b.argument == self.argument]

@@ -7,9 +7,20 @@ from dataclasses import dataclass, replace
 from nanoloom.nest.loop import How, Loop, halves
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.words.fusion import at_loop, read_outside
+from nanoloom.schedule.words.fusion import (
+    at_loop,
+    begins_outside,
+    read_outside,
+)
 from nanoloom.schedule.words.loops import require_not_padded
-from nanoloom.schedule.words.word import Word, loop_of, refuse, require_number, stage_of
+from nanoloom.schedule.words.word import (
+    Word,
+    loop_of,
+    refuse,
+    require_number,
+    require_tuple,
+    stage_of,
+)
 
 ALL = ("all",)  # of the stages in front of one
 
@@ -36,6 +47,7 @@ class Parallel(Word):
             refuse(self, f"{self.stage} is computed inside of another stage's loops")
         if placement.names != stage.names:
             refuse(self, f"{self.stage} has other loops already: tasks come first")
+        require_tuple(self, "sizes", self.sizes)
         for axis, size in zip(stage.axes, self.sizes, strict=False):
             if size and axis.is_reduction:
                 refuse(self, f"axis {axis.name} is summed over: tasks cannot share it")
@@ -60,6 +72,8 @@ class Tile(Word):
 
 def blocks(word: Parallel | Tile, nest: LoopNest, stage: Stage, how: How) -> LoopNest:
     """The nest with loops over blocks around the loops of a stage."""
+    require_tuple(word, "sizes", word.sizes)
+    require_tuple(word, "fuse", word.fuse)
     if len(word.sizes) > len(stage.axes):
         axes = ", ".join(stage.names)
         refuse(word, f"{stage.name} has {len(stage.axes)} axes ({axes}), not more")
@@ -97,6 +111,9 @@ def fused(word: Parallel | Tile, nest: LoopNest, stage: str, loop: str) -> LoopN
             continue
         placement = nest.placement(name)
         free = placement.names == made.names and not placement.stored
-        if word.fuse != ALL or (free and not read_outside(nest, name, stage, loop)):
+        stays = read_outside(nest, name, stage, loop) or begins_outside(
+            nest, name, stage, loop
+        )
+        if word.fuse != ALL or (free and not stays):
             nest = at_loop(word, nest, name, stage, loop)
     return nest

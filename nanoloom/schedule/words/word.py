@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from nanoloom.errors import Error
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
@@ -71,6 +72,25 @@ def require_new(word: object, placement: Placement, *names: str) -> None:
 def require_number(word: object, what: str, value: Any, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         refuse(word, f"{what} is {value}: a number from {least} on is wanted")
+
+
+def require_tuple(word: object, what: str, value: Any) -> None:
+    if not isinstance(value, tuple):
+        refuse(word, f"{what} is {value!r}: a tuple is wanted, ({value!r},)")
+
+
+def require_lanes(word: object, value: Any) -> None:
+    if not isinstance(value, Lanes):
+        refuse(word, f"lanes is {value}: Lanes(8), for eight, is wanted")
+
+
+def require_words(given: Any) -> None:
+    """That a schedule is what it is made of."""
+    if not isinstance(given, tuple):
+        raise Error("a schedule is a tuple of words", hint="(word,) for one")
+    for each in cast("tuple[object, ...]", given):
+        if not isinstance(each, Word):
+            raise Error(f"{each!r} is no word of schedules")
 
 
 def innermost(
