@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,13 @@ static void remove_drafts(void)
     for (int32_t i = 0; i < draft_count; i++)
         if (drafts[i])
             unlink(drafts[i]);
+}
+
+static void interrupted(int number)
+{
+    remove_drafts();
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 static void *memory_for(size_t bytes)
@@ -136,6 +144,8 @@ void nanoloom_results_write(const struct nanoloom_results *results,
     drafts = memory_for(sizeof(char *) * (size_t)results->count);
     draft_count = results->count;
     atexit(remove_drafts);
+    signal(SIGINT, interrupted);
+    signal(SIGTERM, interrupted);
     for (int32_t i = 0; i < results->count; i++) {
         const char *path = results->paths[i];
         if (!path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -292,6 +295,34 @@ def test_a_full_disk_leaves_nothing(
     done = run(model, *inputs, "-o", out, "-o", "/dev/full")
     refused(done, "/dev/full: cannot be written: No space left on device")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]
+
+
+def test_an_interrupted_program_leaves_nothing(
+    model: Path, inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """It waits for the reader of a pipe, with the first output under another name."""
+    os.mkfifo(tmp_path / "pipe")
+    words = ("-o", tmp_path / "out.npy", "-o", tmp_path / "pipe")
+    program = subprocess.Popen([model, *inputs, *words])
+    while not any(path.name.startswith("out.npy.") for path in tmp_path.iterdir()):
+        assert program.poll() is None
+    program.terminate()
+    assert program.wait() == -signal.SIGTERM
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["a.npy", "b.npy", "pipe"]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_stated_stack_is_enough(
+    model: Path, inputs: tuple[Path, Path], tmp_path: Path, threads: int
+) -> None:
+    limit = f"ulimit -s {STACK_BYTES // 1024}; exec "
+    words = [model, *inputs, "-o", tmp_path / "out.npy", f"--threads={threads}"]
+    command = limit + shlex.join(map(str, [*words, "-o", "/dev/null"]))
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    want = expected(np.load(inputs[0]), np.load(inputs[1]), WEIGHTS)[0]
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), want)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
