@@ -1,8 +1,10 @@
 """Fusion: which operations become one kernel.
 
-A kernel is one group around one root.  A contraction takes the elementwise operations
+A group has one root and one result.  A contraction takes the elementwise operations
 behind it (its epilogue).  Everything else is fused by rows: operations that read each
-other's results only at the same leading indices share the loops over those.
+other's results only at the same leading indices share the loops over those.  Groups
+become kernels, some of them joined: around two products (chain.py), or where results
+are read both by the next group and elsewhere (several.py).
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def join_results(block: ir.Block, groups: list[Group]) -> list[Group]:
     for group in groups:
         while group.ops and (producer := joining.producer(group)) is not None:
             joining.join(producer, group)
-    return joining.in_order([group for group in groups if group.ops])
+    left = [group for group in groups if group.ops]
+    return left if len(left) == len(groups) else joining.in_order(left)
 
 
 @dataclass

@@ -51,6 +51,22 @@ def test_a_producer_writes_into_the_padded_tensor() -> None:
     assert kernels[1].startswith("elementwise")
 
 
+@pytest.mark.parametrize("wide", [32, 9])
+def test_what_others_read_is_written_twice_at_most(wide: int) -> None:
+    """By one kernel, where a product cannot read it between the padding."""
+    weight = np.ones((wide, 3), np.float32)
+
+    def make(b: Any, x: Any) -> Any:
+        s = twice(b, x)
+        return [padded(b, s), b.einsum("abk,kn->abn", s, b.constant(weight))]
+
+    x = np.rint(4 * sample(1, (5, 7, wide), "float32"))
+    kernels = [kernel.split("_")[0] for kernel in roots(make, x)]
+    assert kernels == ["opaque", "elementwise", "contraction"]
+    pad, product = run(make, x)
+    assert (pad == pads(x + x)).all() and (product == (x + x) @ weight).all()
+
+
 def joined(b: Any, x: Any, y: Any) -> Any:
     return b.concat([twice(b, x), b.elementwise(lambda s: -s, y)], 1)
 
