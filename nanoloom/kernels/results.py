@@ -21,6 +21,7 @@ from nanoloom.kernels.structure import (
     maps,
     outputs,
 )
+from nanoloom.linalg.words.names import AXES, NAME
 from nanoloom.mlir import ir, linalg, tensor
 
 
@@ -55,6 +56,9 @@ def passing(last: Op, values: Sequence[ir.Value]) -> list[ir.Value]:
             ),
             last.operation.attributes["iterator_types"],
         )
+    for word in (NAME, AXES):
+        if word in last.operation.attributes:
+            made.operation.attributes[word] = last.operation.attributes[word]
     move_body(last, made, len(read), len(values))
     last.operation.erase()
     return list(made.operation.results)

@@ -18,6 +18,7 @@ from nanoloom.linalg.reductions.pooling import pool
 from nanoloom.linalg.words.indexing import take
 from nanoloom.linalg.words.scalar import BOOL
 from nanoloom.linalg.words.window import Window
+from nanoloom.notation import Buffer, axes, computation, maximum
 from nanoloom.target import Target
 from tests.filecheck import check_text
 from tests.kernels.attention_programs import roots
@@ -248,6 +249,18 @@ def test_the_last_stage_writes_all_results() -> None:
     CHECK: return [[MADE]]#1, [[MADE]]#0
     """,
     )
+
+
+def test_loops_keep_the_names_that_they_were_given() -> None:
+    i, j = axes("i j")
+    a, s, t = Buffer("a", (37, 50)), Buffer("s", (37, 50)), Buffer("t")
+    s[i, j] = a[i, j] * 2
+    t[i, j] = maximum(s[i, j], 0)
+    ((_, nest),) = nanoloom.compile(computation(s, t)).nests().items()
+    assert [(stage.name, stage.names) for stage in nest.stages] == [
+        ("s", ("i", "j")),
+        ("t", ("i", "j")),
+    ]
 
 
 def test_results_of_another_shape_are_kernels_of_their_own() -> None:
