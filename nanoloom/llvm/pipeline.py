@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-TO_LLVM = (
+TO_ADDRESSES = (
     "canonicalize",
     "cse",
-    "loop-invariant-code-motion",  # address arithmetic out of the inner loops
     "fold-memref-alias-ops",  # loads read the subview's source directly
     "func.func(convert-vector-to-scf{full-unroll=true})",  # transfers of rank > 1
     "lower-affine",  # index arithmetic made by the two lines above
+    "loop-invariant-code-motion",  # address arithmetic out of the inner loops
+)
+
+TO_LLVM = (
     "expand-strided-metadata",  # subviews have no direct lowering
     "lower-affine",  # again: what expand-strided-metadata makes
     "convert-scf-to-cf",

@@ -14,8 +14,9 @@ import re
 from collections.abc import Sequence
 
 from nanoloom.errors import Error
+from nanoloom.llvm.addresses import share_addresses
 from nanoloom.llvm.masked import mask_integers
-from nanoloom.llvm.pipeline import TO_LLVM
+from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
 from nanoloom.llvm.rolled import bound_copies, keep_rolled
 from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
 from nanoloom.vector.math import expand_math
@@ -31,6 +32,8 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     flatten_empty(module, phases)
     expand_math(module)
     bound_copies(module)
+    run_pipeline(module, TO_ADDRESSES, verify=False)
+    share_addresses(module)
     run_pipeline(module, TO_LLVM, verify=False)
     mask_integers(module)
     keep_rolled(module)
