@@ -107,12 +107,26 @@ class Program:
         """The program for these shapes, and for values of inputs that decide shapes."""
         name = self._name(shapes, values)
         if name not in self._variants:
+            self._require_here()
             compiled = functools.cache(lambda: self._compiled(shapes, values))
             with self.cache.folder(
                 name, lambda draft: self._build(draft, compiled())
             ) as folder:
                 self._variants[name] = Variant(folder, self.threads)
         return self._variants[name]
+
+    def is_for_this_machine(self) -> bool:
+        from nanoloom.target.remembered import host
+
+        return self.options.target.arch == host(self.cache).arch
+
+    def _require_here(self) -> None:
+        """Error if this machine cannot run the program."""
+        if not self.is_for_this_machine():
+            raise Error(
+                f"the program is for {self.options.target.arch}, not for this machine",
+                hint='save(path, form="executable") writes it',
+            )
 
     def _name(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
@@ -263,7 +277,7 @@ def compile(
         cache=store,
         report=report,
     )
-    if program.options.target.arch == host(store).arch:  # else when it is saved
+    if program.is_for_this_machine():  # else when it is saved
         prepare(program)
     return program
 

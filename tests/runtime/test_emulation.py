@@ -234,6 +234,12 @@ def test_the_stated_stack_is_enough(build: Build, spec: str) -> None:
     assert agrees(run(build(spec.partition(":")[0]), few, values), values)
 
 
+def test_a_program_for_another_machine_is_not_called_here(build: Build) -> None:
+    program, _ = build("riscv64+v")
+    with pytest.raises(Error, match="is for riscv64, not for this machine; save"):
+        program({name: arrays()[name] for name in INPUTS})
+
+
 def test_what_the_program_refuses_is_its_own_sentence(build: Build) -> None:
     values = arrays() | {"q": np.zeros((5, 36), np.uint8)}
     told = r"input2.npy: holds u8\[5, 36\], input q is u8\[5, 37\]$"
