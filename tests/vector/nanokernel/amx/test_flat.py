@@ -64,7 +64,7 @@ def test_the_operand_is_read_as_it_lies(
 ) -> None:
     """Two numbers tell whether it is woven: the loop over rows comes back to it."""
     seen: list[str] = []
-    monkeypatch.setattr(stage, "lower_matrix_tiles", lambda m: seen.append(str(m)))
+    monkeypatch.setattr(stage, "lower_matrix_tiles", lambda m, _: seen.append(str(m)))
     text_of("vector", 65, 64, n)
     check_text(
         seen[0],
