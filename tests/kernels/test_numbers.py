@@ -34,7 +34,7 @@ ZEROS = [3, -7, 2**31 - 2, 1 - 2**31]
 def given(program: Program, call: int) -> list[np.ndarray]:
     """The parameters of a call."""
     return [
-        program.parameters[p.index].array()
+        np.asarray(program.parameters[p.index].array())
         for p in program.calls[call].arguments
         if p.storage is Storage.PARAMETER
     ]
