@@ -203,7 +203,7 @@ def test_a_wrong_kernel_fails(
     """Bytes taken with other signs, products that are left out."""
     target = replace(machine(variant, monkeypatch), name=f"wrong-{name}")
     if name == "bf16":
-        monkeypatch.setattr(rows, "lower", lambda op: op.operation.erase())
+        monkeypatch.setattr(rows, "lower", lambda op, _: op.operation.erase())
     else:
         wrong = dict.fromkeys(PRODUCTS, "tdpbsud")
         monkeypatch.setattr(instructions, "PRODUCTS", wrong)
