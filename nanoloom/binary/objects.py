@@ -40,20 +40,6 @@ class CodeOptions:
 
 DEFAULT_OPTIONS = CodeOptions()
 
-# For kernels that are vectorized and unrolled already, whose addresses need no more
-# than the code generator's own clean-up.  A fused matrix product runs as fast as after
-# the whole pipeline, and comes out of LLVM in half the time.
-SHORT_OPTIONS = CodeOptions(
-    passes=(
-        "sroa",
-        "simplify_cfg",
-        "instruction_combine",
-        "loop_rotate",  # the code generator wants one jump an iteration
-        "simplify_cfg",
-        "aggressive_dce",
-    )
-)
-
 
 def emit(
     llvm_ir: str,

@@ -17,6 +17,7 @@ from math import prod
 from nanoloom.kernels.structure import (
     Op,
     base,
+    element_bytes,
     input_count,
     is_contraction,
     is_fill,
@@ -250,7 +251,7 @@ def may_be_inner(inner: Op, outer: Op) -> bool:
 def has_long_rows(op: Op) -> bool:
     """Whether a part's elements lie in rows of a line of the cache or more."""
     kind = ir.RankedTensorType(op.operation.results[0].type)
-    row = kind.element_type.width // 8  # type: ignore[attr-defined]
+    row = element_bytes(kind)
     for extent, count in zip(kind.shape[::-1], Part.of(op).sizes[::-1], strict=True):
         row *= count
         if count != extent:
@@ -259,7 +260,7 @@ def has_long_rows(op: Op) -> bool:
 
 
 def reads_in_place(use: ir.OpOperand) -> bool:
-    """Whether a use of a value reads it as well where it is a part of another."""
+    """Whether a use of a value reads it as well where it lies in another."""
     user = use.owner.opview
     inner = is_generic(user) and use.operand_number < input_count(user)
     return inner and not is_contraction(user)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.kernels.structure import Op, inputs, is_contraction, is_generic
+from nanoloom.kernels.parts import reads_in_place
+from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir, named, tensor
 
 EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"
@@ -29,7 +30,7 @@ def shapes_before_slices(module: ir.Module) -> None:
         if isinstance(cut, ir.Block) or cut.name != SLICE or not is_plain(cut.opview):
             continue
         (result,) = op.operation.results
-        if all(is_read_by(use.owner.opview, result) for use in result.uses):
+        if all(map(reads_in_place, result.uses)):
             made = expanded(op, cut.opview)
             if made is not None:
                 result.replace_all_uses_with(made)
@@ -70,12 +71,6 @@ def is_plain(cut: Op) -> bool:
     (source, *at), (result,) = cut.operation.operands, cut.operation.results
     ranks = {ir.RankedTensorType(value.type).rank for value in (source, result)}
     return not at and len(ranks) == 1 and set(static(cut, "strides")) <= {1}
-
-
-def is_read_by(reader: Op, value: ir.Value) -> bool:
-    """Whether a reader takes a slice's numbers where they are."""
-    generic = is_generic(reader) and not is_contraction(reader)
-    return generic and value in inputs(reader)
 
 
 def expanded(op: Op, cut: Op) -> ir.Value | None:

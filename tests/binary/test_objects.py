@@ -12,7 +12,6 @@ from nanoloom.binary import objects
 from nanoloom.binary.elf import Machine
 from nanoloom.binary.objects import (
     DEFAULT_OPTIONS,
-    SHORT_OPTIONS,
     CodeOptions,
     emit,
     emit_assembly,
@@ -20,6 +19,8 @@ from nanoloom.binary.objects import (
 from nanoloom.errors import Error
 from tests.runtime.native import kernel_ir
 
+# Passes by name instead of the pipeline.
+SHORT_OPTIONS = CodeOptions(passes=("sroa", "instruction_combine", "loop_rotate"))
 X86 = {"triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64-v3"}
 ARM = {
     "triple": "aarch64-unknown-linux-gnu",
