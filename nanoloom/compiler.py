@@ -35,7 +35,7 @@ from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.given import given_schedule, naming_schedule
+from nanoloom.schedule.given import given_schedule, naming_schedule, require_kernels
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.schedule.shown import shown
@@ -88,11 +88,16 @@ def compile_model(
 
 
 def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
-    """The model as kernels and their calls."""
+    """The model as kernels and their calls.
+
+    Raises Error for a schedule of a kernel that is not among them.
+    """
     with mlir.context():
         linalg = lowered(model, options, report)
         with report.stage("kernels"):
-            return cut(linalg)
+            program = cut(linalg)
+    require_kernels(program, options)
+    return program
 
 
 def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModule:

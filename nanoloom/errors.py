@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
@@ -138,3 +139,10 @@ def noting(where: str) -> Generator[None]:
     except Exception as error:
         error.add_note(where)
         raise
+
+
+def some_of(names: Iterable[str], wanted: str) -> str:
+    """A hint: the names that come nearest to one that there is not."""
+    known = sorted(names)
+    near = difflib.get_close_matches(wanted, known, 3, 0.4) or known
+    return f"some that there are: {', '.join(near[:3]) or 'none'}"

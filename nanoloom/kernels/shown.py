@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Sequence
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, some_of
 from nanoloom.kernels.program import Kernel, Program
 
 
@@ -20,9 +19,7 @@ def kernels_of(program: Program, only: str) -> list[Kernel]:
     wanted = {only} & named or set(fnmatch.filter(named, only))
     calls = [c for c in program.calls if c.layer in wanted or c.kernel in wanted]
     if not calls:
-        near = difflib.get_close_matches(only, sorted(named), 3, 0.4) or sorted(named)
-        known = ", ".join(near[:3])
-        raise Error(f"there is no layer {only}", hint=f"some that there are: {known}")
+        raise Error(f"there is no layer {only}", hint=some_of(named, only))
     return [program.kernels[name] for name in dict.fromkeys(c.kernel for c in calls)]
 
 

@@ -7,12 +7,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, some_of
 from nanoloom.mlir import ir
 from nanoloom.schedule.language import Schedule
 
 if TYPE_CHECKING:  # a worker that makes kernels reads no models
-    from nanoloom.kernels.program import Kernel
+    from nanoloom.kernels.program import Kernel, Program
     from nanoloom.options import CompileOptions
 
 
@@ -27,6 +27,14 @@ def given_schedule(kernel: Kernel, options: CompileOptions) -> Schedule | str | 
                 return given
             raise Error(f"a schedule for {pattern} is a {type(given).__name__}")
     return None
+
+
+def require_kernels(program: Program, options: CompileOptions) -> None:
+    """Raise Error, with the names that come near, for a schedule of no kernel."""
+    for pattern, _ in options.schedules:
+        if not fnmatch.filter(program.kernels, pattern):
+            reason = f"a schedule is for {pattern}, and no kernel has such a name"
+            raise Error(reason, hint=some_of(program.kernels, pattern))
 
 
 @contextmanager

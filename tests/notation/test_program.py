@@ -13,6 +13,7 @@ from nanoloom.compiler import Report, emit_stage
 from nanoloom.errors import Error, InputError
 from nanoloom.notation import Buffer, Computation, axes, constant, maximum
 from nanoloom.options import CompileOptions
+from nanoloom.schedule.language import Schedule
 from nanoloom.target.host import host
 from tests.notation.programs import normal
 
@@ -80,6 +81,17 @@ def test_a_schedule_by_the_pattern_of_a_name(tmp_path: Path) -> None:
     wrong = CompileOptions(target, schedules=(("contraction_*", "nonsense"),))
     with pytest.raises(Error, match="schedule of kernel contraction_"):
         nanoloom.compile(layer(), options=wrong, cache=Cache(tmp_path))
+
+
+def test_a_schedule_for_no_kernel_is_refused(tmp_path: Path) -> None:
+    """By its pattern, with the names that come near; nothing is compiled."""
+    for pattern in ("contraction_f64_35*", "contraction_f32_36x45x17"):
+        options = CompileOptions(host(), schedules=((pattern, Schedule(())),))
+        with pytest.raises(Error) as refused:
+            nanoloom.compile(layer(), options=options, cache=Cache(tmp_path))
+        said = str(refused.value)
+        assert f"for {pattern}, and no kernel has such a name" in said
+        assert "some that there are: contraction_f32_35x45x17" in said
 
 
 def test_a_computation_has_no_graph() -> None:

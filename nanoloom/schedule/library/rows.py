@@ -7,7 +7,7 @@ from math import prod
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import ALL, Parallel, Schedule, Tile
-from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.vectors import innermost, vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
@@ -56,7 +56,7 @@ def shared_rows(nest: LoopNest, last: Stage) -> int:
     for stage in working:
         if not stage.is_reduction or stage.is_contraction:
             continue
-        inner = innermost(stage)
+        inner = innermost(stage.reads)
         if inner is not None and not stage.axes[stage.place(inner)].is_reduction:
             rows = min(rows, stage.place(inner))  # a window or a column
     return rows
@@ -73,13 +73,6 @@ def rows_of(stage: Stage) -> int:
     if stage.is_contraction:
         return len([axis for axis in stage.axes if not axis.is_reduction])
     return stage.leading_parallel()
-
-
-def innermost(stage: Stage) -> str | None:
-    """The axis that the operand of most dimensions has innermost."""
-    ranked = sorted(stage.reads, key=lambda x: -len(x.indices))
-    plain = ranked[0].plain
-    return plain[-1] if plain else None
 
 
 def turned_blocks(last: Stage, sizes: list[int]) -> dict[int, int]:
