@@ -28,6 +28,7 @@ from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
 from nanoloom.vector.nanokernel.tile.order import keep_order
 from nanoloom.vector.nanokernel.tile.tile import tile_of
+from nanoloom.vector.nanokernel.tile.whole import store_whole
 from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import fetch_panels, require_panels
@@ -133,13 +134,10 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     lower_matrix_tiles(module, prefetches)
     instructions.make_instructions(module)
     keep_order(module, target)
+    store_whole(module, target)
     vectorize_loops(module, target)
     place_temporaries(module)
-    run_pipeline(module, IN_F32, verify=False)
-    if not rounds_to_bf16(target):
-        round_in_integers(module)
-    if not target.widens_f16:
-        widen_in_integers(module)
+    emulate_small_floats(module, target)
     module.operation.verify()
     scratch = scratch_bytes(module, phases)
     return Vectorized(tuple(phases), tuple(packings), scratch, between)
@@ -163,6 +161,15 @@ def lower(op: ir.OpView, plan: Nanokernel, target: Target) -> None:
             return
         sums = families.accumulate(tile, target)
         epilogue.finish(tile, sums)
+
+
+def emulate_small_floats(module: ir.Module, target: Target) -> None:
+    """f16 and bf16, as far as the target has no instructions for them."""
+    run_pipeline(module, IN_F32, verify=False)
+    if not rounds_to_bf16(target):
+        round_in_integers(module)
+    if not target.widens_f16:
+        widen_in_integers(module)
 
 
 def rounds_to_bf16(target: Target) -> bool:
