@@ -20,6 +20,7 @@ from nanoloom.kernels.structure import (
     inputs,
     is_fill,
     is_generic,
+    is_pad,
     is_prefix,
     is_read_in_place,
     iterators,
@@ -45,7 +46,7 @@ class Group:
 def is_movable(op: Op) -> bool:
     """Costs nothing and is made again in every kernel that needs it."""
     free = op.operation.name in MOVABLE or is_fill(op) or is_scalar(op)
-    return free or is_read_in_place(op)
+    return free or is_read_in_place(op) or is_pad(op)
 
 
 def is_scalar(op: Op) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from nanoloom.kernels.structure import (
     Op,
     body,
+    bordered,
     dims_of,
     extents,
     input_count,
@@ -21,6 +22,7 @@ from nanoloom.kernels.structure import (
     is_fill,
     is_generic,
     is_lanewise,
+    is_pad,
     is_read_in_place,
     iterators,
     maps,
@@ -83,6 +85,8 @@ def word_of(op: Op) -> str:
         return op.operation.attributes[NAME].value  # type: ignore[attr-defined]
     if is_fill(op):
         return "fill"
+    if is_pad(op):
+        return "pad"
     if is_copy(op):
         return "copy"
     if is_contraction(op):
@@ -133,7 +137,14 @@ class Reader:
         made = stage_of(op, name, lambda value: self.buffer(source_of(value)))
         begins = [begin_of(value) for value in inputs(op)]
         reads = zip(made.reads, begins, strict=True)
-        return replace(made, reads=tuple(read.moved(begin) for read, begin in reads))
+        made = replace(made, reads=tuple(read.moved(begin) for read, begin in reads))
+        if is_pad(op):
+            source, places, number = bordered(op)
+            kind = str(ir.RankedTensorType(source.type).element_type)
+            at = indices(places, made.names)
+            inside = Access(self.buffer(source), at, kind)
+            made = replace(made, inside=inside, outside=number)
+        return made
 
 
 def source_of(value: ir.Value) -> ir.Value:

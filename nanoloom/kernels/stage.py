@@ -34,6 +34,7 @@ from nanoloom.kernels.outline import (
     root_of,
     shape_of,
 )
+from nanoloom.kernels.pads import absorb_pads
 from nanoloom.kernels.parts import home, mark_parts, part_of
 from nanoloom.kernels.plan import Lifetime, plan
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Storage, Word
@@ -70,7 +71,7 @@ def cut(lowered: LinalgModule) -> Program:
     cutting = Cutting(lowered, block)
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = join_chains(form_groups(block), weights)
-    for group in join_results(block, groups):
+    for group in absorb_pads(join_results(block, groups)):
         cutting.draft(group)
     return cutting.program()
 

@@ -14,6 +14,9 @@ Op: TypeAlias = ir.OpView
 
 
 VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
+# Of a pad, an operation that puts a border around a tensor: where it reads that, as an
+# affine map; outside of it there is a number.
+PAD = "nanoloom.pad"
 
 
 class Kind(Enum):
@@ -96,6 +99,30 @@ def is_fill(op: Op) -> bool:
         return False
     names = {inner.operation.name for inner in body(op).operations}
     return names <= {"arith.constant", "linalg.yield"}
+
+
+def is_pad(op: Op) -> bool:
+    """A generic that puts a border around a tensor (pads.py)."""
+    return is_generic(op) and PAD in op.operation.attributes
+
+
+def bordered(op: Op) -> tuple[ir.Value, ir.AffineMap, str]:
+    """What a pad puts a border around, where each point reads it, and the number."""
+    choice = yielded(op)[0].owner
+    assert not isinstance(choice, ir.Block), "a pad chooses a number"
+    _, found, number = (value.owner for value in choice.operands)
+    assert not isinstance(found, ir.Block) and not isinstance(number, ir.Block)
+    source = found.operands[0]
+    part = source.owner
+    if not isinstance(part, ir.Block) and part.name == "tensor.extract_slice":
+        whole = part.operands[0]
+        if (
+            ir.RankedTensorType(whole.type).rank
+            == ir.RankedTensorType(source.type).rank
+        ):
+            source = whole
+    written = number.attributes["value"].value  # type: ignore[attr-defined]
+    return source, op.operation.attributes[PAD].value, str(written)  # type: ignore[attr-defined]
 
 
 def is_copy(op: Op) -> bool:

@@ -95,6 +95,11 @@ class LoopNest:
         """The contractions among the stages."""
         return tuple(s for s in self.stages if s.is_contraction)
 
+    @property
+    def pads(self) -> tuple[Stage, ...]:
+        """The stages that put a border around a tensor."""
+        return tuple(s for s in self.stages if s.inside is not None)
+
     def placement(self, stage: str) -> Placement:
         """Where a stage is computed, and its loops."""
         found = (p for p in self.placed if p.stage == stage)

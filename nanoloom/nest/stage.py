@@ -62,7 +62,8 @@ class Stage:
     begins: the buffers in which other stages leave that, "" for none.
     semiring: of a reduction, None if it is known by no such form.  lanewise: whether a
     point is arithmetic only, which works on a vector as on a number.  body: of one
-    point, the names of its operations in order.
+    point, the names of its operations in order.  inside: of a pad, what it reads where
+    that is within its buffer; outside of it, it writes the number `outside`, as text.
     """
 
     name: str
@@ -74,6 +75,8 @@ class Stage:
     semiring: Semiring | None = None
     lanewise: bool = True
     body: tuple[str, ...] = ()
+    inside: Access | None = None
+    outside: str = ""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -131,4 +134,6 @@ class Stage:
     def __str__(self) -> str:
         written = ", ".join(map(str, self.writes))
         read = ", ".join(map(str, self.reads))
+        if self.inside is not None:
+            read = f"{self.inside} inside, {self.outside} outside"
         return f"{self.name}: {written} <- {read}"

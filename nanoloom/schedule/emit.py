@@ -16,7 +16,7 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.inner import at_tile, is_point, order, outer_loops
+from nanoloom.schedule.inner import IN_MEMORY, at_tile, is_point, order, outer_loops
 from nanoloom.schedule.language import (
     Nanokernel,
     Peel,
@@ -50,7 +50,7 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
             case StoreApart(stage):
                 writer.steps.own("store_apart", stage, {})
             case StoreAt(stage, where):
-                writer.steps.own("store_at", stage, {"where": where})
+                writer.store(stage, where)
             case _:
                 pass
     for stage in writer.nest.stages:
@@ -83,6 +83,8 @@ class Writer:
                 at = self.nest.placement(other.name).at
                 if at == (stage.name, group[-1].name):
                     self.stage(other)
+                    if self.stays(other.name):
+                        self.steps.own("store_at", other.name, {"where": "task"})
         for loops, trips in reversed(unrolled):  # the outer one's copies have others
             self.steps.unroll(loops, trips)
         for other in self.nest.stages:
@@ -125,9 +127,21 @@ class Writer:
             for each in self.nest.producers(waiting.pop().name):
                 if each in inner:
                     waiting.append(each)
+                elif self.stays(each.name):
+                    continue
                 elif each.name not in self.loops_of or self.is_stored(each):
                     return False
         return True
+
+    def store(self, stage: str, where: str) -> None:
+        """Where a stage's results lie; of what stays in a loop, when that is made."""
+        if not self.stays(stage):
+            self.steps.own("store_at", stage, {"where": where})
+
+    def stays(self, stage: str) -> bool:
+        """Whether no loop further in than those around a stage takes it in."""
+        placement = self.nest.placement(stage)
+        return placement.at is not None and placement.stored == IN_MEMORY
 
     def is_stored(self, stage: Stage) -> bool:
         """Whether a stage is whole before another one reads it."""

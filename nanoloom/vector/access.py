@@ -145,14 +145,18 @@ def divide(left: ir.Value, right: ir.Value) -> ir.Value:
     return arith.divui(left, right)
 
 
-def apply(expr: ir.AffineExpr, ivs: Sequence[ir.Value]) -> ir.Value:
+def apply(
+    expr: ir.AffineExpr, ivs: Sequence[ir.Value], symbols: Sequence[ir.Value] = ()
+) -> ir.Value:
     """An affine expression as index arithmetic on the loop variables."""
     if isinstance(expr, ir.AffineDimExpr):
         return ivs[expr.position]
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return symbols[expr.position]
     if isinstance(expr, ir.AffineConstantExpr):
         return index(expr.value)
     assert isinstance(expr, ir.AffineBinaryExpr), expr
-    left, right = apply(expr.lhs, ivs), apply(expr.rhs, ivs)
+    left, right = (apply(e, ivs, symbols) for e in (expr.lhs, expr.rhs))
     if isinstance(expr, ir.AffineAddExpr):
         return add(left, right)
     if isinstance(expr, ir.AffineMulExpr):

@@ -125,7 +125,7 @@ class VectorBody:
         if op.name == "arith.addi" and {type(x) for x in operands} == {Lane, Uniform}:
             starts = [x.start if isinstance(x, Lane) else x.value for x in operands]  # type: ignore[union-attr]
             return [Lane(arith.addi(*starts))]
-        wide = [self.vector(x) for x in operands]
+        wide = self.wide(op, operands)
         if op.name == "arith.addf" and self.sums:
             fused = self.multiply_add(op)
             if fused is not None:
@@ -135,6 +135,14 @@ class VectorBody:
         if narrows and not self.lanes.scalable:
             return [Vector(low_halves(wide[0]))]
         return self.cloned(op, wide, True)
+
+    def wide(self, op: ir.Operation, operands: Sequence[LaneValue]) -> list[ir.Value]:
+        """Operands as vectors, but for a choice that is the same in every lane."""
+        match operands:
+            case (Uniform(choice), yes, no) if op.name == "arith.select":
+                return [choice, self.vector(yes), self.vector(no)]
+            case _:
+                return [self.vector(x) for x in operands]
 
     def multiply_add(self, op: ir.Operation) -> LaneValue | None:
         """sum + a * b in one rounding, None for other additions."""

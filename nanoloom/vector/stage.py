@@ -19,6 +19,7 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
+from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.loops import vectorize_loops
@@ -34,7 +35,12 @@ from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import fetch_panels, require_panels
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
-from nanoloom.vector.store_at import arena_bytes, arena_count, store_at
+from nanoloom.vector.store_at import (
+    arena_bytes,
+    arena_count,
+    join_copies,
+    store_at,
+)
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import Meaning, apply_script
@@ -120,9 +126,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "prefetch": prefetch,
         **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
     }
-    apply_script(module, script, meanings)
-    run_pipeline(module, CLEAN, verify=False)
-    require_packed_reads(module)
+    tile(module, script, meanings)
     run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
     make_copies(module)
@@ -135,12 +139,21 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     instructions.make_instructions(module)
     keep_order(module, target)
     store_whole(module, target)
+    write_out_places(module)
     vectorize_loops(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
     module.operation.verify()
     scratch = scratch_bytes(module, phases)
     return Vectorized(tuple(phases), tuple(packings), scratch, between)
+
+
+def tile(module: ir.Module, script: str, meanings: Mapping[str, Meaning]) -> None:
+    """Apply a script, whose stages are on tensors still."""
+    apply_script(module, script, meanings)
+    join_copies(module)
+    run_pipeline(module, CLEAN, verify=False)
+    require_packed_reads(module)
 
 
 def with_fields(meaning: Callable[..., None]) -> Meaning:

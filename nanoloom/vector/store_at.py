@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, is_generic, outputs
-from nanoloom.mlir import ir
+from nanoloom.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.scratch import lines_of
 
@@ -32,6 +32,8 @@ def store_at(op: Op, where: str) -> None:
     if where not in PLACES:
         raise Error(f"where = {where}: one of {', '.join(PLACES)} is wanted")
     op.operation.attributes[STORED] = ir.StringAttr.get(where)
+    if where == "task":
+        set_apart(op)
     if where != "arena":
         return
     user, place = first_of(op)
@@ -44,6 +46,26 @@ def store_at(op: Op, where: str) -> None:
         assert kernel.parent is not None, "a stage is in a kernel"
         kernel = kernel.parent.operation
     user.operands[place] = add_argument(kernel, empty.type)
+
+
+def set_apart(op: Op) -> None:
+    """Let no loop that is made from now on take a stage in: its readers have a copy.
+
+    Of a copy nothing is left (`join_copies`).
+    """
+    for result in op.operation.results:
+        uses = list(result.uses)
+        with ir.InsertionPoint.after(op.operation), op.operation.location:
+            copy = bufferization.alloc_tensor(result.type, [], copy=result)
+        for use in uses:
+            use.owner.operation.operands[use.operand_number] = copy
+
+
+def join_copies(module: ir.Module) -> None:
+    """The readers of stages that were set apart read these themselves."""
+    for op in named(module, "bufferization.alloc_tensor"):
+        op.operation.results[0].replace_all_uses_with(op.operation.operands[0])
+        op.operation.erase()
 
 
 def require_taken(op: Op) -> None:

@@ -100,7 +100,7 @@ def matrix_tiles(
     )
     twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
-    loops = tiled(root, last, shape, nanokernel, AMX_COLUMNS, target)
+    loops = tiled(nest, root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
     words = (*packings, *prefetches(packings), *loops, *behind)
     weighed = Candidate(words, reason, tiles_cost(shape, family))

@@ -33,14 +33,17 @@ def on_tile(
     """
     words: list[Directive] = list(points(last, lanes, jam)) if sums != last else []
     if sums != last:
-        inside = [stage for stage in nest.stages if stage != last]
+        inside = [s for s in nest.stages if s != last and s.inside is None]
         column = last.names[len(last.axes) - 1]
         words += [ComputeAt(s.name, last.name, column) for s in reversed(inside)]
         for stage in inside:
             words += points(stage, lanes, jam)
+        for stage in nest.pads:
+            words += points(stage, Lanes(lanes.count), {})
         return tuple(words)
     for stage in nest.stages:
-        words += points(stage, lanes, jam if stage == sums else {})
+        own = lanes if stage.inside is None else Lanes(lanes.count)
+        words += points(stage, own, jam if stage == sums else {})
     return tuple(words)
 
 
@@ -62,7 +65,7 @@ def is_finished(nest: LoopNest, sums: Stage) -> bool:
     """Whether all that follows a sum can be computed on its tile, in one vector each.
 
     Every stage is at the sum's own points: what it starts from, and what reads it at
-    the same place.
+    the same place.  Pads in front of it are in memory.
     """
     parallel = [axis for axis in sums.axes if not axis.is_reduction]
     extents = tuple(axis.extent for axis in parallel)
@@ -71,7 +74,7 @@ def is_finished(nest: LoopNest, sums: Stage) -> bool:
     if any(stage.reads for stage in before) or not parallel:
         return False
     for stage in nest.stages:
-        if stage == sums:
+        if stage == sums or stage.inside is not None:
             continue
         names = stage.names
         if stage.is_reduction or not stage.lanewise or stage.extents != extents:
@@ -86,6 +89,6 @@ def is_finished(nest: LoopNest, sums: Stage) -> bool:
 
 def lanes_at_tile(nest: LoopNest, sums: Stage, target: Target) -> Lanes:
     """Lanes that all stages of a tile can have: scalable only if each can be."""
-    axes = [(stage, vector_axis(stage)) for stage in nest.stages]
+    axes = [(s, vector_axis(s)) for s in nest.stages if s.inside is None]
     scalable = all(x is not None and is_scalable(s, x, target) for s, x in axes)
     return width(lanes_of(sums, target), scalable)

@@ -96,7 +96,8 @@ class Product:
             nanokernel_of(tile, family, root.name), packed=bool(packings), copied=copied
         )
         behind = other_vectors(nest, root, target)
-        if row is not None and family is FMA_FAMILY and may_be_cut(root, last):
+        may_cut = not nest.pads and may_be_cut(root, last)
+        if row is not None and family is FMA_FAMILY and may_cut:
             chunks = None
             if copied:
                 chunks = task_panel(shape, row, nanokernel, width, target)
@@ -109,5 +110,5 @@ class Product:
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
                 return (*packings, *prefetches(packings), *loops, *behind), reason
-        loops = tiled(root, last, shape, nanokernel, columns, target)
+        loops = tiled(nest, root, last, shape, nanokernel, columns, target)
         return (*packings, *prefetches(packings), *loops, *behind), reason

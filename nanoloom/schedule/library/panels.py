@@ -14,6 +14,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Prefetch,
+    StoreAt,
     Tile,
 )
 from nanoloom.schedule.library.row_block import (
@@ -27,6 +28,8 @@ from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
+FEWEST_TASKS = 16  # that share the making of pads, for any number of threads
+
 
 def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
     """Vectors of what the nanokernel does not take along."""
@@ -34,6 +37,7 @@ def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directiv
 
 
 def tiled(
+    nest: LoopNest,
     root: Stage,
     last: Stage,
     shape: Contraction,
@@ -41,14 +45,35 @@ def tiled(
     columns: int,
     target: Target,
 ) -> tuple[Directive, ...]:
-    """Tasks of panels, register tiles inside them."""
+    """Tasks of panels, register tiles inside them.
+
+    Pads are made once for all panels of a task, of which there are several then.
+    """
     outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
     tile = any(inner) and not nanokernel.depth
+    panels: tuple[Tile, ...] = ()
+    if nest.pads:
+        whole, outer = outer, several_panels(shape, outer)
+        if outer != whole:
+            sizes = (n if d == shape.column else 0 for d, n in enumerate(whole))
+            panels = (Tile(last.name, tuple(sizes), ALL),)
     return (
         Parallel(last.name, outer, ALL),
+        *(StoreAt(pad.name, "task") for pad in nest.pads),
+        *panels,
         *([Tile(last.name, inner, ALL)] if tile else []),
         nanokernel,
     )
+
+
+def several_panels(shape: Contraction, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of tasks with as many panels in each as leave some tasks."""
+    column = shape.column
+    pairs = zip(sizes, shape.extents, strict=False)
+    counts = [-(-extent // size) if size else 1 for size, extent in pairs]
+    panels, tasks = counts[column], prod(counts)
+    several = max(1, min(panels, tasks // FEWEST_TASKS))
+    return tuple(n * several if d == column else n for d, n in enumerate(sizes))
 
 
 def is_parameter(nest: LoopNest, root: Stage, shape: Contraction) -> bool:

@@ -21,6 +21,7 @@ from nanoloom.schedule.language import (
     Directive,
     Parallel,
     Schedule,
+    StoreAt,
     Unroll,
     UnrollAndJam,
 )
@@ -30,6 +31,7 @@ from nanoloom.schedule.library.vectors import vector_axis, vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
 
+PADDED = 4  # times as many rows in a task that pads them: their edges are made twice
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
 POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
 MOST_TAPS = 64  # of a window that is unrolled whole
@@ -67,7 +69,8 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     def form(block: Block) -> Form:
         stage = window.stage
         directives = (
-            Parallel(last.name, tasks(last, window, block), ALL),
+            Parallel(last.name, tasks(nest, last, window, block), ALL),
+            *(StoreAt(pad.name, "task") for pad in nest.pads),
             *tiles(nest, last, window, block, target),
             *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
         )
@@ -76,13 +79,14 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     return schedule_of(nest, target, form(best), map(form, others))
 
 
-def tasks(last: Stage, window: Window, block: Block) -> tuple[int, ...]:
+def tasks(nest: LoopNest, last: Stage, window: Window, block: Block) -> tuple[int, ...]:
     """Blocks of rows, enough of them for a task; whole along pixels and vectors."""
     pixels, sizes = window.pixels, numbers(window.stage)
     found = [1] * pixels + [0] * (len(last.axes) - pixels)
     if pixels:
         wanted = TASK_ELEMENTS // prod(sizes[pixels : pixels + 2])
         rows = max(1, wanted // block.rows) * block.rows
+        rows *= PADDED if nest.pads else 1
         found[pixels - 1] = min(sizes[pixels - 1], rows)
     return tuple(found)
 

@@ -1,0 +1,266 @@
+"""Pads that their only reader makes itself, a part at a time, in memory of its task.
+
+    p = copy(x) in the middle of a padded tensor;  y = conv(p)
+      ->  one kernel:  p[i, j] = x[i - 1, j - 1] inside, 0 outside;  y = conv(p)
+
+What a kernel computes is written between its padding by that kernel (parts.py).  Where
+that cannot be, because products read it without, or because it is an input of the
+model, the pad would be a kernel that copies, and a tensor.  It becomes a stage in front
+of what reads it: a generic whose body asks where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.kernels.contraction import analyse
+from nanoloom.kernels.group import Group, is_movable, is_view
+from nanoloom.kernels.nest import begin_of, source_of
+from nanoloom.kernels.parts import (
+    Part,
+    chain_of,
+    drops_ones,
+    is_part,
+    only_user,
+    origin_of,
+)
+from nanoloom.kernels.structure import (
+    PAD,
+    Kind,
+    Op,
+    dims_of,
+    extents,
+    input_count,
+    inputs,
+    is_contraction,
+    is_copy,
+    is_fill,
+    is_generic,
+    is_identity,
+    iterators,
+    map_dims,
+    maps,
+    yielded,
+)
+from nanoloom.linalg.words.pointwise import pointwise
+from nanoloom.mlir import arith, ir, linalg, tensor
+
+Read = tuple[Op, int]  # a generic, and which of its operands
+
+
+@dataclass(frozen=True)
+class Border:
+    """A block of a tensor and what lies around it, both without some extents of 1.
+
+    source: what the block is, from its offsets `begin` on.  places: for each dimension
+    of the source, which one of the padded tensor it is; None for one of a single
+    element.  shape: of the padded tensor.  low, sizes: where the block is in it.
+    number: what is around it.
+    """
+
+    source: ir.Value
+    begin: tuple[int, ...]
+    places: tuple[int | None, ...]
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    sizes: tuple[int, ...]
+    number: ir.Attribute
+
+    @property
+    def lies_along(self) -> bool:
+        """Whether rows have no border of their own, and are read as they are."""
+        row = len(self.shape) - 1
+        if self.sizes == self.shape or row < 0:
+            return False
+        whole = self.sizes[row] == self.shape[row]
+        return whole and self.places[-1:] == (row,) and row not in self.places[:-1]
+
+    def made(self) -> ir.Value:
+        """The padded tensor, as one operation here."""
+        element = ir.RankedTensorType(self.source.type).element_type
+        target = tensor.empty(list(self.shape), element)
+        value = pointwise([], target, lambda: self.point(element))
+        op = value.owner
+        assert not isinstance(op, ir.Block)
+        op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
+        return value
+
+    @property
+    def reading(self) -> ir.AffineMap:
+        """Where in the source each place of the padded tensor is, if in it at all."""
+        results = [
+            ir.AffineConstantExpr.get(begin)
+            if place is None
+            else ir.AffineDimExpr.get(place) + (begin - self.low[place])
+            for place, begin in zip(self.places, self.begin, strict=True)
+        ]
+        return ir.AffineMap.get(len(self.shape), 0, results)
+
+    def point(self, element: ir.Type) -> ir.Value:
+        """The body: the nearest number of the block, taken if it is at this place."""
+        at = [linalg.IndexOp(d).result for d in range(len(self.shape))]
+        conditions: list[ir.Value] = []
+        for d, (low, size) in enumerate(zip(self.low, self.sizes, strict=True)):
+            moved = arith.addi(at[d], index(-low)) if low else at[d]
+            at[d] = moved
+            if low:
+                conditions.append(arith.cmpi(SIGNED_GE, moved, index(0)))
+                at[d] = arith.maxsi(at[d], index(0))
+            if low + size < self.shape[d]:
+                conditions.append(arith.cmpi(SIGNED_LT, moved, index(size)))
+                at[d] = arith.minsi(at[d], index(size - 1))
+        places = [
+            add(index(0) if p is None else at[p], begin)
+            for p, begin in zip(self.places, self.begin, strict=True)
+        ]
+        found = tensor.extract(self.source, places)
+        inside = conditions[0]
+        for each in conditions[1:]:
+            inside = arith.andi(inside, each)
+        return arith.select(inside, found, arith.constant(element, self.number))
+
+
+SIGNED_GE, SIGNED_LT = arith.CmpIPredicate.sge, arith.CmpIPredicate.slt
+
+
+def index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def add(value: ir.Value, number: int) -> ir.Value:
+    return arith.addi(value, index(number)) if number else value
+
+
+def absorb_pads(groups: list[Group]) -> list[Group]:
+    """The groups without those that only copy into a border which the reader can make.
+
+    In place: the readers' operands are the pads themselves.
+    """
+    owner = {op.operation: group for group in groups for op in group.ops}
+    left: list[Group] = []
+    for group in groups:
+        read = reader_of(group)
+        if read is None or not can_absorb(*read, owner.get(read[0].operation)):
+            left.append(group)
+            continue
+        border = border_of(group.ops[0], read)
+        if border is None or not border.lies_along or not shares(*read):
+            left.append(group)
+            continue
+        reader, number = read
+        before = reader.operation.operands[number]
+        with ir.InsertionPoint(reader), group.ops[0].operation.location:
+            reader.operation.operands[number] = border.made()
+        erase_unused(before)
+    return left
+
+
+def erase_unused(value: ir.Value) -> None:
+    """What makes a value that nobody reads any more, and what only that reads."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or any(list(r.uses) for r in owner.results):
+        return
+    operands = list(owner.operands)
+    owner.erase()
+    for operand in operands:
+        erase_unused(operand)
+
+
+def reader_of(group: Group) -> Read | None:
+    """What alone reads the tensor that a group only copies into; None for others."""
+    if len(group.ops) != 1 or not is_copy(group.ops[0]):
+        return None
+    insertion = insertion_of(group.ops[0])
+    if insertion is None or len(chain_of(insertion) or ()) != 1:
+        return None
+    value = insertion.operation.results[0]
+    while True:
+        uses = list(value.uses)
+        if len(uses) != 1:
+            return None
+        user = uses[0].owner.opview
+        if not is_view(user):
+            break
+        if not drops_ones(user):
+            return None
+        value = user.operation.results[0]
+    number = uses[0].operand_number
+    return (user, number) if is_generic(user) and number < input_count(user) else None
+
+
+def insertion_of(copy: Op) -> Op | None:
+    """The part that a copy writes, through shapes without extents of 1."""
+    value = copy.operation.results[0]
+    while (user := only_user(value)) is not None:
+        if is_part(user) and user.operation.operands[0] == value:
+            return user
+        if not is_view(user) or not drops_ones(user):
+            return None
+        value = user.operation.results[0]
+    return None
+
+
+def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
+    """Whether a kernel can compute a pad within its loops."""
+    if group is None or group.root is Kind.OPAQUE:
+        return False
+    products = [op for op in group.ops if is_generic(op) and is_contraction(op)]
+    if len(products) > 1:
+        return False
+    if not is_contraction(reader):
+        return True
+    shape = analyse(reader)
+    return shape is None or number == shape.left
+
+
+def shares(reader: Op, number: int) -> bool:
+    """Whether tasks of a reader have parts of what it reads: not its rows whole."""
+    sizes, kinds = extents(reader), iterators(reader)
+    *outer, _ = maps(reader)[number].results
+    moving = {d for expr in outer for d in dims_of(expr)}
+    return any(kinds[d] == "parallel" and sizes[d] > 1 for d in moving)
+
+
+def border_of(copy: Op, read: Read) -> Border | None:
+    """A copy's source and the border around it, as its reader has them."""
+    insertion = insertion_of(copy)
+    assert insertion is not None, "a group with a reader has one"
+    fill = origin_of([insertion])
+    value = inputs(copy)[0]
+    source, begin = source_of(value), begin_of(value)
+    reading, writing = maps(copy)
+    dims = map_dims(reading)
+    owner = source.owner
+    free = not isinstance(owner, ir.Block) and is_movable(owner.opview)
+    if fill is None or not is_fill(fill.opview) or free or None in dims:
+        return None
+    if not is_identity(writing) or len(set(dims)) != len(dims):
+        return None
+    whole = ir.RankedTensorType(insertion.operation.results[0].type).shape
+    shape = tuple(ir.RankedTensorType(inputs(read[0])[read[1]].type).shape)
+    part = Part.of(insertion)
+    kept = matched(shape, whole)
+    made = ir.RankedTensorType(copy.operation.results[0].type).shape
+    found = matched(made, part.sizes)
+    places = [kept.index(p) if p in kept else None for p in found]
+    number = yielded(fill.opview)[0].owner
+    assert not isinstance(number, ir.Block), "a fill yields a constant"
+    return Border(
+        source,
+        begin or (0,) * len(dims),
+        tuple(places[d] for d in dims if d is not None),
+        shape,
+        tuple(part.offsets[d] for d in kept),
+        tuple(part.sizes[d] for d in kept),
+        number.attributes["value"],
+    )
+
+
+def matched(few: tuple[int, ...] | list[int], many: tuple[int, ...]) -> list[int]:
+    """For each extent of a shape, which one it is of the same with more of 1."""
+    found: list[int] = []
+    for place, size in enumerate(many):
+        if len(found) < len(few) and few[len(found)] == size:
+            found.append(place)
+    assert len(found) == len(few), "one is the other without extents of 1"
+    return found

@@ -1,0 +1,356 @@
+"""Pads that their reader makes: no tensor, no kernel of their own, the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.kernels.program import Program
+from nanoloom.mlir import ir
+from nanoloom.nest.extent import Lanes
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import (
+    ALL,
+    ComputeAt,
+    Parallel,
+    Schedule,
+    StoreAt,
+    Tile,
+    Vectorize,
+)
+from nanoloom.target import by_name
+from nanoloom.target.host import host
+from tests.linalg.bounds import sample
+from tests.vector.kernel_harness import (
+    at_once,
+    backwards,
+    executable,
+    program_of,
+    run,
+    stage_text,
+    targets,
+)
+
+Array = np.ndarray
+LEAST = -np.inf
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of rows and pixels over a padded image [y, x, c]."""
+
+    window: tuple[int, int]
+    low: tuple[int, int]
+    high: tuple[int, int]
+    number: float = 0
+    steps: tuple[int, int] = (1, 1)
+    apart: tuple[int, int] = (1, 1)
+
+    def extents(self, image: tuple[int, ...]) -> tuple[int, int]:
+        """Of the result."""
+        y, x = (
+            (a + n + b - (k - 1) * d - 1) // s + 1
+            for n, k, a, b, s, d in zip(
+                image, self.window, self.low, self.high, self.steps, self.apart,
+                strict=False,
+            )
+        )  # fmt: skip
+        return y, x
+
+    def padded(self, image: Array) -> Array:
+        sides = (*zip(self.low, self.high, strict=True), (0, 0))
+        return np.pad(image, sides, constant_values=self.number)
+
+    def taps(self, image: Array) -> dict[tuple[int, int], Array]:
+        """What each place of the window reads, for all windows."""
+        padded, (high, wide) = self.padded(image), self.extents(image.shape)
+        found: dict[tuple[int, int], Array] = {}
+        for y, x in product(*map(range, self.window)):
+            (a, b), (s, t) = (y * self.apart[0], x * self.apart[1]), self.steps
+            found[y, x] = padded[a : a + high * s : s, b : b + wide * t : t][
+                :high, :wide
+            ]
+        return found
+
+    def pad(self, b: Any, x: Any) -> Any:
+        low, high = (*self.low, 0), (*self.high, 0)
+        return b.pad(x, low, high, self.number)
+
+    def indexing(self, axes: int, tap: int, *last: int) -> ir.AffineMap:
+        """Where the tap loops from `tap` on read the padded image."""
+        d = ir.AffineDimExpr.get
+        at = [
+            d(i) * s + d(tap + i) * k
+            for i, (s, k) in enumerate(zip(self.steps, self.apart, strict=True))
+        ]
+        return ir.AffineMap.get(axes, 0, [*at, *map(d, last)])
+
+
+def plain(axes: int, *places: int) -> ir.AffineMap:
+    return ir.AffineMap.get(axes, 0, [ir.AffineDimExpr.get(p) for p in places])
+
+
+def convolution(windows: Windows, weights: Array) -> Any:
+    """relu(sum of weights[y, x, c, f] * image[..., c])."""
+    kinds = ["parallel"] * 3 + ["reduction"] * 3
+
+    def make(b: Any, x: Any) -> Any:
+        padded = windows.pad(b, x)
+        start = b.full((*windows.extents(x.shape), weights.shape[-1]), 0, x.dtype)
+        (sums,) = b.generic(
+            [(padded, windows.indexing(6, 3, 5)),
+             (b.constant(weights), plain(6, 3, 4, 5, 2))],
+            [(start, plain(6, 0, 1, 2))], kinds, lambda a, w, total: total + a * w,
+        )  # fmt: skip
+        return sums
+
+    return make
+
+
+def pool(windows: Windows) -> Any:
+    """The largest of each window, from a padded image that others read as it is."""
+
+    def make(b: Any, x: Any) -> Any:
+        padded = windows.pad(b, x)
+        start = b.full((*windows.extents(x.shape), x.shape[2]), LEAST, x.dtype)
+        window = b.tensor(b.empty(windows.window, x.dtype), x.dtype)
+        (most,) = b.generic(
+            [(padded, windows.indexing(5, 3, 2)), (window, plain(5, 3, 4))],
+            [(start, plain(5, 0, 1, 2))], ["parallel"] * 3 + ["reduction"] * 2,
+            lambda a, _, most: most.maximum(a),
+        )  # fmt: skip
+        return most
+
+    return make
+
+
+def relu(b: Any, x: Any) -> Any:
+    return b.elementwise(lambda s: s.maximum(0), x)
+
+
+def kernels(program: Program) -> list[str]:
+    return [call.kernel.split("_")[0] for call in program.calls]
+
+
+def stages(program: Program) -> list[list[str]]:
+    """Of each kernel."""
+    return [[s.name for s in k.nest.stages] for k in program.kernels.values()]
+
+
+GEOMETRY = [
+    ((17, 19), Windows((3, 3), (1, 1), (0, 1), steps=(2, 2))),
+    ((5, 7), Windows((3, 2), (2, 0), (0, 1))),
+    ((9, 4), Windows((2, 5), (0, 3), (1, 2), 7.5, (1, 3))),
+    ((23, 30), Windows((3, 3), (2, 2), (2, 2), -1.25, (1, 1), (2, 2))),
+    ((1, 9), Windows((3, 3), (1, 1), (1, 1))),
+    ((6, 1), Windows((7, 7), (3, 3), (3, 3))),
+    ((3, 3), Windows((2, 2), (5, 4), (6, 0), 3, (3, 2))),
+]
+
+
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+@pytest.mark.parametrize("channels", [(16, 40), (3, 5), (37, 129)])
+def test_convolutions(
+    image: tuple[int, int], windows: Windows, channels: tuple[int, int]
+) -> None:
+    """Against float64; each task alone and all at once give the same bits."""
+    x = sample(1, (*image, channels[0]), "float32")
+    weights = sample(2, (*windows.window, *channels), "float32")
+    make = convolution(windows, weights)
+    program = program_of(make, x)
+    assert kernels(program) == ["contraction"]
+    wide, exact = x.astype(np.float64), weights.astype(np.float64)
+    right = sum(tap @ exact[at] for at, tap in windows.taps(wide).items())
+    least = sum(abs(t) @ abs(exact[at]) for at, t in windows.taps(wide).items())
+    bound = (weights[..., 0].size + 2) * np.finfo(np.float32).eps * least + 1e-30
+    for target in targets():
+        made = executable(program, target)
+        (result,) = made(x)
+        assert (abs(result - right) <= bound).all()
+        assert not (abs(0 * result - right) <= bound).all()
+        assert made(x, order=backwards)[0].tobytes() == result.tobytes()
+
+
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+@pytest.mark.parametrize("channels", [64, 5, 19])
+def test_pools(image: tuple[int, int], windows: Windows, channels: int) -> None:
+    """Exact; zeros around it would be larger than any number of the image."""
+    windows = replace(windows, number=LEAST if not windows.number else windows.number)
+    x = sample(3, (*image, channels), "float32")
+    x = -abs(x) - 1
+    program = program_of(pool(windows), x)
+    assert "pad" in stages(program)[-1] and kernels(program)[-1] == "reduction"
+    right = np.max(list(windows.taps(x).values()), axis=0)
+    for target, order in product(targets(), (at_once, backwards)):
+        (result,) = executable(program, target)(x, order=order)
+        assert (result == right).all()
+    zeros = replace(windows, number=0.0)
+    assert not (np.max(list(zeros.taps(x).values()), axis=0) == right).all()
+
+
+def test_integers() -> None:
+    windows = Windows((3, 3), (1, 2), (2, 0), 5, (2, 1))
+    x = np.rint(9 * sample(4, (13, 11, 8), "float32")).astype(np.int32)
+    weights = np.rint(9 * sample(5, (3, 3, 8, 21), "float32")).astype(np.int32)
+    right = sum(tap @ weights[at] for at, tap in windows.taps(x).items())
+    assert (run(convolution(windows, weights), x) == right).all()
+
+
+IMAGE = (56, 57, 16)
+SAME = Windows((3, 3), (1, 1), (1, 1))
+HALF = replace(SAME, steps=(2, 2))
+
+
+def shared(b: Any, x: Any) -> list[Any]:
+    """A product's result, which another product reads as it is and one in a border."""
+    first = b.constant(np.ones((16, 24), np.float32))
+    middle = relu(b, b.einsum("yxc,cf->yxf", x, first))
+    weights = np.ones((3, 3, 24, 40), np.float32)
+    second = b.constant(np.ones((24, 8), np.float32))
+    return [
+        convolution(HALF, weights)(b, middle),
+        b.einsum("yxc,cf->yxf", middle, second),
+    ]
+
+
+def test_no_tensor_of_its_own() -> None:
+    """The arena has what the first product makes, and nothing with a border."""
+    program = program_of(shared, (IMAGE, "float32"))
+    assert kernels(program) == ["contraction"] * 3
+    assert program.buffers == (4 * 56 * 57 * 24,)
+    x = np.rint(2 * sample(6, IMAGE, "float32"))
+    right = np.maximum(x.sum(-1, keepdims=True) * np.ones(24), 0)
+    taps = np.sum([tap.sum(-1) for tap in HALF.taps(right).values()], axis=0)
+    padded, plain_ = executable(program, host())(x)
+    assert (padded == taps[..., None]).all()
+    assert (plain_ == right.sum(-1)[..., None]).all()
+
+
+def test_what_can_be_written_in_place_still_is() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return pool(SAME)(b, b.elementwise(lambda s: s + s, x))
+
+    program = program_of(make, (IMAGE, "float32"))
+    assert "pad" not in [s for each in stages(program) for s in each]
+
+
+def test_a_pad_that_two_kernels_read_is_made_once() -> None:
+    weights = np.ones((3, 3, 16, 8), np.float32)
+
+    def make(b: Any, x: Any) -> list[Any]:
+        padded = SAME.pad(b, x)
+        start = b.full((56, 57, 8), 0, x.dtype)
+        kinds = ["parallel"] * 3 + ["reduction"] * 3
+        return [
+            b.generic(
+                [(padded, SAME.indexing(6, 3, 5)),
+                 (b.constant(weights * n), plain(6, 3, 4, 5, 2))],
+                [(start, plain(6, 0, 1, 2))], kinds, lambda a, w, t: t + a * w,
+            )[0]
+            for n in (1, 2)
+        ]  # fmt: skip
+
+    program = program_of(make, (IMAGE, "float32"))
+    assert kernels(program) == ["opaque", "elementwise", "contraction", "contraction"]
+
+
+def test_rows_with_a_border_are_copied() -> None:
+    """Their vectors would be read from where no row is."""
+
+    def make(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s: s + 1, b.pad(x, (1, 2), (0, 3), 4))
+
+    program = program_of(make, ((9, 31), "float32"))
+    assert kernels(program) == ["opaque", "elementwise", "elementwise"]
+    x = sample(7, (9, 31), "float32")
+    assert (run(make, x) == np.pad(x, ((1, 0), (2, 3)), constant_values=4) + 1).all()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_elementwise_readers(turned: bool) -> None:
+    """Of a slice, too, in which the place of a row is counted from its beginning."""
+
+    def make(b: Any, x: Any) -> Any:
+        part = b.slice(x, (2, 1, 0), (9, 12, 20))
+        padded = b.pad(part, (1, 0, 0), (2, 3, 0), 4)
+        read = b.transpose(padded, (2, 0, 1)) if turned else padded
+        return b.elementwise(lambda s: s + 1, read)
+
+    x = sample(8, (13, 14, 20), "float32")
+    program = program_of(make, x)
+    assert stages(program) == [["pad", "point"]]
+    part = np.pad(x[2:11, 1:13], ((1, 2), (0, 3), (0, 0)), constant_values=4) + 1
+    right = part.transpose(2, 0, 1) if turned else part
+    for order in (at_once, backwards):
+        assert (run(make, x, order=order) == right).all()
+
+
+def test_the_loops() -> None:
+    """The nest before and after: a task pads its rows once for all its panels."""
+    weights = np.ones((3, 3, 16, 256), np.float32)
+    program = program_of(convolution(SAME, weights), (IMAGE, "float32"))
+    (kernel,) = program.kernels.values()
+    before = "pad: pad[d0, d1, d2] <- arg0[d0 - 1, d1 - 1, d2] inside, 0.0 outside"
+    assert before in str(kernel.nest)
+    schedule = choose(kernel.nest, by_name("x86-64-v4"))
+    assert StoreAt("pad", "task") in schedule.directives
+    loops = str(schedule.apply(kernel.nest)).splitlines()
+    (line,) = [n for n, text in enumerate(loops) if text.strip().startswith("pad:")]
+    (made,) = [n for n, text in enumerate(loops) if text.strip().startswith("product:")]
+    around = [text.strip() for text in loops[:line]]
+    assert loops[line].endswith("inside, 0.0 outside, stored in the task's memory")
+    assert "for d0 in 0..3:" in around and "for d1 in 0..59:" in around
+    panels = [n for n, text in enumerate(loops) if text.strip().startswith("for d2o")]
+    assert line < panels[0] < made, "several panels read what is padded once"
+
+
+def test_the_code() -> None:
+    """Of the padded image only what a task reads is in memory: three rows."""
+    weights = np.ones((3, 3, 16, 256), np.float32)
+    program = program_of(convolution(SAME, weights), (IMAGE, "float32"))
+    text = stage_text(program, "vector", by_name("x86-64-v4"))
+    assert "memref<3x59x16xf32>" in text and "58x59" not in text
+    assert "arith.select" in text and "vector.load %arg0" in text
+
+
+HAND = [
+    (Parallel("reduction", (4, 0, 0, 0, 0), ALL),),
+    (Parallel("reduction", (4, 0, 0, 0, 0), ("fill",)),
+     Tile("reduction", (1, 5, 0, 0, 0), ("pad",))),
+    (Parallel("reduction", (3, 7, 0, 0, 0), ALL), StoreAt("pad", "task"),
+     Tile("reduction", (1, 2, 0, 0, 0), ALL)),
+    (ComputeAt("pad", "reduction", "d1"), Vectorize("reduction", "d2", Lanes(4))),
+    (),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", HAND)
+def test_schedules_by_hand(words: tuple[Any, ...]) -> None:
+    """The same numbers wherever the pad is computed."""
+    windows = Windows((3, 3), (1, 1), (0, 2), LEAST, (2, 1))
+    x = -abs(sample(9, (15, 18, 13), "float32")) - 1
+    right = np.max(list(windows.taps(x).values()), axis=0)
+    for order in (at_once, backwards):
+        made = run(pool(windows), x, script=Schedule(words), order=order)
+        assert (made == right).all()
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        (StoreAt("pad", "registers"), "pad is not computed inside of what reads it"),
+        (ComputeAt("product", "pad", "d0"), "pad reads nothing that product makes"),
+        (ComputeAt("pad", "fill", "d0"), "fill reads nothing that pad makes"),
+    ],
+)
+def test_refusals(word: Any, reason: str) -> None:
+    weights = np.ones((3, 3, 16, 8), np.float32)
+    program = program_of(convolution(SAME, weights), (IMAGE, "float32"))
+    (kernel,) = program.kernels.values()
+    with pytest.raises(Error, match=reason):
+        Schedule((word,)).apply(kernel.nest)
