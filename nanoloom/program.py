@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from nanoloom.cache import Cache, default_root, key
+from nanoloom.binding import Binding
+from nanoloom.cache import Cache, default_root
 from nanoloom.errors import DataDependent, Error, InputError, public
 from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.threads import thread_count
-from nanoloom.runtime.variant import LIBRARY, PARAMETERS, Variant
+from nanoloom.runtime.variant import Variant
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
     from nanoloom.binary.forms import Form
-    from nanoloom.compiler import Compiled, Report
+    from nanoloom.compiler import Report
     from nanoloom.nest.nest import LoopNest
 
 Array = np.ndarray
@@ -105,15 +106,22 @@ class Program:
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> Variant:
         """The program for these shapes, and for values of inputs that decide shapes."""
-        name = self._name(shapes, values)
-        if name not in self._variants:
+        binding = self._binding(shapes, values)
+        if (name := binding.name) not in self._variants:
             self._require_here()
-            compiled = functools.cache(lambda: self._compiled(shapes, values))
+            compiled = functools.cache(binding.to_link)  # the disk may want it twice
             with self.cache.folder(
-                name, lambda draft: self._build(draft, compiled())
+                name, lambda draft: binding.write(compiled(), draft)
             ) as folder:
                 self._variants[name] = Variant(folder, self.threads)
         return self._variants[name]
+
+    def _binding(
+        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
+    ) -> Binding:
+        return Binding(
+            self.source, self.options, self.cache, self.report, shapes, values
+        )
 
     def is_for_this_machine(self) -> bool:
         from nanoloom.target.remembered import host
@@ -127,44 +135,6 @@ class Program:
                 f"the program is for {self.options.target.arch}, not for this machine",
                 hint='save(path, form="executable") writes it',
             )
-
-    def _name(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> str:
-        """Of the variant, in the cache."""
-        parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(values.items())}
-        sizes = dict(sorted(shapes.items()))
-        return key("model", self.source.digest, sizes, parts, self.options)
-
-    def _build(self, folder: Path, compiled: Compiled) -> None:
-        with waiting():
-            from nanoloom.binary.shared import write_in_process
-
-        compiled.parameters.write(folder / PARAMETERS)
-        write_in_process(
-            compiled.objects,
-            compiled.table,
-            folder / LIBRARY,
-            triple=self.options.target.triple,
-            cache=self.cache,
-        )
-
-    def _compiled(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> Compiled:
-        made = key("made", self._name(shapes, values))
-        with waiting():
-            from nanoloom.workers.pool import start_early
-        if self.cache.get(made) is None:  # else the cache has its kernels
-            start_early(self.report.workers if self.report else None)
-        with waiting():
-            from nanoloom.compiler import Report, compile_model
-
-        report = self.report or Report()
-        model = self.source.entry(shapes, values)
-        compiled = compile_model(model, self.options, self.cache, report)
-        self.cache.put(made, b"")
-        return compiled
 
     def static_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the inputs with every name bound by `dims`.
@@ -222,7 +192,8 @@ class Program:
         if form not in get_args(forms.Form):
             known = ", ".join(map(repr, get_args(forms.Form)))
             raise Error(f"form is one of {known}, not {form!r}")
-        compiled = self._compiled(shapes or self.static_shapes(), {})
+        binding = self._binding(shapes or self.static_shapes(), {})
+        compiled = binding.to_link() if form == "shared" else binding.compiled()
         called, digest = name or output.stem, self.source.digest
         identity = forms.Identity(called, digest, chosen.target, chosen.precision)
         forms.write(form, compiled, output, identity, self.cache)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from nanoloom.notation.text import Text
 
 Array = np.ndarray
+MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
 # Of inputs and of outputs: name, shape and element type of each.
 Sides: TypeAlias = "Sequence[Sequence[tuple[str, Sequence[int | str], str]]]"
 
@@ -47,17 +50,30 @@ class Source:
     def __init__(self, given: object, cache: Cache) -> None:
         self.given = given
         self._model: onnx_ir.Model | None = None
-        self.digest = self._digest(cache)
+        self._hashed: Future[str] = Future()
+        if isinstance(given, str | Path):
+            files = (self._hash_files, cache, Path(given))
+            Thread(target=answer, args=(self._hashed, *files)).start()
+        else:
+            answer(self._hashed, self._hash)
 
-    def _digest(self, cache: Cache) -> str:
+    @property
+    def digest(self) -> str:
+        """A name for the content.  Large files take a while, in the background."""
+        try:
+            return self._hashed.result()
+        except (OSError, ValueError):
+            self.model()  # says what is wrong with its files
+            raise
+
+    def is_hashed(self) -> bool:
+        """Whether the digest is there; if not, the cache knows nothing of the files."""
+        return bool(wait([self._hashed], MOMENT).done)
+
+    def _hash(self) -> str:
+        """The digest of what is no file."""
         from nanoloom.cache.digest import of
 
-        if isinstance(self.given, (str, Path)):
-            try:
-                return self._digest_of_files(cache, Path(self.given))
-            except (OSError, ValueError):
-                self.model()  # says what is wrong with its files
-                raise
         if isinstance(self.given, bytes):
             return of("bytes", self.given)
         from nanoloom.frontend.onnx import open_source
@@ -69,8 +85,8 @@ class Source:
         whole = serialized(self.given) or opened.proto.SerializeToString()
         return of("proto", whole, *content)
 
-    def _digest_of_files(self, cache: Cache, path: Path) -> str:
-        """Of the model's file and of those beside it that hold its weights."""
+    def _hash_files(self, cache: Cache, path: Path) -> str:
+        """The digest of the model's file and of those beside it with its weights."""
         from nanoloom.cache.digest import of
 
         digest = cache.file_digest(path)
@@ -101,11 +117,17 @@ class Source:
         self, cache: Cache
     ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
         """Inputs and outputs as declared, without reading a model seen before."""
-        name = key("interface", self.digest)
-        known = cache.get(name)
+        known = None
+        if self.is_hashed():
+            known = cache.get(key("interface", self.digest))
         if known is None:
-            known = json.dumps(self.declared()).encode()
-            cache.put(name, known)
+            known = written = json.dumps(self.declared()).encode()
+
+            def keep(hashed: Future[str]) -> None:
+                if not hashed.exception():
+                    cache.put(key("interface", hashed.result()), written)
+
+            self._hashed.add_done_callback(keep)
         sides = json.loads(known)
         made = [
             tuple(
@@ -154,6 +176,15 @@ class Source:
         cache.put(self._values_key(shapes), json.dumps(names).encode())
 
 
+def answer(future: Future[str], work: Callable[..., str], *arguments: object) -> None:
+    """Give a future what a call returns or raises; forks wait for it."""
+    with waiting():
+        try:
+            future.set_result(work(*arguments))
+        except BaseException as error:  # noqa: BLE001 - raised where it is asked for
+            future.set_exception(error)
+
+
 def bound_dims(
     inputs: Iterable[Interface], dims: Mapping[str, object]
 ) -> dict[str, int]:
@@ -175,7 +206,8 @@ class Entering(Source):
 
     def __init__(self, given: Computation | Text) -> None:
         self.given = self.given_entry = given
-        self.digest = given.digest
+        self._hashed = Future()
+        self._hashed.set_result(given.digest)
 
     def declared(self) -> Sides:
         sides = (self.given_entry.inputs, self.given_entry.outputs)

@@ -36,6 +36,7 @@ ORDER = (
     "workers",
     "compiler",
     "source",
+    "binding",
     "program",
     "loaded",
     "inspect",

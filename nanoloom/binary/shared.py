@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.link import (
@@ -20,6 +22,7 @@ from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
+from nanoloom.forks import waiting
 
 LOADER_EXPORT = "nanoloom_library"
 RUNTIME_SOURCES = (
@@ -110,3 +113,22 @@ def runtime_objects(
     defines = ("NANOLOOM_SINGLE_THREAD",) if single_thread else ()
     sources = [Source.of_runtime(name, *defines) for name in RUNTIME_SOURCES]
     return compile_c(sources, triple=triple, cache=cache)
+
+
+@contextmanager
+def runtime_meanwhile(triple: str, cache: Cache) -> Generator[None]:
+    """Have the cache hold the runtime at the end of the `with`, to be linked with.
+
+    Its compilers run while the model is read, when most CPUs wait.
+    """
+
+    def work() -> None:
+        with waiting(), suppress(Error, OSError):  # whoever links says so
+            runtime_objects(triple, cache)
+
+    thread = Thread(target=work, name="nanoloom runtime")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()

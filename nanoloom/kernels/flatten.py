@@ -10,6 +10,7 @@ are one where every operand has both, side by side, or neither.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
@@ -40,67 +41,87 @@ def flatten(module: ir.Module) -> None:
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
-    pairs = {pair for op in generics for pair in pairs_of(op)}
+    walks = {op: walk_of(op) for op in generics}
+    pairs = {pair for walk in walks.values() for pair in pairs_of(walk)}
     while True:
-        kept = {p for p in pairs if all(is_kept(op, p, pairs) for op in generics)}
+        kept = {p for p in pairs if all(is_kept(w, p, pairs) for w in walks.values())}
         if kept == pairs:
             break
         pairs = kept
     if pairs:
-        collapse(function, block, generics, pairs)
+        collapse(function, block, walks, pairs)
 
 
-def pairs_of(op: Op) -> Iterator[Pair]:
-    """Neighbouring dimensions of every operand and result."""
-    for value in tensors(op):
-        if isinstance(value.type, ir.RankedTensorType):
-            for place in range(ir.RankedTensorType(value.type).rank - 1):
-                yield value, place
+@dataclass(frozen=True)
+class Access:
+    """How an operation's axes go over one of its tensors.
+
+    dims: the axis of each dimension, None where it is more than one.  axes: all that
+    occur.
+    """
+
+    value: ir.Value
+    dims: list[int | None]
+    axes: set[int]
 
 
-def tensors(op: Op) -> list[ir.Value]:
-    return [value for value, _ in accesses(op)]
+@dataclass(frozen=True)
+class Walk:
+    """An operation's loops: kinds of its axes, and its operands and results.
+
+    numbered: whether it computes with the numbers of its axes.
+    """
+
+    kinds: list[str]
+    numbered: bool
+    accesses: list[Access]
 
 
-def accesses(op: Op) -> list[tuple[ir.Value, ir.AffineMap]]:
-    """Operands and results, with the way in which the axes go over each."""
+def walk_of(op: Op) -> Walk:
     operation, indexings = op.operation, maps(op)
     results = list(operation.results)
-    given = [*operation.operands, *results]
-    outputs = indexings[len(indexings) - len(results) :]
-    return list(zip(given, [*indexings, *outputs], strict=True))
+    of_results = indexings[len(indexings) - len(results) :]
+    ways = zip([*operation.operands, *results], [*indexings, *of_results], strict=True)
+    numbered = operations(op, lambda inner: inner.operation.name == "linalg.index")
+    accesses = [Access(v, map_dims(way), all_dims(way)) for v, way in ways]
+    return Walk(iterators(op), bool(numbered), accesses)
 
 
-def loops_of(op: Op, value: ir.Value, place: int) -> Iterator[tuple[int, int] | None]:
+def pairs_of(walk: Walk) -> Iterator[Pair]:
+    """Neighbouring dimensions of every operand and result."""
+    for access in walk.accesses:
+        if isinstance(access.value.type, ir.RankedTensorType):
+            for place in range(ir.RankedTensorType(access.value.type).rank - 1):
+                yield access.value, place
+
+
+def loops_of(walk: Walk, pair: Pair) -> Iterator[tuple[int, int] | None]:
     """The two axes that go over a tensor's dimensions; None where it is not just so."""
-    for operand, indexing in accesses(op):
-        if operand == value:
-            first, second = map_dims(indexing)[place : place + 2]
+    value, place = pair
+    for access in walk.accesses:
+        if access.value == value:
+            first, second = access.dims[place : place + 2]
             yield None if first is None or second is None else (first, second)
 
 
-def is_kept(op: Op, pair: Pair, pairs: set[Pair]) -> bool:
+def is_kept(walk: Walk, pair: Pair, pairs: set[Pair]) -> bool:
     """Whether an operation's axes over these dimensions are side by side everywhere."""
-    if pair[0] not in tensors(op):
-        return True
     return all(
-        axes is not None and are_one(op, axes, pairs) for axes in loops_of(op, *pair)
+        axes is not None and are_one(walk, axes, pairs) for axes in loops_of(walk, pair)
     )
 
 
-def are_one(op: Op, axes: tuple[int, int], pairs: set[Pair]) -> bool:
-    kinds = iterators(op)
-    if axes[0] == axes[1] or any("parallel" not in kinds[d] for d in axes):
+def are_one(walk: Walk, axes: tuple[int, int], pairs: set[Pair]) -> bool:
+    if axes[0] == axes[1] or any(walk.kinds[d] != "parallel" for d in axes):
         return False
-    if operations(op, lambda inner: inner.operation.name == "linalg.index"):
+    if walk.numbered:
         return False
-    for value, indexing in accesses(op):
-        if not all_dims(indexing) & {*axes}:
+    for access in walk.accesses:
+        if not access.axes & {*axes}:
             continue
-        dims = map_dims(indexing)
-        found = [i for i, two in enumerate(pairwise(dims)) if two == axes]
-        plain = [d for d in dims if d in axes]
-        if len(found) != 1 or len(plain) != 2 or (value, found[0]) not in pairs:
+        found = [i for i, two in enumerate(pairwise(access.dims)) if two == axes]
+        plain = [d for d in access.dims if d in axes]
+        if len(found) != 1 or len(plain) != 2 or (access.value, found[0]) not in pairs:
             return False
     return True
 
@@ -109,12 +130,11 @@ def are_one(op: Op, axes: tuple[int, int], pairs: set[Pair]) -> bool:
 
 
 def collapse(
-    function: Op, block: ir.Block, generics: list[Op], pairs: set[Pair]
+    function: Op, block: ir.Block, walks: dict[Op, Walk], pairs: set[Pair]
 ) -> None:
     """Give all tensors and axes their new dimensions."""
-    axes = {op: axes_of(op, pairs) for op in generics}
-    for op in generics:
-        renumber(op, axes[op], pairs)
+    for op, walk in walks.items():
+        renumber(op, axes_of(walk, pairs), pairs)
     values = [*block.arguments]
     for op in block.operations:
         values += op.operation.results
@@ -128,14 +148,10 @@ def collapse(
     function.operation.attributes["function_type"] = ir.TypeAttr.get(kind)
 
 
-def axes_of(op: Op, pairs: set[Pair]) -> set[int]:
+def axes_of(walk: Walk, pairs: set[Pair]) -> set[int]:
     """The second axes of pairs: those that are gone."""
     return {
-        axes[1]
-        for value, place in pairs
-        if value in tensors(op)
-        for axes in loops_of(op, value, place)
-        if axes is not None
+        axes[1] for pair in pairs for axes in loops_of(walk, pair) if axes is not None
     }
 
 

@@ -1,0 +1,83 @@
+"""A model with the shapes of its inputs: what is compiled, and under which name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nanoloom.cache import Cache, key
+from nanoloom.forks import waiting
+from nanoloom.options import CompileOptions
+from nanoloom.runtime.variant import LIBRARY, PARAMETERS
+from nanoloom.source import Source
+
+if TYPE_CHECKING:
+    from nanoloom.compiler import Compiled, Report
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A model for shapes of its inputs, and for values of inputs that decide shapes."""
+
+    source: Source
+    options: CompileOptions
+    cache: Cache
+    report: Report | None
+    shapes: Mapping[str, tuple[int, ...]]
+    values: Mapping[str, Array]
+
+    @property
+    def name(self) -> str:
+        """Of the variant, in the cache; waits for the digest of the model."""
+        parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(self.values.items())}
+        sizes = dict(sorted(self.shapes.items()))
+        return key("model", self.source.digest, sizes, parts, self.options)
+
+    def write(self, compiled: Compiled, folder: Path) -> None:
+        """Write what a Variant of this process is read from."""
+        with waiting():
+            from nanoloom.binary.shared import write_in_process
+
+        compiled.parameters.write(folder / PARAMETERS)
+        write_in_process(
+            compiled.objects,
+            compiled.table,
+            folder / LIBRARY,
+            triple=self.options.target.triple,
+            cache=self.cache,
+        )
+
+    def to_link(self) -> Compiled:
+        """The program; what a library holds beside it is in the cache meanwhile."""
+        with waiting():
+            from nanoloom.binary.shared import runtime_meanwhile
+
+        with runtime_meanwhile(self.options.target.triple, self.cache):
+            return self.compiled()
+
+    def compiled(self) -> Compiled:
+        """The program, its kernels from the cache where it has them."""
+        with waiting():
+            from nanoloom.workers.pool import start_early
+        if not self._is_made():  # else the cache has its kernels
+            start_early(self.report.workers if self.report else None)
+        with waiting():
+            from nanoloom.compiler import Report, compile_model
+
+        report = self.report or Report()
+        model = self.source.entry(self.shapes, self.values)
+        compiled = compile_model(model, self.options, self.cache, report)
+        self.cache.put(key("made", self.name), b"")
+        return compiled
+
+    def _is_made(self) -> bool:
+        """Whether the cache has seen this variant, as far as is known at once."""
+        if not self.source.is_hashed():
+            return False
+        return self.cache.get(key("made", self.name)) is not None
