@@ -28,7 +28,8 @@ class Family:
     elements: of the left and right operand and of the sums.  group: so many steps of
     the last reduced dimension lie together in a panel.  flat_cost: of a step of rows
     that are not packed, where one is read at a time, not a group.  tiles: of a matrix
-    unit, not of vector registers.
+    unit, not of vector registers.  widens: the left operand can be a copy in a wider
+    type.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Family:
     cost: StepCost = FMA
     flat_cost: StepCost | None = None
     tiles: bool = False
+    widens: bool = False
 
     @property
     def steps(self) -> int:
@@ -48,7 +50,7 @@ class Family:
         return -(-extent // (self.group * self.steps)) * self.steps
 
 
-FMA_FAMILY = Family("fma", FLOATS, 1)
+FMA_FAMILY = Family("fma", FLOATS, 1, widens=True)
 AMX_BF16 = Family("amx-bf16", HALVES, 2, tiles=True)
 AMX_INT8 = Family("amx-int8", BYTES, 4, tiles=True)
 BF16_DOT = Family("bf16-dot", HALVES, 2)
@@ -74,14 +76,15 @@ BF16_HALVES = Family(
     flat_cost=StepCost(
         right=1, shifts=0.5, right_loads=0.5, others=2, widened=32, together=2
     ),
+    widens=True,
 )
 INT8_DOT = Family("int8-dot", BYTES, 4)
 # A vector is extended as it is loaded.
 INT8_PAIRS = Family(
-    "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32)
+    "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32), widens=True
 )
 INT8_LANES = Family(
-    "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=3, widened=32)
+    "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=3, widened=32), widens=True
 )
 FAMILIES = {
     family.name: family

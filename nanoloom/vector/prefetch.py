@@ -20,19 +20,39 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, PANEL_ROUND
+from nanoloom.vector.nanokernel.tile.tile import origin
 from nanoloom.vector.panel_round import PanelRound
 
 LINE = 64  # bytes
 SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 
 
-def require_panels(word: Prefetch, packings: Sequence[Packing]) -> None:
-    """Error unless the argument that a prefetch is about comes in panels."""
-    if not any(packing.argument == word.argument for packing in packings):
+def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:
+    """Error unless a prefetch says how panels come, or how far ahead what is flat."""
+    panels = any(packing.argument == word.argument for packing in packings)
+    if panels and (word.lines < 1 or word.ahead < 0):
+        raise Error("a prefetch of panels wants one line at least")
+    if not panels and (word.lines or word.ahead < 1):
         raise Error(
-            f"argument {word.argument} comes in no panels: there is nothing to fetch",
+            f"argument {word.argument} comes in no panels: it is fetched some steps "
+            "ahead of its use, and no lines",
             hint='"nanoloom.pack" stands in front of its "nanoloom.prefetch"',
         )
+
+
+def require_fetched(module: ir.Module, wanted: Mapping[int, Prefetch]) -> None:
+    """Error for an operand that is to come and does not (on tensors)."""
+    made = (op.operation.operands[0].owner for op in named(module, "memref.prefetch"))
+    sources = [origin(owner.operands[0])[0] for owner in made]
+    arguments = [ir.BlockArgument(x) for x in sources if isinstance(x.owner, ir.Block)]
+    there = {argument.arg_number for argument in arguments}
+    for number in wanted:
+        if wanted[number].lines == 0 and number not in there:
+            raise Error(
+                f"nothing fetches argument {number}, which comes in no panels",
+                hint='its "nanoloom.prefetch" stands in front of a nanokernel that '
+                'copies it, or widens its rows: copied = "between"',
+            )
 
 
 def fetch_panels(module: ir.Module, wanted: Mapping[int, Prefetch]) -> None:

@@ -32,7 +32,7 @@ from nanoloom.vector.nanokernel.tile.tile import tile_of
 from nanoloom.vector.nanokernel.tile.whole import store_whole
 from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.padded import pad_stage
-from nanoloom.vector.prefetch import fetch_panels, require_panels
+from nanoloom.vector.prefetch import fetch_panels, require_fetched, require_numbers
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.store_at import (
@@ -109,7 +109,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     prefetches: dict[int, Prefetch] = {}
 
     def nanokernel(op: ir.OpView, fields: dict[str, Any]) -> None:
-        lower(op, Nanokernel(**fields), target)
+        lower(op, Nanokernel(**fields), target, prefetches)
 
     def pack(op: ir.OpView, fields: dict[str, Any]) -> None:
         packings.append(Packing(**fields))
@@ -117,7 +117,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
 
     def prefetch(_: ir.OpView, fields: dict[str, Any]) -> None:
         word = Prefetch(**fields)
-        require_panels(word, packings)
+        require_numbers(word, packings)
         prefetches[word.argument] = word
 
     meanings = {
@@ -126,7 +126,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "prefetch": prefetch,
         **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
     }
-    tile(module, script, meanings)
+    tile(module, script, meanings, prefetches)
     run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
     make_copies(module)
@@ -148,9 +148,18 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     return Vectorized(tuple(phases), tuple(packings), scratch, between)
 
 
-def tile(module: ir.Module, script: str, meanings: Mapping[str, Meaning]) -> None:
-    """Apply a script, whose stages are on tensors still."""
+def tile(
+    module: ir.Module,
+    script: str,
+    meanings: Mapping[str, Meaning],
+    prefetches: Mapping[int, Prefetch],
+) -> None:
+    """Apply a script, whose stages are on tensors still.
+
+    prefetches: what the script has said of them, behind it.
+    """
     apply_script(module, script, meanings)
+    require_fetched(module, prefetches)
     join_copies(module)
     run_pipeline(module, CLEAN, verify=False)
     require_packed_reads(module)
@@ -161,14 +170,19 @@ def with_fields(meaning: Callable[..., None]) -> Meaning:
     return lambda op, fields: meaning(op, **fields)
 
 
-def lower(op: ir.OpView, plan: Nanokernel, target: Target) -> None:
+def lower(
+    op: ir.OpView,
+    plan: Nanokernel,
+    target: Target,
+    prefetches: Mapping[int, Prefetch],
+) -> None:
     """A tiled contraction becomes the instructions of its family."""
     shape = require_contraction(op)
     element = ir.RankedTensorType(op.operation.operands[2].type).element_type
     lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
     require_fit(op, shape, plan, lanes, target)
     with ir.InsertionPoint(op), op.operation.location:
-        tile = tile_of(op, shape, plan, lanes)
+        tile = tile_of(op, shape, plan, lanes, prefetches)
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return

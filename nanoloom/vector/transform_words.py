@@ -70,8 +70,10 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     packed: ir.IntegerAttr
     family: ir.StringAttr
     depth: ir.IntegerAttr
-    copied: ir.IntegerAttr
+    copied: ir.StringAttr
     swapped: ir.IntegerAttr
+    unroll: ir.IntegerAttr
+    widened: ir.IntegerAttr
 
 
 class VectorizeOp(Dialect.Operation, name="vectorize"):

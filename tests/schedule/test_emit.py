@@ -55,7 +55,7 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]]) {rows = 6 : i64, vectors = 4 : i64,
     CHECK-SAME: packed = 1 : i64, family = "fma", depth = 0 : i64,
-    CHECK-SAME: copied = 0 : i64, swapped = 0 : i64}
+    CHECK-SAME: copied = "", swapped = 0 : i64, unroll = 1 : i64, widened = 0 : i64}
     CHECK: transform.apply_patterns
     CHECK: transform.yield
     """,

@@ -353,9 +353,13 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     ),
     *MISTYPED,
     (matmul(), (Prefetch(7),), "the kernel has no argument 7"),
-    (matmul(), (Prefetch(1, 0),), "lines is 0: a number from 1 on is wanted"),
-    (matmul(), (Prefetch(1),), "argument 1 comes in no panels: pack it first"),
-    (matmul(), (Prefetch(0),), "argument 0 comes in no panels: pack it first"),
+    (matmul(), (Prefetch(1),), "ahead is 0: a number from 1 on is wanted"),
+    (matmul(), (Prefetch(1, 4, 1),), "argument 1 comes in no panels: it has no lines"),
+    (
+        matmul(),
+        (Packing(1, (), 1, (0,), 32), Prefetch(1)),
+        "lines is 0: a number from 1 on is wanted",
+    ),
 ]
 
 
@@ -387,6 +391,6 @@ def test_a_sum_in_blocks_begins_once() -> None:
 def test_a_word_is_written_as_it_is_given() -> None:
     assert str(Tile("point", (4, 0))) == "Tile('point', (4, 0))"
     assert str(Unroll("conv", "rx", 2)) == "Unroll('conv', 'rx', 2)"
-    assert str(Nanokernel(6, 4, True, copied=True)) == (
-        "Nanokernel(6, 4, True, copied=True)"
+    assert str(Nanokernel(6, 4, True, copied="front")) == (
+        "Nanokernel(6, 4, True, copied='front')"
     )

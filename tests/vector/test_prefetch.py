@@ -13,7 +13,7 @@ import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.kernels.program import Program
-from nanoloom.schedule.words.memory import AHEAD
+from nanoloom.schedule.library.panels import AHEAD
 from nanoloom.target import Target, by_name
 from nanoloom.vector.prefetch import LINE
 from tests.filecheck import check_text
@@ -141,7 +141,7 @@ def test_only_panels_are_fetched() -> None:
     for edited in (early, script.replace(fetch, other)):
         with pytest.raises(Error) as found:
             stage_text(program, "vector", TARGET, script=edited)
-        assert "comes in no panels: there is nothing to fetch" in str(found.value)
+        assert "comes in no panels: it is fetched some steps ahead" in str(found.value)
 
 
 @pytest.mark.parametrize("op", ["Conv", "ConvInteger"])

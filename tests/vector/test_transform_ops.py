@@ -53,7 +53,8 @@ def nanokernel(handle: str, rows: int, vectors: int, packed: int, family: str) -
     return (
         f'"nanoloom.nanokernel"(%{handle}) {{rows = {rows} : i64, vectors = {vectors} '
         f': i64, packed = {packed} : i64, family = "{family}", '
-        f"depth = 0 : i64, copied = 0 : i64, swapped = 0 : i64}} : ({ANY}) -> ()"
+        f'depth = 0 : i64, copied = "", swapped = 0 : i64, '
+        f"unroll = 4 : i64, widened = 0 : i64}} : ({ANY}) -> ()"
     )
 
 

@@ -30,7 +30,8 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
-from nanoloom.schedule.library.family import family_of, nanokernel_of, step_cost
+from nanoloom.schedule.library.family import family_of, step_cost
+from nanoloom.schedule.library.nanokernels import Operands, nanokernel_of
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.predicted import predicted
@@ -106,7 +107,8 @@ def plans_of(
     columns = shape.extents[shape.column]
     cost = step_cost(family, stage, shape, target, packed=False)
     tiles = register_tile.ranked(rows, columns, width, target.vector, cost)
-    return [(nanokernel_of(x, family, stage.name), x.cost) for x in tiles[:WEIGHED]]
+    product = Operands(stage, shape, family)
+    return [(nanokernel_of(x, product, target), x.cost) for x in tiles[:WEIGHED]]
 
 
 def products(

@@ -22,8 +22,6 @@ from nanoloom.schedule.families import (
     Family,
     has_family,
 )
-from nanoloom.schedule.language import Nanokernel
-from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.dots import DotUse, dot_for
 from nanoloom.target.facts import Target
@@ -207,9 +205,3 @@ def numbers_cost(
         others = cost.others + 2 * (target.arch == "aarch64")
         return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost
-
-
-def nanokernel_of(tile: RegisterTile, family: Family, stage: str) -> Nanokernel:
-    """A nanokernel with this tile, of an operand that is not packed."""
-    rows, vectors = tile.rows, tile.vectors
-    return Nanokernel(rows, vectors, False, family.name, stage, swapped=tile.swapped)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.nest import LoopNest
@@ -11,7 +11,12 @@ from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
 from nanoloom.schedule.language import Candidate, Directive, Schedule
 from nanoloom.schedule.library.copies import pays_to_copy
-from nanoloom.schedule.library.family import column_sums, nanokernel_of, step_cost
+from nanoloom.schedule.library.family import column_sums, step_cost
+from nanoloom.schedule.library.nanokernels import (
+    Operands,
+    flat_prefetches,
+    nanokernel_of,
+)
 from nanoloom.schedule.library.panels import (
     is_parameter,
     other_vectors,
@@ -92,10 +97,10 @@ class Product:
         reason = (
             f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
         )
-        nanokernel = replace(
-            nanokernel_of(tile, family, root.name), packed=bool(packings), copied=copied
-        )
+        product = Operands(root, shape, family, bool(packings), copied)
+        nanokernel = nanokernel_of(tile, product, target)
         behind = other_vectors(nest, root, target)
+        fetched = prefetches(packings) or flat_prefetches(nest, nanokernel, product)
         may_cut = not nest.pads and may_be_cut(root, last)
         if row is not None and family is FMA_FAMILY and may_cut:
             chunks = None
@@ -109,6 +114,6 @@ class Product:
                 loops = in_chunks(
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
-                return (*packings, *prefetches(packings), *loops, *behind), reason
+                return (*packings, *fetched, *loops, *behind), reason
         loops = tiled(nest, root, last, shape, nanokernel, columns, target)
-        return (*packings, *prefetches(packings), *loops, *behind), reason
+        return (*packings, *fetched, *loops, *behind), reason

@@ -29,6 +29,8 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
 FEWEST_TASKS = 16  # that share the making of pads, for any number of threads
+LINES = 8  # of a round: more of them keep its own loads waiting
+AHEAD = 64  # lines, a page: the processor itself does not fetch over its end
 
 
 def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
@@ -125,7 +127,7 @@ def loop_sizes(
 
 def prefetches(packings: tuple[Packing, ...]) -> tuple[Prefetch, ...]:
     """Weights come panel by panel, each before it is read."""
-    return tuple(Prefetch(packing.argument) for packing in packings)
+    return tuple(Prefetch(packing.argument, LINES, AHEAD) for packing in packings)
 
 
 def weight_packing(

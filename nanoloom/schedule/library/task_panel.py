@@ -16,6 +16,7 @@ from math import prod
 
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.library.nanokernels import STRIP
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.sum_chunks import Chunks
 from nanoloom.target.facts import Target
@@ -25,7 +26,6 @@ FEWEST_ROWS, MOST_ROWS = 128, 1400
 FEWEST_TASKS = 8  # for which blocks are smaller
 SHARE = 4  # a part of the second-level cache for the panel
 PANEL_BYTES = 512 * 1024  # and at most
-STRIP = 16  # chunks are of whole strips (vector/nanokernel/operands/wide_rows.py)
 
 
 def task_panel(

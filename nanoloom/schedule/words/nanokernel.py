@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.words.word import Word, refuse, require_number, stage_of
 
+COPIED = NOT, BETWEEN, FRONT = "", "between", "front"
+
 
 @dataclass(frozen=True)
 class Nanokernel(Word):
@@ -18,9 +20,13 @@ class Nanokernel(Word):
     (Packing), made while compiling.
     depth: of a matrix unit, so much of the last reduced axis is summed for all of
     a task's rows before the next part of it; 0 for all at once.
-    copied: a right operand that is not packed is copied to a panel by every task.
+    copied: a right operand that is not packed is copied to a panel by every task, in
+    "front" of the products or "between" those of the first tile; "" for no copy.
     swapped: all rows' numbers are held and the columns loaded one by one, not the other
     way around (see register_tile.py).
+    unroll: steps of the sum's last axis, or groups of them, in a round of its loop.
+    widened: so many numbers of each row of the left operand are converted at once, into
+    a copy in the type that is multiplied; 0: each where it is read.
     """
 
     rows: int
@@ -29,13 +35,19 @@ class Nanokernel(Word):
     family: str = "fma"
     stage: str = "product"
     depth: int = 0
-    copied: bool = False
+    copied: str = ""
     swapped: bool = False
+    unroll: int = 1
+    widened: int = 0
 
     def apply(self, nest: LoopNest) -> LoopNest:
         stage = stage_of(self, nest, self.stage)
         require_number(self, "rows", self.rows)
         require_number(self, "vectors", self.vectors)
+        require_number(self, "unroll", self.unroll)
+        require_number(self, "widened", self.widened, least=0)
+        if self.copied not in COPIED:
+            refuse(self, f"copied is {self.copied!r}: one of {COPIED} is wanted")
         if not stage.is_contraction:
             refuse(self, f"{self.stage} is no sum of products")
         placement = nest.placement(self.stage)

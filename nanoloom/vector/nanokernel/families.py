@@ -31,7 +31,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     signed = left == "s8", right == "s8"
     sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     if tile.plan.copied and tile.plan.family == "fma":
-        return fma_panel.accumulate(tile, target)
+        return fma_panel.accumulate(tile)
     if tile.plan.copied:
         copy_right(tile)
     match tile.plan.family:

@@ -24,8 +24,6 @@ from nanoloom.vector.nanokernel.sum_loops import nest, unrolled, with_value
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
 
-UNROLL = 2  # groups in a round of the innermost loop; 4 are not faster
-
 
 @dataclass(frozen=True)
 class Row:
@@ -73,13 +71,11 @@ class Step:
 
     parts: pairs of functions that make of a left group, and of lanes * group numbers of
     the right operand, what `product(sums, left, right)` takes; a product for each pair.
-    unroll: groups in a round of the innermost loop.
     """
 
     group: int
     parts: tuple[tuple[PrepareRow, Prepare], ...]
     product: Product
-    unroll: int = UNROLL
 
 
 def accumulate(
@@ -118,9 +114,8 @@ class Sums:
         step: sum_loops.Step,
     ) -> list[ir.Value]:
         """The last dimension (sum_loops.Innermost), in groups; then a part of one."""
-        del steps
         whole, rest = divmod(extent, self.step.group)
-        sums = unrolled(whole, self.step.unroll, dim, ivs, sums, step)
+        sums = unrolled(whole, steps, dim, ivs, sums, step)
         return self.products(ivs, index(whole), rest, sums) if rest else sums
 
     def whole(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:

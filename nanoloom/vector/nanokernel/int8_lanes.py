@@ -29,9 +29,7 @@ def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
     def right(numbers: ir.Value) -> ir.Value:
         return extended(wide, numbers, signed[1])
 
-    # Two groups a round were not measured: this is for Arm and RISC-V.
-    step = groups.Step(1, ((left, right),), multiply_add, unroll=1)
-    return groups.accumulate(tile, step)
+    return groups.accumulate(tile, groups.Step(1, ((left, right),), multiply_add))
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:

@@ -15,15 +15,6 @@ Innermost = Callable[
     [int, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
 ]
 
-# Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
-# addition, a branch and a prefetch, takes their issue slots.
-ROUND = 96
-
-
-def unroll(rows: int, vectors: int) -> int:
-    """Steps of the innermost reduction in a round of its loop."""
-    return 8 if 8 * rows * vectors <= ROUND else 4
-
 
 def nest(
     tile: Tile,
@@ -36,8 +27,7 @@ def nest(
     """One loop a reduced dimension, the accumulators carried through all of them."""
     extent = tile.shape.extents[dims[0]]
     if len(dims) == 1:
-        steps = unroll(tile.plan.rows, tile.plan.vectors)
-        return innermost(extent, steps, dims[0], ivs, sums, step)
+        return innermost(extent, tile.plan.unroll, dims[0], ivs, sums, step)
     if extent == 1:
         return nest(tile, dims[1:], ivs, sums, step, innermost)
 

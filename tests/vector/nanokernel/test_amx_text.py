@@ -22,7 +22,10 @@ PRODUCTS = [
     ("u8", "s8", "tdpbusd"),
     ("u8", "u8", "tdpbuud"),
 ]
-ALL = "depth = 0 : i64, copied = 0 : i64, swapped = 0 : i64"  # of the sum at once
+ALL = (  # of the sum at once
+    'depth = 0 : i64, copied = "", swapped = 0 : i64, unroll = 1 : i64, '
+    "widened = 0 : i64"
+)
 Kernel = tuple[Make, tuple[np.ndarray, ...]]
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
+from nanoloom.schedule.library.nanokernels import steps_of_round
 from nanoloom.schedule.register_tile import swapped
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel.sum_loops import unroll
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.checks import check, contracted, few, odd_sizes
@@ -156,7 +156,7 @@ def test_x86_inner_loop(
     loop = loop_with(text, "vfmadd")
     work = [line for line in loop if register in line]
     steps, rest = divmod(count(loop, "vfmadd"), rows * vectors)
-    assert steps == unroll(rows, vectors)
+    assert steps == steps_of_round(rows, vectors)
     assert rest == 0
     assert count(work, "vmovups") == steps * vectors
     assert count(work, "vbroadcastss") == steps * rows
@@ -172,7 +172,7 @@ def test_swapped_roles(sizes: tuple[int, int, int], loads: int) -> None:
     text, rows, vectors = assembly(*sizes, "x86-64-v3")
     assert swapped(rows, vectors, 16)
     loop = loop_with(text, "vfmadd")
-    steps = unroll(rows, vectors)
+    steps = steps_of_round(rows, vectors)
     assert count(loop, "vfmadd") == steps * rows * vectors
     assert count(loop, "vbroadcastss") == steps * rows
     assert count(loop, "vmovups") == steps * loads
@@ -187,7 +187,7 @@ def test_other_inner_loops(target: str, word: str) -> None:
     """vfma: the sum in the added register (vfmacc) or in a factor's (vfmadd)."""
     text, rows, vectors = assembly(96, 256, 256, target)
     loop = loop_with(text, word)
-    assert count(loop, word) == unroll(rows, vectors) * rows * vectors
+    assert count(loop, word) == steps_of_round(rows, vectors) * rows * vectors
     assert touches_stack(loop) == []
 
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.structure import maps
 from nanoloom.mlir import arith, ir, memref, scf, vector
-from nanoloom.target.facts import Target
-from nanoloom.target.masks import has_masked_loads
+from nanoloom.schedule.words.nanokernel import FRONT
 from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel.fma import (
     Columns,
@@ -37,18 +36,15 @@ from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
 from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of
 from nanoloom.vector.temporaries import LINE, bytes_of
 
-# Steps of the sum before its use that a row of the operand is fetched into the second
-# level: 16 to 64 are alike, measured; without, 2048 x 2048 are slower by a tenth.
-AHEAD, SECOND_LEVEL = 32, 2
+SECOND_LEVEL = 2  # of the caches
 
 
-def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
+def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     panel, kind = Panel.of(tile), vector_kind(tile)
     start = start_values(tile, kind)
     number, innermost = numbers(tile, kind), unrolled
-    element = ir.RankedTensorType(tile.left.type).element_type
-    if element != kind.element_type:
+    if tile.plan.widened:
         rows = WideRows.of(tile, kind)
         number, innermost = rows.number, rows.strips
 
@@ -56,7 +52,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         return outer_products(tile, columns, number, start, innermost)
 
     first = arith.cmpi(arith.CmpIPredicate.eq, panel.visit.again, index(0))
-    if needs_registers(tile, target):
+    if tile.plan.copied == FRONT:
         with ir.InsertionPoint(scf.IfOp(first).then_block):
             panel.fill_all()
             scf.yield_([])
@@ -66,20 +62,6 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         with ir.InsertionPoint(block.blocks[0]):
             scf.yield_(products(columns))
     return list(either.results)
-
-
-def needs_registers(tile: Tile, target: Target) -> bool:
-    """Whether a vector of the right operand takes more registers than sums leave.
-
-    It is put together from single numbers, or converted by integers; or the tile has
-    none to spare: what is stored as well as multiplied is no operand in memory.
-    """
-    rows, vectors = tile.plan.rows, tile.plan.vectors
-    full = rows * vectors + vectors + 1 >= target.vector.registers
-    element = ir.RankedTensorType(tile.right.type).element_type
-    in_parts = not has_masked_loads(target, bytes_of(element))
-    by_integers = element == ir.F16Type.get() and not target.widens_f16
-    return full or (tile.right_masked and in_parts) or by_integers
 
 
 @dataclass(frozen=True)
@@ -137,8 +119,10 @@ class Panel:
     def fetch(self, ivs: list[ir.Value]) -> None:
         """Ask for columns some steps further on; past the end they are not read."""
         tile, later = self.tile, list(ivs)
-        deepest = tile.shape.reduced[-1]
-        later[deepest] = add(ivs[deepest], index(AHEAD))
+        deepest, ahead = tile.shape.reduced[-1], tile.ahead(tile.right)
+        if not ahead:
+            return
+        later[deepest] = add(ivs[deepest], index(ahead))
         source = as_buffer(tile.right)
         element = ir.RankedTensorType(tile.right.type).element_type
         for column in range(0, tile.columns, LINE // bytes_of(element)):

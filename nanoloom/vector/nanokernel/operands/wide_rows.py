@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.errors import Error
 from nanoloom.kernels.structure import map_dims, maps
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.vector.access import add, index
@@ -30,8 +31,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 from nanoloom.vector.temporaries import LINE
 
-STRIP = 16  # numbers of a row that are converted at once, at least
-AHEAD, FIRST_LEVEL = 128, 3  # numbers of a row between a fetch and its use; as measured
+FIRST_LEVEL = 3  # memref.prefetch's locality
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class WideRows:
         step: Step,
     ) -> list[ir.Value]:
         """As sum_loops.Innermost: the next strip, then this one's steps."""
-        width = max(STRIP, self.tile.lanes)
+        width = self.tile.plan.widened
         whole = extent // width * width
 
         def strip(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
             following = arith.minui(add(place, index(width)), index(whole - width))
             self.widen(with_value(ivs, dim, following), width)
-            self.fetch(dim, add(place, index(AHEAD)), extent)
+            self.fetch(dim, place, extent)
 
             def one(here: list[ir.Value], now: list[ir.Value]) -> list[ir.Value]:
                 return step(with_value(here, dim, add(place, here[dim])), now)
@@ -101,11 +101,17 @@ class WideRows:
                 vector.store(extended(kind, read), self.room, self.place(later, row))
 
     def fetch(self, dim: int, place: ir.Value, extent: int) -> None:
-        """Ask for the rows' numbers at a place; behind the end for the next rows'."""
+        """Ask for the rows' numbers some steps further on than a place.
+
+        Behind the end for the next rows'.
+        """
         tile = self.tile
-        where = map_dims(maps(tile.op)[tile.shape.left])
-        if tile.row not in where or where[-1] != dim:
+        ahead, where = tile.ahead(tile.left), map_dims(maps(tile.op)[tile.shape.left])
+        if not ahead:
             return
+        if tile.row not in where or where[-1] != dim:
+            raise Error("the left operand's rows do not lie along the sum: none comes")
+        place = add(place, index(ahead))
         whole, offsets = origin(tile.left)
         source, row = as_buffer(whole), where.index(tile.row)
         over = arith.cmpi(arith.CmpIPredicate.uge, place, index(extent))

@@ -8,28 +8,31 @@ a number that is ready costs a load alone.  The copy is small and stays in the c
 
 from __future__ import annotations
 
-from math import prod
-
+from nanoloom.errors import Error
 from nanoloom.linalg.words.pointwise import element_type, pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
-MOST = 1 << 16  # numbers of a copy, 256 KiB of f32: more would fill the cache
-
 
 def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
     """Let a tile read its left operand as numbers of a wider type; exact.
 
-    Nothing happens where they are of that type, or too many: the nanokernel converts
-    what it reads itself.
+    Nothing happens where it says so: the nanokernel converts what it reads itself.
     """
-    kind = ir.RankedTensorType(tile.left.type)
+    kind, widened = ir.RankedTensorType(tile.left.type), tile.plan.widened
+    if not widened:
+        return
     extents = [most_of(tile.left, place) for place in range(kind.rank)]
     known = [e for e in extents if e is not None]
-    if kind.element_type == element or len(known) < kind.rank or prod(known) > MOST:
-        return
+    if len(known) < kind.rank:
+        raise Error("how far the left operand of a tile reaches is not known")
+    if widened < tile.steps:
+        raise Error(
+            f"widened = {widened}: a nanokernel that copies no panel converts whole "
+            f"rows, {tile.steps} numbers"
+        )
     room = tensor.empty(known, element)
     target = part_of(room, tile.left)
     tile.left_copy = pointwise(

@@ -23,6 +23,7 @@ from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import FAMILIES, TILE_ROWS, has_family
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.words.nanokernel import BETWEEN, COPIED
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel.amx import panels
@@ -36,6 +37,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 
 MOST = 256  # accumulators; there are no more than 32 registers
+MOST_PRODUCTS = 4096  # in a round of a loop: some 30 KiB of instructions
 
 
 def require_contraction(op: ir.OpView) -> Contraction:
@@ -87,6 +89,30 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
+    require_numbers(plan, widens=family.widens and given[0] != given[2])
+
+
+def require_numbers(plan: Nanokernel, *, widens: bool) -> None:
+    """What is said beside the tile is something that the family does.
+
+    widens: it can read the left operand from a copy in a wider type.
+    """
+    tiles, name = FAMILIES[plan.family].tiles, plan.family
+    most = MOST_PRODUCTS // (plan.rows * plan.vectors)
+    if not 1 <= plan.unroll <= most or (tiles and plan.unroll > 1):
+        raise Error(
+            f"unroll = {plan.unroll}: family {name} has 1 to {1 if tiles else most} "
+            "steps of this tile in a round"
+        )
+    if plan.copied not in COPIED or (plan.copied and (plan.packed or tiles)):
+        raise Error(
+            f'copied = "{plan.copied}": a right operand that is not packed is copied '
+            'in "front" of the products of vectors or "between" them'
+        )
+    if plan.copied == BETWEEN and name != "fma":
+        raise Error(f'family {name} copies a panel in "front" of its products alone')
+    if plan.widened < 0 or (plan.widened and not widens):
+        raise Error(f"widened = {plan.widened}: the left operand stays as it is")
 
 
 def require_instructions(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from nanoloom.kernels.structure import (
     Op,
     input_count,
-    inputs,
     is_fill,
     is_generic,
     maps,
 )
 from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
-from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.vector.access import add, apply, index, multiply
 from nanoloom.vector.dialect import PACKED
 
@@ -26,7 +26,8 @@ class Tile:
 
     row: the dimension that the register tile's rows run along (None: a single row).
     row_count, column_count: how many are inside the result (values; the tile may reach
-    over its edge), None where the tile is always full.  left_copy: what is read in
+    over its edge), None where the tile is always full.  fetched: the arguments that
+    come before they are read, with how far ahead.  left_copy: what is read in
     place of the left operand (widened.py), right_copy: in place of the right one
     (flat_panel.py).
     """
@@ -38,6 +39,7 @@ class Tile:
     row: int | None
     row_count: ir.Value | None
     column_count: ir.Value | None
+    fetched: Mapping[int, Prefetch]
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
 
@@ -45,6 +47,14 @@ class Tile:
     def left(self) -> ir.Value:
         """The left operand, or a copy of it in another type."""
         return self.left_copy or self.op.operation.operands[self.shape.left]
+
+    def ahead(self, operand: ir.Value) -> int:
+        """Steps of the sum that an operand comes before it is read, 0 for none."""
+        source, _ = origin(operand)
+        if not isinstance(source.owner, ir.Block):
+            return 0
+        found = self.fetched.get(ir.BlockArgument(source).arg_number)
+        return 0 if found is None else found.ahead
 
     @property
     def right(self) -> ir.Value:
@@ -124,9 +134,14 @@ class Tile:
         return self.mask(0, v) if self.right_masked else None
 
 
-def tile_of(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> Tile:
+def tile_of(
+    op: Op,
+    shape: Contraction,
+    plan: Nanokernel,
+    lanes: int,
+    fetched: Mapping[int, Prefetch],
+) -> Tile:
     """Read a tiled contraction: which dimension has the rows, what reaches over."""
-    left, right = inputs(op)[shape.left], inputs(op)[shape.right]
     result = op.operation.operands[2]
     out = maps(op)[2]
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
@@ -139,8 +154,7 @@ def tile_of(op: Op, shape: Contraction, plan: Nanokernel, lanes: int) -> Tile:
             row_count = tensor.dim(result, index(place))
         if dim == shape.column and static != plan.vectors * lanes:
             column_count = tensor.dim(result, index(place))
-    del left, right
-    return Tile(op, shape, plan, lanes, row, row_count, column_count)
+    return Tile(op, shape, plan, lanes, row, row_count, column_count, fetched)
 
 
 def extent_is_not_one(op: Op, dim: int) -> bool:

@@ -48,7 +48,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 def compare(equation: str, left: Any, right: Any, sums: str) -> None:
     make = product(equation, sums)
     text = stage_text(program_of(make, left, right), "schedule", host())
-    assert "copied = 1" in text or 'family = "amx' in text
+    assert 'copied = "' in text.replace('copied = ""', "") or 'family = "amx' in text
     got = run(make, left, right, target=host(), order=backwards)
     exact, magnitude, terms = contracted(equation, left, right)
     if got.dtype.kind == "i":
@@ -141,7 +141,9 @@ def test_long_sums_are_cut(
         return b.elementwise(lambda s, t: s + t, made, b.constant(bias))
 
     text = stage_text(program_of(make, x, w), "schedule", target)
-    assert "copied = 1" in text and "structured.split" in text
+    assert (
+        'copied = "' in text.replace('copied = ""', "") and "structured.split" in text
+    )
     exact, magnitude, terms = contracted("mk,kn->mn", x, w)
     if follows:
         exact, magnitude = exact + bias, magnitude + abs(bias)
@@ -169,4 +171,4 @@ def test_vectors_of_so_many_numbers() -> None:
 def test_few_pages_or_rows_are_read_in_place(m: int, k: int, n: int) -> None:
     given = ((m, k), "float32"), ((k, n), "float32")
     program = program_of(product("mk,kn->mn", "float32"), *given)
-    assert "copied = 0" in stage_text(program, "schedule", by_name("x86-64-v4"))
+    assert 'copied = ""' in stage_text(program, "schedule", by_name("x86-64-v4"))

@@ -12,8 +12,8 @@ import pytest
 from nanoloom.linalg.words.builder import PARALLEL, Map
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
+from nanoloom.schedule.library.nanokernels import steps_of_round
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel.sum_loops import unroll
 from tests.filecheck import check_text, problems
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import Array, check
@@ -153,7 +153,7 @@ def test_one_kernel_that_writes_c_once() -> None:
     script = stage_text(program, "schedule", target)
     rows, vectors = re.search(r"rows = (\d+).*vectors = (\d+)", script).groups()  # type: ignore[union-attr]
     tile = int(rows) * int(vectors)
-    steps = unroll(int(rows), int(vectors))
+    steps = steps_of_round(int(rows), int(vectors))
     text = stage_text(program, "vector", target)
     result = len(call.arguments) - 1
     checks = f"""

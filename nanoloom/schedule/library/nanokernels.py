@@ -1,0 +1,169 @@
+"""What a nanokernel of a product says beside its register tile, as was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.nest.contraction import Contraction, bits, left_lies_along
+from nanoloom.nest.index import Access
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.families import (
+    BF16_CONVERT,
+    BF16_HALVES,
+    FMA_FAMILY,
+    INT8_LANES,
+    INT8_PAIRS,
+    Family,
+)
+from nanoloom.schedule.language import Nanokernel, Prefetch
+from nanoloom.schedule.register_tile import RegisterTile
+from nanoloom.schedule.words.nanokernel import BETWEEN, FRONT, NOT
+from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_masked_loads
+
+# Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
+# addition, a branch and a prefetch, takes their issue slots.
+ROUND = 96
+GROUPS = 2  # in a round; 4 are not faster
+STRIP = 16  # numbers of a row that are converted at once between products, at least
+MOST = 1 << 16  # numbers of a copy, 256 KiB of f32: more would fill the cache
+# Steps of the sum before its use that a row of the right operand is fetched: 16 to 64
+# are alike, measured; without, 2048 x 2048 are slower by a tenth.
+RIGHT_AHEAD = 32
+LEFT_AHEAD = 128  # the same for numbers of the left operand's rows
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The product that a nanokernel is for.
+
+    packed: the right operand comes in panels; copied: every task makes its panel.
+    """
+
+    root: Stage
+    shape: Contraction
+    family: Family
+    packed: bool = False
+    copied: bool = False
+
+    @property
+    def left(self) -> Access:
+        return self.root.reads[self.shape.left]
+
+    @property
+    def right(self) -> Access:
+        return self.root.reads[self.shape.right]
+
+    @property
+    def in_panel(self) -> bool:
+        """Whether multiply-adds fill a panel between their products."""
+        return self.copied and self.family is FMA_FAMILY
+
+    @property
+    def depth(self) -> int:
+        """Steps of the sum."""
+        return prod(self.shape.extents[d] for d in self.shape.reduced)
+
+
+def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nanokernel:
+    """The nanokernel with this tile."""
+    return Nanokernel(
+        tile.rows,
+        tile.vectors,
+        product.packed,
+        product.family.name,
+        product.root.name,
+        copied=copied(tile, product, target),
+        swapped=tile.swapped,
+        unroll=unroll(tile, product),
+        widened=widened(tile, product, target),
+    )
+
+
+def unroll(tile: RegisterTile, product: Operands) -> int:
+    """Steps of the innermost sum in a round of its loop, or groups of steps.
+
+    One of int8-pairs: of two flat operands are 20 % slower on AVX-512, measured; and of
+    int8-lanes, which are for Arm and RISC-V: two were not measured.
+    """
+    family = product.family
+    if family in (INT8_LANES, INT8_PAIRS):
+        return 1
+    pairs = family in (BF16_CONVERT, BF16_HALVES) and not product.packed
+    if family is not FMA_FAMILY and not pairs:
+        return GROUPS
+    return steps_of_round(tile.rows, tile.vectors)
+
+
+def steps_of_round(rows: int, vectors: int) -> int:
+    """Of multiply-adds, about ROUND."""
+    return 8 if 8 * rows * vectors <= ROUND else 4
+
+
+def copied(tile: RegisterTile, product: Operands, target: Target) -> str:
+    """How a task copies its panel of the right operand.
+
+    In front where a vector of it takes more registers than sums leave: it is put
+    together from single numbers, or converted by integers; or the tile has none to
+    spare, as what is stored as well as multiplied is no operand in memory.
+    """
+    if not product.copied:
+        return NOT
+    lanes = target.lanes(bits(product.root.writes[0].element))
+    over = product.shape.extents[product.shape.column] % (tile.vectors * lanes) > 0
+    size = bits(product.right.element) // 8
+    full = tile.rows * tile.vectors + tile.vectors + 1 >= target.vector.registers
+    by_integers = product.right.element == "f16" and not target.widens_f16
+    in_parts = over and not has_masked_loads(target, size)
+    front = full or in_parts or by_integers or not product.in_panel
+    return FRONT if front else BETWEEN
+
+
+def widened(tile: RegisterTile, product: Operands, target: Target) -> int:
+    """Numbers of each row of the left operand that are converted at once.
+
+    All of them, in front of the loops, if they stay in the cache; with a panel a strip.
+    """
+    sums, element = product.root.writes[0].element, product.left.element
+    if not product.family.widens or bits(element) == bits(sums):
+        return 0
+    if product.in_panel:
+        return max(STRIP, target.lanes(bits(sums)))
+    return product.depth if left_numbers(tile, product) <= MOST else 0
+
+
+def left_numbers(tile: RegisterTile, product: Operands) -> int:
+    """Numbers of the left operand that a tile reads."""
+    root, shape = product.root, product.shape
+    points = dict.fromkeys(root.names, 1)
+    points |= {root.names[d]: shape.extents[d] for d in shape.reduced}
+    long = [d for d in shape.rows if shape.extents[d] > 1]
+    if long:
+        points[root.names[long[-1]]] = min(tile.rows, shape.extents[long[-1]])
+    return prod(
+        1 + sum(abs(factor) * (points[axis] - 1) for axis, factor in x.terms)
+        for x in product.left.indices
+    )
+
+
+def flat_prefetches(
+    nest: LoopNest, nanokernel: Nanokernel, product: Operands
+) -> tuple[Prefetch, ...]:
+    """Operands of a product that come some steps of the sum before they are read.
+
+    Those that are arguments: what the kernel makes itself is in a cache.
+    """
+    if not product.in_panel:
+        return ()
+    root, shape = product.root, product.shape
+    right, left = (nest.buffer(x.buffer) for x in (product.right, product.left))
+    found = [Prefetch(right.argument, ahead=RIGHT_AHEAD)] if right.argument >= 0 else []
+    plain, long = product.left.plain, [d for d in shape.rows if shape.extents[d] > 1]
+    by_rows = bool(long) and root.names[long[-1]] in plain and nanokernel.rows > 1
+    along = left_lies_along(root, shape) and plain[-1] is not None
+    strips = 0 < nanokernel.widened <= shape.extents[shape.reduced[-1]]
+    if strips and by_rows and along and left.argument >= 0:
+        found.append(Prefetch(left.argument, ahead=LEFT_AHEAD))
+    return tuple(found)
