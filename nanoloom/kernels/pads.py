@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.group import Group, is_movable, is_view
-from nanoloom.kernels.nest import begin_of, source_of
+from nanoloom.kernels.nest import alone, begin_of, source_of
 from nanoloom.kernels.parts import (
     Part,
     chain_of,
@@ -44,7 +44,10 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.nest.index import Index
+from nanoloom.nest.region import footprint
 
+MOST_ROWS = 8  # that one row of results reads: they are padded for each task
 Read = tuple[Op, int]  # a generic, and which of its operands
 
 
@@ -201,16 +204,30 @@ def insertion_of(copy: Op) -> Op | None:
 
 
 def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
-    """Whether a kernel can compute a pad within its loops."""
+    """Whether a kernel can compute a pad within its loops, and not too often.
+
+    Of products those of windows: others have tasks of many long rows.
+    """
     if group is None or group.root is Kind.OPAQUE:
         return False
     products = [op for op in group.ops if is_generic(op) and is_contraction(op)]
     if len(products) > 1:
         return False
+    if not reads_few_rows(reader, number):
+        return False
     if not is_contraction(reader):
         return True
-    shape = analyse(reader)
-    return shape is None or number == shape.left
+    shape, windows = analyse(reader), None in map_dims(maps(reader)[number])
+    return windows and (shape is None or number == shape.left)
+
+
+def reads_few_rows(reader: Op, number: int) -> bool:
+    """Whether a row of results needs no more of a padded image than a few rows."""
+    stage = alone(reader)
+    *rows, _, _ = (Index(), Index(), *stage.reads[number].indices)
+    sizes = {a.name: a.extent if a.is_reduction else 1 for a in stage.axes}
+    reaches = [footprint(index, sizes, MOST_ROWS + 1) for index in rows]
+    return all(isinstance(n, int) and n <= MOST_ROWS for n in reaches)
 
 
 def shares(reader: Op, number: int) -> bool:

@@ -217,6 +217,26 @@ def gathers(block: ir.Block) -> bool:
     return any(op.operation.name == "memref.load" for op in block.operations)
 
 
+def reads_rows(block: ir.Block, dim: int) -> bool:
+    """Whether all that a body loads lies along `dim`, or is the same in all lanes."""
+    lanes: set[ir.Value] = set()
+    varying: set[ir.Value] = set(block.arguments)
+    for each in block.operations:
+        op = each.operation
+        given = [v for v in op.operands if v in lanes or v in varying]
+        if op.name == "linalg.index":
+            at = op.attributes["dim"].value == dim  # type: ignore[attr-defined]
+            lanes.update(op.results if at else ())
+            continue
+        if op.name == "memref.load" and any(v in varying for v in given):
+            return False
+        if op.name == "memref.load" and given not in ([], [op.operands[-1]]):
+            return False
+        moved = op.name == "arith.addi" and len(given) == 1 and given[0] in lanes
+        (lanes if moved else varying).update(op.results if given else ())
+    return True
+
+
 def filler(element: ir.Type) -> ir.Value:
     """What masked lanes hold: 1, which divides and is divided without a trap."""
     one = 1.0 if isinstance(element, ir.FloatType) else 1

@@ -26,7 +26,7 @@ from nanoloom.target.facts import Target
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, index, vector_dimension
 from nanoloom.vector.at_tile import at_tile
-from nanoloom.vector.body import gathers, is_vectorizable
+from nanoloom.vector.body import gathers, is_vectorizable, reads_rows
 from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
@@ -114,7 +114,7 @@ def is_whole(
     """
     strided = any(x.access(dim) is Access.STRIDED for x in inputs)
     products = any(c.operation in ("arith.mulf", "arith.muli") for c in combiners)
-    return not strided and not gathers(block) and not products
+    return not strided and reads_rows(block, dim) and not products
 
 
 @dataclass

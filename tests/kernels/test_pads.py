@@ -271,6 +271,20 @@ def test_rows_with_a_border_are_copied() -> None:
     assert (run(make, x) == np.pad(x, ((1, 0), (2, 3)), constant_values=4) + 1).all()
 
 
+def test_what_would_be_padded_again_and_again_is_copied() -> None:
+    """A product's long rows, and windows over rows that are far apart."""
+    weights = sample(10, (64, 48), "float32")
+
+    def make(b: Any, x: Any) -> Any:
+        return b.einsum("ik,kj->ij", b.pad(x, (3, 0), (2, 0)), b.constant(weights))
+
+    assert "copy" in stages(program_of(make, ((30, 64), "float32")))[-2]
+    taps = np.ones((3, 3, 16, 8), np.float32)
+    far = replace(SAME, low=(9, 1), high=(9, 1), apart=(9, 1))
+    made = stages(program_of(convolution(far, taps), (IMAGE, "float32")))
+    assert "copy" in made[-2] and "pad" not in made[-1]
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_elementwise_readers(turned: bool) -> None:
     """Of a slice, too, in which the place of a row is counted from its beginning."""
@@ -354,3 +368,13 @@ def test_refusals(word: Any, reason: str) -> None:
     (kernel,) = program.kernels.values()
     with pytest.raises(Error, match=reason):
         Schedule((word,)).apply(kernel.nest)
+
+
+@pytest.mark.parametrize("name", ["rv64gcv", "armv9-sve2"])
+def test_rows_of_any_width(name: str) -> None:
+    """Scalable vectors: what one row reads is a row."""
+    weights = np.ones((3, 3, 16, 24), np.float32)
+    program = program_of(convolution(SAME, weights), (IMAGE, "float32"))
+    text = stage_text(program, "vector", by_name(name))
+    lines = [x for x in text.splitlines() if "load %arg0" in x]
+    assert any("xf32>, vector<[" in line for line in lines)

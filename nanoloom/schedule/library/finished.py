@@ -39,11 +39,10 @@ def on_tile(
         for stage in inside:
             words += points(stage, lanes, jam)
         for stage in nest.pads:
-            words += points(stage, Lanes(lanes.count), {})
+            words += points(stage, lanes, {})
         return tuple(words)
     for stage in nest.stages:
-        own = lanes if stage.inside is None else Lanes(lanes.count)
-        words += points(stage, own, jam if stage == sums else {})
+        words += points(stage, lanes, jam if stage == sums else {})
     return tuple(words)
 
 

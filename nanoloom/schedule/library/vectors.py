@@ -34,14 +34,15 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     """Whether vectors of a stage can be as wide as the machine's, whatever it has.
 
     Not where lanes are taken out one by one: operands that lie along another axis, and
-    halves of f32, which LLVM takes apart.
+    halves of f32, which LLVM takes apart.  Pads read rows as they are.
     """
     name = stage.names[axis]
     operands = (*stage.reads, *stage.writes)
     along = all(
         x.lies_along(name) and x.element not in ("f16", "bf16") for x in operands
     )
-    return target.vector.scalable and along and stage.lanewise
+    whole = stage.lanewise or stage.inside is not None
+    return target.vector.scalable and along and whole
 
 
 def width(count: int, scalable: bool) -> Lanes:

@@ -31,7 +31,8 @@ from nanoloom.schedule.library.vectors import vector_axis, vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
 
-PADDED = 4  # times as many rows in a task that pads them: their edges are made twice
+PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
+FEWEST_TASKS = 8  # that larger ones leave
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
 POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
 MOST_TAPS = 64  # of a window that is unrolled whole
@@ -85,8 +86,10 @@ def tasks(nest: LoopNest, last: Stage, window: Window, block: Block) -> tuple[in
     found = [1] * pixels + [0] * (len(last.axes) - pixels)
     if pixels:
         wanted = TASK_ELEMENTS // prod(sizes[pixels : pixels + 2])
+        if nest.pads:
+            most = max(wanted, sizes[pixels - 1] // FEWEST_TASKS)
+            wanted = min(most, wanted * PADDED)
         rows = max(1, wanted // block.rows) * block.rows
-        rows *= PADDED if nest.pads else 1
         found[pixels - 1] = min(sizes[pixels - 1], rows)
     return tuple(found)
 
