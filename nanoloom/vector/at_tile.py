@@ -91,14 +91,16 @@ class Tile:
 
     def is_needed(self, op: ir.OpView, readers: list[tuple[ir.Operation, int]]) -> bool:
         """Whether its numbers are wanted in memory: not if a reader writes over them,
-        at the same places."""
+        at the same places, nor by what works on the same buffer in front of it."""
         for reader, number in readers:
             if self.plans[reader].inputs[number] in self.plans[reader].outputs:
                 return False
         whole = root(written_by(op.operation)[0])
         fill = fill_of(op, 0)
         mine = {*self.plans, op.operation, *([fill.operation] if fill else [])}
-        return isinstance(whole.owner, ir.Block) or bool(users(whole) - mine)
+        if isinstance(whole.owner, ir.Block):
+            return True
+        return bool(users(whole) - mine - in_front(op, whole.owner))
 
     def is_whole(self) -> bool:
         """Whether nothing is written that a point further on reads."""
@@ -174,6 +176,14 @@ def is_permuted(reader: Strip, number: int) -> bool:
 
 def written_by(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[input_count(op.opview) :]
+
+
+def in_front(op: ir.OpView, alloc: ir.Operation) -> set[ir.Operation]:
+    """What stands between a buffer's allocation and an operation, in one block."""
+    operations = [each.operation for each in op.operation.block.operations]
+    if alloc not in operations:
+        return set()
+    return set(operations[: operations.index(op.operation)])
 
 
 def roots(values: Iterable[ir.Value]) -> set[ir.Value]:

@@ -75,6 +75,24 @@ def test_sums_go_from_registers_to_registers() -> None:
     )
 
 
+def test_a_task_keeps_nothing_in_memory() -> None:
+    """Zeros, sums and bias have one buffer in turn: who came before needs no number."""
+    target = by_name("x86-64-v3")
+    words = (Parallel("y", (6, 0), ALL), *at_tile(target, *BIASED))
+    text = stage_text(
+        kernels(biased(25, 5, 16)), "vector", target, script=Schedule(words)
+    )
+    check_text(
+        text,
+        """
+    CHECK: func.func @kernel_0({{.*}} %arg{{[0-9]+}}: index) {
+    CHECK-NOT: memref.alloc
+    CHECK: scf.for {{.*}} iter_args
+    """,
+    )
+    assert text.count("vector.store") == text.count("arith.maximumf") > 0
+
+
 def test_the_script_says_which_stages() -> None:
     (kernel,) = kernels(biased(6, 5, 16)).kernels.values()
     words = at_tile(by_name("x86-64-v3"), *BIASED)
