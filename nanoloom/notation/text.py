@@ -16,6 +16,7 @@ from nanoloom.linalg.stage import LinalgModule, Spec
 from nanoloom.mlir import context, ir, operations, run_pipeline
 from nanoloom.notation.allowed import line_of, require_operations
 from nanoloom.notation.converted import Conversion
+from nanoloom.notation.pads import write_out_pads
 
 ENDING = ".mlir"
 GENERALIZE = (
@@ -88,6 +89,7 @@ class Text:
             if op != main:
                 op.operation.erase()
         require_types_of_results(module, self)
+        write_out_pads(module)
         run_pipeline(module, GENERALIZE)
         require_operations(module, self.where)
         return Conversion(module, main, self.where).result()

@@ -95,21 +95,22 @@ def plain(axes: int, *places: int) -> ir.AffineMap:
     return ir.AffineMap.get(axes, 0, [ir.AffineDimExpr.get(p) for p in places])
 
 
-def convolution(windows: Windows, weights: Array) -> Any:
-    """relu(sum of weights[y, x, c, f] * image[..., c])."""
+def sums_of(windows: Windows, b: Any, x: Any, weights: Any) -> Any:
+    """The sums of weights[y, x, c, f] * image[..., c]."""
     kinds = ["parallel"] * 3 + ["reduction"] * 3
+    start = b.full((*windows.extents(x.shape), weights.shape[-1]), 0, x.dtype)
+    inputs = [
+        (windows.pad(b, x), windows.indexing(6, 3, 5)),
+        (weights, plain(6, 3, 4, 5, 2)),
+    ]
+    outputs = [(start, plain(6, 0, 1, 2))]
+    (sums,) = b.generic(inputs, outputs, kinds, lambda a, w, total: total + a * w)
+    return sums
 
-    def make(b: Any, x: Any) -> Any:
-        padded = windows.pad(b, x)
-        start = b.full((*windows.extents(x.shape), weights.shape[-1]), 0, x.dtype)
-        (sums,) = b.generic(
-            [(padded, windows.indexing(6, 3, 5)),
-             (b.constant(weights), plain(6, 3, 4, 5, 2))],
-            [(start, plain(6, 0, 1, 2))], kinds, lambda a, w, total: total + a * w,
-        )  # fmt: skip
-        return sums
 
-    return make
+def convolution(windows: Windows, weights: Array) -> Any:
+    """The same with weights that are known while compiling."""
+    return lambda b, x: sums_of(windows, b, x, b.constant(weights))
 
 
 def pool(windows: Windows) -> Any:
@@ -174,6 +175,24 @@ def test_convolutions(
         assert (abs(result - right) <= bound).all()
         assert not (abs(0 * result - right) <= bound).all()
         assert made(x, order=backwards)[0].tobytes() == result.tobytes()
+
+
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+def test_weights_that_are_not_known(image: tuple[int, int], windows: Windows) -> None:
+    """Tiles of several rows; integers, exact."""
+    x = np.rint(4 * sample(11, (*image, 9), "float32"))
+    weights = np.rint(4 * sample(12, (*windows.window, 9, 35), "float32"))
+    windows = replace(windows, number=round(windows.number))
+
+    def make(b: Any, x: Any, w: Any) -> Any:
+        return relu(b, sums_of(windows, b, x, w))
+
+    program = program_of(make, x, weights)
+    assert stages(program) == [["pad", "fill", "product", "point"]]
+    total = sum(tap @ weights[at] for at, tap in windows.taps(x).items())
+    for target, order in product(targets(), (at_once, backwards)):
+        (result,) = executable(program, target)(x, weights, order=order)
+        assert (result == np.maximum(total, 0)).all()
 
 
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)

@@ -339,3 +339,55 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "wrong.mlir").write_text("func.func @f(")
     with pytest.raises(Error, match=r"wrong.mlir:1: is no valid MLIR"):
         nanoloom.compile(tmp_path / "wrong.mlir")
+
+
+PADDED = """
+func.func @main(%x: tensor<13x17x24xf32>) -> tensor<11x9x24xf32> {
+  %p = tensor.pad %x low[0, 1, 0] high[0, HIGH, 0] {
+  ^bb0(%a: index, %b: index, %c: index):
+    %z = arith.constant 2.5 : f32
+    NUMBER
+  } : tensor<13x17x24xf32> to tensor<13x19x24xf32>
+  %least = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<11x9x24xf32>
+  %f = linalg.fill ins(%least : f32) outs(%e : tensor<11x9x24xf32>)
+      -> tensor<11x9x24xf32>
+  %w = tensor.empty() : tensor<3x3xf32>
+  %y = linalg.generic {indexing_maps = [
+      affine_map<(y, x, c, r, s) -> (y + r, x * 2 + s, c)>,
+      affine_map<(y, x, c, r, s) -> (r, s)>,
+      affine_map<(y, x, c, r, s) -> (y, x, c)>], iterator_types = [
+      "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%p, %w : tensor<13x19x24xf32>, tensor<3x3xf32>)
+      outs(%f : tensor<11x9x24xf32>) {
+  ^bb0(%a: f32, %b: f32, %t: f32):
+    %m = arith.maximumf %a, %t : f32
+    linalg.yield %m : f32
+  } -> tensor<11x9x24xf32>
+  return %y : tensor<11x9x24xf32>
+}
+"""
+ONE_NUMBER = {"HIGH": "1", "NUMBER": "tensor.yield %z : f32"}
+
+
+def with_words(text: str, words: dict[str, str]) -> str:
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    return text
+
+
+def test_a_pad_is_a_stage_of_what_reads_it() -> None:
+    text = with_words(PADDED, ONE_NUMBER)
+    (kernel,) = program_of(text).kernels.values()
+    assert [s.name for s in kernel.nest.stages] == ["pad", "fill", "reduction"]
+    x = normal(13, 17, 24)
+    padded = np.pad(x, ((0, 0), (1, 1), (0, 0)), constant_values=2.5)
+    taps = [padded[i : i + 11, j : j + 17 : 2] for i in range(3) for j in range(3)]
+    assert (run(text, x)[0] == np.max(taps, axis=0)).all()
+
+
+def test_a_pad_of_several_numbers_is_refused() -> None:
+    number = "%n = arith.index_cast %a : index to i32\n    "
+    number += "%g = arith.sitofp %n : i32 to f32\n    tensor.yield %g : f32"
+    with pytest.raises(Error, match=r"tensor\.(pad|yield) is not supported"):
+        program_of(with_words(PADDED, {**ONE_NUMBER, "NUMBER": number}))

@@ -165,7 +165,8 @@ def form_of(nest: LoopNest, last: Stage) -> Form | None:
     others = [other for other in working if other != stage]
     if any(other.extents != tuple(a.extent for a in axes) for other in others):
         return None
-    made = {write.buffer for other in nest.stages for write in other.writes}
+    others = [other for other in nest.stages if other.inside is None]
+    made = {write.buffer for other in others for write in other.writes}
     if made & {read.buffer for read in stage.reads} or len(last.axes) < len(names):
         return None
     right = [n for n, read in enumerate(stage.reads) if column in read.axes]
