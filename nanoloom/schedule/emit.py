@@ -68,13 +68,13 @@ class Writer:
             d.stage: d for d in schedule.directives if isinstance(d, Nanokernel)
         }
         self.loops_of: set[str] = set()  # stages that are loops already
-        self.fronts = fronts(nest)
+        self.fronts = fronts(nest) | fetching(schedule)
 
     def stage(self, stage: Stage) -> None:
         """A stage's loops with all that is inside of them, then its vectors."""
         placement = self.nest.placement(stage.name)
         unrolled: list[tuple[str, int]] = []
-        for group in groups(self.nest, placement):
+        for group in groups(self.nest, placement, self.fronts):
             loops = self.loops(stage, placement, group)
             trips = group[0].trips
             if group[0].how is How.UNROLLED and isinstance(trips, int):
@@ -203,12 +203,22 @@ def fronts(nest: LoopNest) -> set[tuple[str, str]]:
     return {(owner, loop) for each in placed for _, owner, loop in each.hoisted}
 
 
-def groups(nest: LoopNest, placement: Placement) -> Iterator[tuple[Loop, ...]]:
+def fetching(schedule: Schedule) -> set[tuple[str, str]]:
+    """The loops in which the next panel of a weight comes."""
+    words = [d for d in schedule.directives if isinstance(d, Prefetch)]
+    parts = (name.rpartition(".") for word in words for name in word.loops)
+    return {(stage, loop) for stage, _, loop in parts}
+
+
+def groups(
+    nest: LoopNest, placement: Placement, named: set[tuple[str, str]]
+) -> Iterator[tuple[Loop, ...]]:
     """The loops around a stage's vector code, those together that one step makes.
 
-    Of one kind, of axes in their order, with nothing between them.
+    Of one kind, of axes in their order, with nothing between them.  named: loops that
+    other steps know, the last ones of theirs.
     """
-    taken = {nest.placement(s.name).at for s in nest.stages} | fronts(nest)
+    taken = {nest.placement(s.name).at for s in nest.stages} | named
     places = nest.stage(placement.stage).place
     group: list[Loop] = []
     for loop in outer_loops(nest, placement):

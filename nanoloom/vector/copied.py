@@ -13,6 +13,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, input_count
 from nanoloom.mlir import ir, memref, named
+from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.padded import (
     Padding,
     pad_results,
@@ -22,7 +23,7 @@ from nanoloom.vector.padded import (
 )
 from nanoloom.vector.vectorize import note, noted, require_axis
 
-COPIED, HOISTED, LOOP = "nanoloom.copied", "nanoloom.hoisted", "nanoloom.loop"
+COPIED, HOISTED = "nanoloom.copied", "nanoloom.hoisted"
 # What says where a part begins and how large it is: without effects.
 PURE = ("memref.subview", "memref.dim", "memref.cast", "affine.", "arith.")
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from nanoloom.mlir import ext, ir
 
+LOOP = "nanoloom.loop"  # on a loop: what other steps of a script call it
+
 
 class Dialect(ext.Dialect, name="nanoloom"):
     """Operations written in Python."""

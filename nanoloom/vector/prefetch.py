@@ -30,9 +30,12 @@ SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
 def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:
     """Error unless a prefetch says how panels come, or how far ahead what is flat."""
     panels = any(packing.argument == word.argument for packing in packings)
-    if panels and (word.lines < 1 or word.ahead < 0):
-        raise Error("a prefetch of panels wants one line at least")
-    if not panels and (word.lines or word.ahead < 1):
+    if panels and (word.lines if word.loops else word.ahead) < 1:
+        raise Error(
+            "a prefetch of panels says so many lines of loops that read one panel, or "
+            "how many lines ahead what is read once comes"
+        )
+    if not panels and (word.lines or word.loops or word.ahead < 1):
         raise Error(
             f"argument {word.argument} comes in no panels: it is fetched some steps "
             "ahead of its use, and no lines",
@@ -40,14 +43,17 @@ def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:
         )
 
 
-def require_fetched(module: ir.Module, wanted: Mapping[int, Prefetch]) -> None:
+def require_fetched(
+    module: ir.Module, wanted: Mapping[int, Prefetch], packings: Sequence[Packing]
+) -> None:
     """Error for an operand that is to come and does not (on tensors)."""
+    panels = {packing.argument for packing in packings}
     made = (op.operation.operands[0].owner for op in named(module, "memref.prefetch"))
     sources = [origin(owner.operands[0])[0] for owner in made]
     arguments = [ir.BlockArgument(x) for x in sources if isinstance(x.owner, ir.Block)]
     there = {argument.arg_number for argument in arguments}
     for number in wanted:
-        if wanted[number].lines == 0 and number not in there:
+        if number not in panels and number not in there:
             raise Error(
                 f"nothing fetches argument {number}, which comes in no panels",
                 hint='its "nanoloom.prefetch" stands in front of a nanokernel that '
@@ -64,10 +70,9 @@ def fetch_panels(module: ir.Module, wanted: Mapping[int, Prefetch]) -> None:
     arguments = list(kernel.operation.regions[0].blocks[0].arguments)
     for op in named(module, PANEL_ROUND):
         argument, round_ = PanelRound.of(op)
-        if argument in wanted:
-            with ir.InsertionPoint(op), op.operation.location:
-                places = row_ends(op.operation.block)
-                prefetch(arguments[argument], round_, wanted[argument], places)
+        with ir.InsertionPoint(op), op.operation.location:
+            places = row_ends(op.operation.block)
+            prefetch(arguments[argument], round_, wanted[argument], places)
         op.operation.erase()
 
 

@@ -6,7 +6,7 @@ Out: phases on buffers, only loops, vectors and scalars in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -126,7 +126,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "prefetch": prefetch,
         **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
     }
-    tile(module, script, meanings, prefetches)
+    tile(module, script, meanings, prefetches, packings)
     run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
     make_copies(module)
@@ -153,13 +153,14 @@ def tile(
     script: str,
     meanings: Mapping[str, Meaning],
     prefetches: Mapping[int, Prefetch],
+    packings: Sequence[Packing],
 ) -> None:
     """Apply a script, whose stages are on tensors still.
 
-    prefetches: what the script has said of them, behind it.
+    prefetches, packings: what the script has said of them, behind it.
     """
     apply_script(module, script, meanings)
-    require_fetched(module, prefetches)
+    require_fetched(module, prefetches, packings)
     join_copies(module)
     run_pipeline(module, CLEAN, verify=False)
     require_packed_reads(module)

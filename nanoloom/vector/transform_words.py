@@ -1,7 +1,7 @@
 """The operations that nanoloom adds to Transform scripts, and their fields.
 
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
-    "nanoloom.prefetch"(%function) {argument, lines, ahead}
+    "nanoloom.prefetch"(%function) {argument, lines, ahead, loops}
     "nanoloom.store_apart"(%stage)
     "nanoloom.store_at"(%stage) {where}
     "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
@@ -46,6 +46,7 @@ class PrefetchOp(Dialect.Operation, name="prefetch"):
     argument: ir.IntegerAttr
     lines: ir.IntegerAttr
     ahead: ir.IntegerAttr
+    loops: ir.ArrayAttr
 
 
 class StoreApartOp(Dialect.Operation, name="store_apart"):

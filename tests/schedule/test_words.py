@@ -229,12 +229,12 @@ def test_sums_apart_from_their_result() -> None:
 
 
 def test_a_nanokernel_and_panels() -> None:
-    words = Packing(1, (), 1, (0,), 32), Prefetch(1, 4), Nanokernel(6, 2, True)
+    words = Packing(1, (), 1, (0,), 32), Nanokernel(6, 2, True), Prefetch(1, ahead=64)
     text = loops(matmul(), *words)
     assert of("product", text)[-1].endswith("by fma, 6 rows x 2 vectors")
     weight = Schedule(words).apply(matmul()).buffer("w")
     assert str(weight) == (
-        "constant w: 48x40xf32, in panels of 32 columns, fetched 4 lines a round"
+        "constant w: 48x40xf32, in panels of 32 columns, fetched 64 ahead"
     )
 
 
@@ -354,11 +354,17 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     *MISTYPED,
     (matmul(), (Prefetch(7),), "the kernel has no argument 7"),
     (matmul(), (Prefetch(1),), "ahead is 0: a number from 1 on is wanted"),
-    (matmul(), (Prefetch(1, 4, 1),), "argument 1 comes in no panels: it has no lines"),
-    (
-        matmul(),
-        (Packing(1, (), 1, (0,), 32), Prefetch(1)),
-        "lines is 0: a number from 1 on is wanted",
+    (matmul(), (Prefetch(1, 4, 1),), "argument 1 comes in no panels: pack it first"),
+    *(
+        (matmul(), (Packing(1, (), 1, (0,), 32), word), said)
+        for word, said in (
+            (Prefetch(1), "ahead is 0: a number from 1 on is wanted"),
+            (Prefetch(1, loops=("point.i",)), "lines is 0: a number from 1 on"),
+            (Prefetch(1, 4, 64), "lines are of a panel that loops read"),
+            (Prefetch(1, 4, 64, ("point.i",)), "lines are of a panel that loops read"),
+            (Prefetch(1, 4, loops=("point.io",)), "point has no loop io; it has i, j"),
+            (Prefetch(1, 4, loops=("nil.i",)), "there is no stage nil; there are"),
+        )
     ),
 ]
 

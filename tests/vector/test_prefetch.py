@@ -130,6 +130,40 @@ def test_how_far_ahead_is_a_number_of_the_script(kind: str) -> None:
     assert numbers[0] != numbers[1]
 
 
+def test_the_loop_in_which_it_comes_is_the_scripts() -> None:
+    """It is called by its name there; without one the rest of the panel comes."""
+    program = program_of(product, ((96, 256), "float32"))
+    script = script_of(program, TARGET)
+    fetch = line_of(script, "prefetch")
+    (name,) = re.findall(r'loops = \["([\w.]+)"\]', fetch)
+    assert f'constant "{name}" -> !transform.any_param' in script
+    text = stage_text(program, "vector", TARGET, script=script)
+    assert "locality<2>" in text and "locality<3>" not in text
+    own = re.sub("lines = .*]", "lines = 0 : i64, ahead = 70 : i64, loops = []", fetch)
+    text = stage_text(program, "vector", TARGET, script=script.replace(fetch, own))
+    assert "locality<3>" in text and "locality<2>" not in text
+    assert f"{70 * 16} : index" in text
+
+
+def test_a_loop_that_is_not_there() -> None:
+    program = program_of(product, ((96, 256), "float32"))
+    script = script_of(program, TARGET)
+    wrong = re.sub(r"loops = \[.*?\]", 'loops = ["x.y"]', script)
+    with pytest.raises(Error, match=r"no loop x\.y is around a nanokernel that reads"):
+        stage_text(program, "vector", TARGET, script=wrong)
+
+
+def test_how_much_comes_in_a_round_is_a_number_of_the_script() -> None:
+    """At most: 2 tiles of 64 rounds, in which a panel of 768 lines would need six."""
+    program = program_of(product, ((16, 256), "float32"))
+    script = script_of(program, TARGET)
+    assert "lines = 8 " in script
+    for lines, made in ((1, 1), (2, 2), (8, 6)):
+        less = script.replace("lines = 8 ", f"lines = {lines} ")
+        text = stage_text(program, "vector", TARGET, script=less)
+        assert text.count("memref.prefetch") == made
+
+
 def test_only_panels_are_fetched() -> None:
     program = program_of(product, ((96, 256), "float32"))
     script = script_of(program, TARGET)

@@ -102,7 +102,9 @@ def matrix_tiles(
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(nest, root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
-    words = (*packings, *prefetches(packings), *loops, *behind)
+    name = None if row is None else root.names[row]
+    fetched = prefetches(nest, packings, loops, name)
+    words = (*packings, *loops, *fetched, *behind)
     weighed = Candidate(words, reason, tiles_cost(shape, family))
     return Schedule(words, reason, (weighed,))
 

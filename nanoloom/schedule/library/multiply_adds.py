@@ -100,7 +100,13 @@ class Product:
         product = Operands(root, shape, family, bool(packings), copied)
         nanokernel = nanokernel_of(tile, product, target)
         behind = other_vectors(nest, root, target)
-        fetched = prefetches(packings) or flat_prefetches(nest, nanokernel, product)
+
+        def with_prefetches(loops: tuple[Directive, ...]) -> tuple[Directive, ...]:
+            name = None if row is None else root.names[row]
+            fetched = prefetches(nest, packings, loops, name)
+            fetched = fetched or flat_prefetches(nest, nanokernel, product)
+            return (*packings, *loops, *fetched, *behind)
+
         may_cut = not nest.pads and may_be_cut(root, last)
         if row is not None and family is FMA_FAMILY and may_cut:
             chunks = None
@@ -114,6 +120,6 @@ class Product:
                 loops = in_chunks(
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
-                return (*packings, *fetched, *loops, *behind), reason
+                return with_prefetches(loops), reason
         loops = tiled(nest, root, last, shape, nanokernel, columns, target)
-        return (*packings, *fetched, *loops, *behind), reason
+        return with_prefetches(loops), reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import FAMILIES, Family
@@ -14,6 +15,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Prefetch,
+    Schedule,
     StoreAt,
     Tile,
 )
@@ -125,9 +127,54 @@ def loop_sizes(
     )
 
 
-def prefetches(packings: tuple[Packing, ...]) -> tuple[Prefetch, ...]:
-    """Weights come panel by panel, each before it is read."""
-    return tuple(Prefetch(packing.argument, LINES, AHEAD) for packing in packings)
+def prefetches(
+    nest: LoopNest,
+    packings: tuple[Packing, ...],
+    words: tuple[Directive, ...],
+    row: str | None,
+) -> tuple[Prefetch, ...]:
+    """Weights come panel by panel, each before it is read.
+
+    words: the loops of the tiles, and their nanokernel.  row: of which the tiles have
+    rows.  Nothing comes where there is no next panel; nor of a single row that no tile
+    comes back to, which is nothing but loads: the processor keeps enough under way.
+    """
+    if not packings:
+        return ()
+    (packing,) = packings
+    (plan,) = (word for word in words if isinstance(word, Nanokernel))
+    made = Schedule((*packings, *words)).apply(nest)
+    (weight,) = (b for b in nest.buffers if b.argument == packing.argument)
+    loops = panel_loops(made, words, plan, row)
+    tiles = FAMILIES[plan.family].tiles
+    columns = weight.shape[packing.column]
+    several = isinstance(columns, int) and columns > packing.columns
+    if loops and (tiles or several):
+        return (Prefetch(packing.argument, LINES, loops=loops),)
+    once = not loops and (tiles or plan.rows > 1)
+    return (Prefetch(packing.argument, ahead=AHEAD),) if once else ()
+
+
+def panel_loops(
+    made: LoopNest, words: tuple[Directive, ...], plan: Nanokernel, row: str | None
+) -> tuple[str, ...]:
+    """The loops over tiles of rows, all of which read one panel.
+
+    A matrix unit goes through the rows of a part of the sum by itself.
+    """
+    if plan.depth:
+        loop = made.placement(plan.stage).loop(row or "")
+        several = loop and isinstance(loop.trips, int) and loop.trips > plan.rows
+        return (f"{plan.stage}.{row}",) if several else ()
+    if FAMILIES[plan.family].tiles:
+        return ()
+    found: list[str] = []
+    for stage in dict.fromkeys(word.stage for word in words if isinstance(word, Tile)):
+        outer = [x for x in made.placement(stage).loops if x.how is How.SERIAL]
+        blocks = [x for x in outer if x.name not in made.stage(stage).names]
+        if blocks and blocks[-1].trips != 1 and row is not None:
+            found.append(f"{stage}.{blocks[-1].name}")
+    return tuple(found)
 
 
 def weight_packing(

@@ -249,7 +249,7 @@ def fetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None
     """
     if product.fetched is None:
         return
-    together, once = index(product.together), product.tiles == 1
+    together, once = index(product.together), not product.fetched.loops
     done = multiply(divide(chunk.begin, together), index(product.tiles))
     passed = add(multiply(number, index(chunk.steps)), divide(k, together))
     rounds = product.tiles * product.steps * prod(product.depths[:-1])

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from nanoloom.errors import Error
 from nanoloom.kernels.structure import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.vector.access import add, constant_of, divide, index
 from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
+from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     as_index,
@@ -86,21 +88,17 @@ class PackedPanel:
     def leave_round(self, sums: tuple[scf.ForOp, ...]) -> None:
         """Say which round of the loops that read the same panel this one is.
 
-        Not where there is no next panel.  Nor of a single row that no tile comes back
-        to, which is nothing but loads: the processor keeps enough of them under way.
+        Where the schedule says that something comes, and in which loops.
         """
-        loops = tile_loops(self.tile.op)
-        again = returning(loops, [*self.lead, *self.begins.values()])
-        once = prod(trip_count(loop) for loop in again) == 1
-        panels = ir.RankedTensorType(self.argument.type).shape[len(self.lead) - 1]
-        if self.tile.plan.rows == 1 if once else panels == 1:
+        number = ir.BlockArgument(self.argument).arg_number
+        word = self.tile.fetched.get(number)
+        if word is None:
             return
+        loops, once = tile_loops(self.tile.op), not word.loops
+        own = (*from_named(loops, word.loops), *sums)
         following, extent = self.following(loops, once)
-        own = (*again, *sums)
         rounds = prod(trip_count(loop) for loop in own)
-        PanelRound(following, extent, round_of(own), rounds, once).leave(
-            ir.BlockArgument(self.argument).arg_number
-        )
+        PanelRound(following, extent, round_of(own), rounds, once).leave(number)
 
     def following(
         self, loops: tuple[scf.ForOp, ...], once: bool
@@ -124,14 +122,20 @@ class PackedPanel:
         return (*shared, *after_part(panel, carries[-1], begin, part, extent)), part
 
 
-def returning(
-    loops: Sequence[scf.ForOp], values: Sequence[ir.Value]
+def from_named(
+    loops: Sequence[scf.ForOp], names: tuple[str, ...]
 ) -> tuple[scf.ForOp, ...]:
-    """The loops inside of all in which any of these values changes."""
-    own = len(loops)
-    while own and not any(changes(value, loops[own - 1]) for value in values):
-        own -= 1
-    return tuple(loops[own:])
+    """The loops around a tile from the one on that has one of these names."""
+    known = [ir.StringAttr.get(name) for name in names]
+    for place, loop in enumerate(loops):
+        attributes = loop.operation.attributes
+        if LOOP in attributes and attributes[LOOP] in known:
+            return tuple(loops[place:])
+    if names:
+        raise Error(
+            f"no loop {' or '.join(names)} is around a nanokernel that reads panels"
+        )
+    return ()
 
 
 def after_part(
