@@ -360,10 +360,8 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
         for word, said in (
             (Prefetch(1), "ahead is 0: a number from 1 on is wanted"),
             (Prefetch(1, loops=("point.i",)), "lines is 0: a number from 1 on"),
-            (Prefetch(1, 4, 64), "lines are of a panel that loops read"),
             (Prefetch(1, 4, 64, ("point.i",)), "lines are of a panel that loops read"),
             (Prefetch(1, 4, loops=("point.io",)), "point has no loop io; it has i, j"),
-            (Prefetch(1, 4, loops=("nil.i",)), "there is no stage nil; there are"),
         )
     ),
 ]
