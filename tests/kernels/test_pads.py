@@ -23,6 +23,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.target import by_name
 from nanoloom.target.host import host
+from tests.guarded import Side
 from tests.kernels.padded_programs import (
     LEAST,
     Windows,
@@ -100,15 +101,18 @@ def test_weights_that_are_not_known(image: tuple[int, int], windows: Windows) ->
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("channels", [64, 5, 19])
 def test_pools(image: tuple[int, int], windows: Windows, channels: int) -> None:
-    """Exact; zeros around it would be larger than any number of the image."""
+    """Exact, and nothing beside the image is read.
+
+    Zeros around it would be larger than any number of it.
+    """
     windows = replace(windows, number=LEAST if not windows.number else windows.number)
     x = sample(3, (*image, channels), "float32")
     x = -abs(x) - 1
     program = program_of(pool(windows), x)
     assert "pad" in stages(program)[-1] and kernels(program)[-1] == "reduction"
     right = np.max(list(windows.taps(x).values()), axis=0)
-    for target, order in product(targets(), (at_once, backwards)):
-        (result,) = executable(program, target)(x, order=order)
+    for target, order, side in product(targets(), (at_once, backwards), Side):
+        (result,) = executable(program, target)(x, order=order, side=side)
         assert (result == right).all()
     zeros = replace(windows, number=0.0)
     assert not (np.max(list(zeros.taps(x).values()), axis=0) == right).all()
