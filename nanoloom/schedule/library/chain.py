@@ -11,7 +11,7 @@ Nothing but the block's rows of `a` is kept, so that they never reach memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from nanoloom.nest.chain import Chain
@@ -31,7 +31,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
 from nanoloom.schedule.library.family import family_of, step_cost
-from nanoloom.schedule.library.nanokernels import Operands, nanokernel_of
+from nanoloom.schedule.library.nanokernels import Operands, nanokernel_of, woven
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.predicted import predicted
@@ -102,6 +102,11 @@ def plans_of(
     family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
         plan = Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, stage.name)
+        extent = max((shape.extents[d] for d in shape.rows), default=1)
+        places = -(-shape.extents[shape.column] // AMX_COLUMNS)
+        plan = replace(
+            plan, copied=woven(shape, plan, min(rows, extent), extent, places)
+        )
         return [(plan, tiles_cost(shape, family))]
     width = bits(stage.writes[0].element)
     columns = shape.extents[shape.column]

@@ -14,8 +14,10 @@ from nanoloom.schedule.families import TILE_ROWS, TILE_STEPS, Family
 from nanoloom.schedule.language import Candidate, Nanokernel, Schedule
 from nanoloom.schedule.library.family import families_of
 from nanoloom.schedule.library.multiply_adds import multiply_adds
+from nanoloom.schedule.library.nanokernels import woven
 from nanoloom.schedule.library.panels import (
     is_parameter,
+    loop_sizes,
     other_vectors,
     prefetches,
     row_of,
@@ -98,6 +100,10 @@ def matrix_tiles(
     nanokernel = Nanokernel(
         rows, 2, bool(packings), family.name, root.name, depth=depth
     )
+    if not packings and row is not None:
+        sizes, _ = loop_sizes(root, last, shape, nanokernel, AMX_COLUMNS, target)
+        task = sizes[row if root == last else shape.result.index(row)] or m
+        nanokernel = replace(nanokernel, copied=woven(shape, nanokernel, task, m, 1))
     twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(nest, root, last, shape, nanokernel, AMX_COLUMNS, target)

@@ -12,9 +12,11 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import (
     BF16_CONVERT,
     BF16_HALVES,
+    FAMILIES,
     FMA_FAMILY,
     INT8_LANES,
     INT8_PAIRS,
+    TILE_STEPS,
     Family,
 )
 from nanoloom.schedule.language import Nanokernel, Prefetch
@@ -28,6 +30,7 @@ from nanoloom.target.masks import has_masked_loads
 ROUND = 96
 GROUPS = 2  # in a round; 4 are not faster
 STRIP = 16  # numbers of a row that are converted at once between products, at least
+STEP_BYTES, WOVEN_BYTES = 2048, 256 * 1024  # of a woven operand: a step, and all
 MOST = 1 << 16  # numbers of a copy, 256 KiB of f32: more would fill the cache
 # Steps of the sum before its use that a row of the right operand is fetched: 16 to 64
 # are alike, measured; without, 2048 x 2048 are slower by a tenth.
@@ -119,6 +122,25 @@ def copied(tile: RegisterTile, product: Operands, target: Target) -> str:
     in_parts = over and not has_masked_loads(target, size)
     front = full or in_parts or by_integers or not product.in_panel
     return FRONT if front else BETWEEN
+
+
+def woven(
+    shape: Contraction, plan: Nanokernel, rows: int, extent: int, places: int
+) -> str:
+    """Whether the first of a task's tiles of a matrix unit weaves for all others.
+
+    Where there are others, and room for all that they read.  rows: of the task, out of
+    an extent; a last task with fewer has a loop over its tiles, too, as if of several.
+    places: parts of the operand that tiles of rows come back to.
+    """
+    together = TILE_STEPS * FAMILIES[plan.family].group
+    whole, rest = divmod(shape.extents[shape.reduced[-1]], together)
+    chunks = max(1, -(-whole // (plan.depth // together))) if plan.depth else 1
+    size = -(-whole // chunks)
+    deepest = max(size if chunks > 1 else 0, whole - size * (chunks - 1) + bool(rest))
+    fits = places * deepest * STEP_BYTES <= WOVEN_BYTES
+    several = rows > plan.rows or extent % rows > 0
+    return BETWEEN if several and fits else NOT
 
 
 def widened(tile: RegisterTile, product: Operands, target: Target) -> int:

@@ -21,7 +21,8 @@ class Nanokernel(Word):
     depth: of a matrix unit, so much of the last reduced axis is summed for all of
     a task's rows before the next part of it; 0 for all at once.
     copied: a right operand that is not packed is copied to a panel by every task, in
-    "front" of the products or "between" those of the first tile; "" for no copy.
+    "front" of the products or "between" those of the first tile; "" for no copy.  A
+    matrix unit's tiles weave it between products, each anew or the first for all.
     swapped: all rows' numbers are held and the columns loaded one by one, not the other
     way around (see register_tile.py).
     unroll: steps of the sum's last axis, or groups of them, in a round of its loop.

@@ -8,8 +8,8 @@ registers read them, with G of them together, 2 of bf16 or 4 of bytes:
 The first step's rows are woven in front of the loop over k, those of each other step
 while the one before it is multiplied: vector registers work beside the tile registers
 (Algorithm 1, lines 4-5; Algorithm 3, lines 2-5).  The paper weaves for every tile of
-rows.  Here only a task's first one does, where the block has room for all that the
-others read; a step that only one tile reads lies in a block of two.
+rows, in a block of two steps.  Where the nanokernel says so (copied = "between"), only
+a task's first one does, in a block with room for all that the others read.
 
 The columns stay in order: two shuffles across the lanes make a row of pairs.  Unpacking
 within 128 bits, as in Listing 4, takes half as long, but permutes columns: in the end
@@ -21,15 +21,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, maps
 from nanoloom.mlir import arith, ir, memref, scf, vector
-from nanoloom.vector.access import add, apply, constant_of, divide, index, multiply
+from nanoloom.vector.access import add, apply, divide, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.edges import WIDTH, read_columns, room
-from nanoloom.vector.nanokernel.amx.panels import PLACES
+from nanoloom.vector.nanokernel.amx.panels import PLACES, SHARED
 from nanoloom.vector.nanokernel.groups import interleaved, zero_of
 
-MOST_BYTES = 256 * 1024  # of a block
+MOST_BYTES = 1 << 24  # of a block
 ROW_BYTES = 2 * tiles.ROW_BYTES  # of a block: two tile registers lie side by side
 
 
@@ -119,22 +120,25 @@ class Woven:
         return [tiles.load(start, tiles.ROWS, ROW_BYTES) for start in starts]
 
 
-def woven_operand(op: Op, row: int, steps: int, chunks: int, readers: int) -> Woven:
+def woven_operand(op: Op, row: int, steps: int, chunks: int) -> Woven:
     """The block of a marked contraction with a flat operand.
 
-    steps: of a chunk, the last part of one among them.  readers: how many tiles read
-    each chunk, one after the other.
+    steps: of a chunk, the last part of one among them.
     """
     source, again, place = list(op.operation.operands)[1:4]
     places = op.operation.attributes[PLACES].value  # type: ignore[attr-defined]
     if chunks > 1:  # the block has the next chunk when an outer loop comes back
         again, place, places = index(0), index(0), 1
-    shared = readers > 1 or constant_of(again) != 0
     kind = ir.MemRefType(source.type)
     width = ROW_BYTES // tiles.bytes_of(source)  # so many numbers of k are two steps
-    if not shared or places * steps * tiles.ROWS * ROW_BYTES > MOST_BYTES:
+    if not op.operation.attributes[SHARED].value:  # type: ignore[attr-defined]
         block = room(op, 2 * tiles.ROWS, width, kind)
         return Woven(source, maps(op)[1], row, block, index(0), width, None)
+    if places * steps * tiles.ROWS * ROW_BYTES > MOST_BYTES:
+        raise Error(
+            f"a right operand of {places * steps} steps has no room in a block",
+            hint='with copied = "" each tile of rows weaves its own',
+        )
     block = room(op, places * steps * tiles.ROWS, width, kind)
     start = multiply(place, index(steps * tiles.ROWS))
     return Woven(source, maps(op)[1], row, block, start, 0, again)

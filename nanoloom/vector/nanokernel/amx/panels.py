@@ -39,6 +39,7 @@ MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
 DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
 ARGUMENT = "nanoloom.amx_argument"  # of the kernel, whose panels are read
 PLACES = "nanoloom.amx_places"  # parts of a flat operand that tiles come back to
+SHARED = "nanoloom.amx_shared"  # the first tile weaves them for all others
 ROWS = COLUMNS = 16  # of a tile register of sums
 
 
@@ -61,6 +62,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     else:
         visit = visit_of(op, right)
         beside, marks[PLACES] = [visit.again, visit.place], visit.places
+        marks[SHARED] = int(bool(plan.copied))
     sums = op.operation.operands[2]
     fresh = starts_at_zero(sums)
     if fresh:

@@ -80,7 +80,7 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
     chunks = chunks_of(product, depth)
     if PLACES in marks:
         deepest = max(chunk.steps + bool(chunk.rest) for chunk in chunks)
-        woven = woven_operand(op, product.reduced[-1], deepest, len(chunks), rows.tiles)
+        woven = woven_operand(op, product.reduced[-1], deepest, len(chunks))
         product = replace(product, woven=woven)
     out, last = product.out, len(chunks) - 1
     if last == 0:

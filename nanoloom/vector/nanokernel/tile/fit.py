@@ -23,7 +23,7 @@ from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import FAMILIES, TILE_ROWS, has_family
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.schedule.words.nanokernel import BETWEEN, COPIED
+from nanoloom.schedule.words.nanokernel import BETWEEN, COPIED, FRONT
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel.amx import panels
@@ -104,13 +104,14 @@ def require_numbers(plan: Nanokernel, *, widens: bool) -> None:
             f"unroll = {plan.unroll}: family {name} has 1 to {1 if tiles else most} "
             "steps of this tile in a round"
         )
-    if plan.copied not in COPIED or (plan.copied and (plan.packed or tiles)):
+    if plan.copied not in COPIED or (plan.copied and plan.packed):
         raise Error(
             f'copied = "{plan.copied}": a right operand that is not packed is copied '
-            'in "front" of the products of vectors or "between" them'
+            'in "front" of the products or "between" them'
         )
-    if plan.copied == BETWEEN and name != "fma":
-        raise Error(f'family {name} copies a panel in "front" of its products alone')
+    between = tiles or name == "fma"
+    if (plan.copied == BETWEEN and not between) or (plan.copied == FRONT and tiles):
+        raise Error(f'copied = "{plan.copied}": family {name} does it the other way')
     if plan.widened < 0 or (plan.widened and not widens):
         raise Error(f"widened = {plan.widened}: the left operand stays as it is")
 

@@ -10,10 +10,12 @@ import onnx_ir
 import pytest
 
 from nanoloom import mlir
+from nanoloom.errors import Error
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
+from nanoloom.schedule.library import nanokernels
 from nanoloom.vector import stage
 from nanoloom.vector.nanokernel.amx import flat
 from tests.filecheck import check_text
@@ -29,6 +31,7 @@ from tests.vector.nanokernel.tile_products import (
     machine,
     numbers,
     product,
+    script_of,
     zeros,
 )
 
@@ -140,11 +143,26 @@ def test_a_block_of_two_steps(
     m: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no other tile reads what is woven, or there is too much of it."""
-    monkeypatch.setattr(flat, "MOST_BYTES", most)
+    monkeypatch.setattr(nanokernels, "WOVEN_BYTES", most)
     text = text_of("vector", m, 256, 64)
     assert re.findall(r"alloca\(\) \{.*: memref<(\d+x\d+)xbf16>", text) == ["32x64"]
     assert "arith.remui" in text
     assert "scf.if" not in text
+
+
+def test_who_weaves_is_said_by_the_script() -> None:
+    """Without a word each tile weaves its own; in front of a product none can."""
+    make = product("mk,kn->mn", zeros("bf16", 256, 64), packed=False)
+    given = zeros("bf16", 128, 256), zeros("bf16", 256, 64)
+    program, script = program_of(make, *given), script_of(make, TARGET, *given)
+    assert script.count('copied = "between"') == 1
+    plain = script.replace('copied = "between"', 'copied = ""')
+    text = stage_text(program, "vector", TARGET, script=plain)
+    assert re.findall(r"alloca\(\) \{.*: memref<(\d+x\d+)xbf16>", text) == ["32x64"]
+    assert "scf.if" not in text
+    other = script.replace('copied = "between"', 'copied = "front"')
+    with pytest.raises(Error, match="family amx-bf16 does it the other way"):
+        stage_text(program, "vector", TARGET, script=other)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +287,7 @@ def test_attention(
 @pytest.mark.parametrize("m", [20, 65])
 def test_a_small_block(variant: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tile of rows weaves anew where a block has no room for all."""
-    monkeypatch.setattr(flat, "MOST_BYTES", 1 << 12)
+    monkeypatch.setattr(nanokernels, "WOVEN_BYTES", 1 << 12)
     target = replace(machine(variant, monkeypatch), name="little-room")
     left, right = numbers(1, "bf16", m, 197), numbers(2, "bf16", 197, 33)
     compare("mk,kn->mn", left, right, target, packed=False)
