@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nanoloom.schedule.register_tile import (
     EDGE_ROWS,
+    asked,
     candidates,
     choose,
     cost,
@@ -58,12 +59,23 @@ def test_the_choice_fits_and_none_is_cheaper(m: int, n: int, unit: object) -> No
     assert vectors >= 1
     assert rows * vectors + min(rows, vectors) + 1 <= registers
     best = min(
-        cost(r, v, m, n, lanes, unit)  # type: ignore[arg-type]
+        cost(r, v, m, n, lanes, unit) * asked(n, v * lanes, unit)  # type: ignore[arg-type]
         for r, v in candidates(registers)
         if r <= EDGE_ROWS or m % r == 0
     )
     assert tile.cost <= best + 1e-3
-    assert tile.cost == cost(rows, vectors, m, n, lanes, unit)  # type: ignore[arg-type]
+    once = cost(rows, vectors, m, n, lanes, unit)  # type: ignore[arg-type]
+    assert tile.cost == once * asked(n, vectors * lanes, unit)  # type: ignore[arg-type]
+
+
+def test_a_single_panel_whose_edge_is_known_beats_two() -> None:
+    """31 columns are four vectors: stores of two panels would ask each time."""
+    unit = by_name("x86-64-v3").vector
+    assert asked(31, 16, unit) > 1
+    assert asked(31, 32, unit) == asked(32, 16, unit) == 1
+    assert asked(31, 16, by_name("x86-64-v4").vector) == 1
+    tile = choose(65, 31, 32, unit)
+    assert (tile.rows, tile.vectors) == (3, 4)
 
 
 def test_masks_take_registers_where_a_tile_reaches_over_the_edge() -> None:

@@ -52,3 +52,10 @@ def test_few_rows_do_not_pay_for_a_copy() -> None:
 
 def test_mask_registers_cost_nothing() -> None:
     assert not nanokernel(schedule_of(7, 131, 203, 89, AVX512)).copied
+
+
+def test_many_rows_of_parts_of_lines_are_copied() -> None:
+    """800 bytes are no whole lines, 1024 are."""
+    assert nanokernel(schedule_of(3, 500, 300, 200, AVX2)).copied
+    assert not nanokernel(schedule_of(3, 500, 200, 256, AVX2)).copied
+    assert not nanokernel(schedule_of(4, 128, 128, 200, AVX2)).copied

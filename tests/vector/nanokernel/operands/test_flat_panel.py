@@ -41,6 +41,7 @@ def product(equation: str, kind: str) -> Any:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products copy their panels, too."""
     monkeypatch.setattr(copies, "FEW_PAGES", -1)
+    monkeypatch.setattr(copies, "UNEVEN_PAGES", -1)
     monkeypatch.setattr(copies, "COPY_TILES", 0)
     monkeypatch.setattr(copies, "COPY_ROWS", 0)
 
@@ -131,6 +132,7 @@ def test_long_sums_are_cut(
         target = by_name("x86-64-v4")  # where bf16 is multiplied as f32, from a copy
     monkeypatch.setattr(task_panel, "PANEL_BYTES", 2048)
     monkeypatch.setattr(copies, "FEW_PAGES", -1)
+    monkeypatch.setattr(copies, "UNEVEN_PAGES", -1)
     x, w = sample(1, (101, 75), kind), sample(2, (75, 83), kind)
     bias = sample(3, (83,), "float32")
 
