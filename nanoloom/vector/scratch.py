@@ -19,6 +19,7 @@ from nanoloom.vector.temporaries import LINE, bytes_of
 STACK_BYTES = 16 * 1024  # of all temporaries of a phase that lie on the stack
 LOOPS = ("scf.for", "scf.while", "scf.forall", "scf.parallel")
 MADE = ("memref.alloc", "memref.alloca")
+IN_FRONT = "nanoloom.in_front"  # of a function: bytes, see `ask_in_front`
 SAME = ("memref.subview", "memref.view", "memref.cast", "memref.collapse_shape",
         "memref.expand_shape", "memref.reinterpret_cast", "arith.select")  # fmt: skip
 
@@ -34,9 +35,40 @@ def place_temporaries(module: ir.Module) -> None:
                 op.operation.erase()
         made = sorted(named(function, *MADE), key=lambda op: room_for(op))
         used = 0
+        if IN_FRONT in function.operation.attributes:
+            put_in_front(function)
+            used = STACK_BYTES
         for op in made:
             used += room_for(op)
             (to_stack if used <= STACK_BYTES else to_scratch)(op, function)
+
+
+def ask_in_front(op: ir.OpView, size: int) -> None:
+    """Have memory in front of all temporaries of an operation's function.
+
+    Whoever begins to read before a temporary, and uses nothing of that, reads no memory
+    that is not there.  size: bytes.
+    """
+    function = op.operation
+    while function.name != "func.func":
+        assert function.parent is not None
+        function = function.parent.operation
+    asked = function.attributes
+    before = asked[IN_FRONT].value if IN_FRONT in asked else 0  # type: ignore[attr-defined]
+    kind = ir.IntegerType.get_signless(64)
+    asked[IN_FRONT] = ir.IntegerAttr.get(kind, max(before, size))
+
+
+def put_in_front(function: ir.OpView) -> None:
+    """The first argument in scratch memory: bytes that nobody names."""
+    attributes = function.operation.attributes
+    kind = ir.MemRefType.get(
+        [attributes[IN_FRONT].value],  # type: ignore[attr-defined]
+        ir.IntegerType.get_signless(8),
+    )
+    entry_block(function).add_argument(kind, function.operation.location)
+    sign(function)
+    del attributes[IN_FRONT]
 
 
 def room_for(op: ir.OpView) -> int:
@@ -90,9 +122,17 @@ def to_scratch(op: ir.OpView, function: ir.OpView) -> None:
     made, block = op.operation.results[0], entry_block(function)
     made.replace_all_uses_with(block.add_argument(made.type, op.operation.location))
     op.operation.erase()
-    attributes = function.operation.attributes
+    sign(function)
+
+
+def sign(function: ir.OpView) -> None:
+    """Give a function the type of its block's arguments."""
+    attributes, arguments = (
+        function.operation.attributes,
+        entry_block(function).arguments,
+    )
     assert "arg_attrs" not in attributes
-    signature = ir.FunctionType.get([a.type for a in block.arguments], [])
+    signature = ir.FunctionType.get([a.type for a in arguments], [])
     attributes["function_type"] = ir.TypeAttr.get(signature)
 
 

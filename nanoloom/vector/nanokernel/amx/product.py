@@ -34,6 +34,8 @@ from nanoloom.vector.nanokernel.amx.panels import (
 )
 from nanoloom.vector.nanokernel.amx.sums import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.tile import Chunk, Product, accumulate
+from nanoloom.vector.scratch import MADE, ask_in_front
+from nanoloom.vector.temporaries import bytes_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Rows:
     def first(self, number: ir.Value, height: int) -> ir.Value:
         """The first row of a tile; one over the edge begins earlier.
 
-        Its first rows are computed again and not written.
+        Its first rows are computed again and not written.  There may be fewer rows in
+        all: what lies in front of a task's own temporary is asked for (`read_before`).
         """
         at = multiply(number, index(height))
         if self.count is None:
@@ -75,6 +78,8 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
         for name in (MARK, HEIGHT, MOST, DEPTH)
     )
     rows = rows_of(op, row, height, most)
+    if rows.count is not None:
+        read_before(op, row, height)
     fetched = prefetches.get(marks[ARGUMENT].value) if ARGUMENT in marks else None  # type: ignore[attr-defined]
     product = Product(op, row, height, rows.tiles, fetched)
     chunks = chunks_of(product, depth)
@@ -113,6 +118,30 @@ def rows_of(op: Op, row: int, height: int, most: int) -> Rows:
     if not kind.is_dynamic_dim(place) and kind.shape[place] % height == 0:
         return Rows(None, number)
     return Rows(memref.dim(out, index(place)), number)
+
+
+def read_before(op: Op, row: int, height: int) -> None:
+    """Have memory where a tile over the edge begins to read, up to a tile's height
+    before the first row: arguments have rows there, a task's temporaries have none."""
+    for operand, way in ((0, maps(op)[0]), (-1, maps(op)[-1])):
+        buffer = op.operation.operands[operand]
+        kind = ir.MemRefType(buffer.type)
+        strides, _ = kind.get_strides_and_offset()
+        stride = strides[place_of_dim(way, row)]
+        if (
+            is_temporary(buffer)
+            and stride != ir.ShapedType.get_dynamic_stride_or_offset()
+        ):
+            ask_in_front(op, height * stride * bytes_of(kind.element_type))
+
+
+def is_temporary(buffer: ir.Value) -> bool:
+    """Whether a buffer is a part of one that the function makes."""
+    while not isinstance(buffer.owner, ir.Block):
+        if buffer.owner.name in MADE:
+            return True
+        buffer = buffer.owner.operands[0]
+    return False
 
 
 def chunks_of(product: Product, depth: int) -> list[Chunk]:

@@ -57,6 +57,8 @@ def require_fit(
     """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
     require_plan(op, shape, plan)
     require_instructions(op, shape, plan, target)
+    left, _, result = elements(op, shape)
+    require_numbers(plan, widens=FAMILIES[plan.family].widens and left != result)
     tiles = FAMILIES[plan.family].tiles
     columns = plan.vectors * (panels.COLUMNS if tiles else lanes)
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
@@ -89,7 +91,6 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
-    require_numbers(plan, widens=family.widens and given[0] != given[2])
 
 
 def require_numbers(plan: Nanokernel, *, widens: bool) -> None:
