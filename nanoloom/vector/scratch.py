@@ -49,14 +49,19 @@ def ask_in_front(op: ir.OpView, size: int) -> None:
     Whoever begins to read before a temporary, and uses nothing of that, reads no memory
     that is not there.  size: bytes.
     """
+    asked = function_around(op).attributes
+    before = asked[IN_FRONT].value if IN_FRONT in asked else 0  # type: ignore[attr-defined]
+    kind = ir.IntegerType.get_signless(64)
+    asked[IN_FRONT] = ir.IntegerAttr.get(kind, max(before, size))
+
+
+def function_around(op: ir.OpView) -> ir.Operation:
+    """The function that an operation is in."""
     function = op.operation
     while function.name != "func.func":
         assert function.parent is not None
         function = function.parent.operation
-    asked = function.attributes
-    before = asked[IN_FRONT].value if IN_FRONT in asked else 0  # type: ignore[attr-defined]
-    kind = ir.IntegerType.get_signless(64)
-    asked[IN_FRONT] = ir.IntegerAttr.get(kind, max(before, size))
+    return function
 
 
 def put_in_front(function: ir.OpView) -> None:

@@ -17,7 +17,7 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, is_generic, outputs
 from nanoloom.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
-from nanoloom.vector.scratch import lines_of
+from nanoloom.vector.scratch import function_around, lines_of
 
 PLACES = ("registers", "task", "arena")
 STORED = "nanoloom.stored"  # of a stage: where
@@ -41,11 +41,7 @@ def store_at(op: Op, where: str) -> None:
     owner = empty.owner
     if isinstance(owner, ir.Block) or owner.name != "tensor.empty":
         raise Error("only what is written anew can be stored in the arena")
-    kernel = op.operation
-    while kernel.name != "func.func":
-        assert kernel.parent is not None, "a stage is in a kernel"
-        kernel = kernel.parent.operation
-    user.operands[place] = add_argument(kernel, empty.type)
+    user.operands[place] = add_argument(function_around(op), empty.type)
 
 
 def set_apart(op: Op) -> None:

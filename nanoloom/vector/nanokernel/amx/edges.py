@@ -14,7 +14,7 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.vector.access import add, apply, index
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import MARK
-from nanoloom.vector.scratch import MADE
+from nanoloom.vector.scratch import MADE, function_around
 
 WIDTH = 2 * tiles.COLUMNS
 DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -27,11 +27,7 @@ def whole_block(op: Op, height: int) -> ir.Value:
 
 def room(op: Op, height: int, width: int, like: ir.MemRefType) -> ir.Value:
     """Rows of elements, made once at the function's beginning."""
-    function = op.operation
-    while function.name != "func.func":
-        parent = function.parent
-        assert parent is not None
-        function = parent.operation
+    function = function_around(op)
     kind = ir.MemRefType.get([height, width], like.element_type)
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         return memref.alloca(kind, [], [], alignment=tiles.ROW_BYTES)

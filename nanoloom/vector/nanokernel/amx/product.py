@@ -20,6 +20,7 @@ from nanoloom.kernels.structure import Op, inputs, is_generic, maps
 from nanoloom.mlir import arith, ir, memref, scf
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import constant_of, index, multiply
+from nanoloom.vector.fills import root
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.edges import WIDTH, place_of_dim, room
 from nanoloom.vector.nanokernel.amx.flat import woven_operand
@@ -34,7 +35,7 @@ from nanoloom.vector.nanokernel.amx.panels import (
 )
 from nanoloom.vector.nanokernel.amx.sums import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.tile import Chunk, Product, accumulate
-from nanoloom.vector.scratch import MADE, ask_in_front
+from nanoloom.vector.scratch import ask_in_front
 from nanoloom.vector.temporaries import bytes_of
 
 
@@ -125,23 +126,13 @@ def read_before(op: Op, row: int, height: int) -> None:
     before the first row: arguments have rows there, a task's temporaries have none."""
     for operand, way in ((0, maps(op)[0]), (-1, maps(op)[-1])):
         buffer = op.operation.operands[operand]
+        if isinstance(root(buffer).owner, ir.Block):
+            continue
         kind = ir.MemRefType(buffer.type)
         strides, _ = kind.get_strides_and_offset()
         stride = strides[place_of_dim(way, row)]
-        if (
-            is_temporary(buffer)
-            and stride != ir.ShapedType.get_dynamic_stride_or_offset()
-        ):
-            ask_in_front(op, height * stride * bytes_of(kind.element_type))
-
-
-def is_temporary(buffer: ir.Value) -> bool:
-    """Whether a buffer is a part of one that the function makes."""
-    while not isinstance(buffer.owner, ir.Block):
-        if buffer.owner.name in MADE:
-            return True
-        buffer = buffer.owner.operands[0]
-    return False
+        assert stride >= 0, "a temporary's shape is known"
+        ask_in_front(op, height * stride * bytes_of(kind.element_type))
 
 
 def chunks_of(product: Product, depth: int) -> list[Chunk]:
