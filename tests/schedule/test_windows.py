@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 import nanoloom
-from nanoloom.notation import Buffer, Computation, axes, computation, maximum, minimum
+from nanoloom.notation import (
+    Buffer,
+    Computation,
+    axes,
+    computation,
+    exp,
+    maximum,
+    minimum,
+)
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import UnrollAndJam
+from nanoloom.schedule.language import ComputeAt, UnrollAndJam
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample
 from tests.linalg.single import model_of
@@ -37,15 +45,20 @@ def depthwise(
     return made
 
 
-def pixelwise(high: int, wide: int, window: int = 3, channels: int = 96) -> Computation:
-    """A depthwise convolution with bias and an activation up to 6."""
+def pixelwise(
+    high: int, wide: int, window: int = 3, channels: int = 96, silu: bool = False
+) -> Computation:
+    """A depthwise convolution with bias and an activation: up to 6, or SiLU."""
     y, x, c, u, v = axes("y x c u v")
     image = Buffer("image", (high + window - 1, wide + window - 1, channels))
     weights = Buffer("weights", (window, window, channels))
     bias, sums = Buffer("bias", (channels,)), Buffer("sums", (high, wide, channels))
     made = Buffer("made")
     sums[y, x, c] += weights[u, v, c] * image[y + u, x + v, c]
-    made[y, x, c] = minimum(maximum(sums[y, x, c] + bias[c], 0), 6)
+    biased = sums[y, x, c] + bias[c]
+    made[y, x, c] = (
+        biased / (exp(-biased) + 1) if silu else minimum(maximum(biased, 0), 6)
+    )
     return computation(made)
 
 
@@ -68,6 +81,14 @@ def test_pixels_at_once(
     schedule = choose(kernel.nest, by_name(name))
     counts = [w.count for w in schedule.directives if isinstance(w, UnrollAndJam)]
     assert counts[:2] == [rows, pixels]
+
+
+@pytest.mark.parametrize("silu", [False, True])
+def test_functions_are_a_loop_of_their_own(silu: bool) -> None:
+    """What an exp works on would take the registers of the sums."""
+    (kernel,) = kernels(pixelwise(14, 14, silu=silu)).kernels.values()
+    words = choose(kernel.nest, by_name("x86-64-v3")).directives
+    assert any(isinstance(word, ComputeAt) for word in words) is not silu
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def tiles(
     stage, pixels = window.stage, window.pixels
     rows = {pixels - 1: block.rows} if block.rows > 1 else {}
     jam = {**rows, pixels: block.pixels}
-    if is_finished(nest, stage):
+    if is_finished(nest, stage) and not has_functions(nest, stage):
         lanes = lanes_at_tile(nest, stage, target)
         return on_tile(nest, stage, last, lanes, jam)
     words = (UnrollAndJam(stage.name, stage.names[p], n) for p, n in jam.items())
@@ -162,3 +162,10 @@ def unrolled(stage: Stage) -> tuple[int, ...]:
             break
         found.append(place)
     return tuple(reversed(found))
+
+
+def has_functions(nest: LoopNest, sums: Stage) -> bool:
+    """Whether an exp or its kin follows the sums: it has numbers enough of its own to
+    hold in registers, and is faster in a loop over the task's memory."""
+    following = nest.stages[nest.stages.index(sums) + 1 :]
+    return any(name.startswith("math.") for stage in following for name in stage.body)
