@@ -133,6 +133,19 @@ def mapped_sources(tensor: ir.TensorProtocol | None) -> Iterator[MappedTensor]:
             yield from mapped_sources(source)
 
 
+def reference(
+    node: ir.Node, opsets: dict[str, int], arrays: Sequence[np.ndarray | None]
+) -> np.ndarray | None:
+    """What ONNX's reference gives for a node's only output, None where it fails.
+
+    arrays: of the inputs, whose shapes need not be those of the graph.
+    """
+    inputs = [None if a is None else ir.Tensor(a) for a in arrays]
+    evaluation = Evaluation.on(node, opsets, inputs)
+    results = None if evaluation is None else evaluation.run()
+    return None if results is None else results[0]
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """One node on constants, independent of the graph it was taken from."""
@@ -144,14 +157,24 @@ class Evaluation:
 
     @classmethod
     def of(cls, node: ir.Node, opsets: dict[str, int]) -> Evaluation | None:
-        """None if ONNX's reference does not know the operator or its attributes."""
+        """Of a node whose inputs are constants."""
         inputs = [None if x is None else x.const_value for x in node.inputs]
+        return cls.on(node, opsets, inputs)
+
+    @classmethod
+    def on(
+        cls,
+        node: ir.Node,
+        opsets: dict[str, int],
+        inputs: Sequence[ir.TensorProtocol | None],
+    ) -> Evaluation | None:
+        """None if ONNX's reference does not know the operator or its attributes."""
         outputs = [bool(out.name) for out in node.outputs]
         try:
             evaluator = ReferenceEvaluator(single(node, opsets, inputs, outputs))
         except Exception:  # noqa: BLE001 - whatever it is: computed later, or refused
             return None
-        return cls(inputs, outputs, evaluator, view(node))
+        return cls(list(inputs), outputs, evaluator, view(node))
 
     def lazy(self, value: ir.Value, index: int) -> ir.TensorProtocol | None:
         """A large result, computed each time that somebody asks for it."""
@@ -186,7 +209,7 @@ class Evaluation:
 def single(
     node: ir.Node,
     opsets: dict[str, int],
-    inputs: list[ir.TensorProtocol | None],
+    inputs: Sequence[ir.TensorProtocol | None],
     outputs: list[bool],
 ) -> onnx.ModelProto:
     """A model of one node: inputs x0, x1 ..., outputs y0, y1 ..."""

@@ -21,6 +21,7 @@ from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
 from nanoloom.graph.quantized import DOMAIN as INTEGER
 from nanoloom.graph.quantized import quantizes_alike
+from nanoloom.graph.tables import is_table
 from nanoloom.graph.types import is_static, shape_of
 
 DOMAIN = "nanoloom"
@@ -63,7 +64,7 @@ class Layout(GraphEditor):
     def visit(self, node: ir.Node) -> None:
         if not all(is_static(v) for v in node.outputs if v.name):
             return
-        if quantizes_alike(node):
+        if quantizes_alike(node) or is_table(node):
             self.sink(node)
         elif node.domain == INTEGER and node.op_type == "Convolution":
             self.make_spatial(node)

@@ -16,6 +16,7 @@ from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.layout import is_computed
 from nanoloom.graph.orders import ELEMENTWISE, is_tensor_op
 from nanoloom.graph.quantized import only_user, quantizes_alike
+from nanoloom.graph.tables import is_table
 from nanoloom.graph.types import is_static, shape_of
 
 PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
@@ -30,7 +31,7 @@ def sink_reshapes(graph: ir.Graph) -> None:
 
 
 def is_elementwise(node: ir.Node) -> bool:
-    return is_tensor_op(node, ELEMENTWISE) or quantizes_alike(node)
+    return is_tensor_op(node, ELEMENTWISE) or quantizes_alike(node) or is_table(node)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from nanoloom.graph.propagate import Propagation, require_static
 from nanoloom.graph.quantized import integer_products
 from nanoloom.graph.requantized import keep_integers
 from nanoloom.graph.reshapes import sink_reshapes
+from nanoloom.graph.tables import make_tables
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -46,6 +47,8 @@ def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
     keep_integers(model.graph)
+    make_tables(model.graph, opsets)
+    passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     integer_products(model.graph)
     channels_last(model.graph)
     passes.RemoveUnusedNodesPass()(model)

@@ -17,6 +17,7 @@ from nanoloom.kernels.structure import (
     VIEWS,
     Kind,
     Op,
+    body,
     inputs,
     is_fill,
     is_generic,
@@ -201,11 +202,18 @@ def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> b
     if not is_generic(last) or len(last.operation.results) != 1:
         return False
     if group.root is Kind.CONTRACTION:
+        if looks_up(op):
+            return False  # its bytes fill a register, those of a tile's row do not
         return alone(op).follows(indices(indexing, names_of(op)))
     if not row_shaped(op) or not all(row_shaped(member) for member in group.ops):
         return False
     reading = [m for v, m in zip(inputs(op), maps(op), strict=False) if v == value]
     return all(is_prefix(m) for m in reading)
+
+
+def looks_up(op: Op) -> bool:
+    """Whether an operation reads a tensor at places of its own choice."""
+    return any(x.operation.name == "tensor.extract" for x in body(op).operations)
 
 
 def row_shaped(op: Op) -> bool:

@@ -13,6 +13,7 @@ from nanoloom.linalg.elementwise import (
     comparison,
     quantization,
     random,
+    tables,
 )
 from nanoloom.linalg.movement import (
     filling,
@@ -102,6 +103,7 @@ OPERATORS: dict[str, Lower] = {
     **softmax.OPERATORS,
     **sorting.OPERATORS,
     **spectral.OPERATORS,
+    **tables.OPERATORS,
     **trees.OPERATORS,
     **unpooling.OPERATORS,
 }

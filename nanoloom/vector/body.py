@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
+from nanoloom.vector.lookups import byte_of, is_table, lookup
 from nanoloom.vector.once import Once
 from nanoloom.vector.widths import vector_type
 
@@ -185,6 +186,9 @@ class VectorBody:
             return Vector(read(self.kind(element), source.value, at, self.mask))
         assert self.mask is None, "tails of gathers are scalar"
         wide = [x if isinstance(x, Uniform) else Vector(self.vector(x)) for x in places]
+        bytes_ = byte_of(wide[0].value) if is_table(source.value) else None
+        if bytes_ is not None:
+            return Vector(lookup(source.value, bytes_))
         loaded: list[ir.Value] = []
         for lane in range(self.lanes.count):
             at = [

@@ -4,10 +4,11 @@
     "nanoloom.instruction"(...) {name}     one instruction on vectors
     "nanoloom.in_order"(%sums..., ...)     the sums, in front of all that is read later
     "nanoloom.panel_round"(%place...)      a loop reads a panel: here a round begins
+    "nanoloom.lookup"(%table, %places)     a byte of a table on a buffer for each lane
 
-They are on values alone: bufferization, canonicalization and the removal of equal
-operations go on around them, until all is on buffers.  All but the last touch no
-memory; that one has no result and stays where it is.
+All but the last are on values alone: bufferization, canonicalization and the removal of
+equal operations go on around them, until all is on buffers.  The first three touch no
+memory; a round has no result and stays where it is.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -56,8 +57,17 @@ class PanelRoundOp(Dialect.Operation, name="panel_round"):
     once: ir.IntegerAttr
 
 
-PACKED, INSTRUCTION, IN_ORDER, PANEL_ROUND = (
-    kind.OPERATION_NAME for kind in (PackedOp, InstructionOp, InOrderOp, PanelRoundOp)
+class LookupOp(Dialect.Operation, name="lookup"):
+    """The byte at each place of a table of 256 (lookups.py)."""
+
+    result: ext.Result[Any]
+    table: ext.Operand[Any]
+    places: ext.Operand[Any]
+
+
+PACKED, INSTRUCTION, IN_ORDER, PANEL_ROUND, LOOKUP = (
+    kind.OPERATION_NAME
+    for kind in (PackedOp, InstructionOp, InOrderOp, PanelRoundOp, LookupOp)
 )
 
 

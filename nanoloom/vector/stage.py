@@ -22,6 +22,7 @@ from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.f16_widening import widen_in_integers
+from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import families, instructions
 from nanoloom.vector.nanokernel.amx import panels, product
@@ -141,6 +142,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     store_whole(module, target)
     write_out_places(module)
     vectorize_loops(module, target)
+    make_lookups(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
     module.operation.verify()
