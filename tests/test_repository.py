@@ -30,6 +30,7 @@ ORDER = (
     "kernels",
     "schedule",
     "vector",
+    "affine",
     "llvm",
     "binary",
     "runtime",

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from nanoloom.cli import (
+    analyze,
     bench,
     check,
     compile,
@@ -40,6 +41,7 @@ VERBS = (
     Verb("check", check.check, check.EXAMPLE),
     Verb("verify", verify.verify, verify.EXAMPLE),
     Verb("bench", bench.bench, bench.EXAMPLE),
+    Verb("analyze", analyze.analyze, analyze.EXAMPLE),
     Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),
     Verb("reproduce", reproduce.reproduce, reproduce.EXAMPLE),

@@ -1,4 +1,4 @@
-"""What workers are asked for: a kernel's code, its text at a stage, a script's check.
+"""What workers are asked for: a kernel's code or text, what is in a script or a file.
 
 schedule -> vector -> llvm -> object, a kernel each
 """
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from nanoloom import mlir
+from nanoloom.affine.report import Loop, describe
 from nanoloom.binary.frames import require_small
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import emit, emit_assembly, initialize
 from nanoloom.errors import Error
 from nanoloom.llvm.stage import to_llvm
+from nanoloom.notation.text import Text
 from nanoloom.schedule.given import naming_schedule
 from nanoloom.target.facts import Target
 from nanoloom.vector import transform_ops
@@ -106,6 +108,19 @@ class ReadScript:
             except mlir.ir.MLIRError as error:
                 raise Error(f"is no MLIR: {' '.join(str(error).split())}") from None
             return [op.operation.name for op in module.body.operations]
+
+
+@dataclass(frozen=True)
+class FindReductions:
+    """The loops of MLIR text and what each of them reduces."""
+
+    text: Text
+
+    def run(self, stage: Stage) -> tuple[Loop, ...]:
+        """Raises ModelError for what does not parse."""
+        del stage
+        with context():
+            return describe(self.text.parsed(), self.text.text)
 
 
 class _Kept:

@@ -1,0 +1,1 @@
+"""Loops in MLIR's affine dialect: which of them reduce, and what."""
