@@ -34,4 +34,5 @@ class Lanes:
         return f"Lanes({self.count}{', scalable=True' * self.scalable})"
 
 
+ONE = Lanes(1)  # a number
 Extent: TypeAlias = int | Bounded | Lanes

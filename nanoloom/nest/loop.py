@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -64,8 +64,9 @@ class Placement:
 
     at: inside of which loop of another stage, as (stage, loop); None for none.
     by: the nanokernel that makes the loops below the serial ones, "" for none.
-    copied: operands, by their numbers, of which it reads a copy.  hoisted: copies that
-    are made in front of a loop around it, as (operand, stage that has the loop, loop).
+    copied: operands, by their numbers, of which it reads a copy, and the vectors that
+    these are copied in.  hoisted: copies that are made in front of a loop around it, as
+    (operand, stage that has the loop, loop).
     stored: where its results lie, "" for where they do without a word.
     """
 
@@ -73,7 +74,7 @@ class Placement:
     loops: tuple[Loop, ...]
     at: tuple[str, str] | None = None
     by: str = ""
-    copied: tuple[int, ...] = ()
+    copied: tuple[tuple[int, Lanes], ...] = ()
     hoisted: tuple[tuple[int, str, str], ...] = ()
     stored: str = ""
 
@@ -90,6 +91,11 @@ class Placement:
             x for loop in self.loops for x in (by if loop.name == name else [loop])
         ]
         return replace(self, loops=tuple(loops))
+
+    def copying(self, operands: Mapping[int, Lanes]) -> Placement:
+        """The same with copies of some operands more."""
+        copied = {**dict(self.copied), **operands}
+        return replace(self, copied=tuple(sorted(copied.items())))
 
     def fresh(self, name: str) -> str:
         """A name for one more loop: this one, or with a number."""

@@ -97,6 +97,17 @@ class Stage:
         return self.semiring is not None and self.semiring.is_sum_of_products
 
     @property
+    def is_copy(self) -> bool:
+        """Whether it writes what it reads, each number to the same place of another."""
+        if self.body or self.is_reduction or len(self.reads) != 1:
+            return False
+        if self.inside is not None or len(self.writes) != 1:
+            return False
+        read, written = self.reads[0].indices, self.writes[0].indices
+        same = [index.terms for index in read] == [index.terms for index in written]
+        return same and not any(index.other for index in read)
+
+    @property
     def taken(self) -> tuple[Access, ...]:
         """All that it takes: what it reads, and what its results begin with."""
         pairs = zip(self.writes, self.begins, strict=False)

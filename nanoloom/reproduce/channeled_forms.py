@@ -123,7 +123,7 @@ def copied(tile: Tile) -> tuple[Directive, ...]:
         Split("relu", "y", "yo", "yi", ROWS),
         Reorder("relu", ("n", "yo", "co", "yi", "x", "ci")),
         *[ComputeAt(name, "relu", "co") for name in ("conv_2", "conv", "fill")],
-        CopyOperand("conv", FILTER),
+        CopyOperand("conv", FILTER, Lanes(tile.lanes)),
         Vectorize("fill", "d3", Lanes(tile.lanes)),
         Vectorize("conv_2", "c", Lanes(tile.lanes)),
         Vectorize("relu", "ci", Lanes(tile.lanes)),

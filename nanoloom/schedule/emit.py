@@ -9,8 +9,9 @@ applied again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
@@ -19,6 +20,7 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import IN_MEMORY, at_tile, is_point, order, outer_loops
 from nanoloom.schedule.language import (
     Nanokernel,
+    Pad,
     Peel,
     Prefetch,
     Schedule,
@@ -66,6 +68,11 @@ class Writer:
         self.nest, self.steps = nest, Steps()
         self.kernels = {
             d.stage: d for d in schedule.directives if isinstance(d, Nanokernel)
+        }
+        self.padded = {
+            (d.stage, d.axis): d.lanes
+            for d in schedule.directives
+            if isinstance(d, Pad)
         }
         self.loops_of: set[str] = set()  # stages that are loops already
         self.fronts = fronts(nest) | fetching(schedule)
@@ -151,16 +158,20 @@ class Writer:
     def vectors(self, stage: Stage, placement: Placement) -> None:
         """What the innermost loops of a stage become."""
         if stage.name in self.kernels:
-            values = dict(vars(self.kernels[stage.name]))
-            self.steps.own("nanokernel", values.pop("stage"), values)
+            word = self.kernels[stage.name]
+            values = {**vars(word), "lanes": word.lanes.count}
+            del values["stage"]
+            self.steps.own("nanokernel", stage.name, values)
             return
-        for number in placement.copied:
-            self.steps.own("copy_operand", stage.name, {"operand": number})
+        for number, lanes in placement.copied:
+            values = {"operand": number, **width(lanes)}
+            self.steps.own("copy_operand", stage.name, values)
         for loop in placement.loops:
             if loop.padded:
                 number = padding(stage, loop.axis)
                 axis = stage.place(loop.axis)
-                values = {"axis": axis, "to": loop.padded, "number": number}
+                lanes = width(self.padded[stage.name, loop.axis])
+                values = {"axis": axis, "to": loop.padded, "number": number, **lanes}
                 self.steps.own("pad", stage.name, values)
         for number, *loop in placement.hoisted:
             values = {"operand": number, "loop": ".".join(loop)}
@@ -168,9 +179,20 @@ class Writer:
         count = len(outer_loops(self.nest, placement))
         for word, values in words(stage, placement.loops[count:]):
             self.steps.own(word, stage.name, values)
+            if word == "vectorize" and stage.is_copy:
+                self.left(stage, values)
         axes = order(self.nest, placement)
         if axes:
             self.steps.own("order", stage.name, {"axes": axes})
+
+    def left(self, stage: Stage, vectors: Mapping[str, object]) -> None:
+        """The vectors of a stage that only copies, for what else copies in its place.
+
+        Nothing may be left of it but its readers' and writers' own places.
+        """
+        values = {name: vectors[name] for name in ("lanes", "scalable")}
+        element = bits(stage.writes[0].element)
+        self.steps.of_kernel("copies", {"bits": element, **values})
 
 
 def words(
@@ -183,18 +205,18 @@ def words(
         if isinstance(loop.trips, Lanes):
             yield (
                 "vectorize",
-                {
-                    "axis": axis,
-                    "lanes": loop.trips.count,
-                    "scalable": loop.trips.scalable,
-                    "chains": loop.chains,
-                },
+                {"axis": axis, **width(loop.trips), "chains": loop.chains},
             )
         elif loop.how is How.UNROLLED:
             word = "unroll_and_jam" if is_point(loop) else "unroll"
             yield word, {"axis": axis, "count": loop.trips}
         elif loop.ahead:
             yield "pipeline", {"axis": axis}
+
+
+def width(lanes: Lanes) -> dict[str, object]:
+    """Of vectors, in a word's fields."""
+    return {"lanes": lanes.count, "scalable": lanes.scalable}
 
 
 def fronts(nest: LoopNest) -> set[tuple[str, str]]:

@@ -167,30 +167,3 @@ def apply(
         return arith.ceildivsi(left, right)
     assert isinstance(expr, ir.AffineModExpr), expr
     return arith.remsi(left, right)
-
-
-def vector_dimension(
-    inputs: list[Operand], outputs: list[Operand], kinds: list[str]
-) -> int | None:
-    """The dimension to vectorize: innermost of the result, else of the first input."""
-    first = outputs[0]
-    results = list(first.indexing.results)
-    reduced = [d for d, k in enumerate(kinds) if k == "reduction"]
-    if reduced and inputs:
-        last = innermost(inputs)
-        if last in reduced and not any(
-            last in dims_of(e) for x in outputs for e in x.indexing.results
-        ):
-            return last
-    if results and isinstance(results[-1], ir.AffineDimExpr):
-        return results[-1].position
-    return innermost(inputs) if reduced and not results else None
-
-
-def innermost(inputs: list[Operand]) -> int | None:
-    """The dimension along which the largest input lies contiguously."""
-    for x in sorted(inputs, key=lambda x: -len(list(x.indexing.results))):
-        results = list(x.indexing.results)
-        if results and isinstance(results[-1], ir.AffineDimExpr):
-            return results[-1].position
-    return None

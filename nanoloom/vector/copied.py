@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, input_count
-from nanoloom.mlir import ir, memref, named
+from nanoloom.mlir import ir, named
+from nanoloom.nest.extent import Lanes
+from nanoloom.vector.copies import copy_rows
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.padded import (
     Padding,
@@ -21,27 +23,37 @@ from nanoloom.vector.padded import (
     require_copies,
     room,
 )
-from nanoloom.vector.vectorize import note, noted, require_axis
+from nanoloom.vector.vectorize import note, noted, require_axis, require_lanes
 
 COPIED, HOISTED = "nanoloom.copied", "nanoloom.hoisted"
 # What says where a part begins and how large it is: without effects.
 PURE = ("memref.subview", "memref.dim", "memref.cast", "affine.", "arith.")
 
 
-def copy_operand(op: Op, operand: int) -> None:
+def copy_operand(op: Op, operand: int, lanes: int, scalable: int) -> None:
     """Note that a stage reads a copy of what it reads of an operand."""
     require_axis(op, 0)
+    require_lanes(lanes, scalable)
     count = input_count(op)
     if not 0 <= operand < count:
         raise Error(f"operand = {operand}: the stage reads {count} operands, from 0 on")
     if not isinstance(op.operation.operands[operand].type, ir.RankedTensorType):
         raise Error(f"operand {operand} is a number: there is nothing to copy")
-    note(op, COPIED, *sorted({*noted(op, COPIED), operand}))
+    found = {**copied_of(op), operand: Lanes(lanes, bool(scalable))}
+    words = ((number, x.count, x.scalable) for number, x in sorted(found.items()))
+    note(op, COPIED, *(word for each in words for word in each))
+
+
+def copied_of(op: Op) -> dict[int, Lanes]:
+    """The operands that are copied, and in which vectors."""
+    words = iter(noted(op, COPIED))
+    found = zip(words, words, words, strict=True)
+    return {number: Lanes(lanes, bool(scalable)) for number, lanes, scalable in found}
 
 
 def hoist_copy(op: Op, operand: int, loop: str) -> None:
     """Note in front of which loop a copy is made, by the loop's name."""
-    if operand not in noted(op, COPIED):
+    if operand not in copied_of(op):
         raise Error(f"operand {operand} is not copied: nothing is to be hoisted")
     fronts = {**fronts_of(op), operand: loop}
     words = {str(number): ir.StringAttr.get(name) for number, name in fronts.items()}
@@ -59,17 +71,17 @@ def fronts_of(op: Op) -> dict[int, str]:
 def make_copies(module: ir.Module) -> None:
     """Allocate and copy what is noted, on buffers."""
     for op in named(module, "linalg.generic"):
-        fronts, padding = fronts_of(op), Padding.of(op)
+        fronts, padding, copied = fronts_of(op), Padding.of(op), copied_of(op)
         if padding:
-            require_copies(op, noted(op, COPIED), padding)
-        for number in noted(op, COPIED):
+            require_copies(op, tuple(copied), padding)
+        for number, lanes in copied.items():
             part, front = op.operation.operands[number], op.operation
             if number in fronts:
                 front = loop_around(op, fronts[number])
                 move_out(part, front, fronts[number])
             with ir.InsertionPoint(front), op.operation.location:
-                made = padded_copy(op, number, part, padding) if padding else None
-                op.operation.operands[number] = made or copy_of(part)
+                made = padding and padded_copy(op, number, part, padding, lanes)
+                op.operation.operands[number] = made or copy_of(part, lanes)
         if padding:
             pad_results(op, padding)
 
@@ -111,8 +123,8 @@ def is_in(block: ir.Block, loop: ir.Operation) -> bool:
     return False
 
 
-def copy_of(buffer: ir.Value) -> ir.Value:
+def copy_of(buffer: ir.Value, lanes: Lanes) -> ir.Value:
     """The same numbers, a row behind the other."""
     made = room(buffer, {})
-    memref.copy(buffer, made)
+    copy_rows(buffer, made, lanes)
     return made

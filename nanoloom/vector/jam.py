@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, scf, vector
-from nanoloom.nest.extent import Lanes
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_next, is_same, rounded_down
 from nanoloom.vector.pipelined import stream
 from nanoloom.vector.possible import possible
-from nanoloom.vector.widths import ONE, as_index, elements, vector_type
+from nanoloom.vector.widths import as_index, elements, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops

@@ -1,7 +1,7 @@
 """Generics on buffers become vector loops: what no nanokernel has taken.
 
-Parallel dimensions are loops around one vector dimension, the innermost of the result
-(or, where that is reduced, the innermost of the input).  The rest that does not fill a
+Parallel dimensions are loops around one vector dimension, the one that the script says
+vectors of; without a word all are plain loops.  The rest that does not fill a
 vector runs masked.  Reductions keep their accumulators in registers, of several points
 at once where the schedule says so (strip.py); along a reduced vector dimension several
 vectors of them, combined at the end in a fixed order (reductions.py).
@@ -21,10 +21,10 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
-from nanoloom.nest.extent import Lanes
+from nanoloom.nest.extent import ONE
 from nanoloom.target.facts import Target
 from nanoloom.vector import combine
-from nanoloom.vector.access import Access, Operand, index, vector_dimension
+from nanoloom.vector.access import Access, Operand, index
 from nanoloom.vector.at_tile import at_tile
 from nanoloom.vector.body import gathers, is_vectorizable, reads_rows
 from nanoloom.vector.fills import fill_of, number_of
@@ -35,8 +35,7 @@ from nanoloom.vector.sources import Source
 from nanoloom.vector.store_at import require_room, require_taken
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
-from nanoloom.vector.vectorize import VectorPlan, is_stage, order_of, plan_of
-from nanoloom.vector.widths import ONE
+from nanoloom.vector.vectorize import order_of, plan_of
 
 FUSED = (32, 64)  # bits of the floats that a multiply-add takes
 
@@ -86,13 +85,6 @@ def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | 
     return number
 
 
-def lanes_for(elements: Sequence[ir.Type], vector_bits: int) -> int:
-    """Lanes of a loop: full vectors of f32, of the only width if all are the same."""
-    widths = {e.width for e in elements if hasattr(e, "width")}
-    width = widths.pop() if len(widths) == 1 else 32
-    return vector_bits // max(8, min(width, 64))
-
-
 def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
     """Whether an instruction of the target adds products to these."""
     floats = all(
@@ -137,10 +129,6 @@ class Loops(Strip):
         inputs, outputs = operands[:count], operands[count:]
         kinds = iterators(op)
         plan = plan_of(op)
-        if plan is None and not is_stage(op):
-            dim = vector_dimension(inputs, outputs, kinds)
-            lanes = lanes_for([x.element for x in operands], target.vector.bits)
-            plan = None if dim is None else VectorPlan(dim, Lanes(lanes), 1)
         block = body(op)
         if plan is None or not is_vectorizable(block, plan.axis):
             return None

@@ -26,29 +26,33 @@ from nanoloom.kernels.structure import (
     map_dims,
     maps,
 )
-from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, memref
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import NUMBERS
 from nanoloom.vector.access import coefficient, index
 from nanoloom.vector.combine import number_of
+from nanoloom.vector.copies import copy_rows, fill_rows
 from nanoloom.vector.extents import size
 from nanoloom.vector.fills import fill_of
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number
-from nanoloom.vector.vectorize import note, noted, require_axis
+from nanoloom.vector.vectorize import note, noted, require_axis, require_lanes
 
 PADDED, WITH = "nanoloom.padded", "nanoloom.padding"
 MOST = 4096  # points of a multiple
 DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
-def pad_stage(op: Op, axis: int, to: int, number: str) -> None:
+def pad_stage(
+    op: Op, axis: int, to: int, number: str, lanes: int, scalable: int
+) -> None:
     """Note that an axis is computed over a multiple of `to`, its operands filled up."""
     require_axis(op, axis)
+    require_lanes(lanes, scalable)
     if not 2 <= to <= MOST:
         raise Error(f"to = {to}: a number from 2 to {MOST} is wanted")
     if number not in NUMBERS:
         raise Error(f"number = {number}: one of {', '.join(NUMBERS)} is wanted")
-    note(op, PADDED, *noted(op, PADDED), axis, to)
+    note(op, PADDED, *noted(op, PADDED), axis, to, lanes, scalable)
     words = op.operation.attributes
     before = list(words[WITH]) if WITH in words else []  # type: ignore[call-overload]
     words[WITH] = ir.ArrayAttr.get([*before, ir.StringAttr.get(number)])
@@ -59,12 +63,14 @@ class Padding:
     """Of a generic on buffers: its padded axes.
 
     sizes: what their extents become.  words: what operands are filled up with.  most:
-    what each axis's extent is at most, None where nobody knows.
+    what each axis's extent is at most, None where nobody knows.  lanes: results are
+    copied in such vectors.
     """
 
     sizes: Mapping[int, int]
     words: Mapping[int, str]
     most: Sequence[int | None]
+    lanes: Lanes
 
     @classmethod
     def of(cls, op: Op) -> Padding | None:
@@ -72,15 +78,16 @@ class Padding:
         noted_ = noted(op, PADDED)
         if not noted_:
             return None
-        axes, most = noted_[::2], most_extents(op)
+        axes, most = noted_[::4], most_extents(op)
+        lanes = Lanes(noted_[-2], bool(noted_[-1]))
         words = [x.value for x in op.operation.attributes[WITH]]  # type: ignore[attr-defined]
         sizes: dict[int, int] = {}
-        for axis, to in zip(axes, noted_[1::2], strict=True):
+        for axis, to in zip(axes, noted_[1::4], strict=True):
             extent = most[axis]
             if extent is None:
                 raise Error(f"axis {axis} is padded, and nobody knows how large it is")
             sizes[axis] = -(-extent // to) * to
-        return cls(sizes, dict(zip(axes, words, strict=True)), most)
+        return cls(sizes, dict(zip(axes, words, strict=True)), most, lanes)
 
     def shape(self, indexing: ir.AffineMap) -> dict[int, int]:
         """The extents of an operand's dimensions that change, by their places."""
@@ -141,15 +148,17 @@ def require_copies(op: Op, copied: Sequence[int], padding: Padding) -> None:
             )
 
 
-def padded_copy(op: Op, operand: int, part: ir.Value, padding: Padding) -> ir.Value:
+def padded_copy(
+    op: Op, operand: int, part: ir.Value, padding: Padding, lanes: Lanes
+) -> ir.Value:
     """A copy of an operand's part with room for all points, filled up."""
     indexing = maps(op)[operand]
     shape, kinds = padding.shape(indexing), iterators(op)
     made = room(part, shape)
     for place in shape:
         word = padding.word(indexing.results[place], kinds)
-        fill(beyond(made, part, place), word)
-    memref.copy(part, inside(made, part))
+        fill(beyond(made, part, place), word, lanes)
+    copy_rows(part, inside(made, part), lanes)
     return made
 
 
@@ -169,11 +178,11 @@ def pad_results(op: ir.OpView, padding: Padding) -> None:
         with ir.InsertionPoint(op), op.operation.location:
             if first is None and list(argument.uses):
                 for place in shape:
-                    fill(beyond(made, part, place), "zero")
-                memref.copy(part, inside(made, part))
+                    fill(beyond(made, part, place), "zero", padding.lanes)
+                copy_rows(part, inside(made, part), padding.lanes)
         op.operation.operands[operand] = made
         with ir.InsertionPoint.after(op.operation), op.operation.location:
-            memref.copy(inside(made, part), part)
+            copy_rows(inside(made, part), part, padding.lanes)
 
 
 # ---- buffers ---------------------------------------------------------------------
@@ -238,12 +247,12 @@ def view(
     ).result
 
 
-def fill(part: ir.Value, word: str) -> None:
+def fill(part: ir.Value, word: str, lanes: Lanes) -> None:
     """Write a number everywhere in a buffer; nothing for one without elements."""
     kind = ir.MemRefType(part.type)
     if 0 not in kind.shape:
         element = kind.element_type
-        pointwise([], part, lambda: number_of(word, element))
+        fill_rows(part, lambda: number_of(word, element), lanes)
 
 
 def extent(buffer: ir.Value, place: int) -> int | ir.Value:

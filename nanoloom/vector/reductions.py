@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.nest.extent import ONE
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.jam import first_lanes, side_by_side
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import Round, of_points, rounds
 from nanoloom.vector.strip import Point
-from nanoloom.vector.widths import ONE, as_index, elements, vector_type
+from nanoloom.vector.widths import as_index, elements, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops

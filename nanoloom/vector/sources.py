@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import map_dims
 from nanoloom.mlir import ir, vector
-from nanoloom.nest.extent import Lanes
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, index, written
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
-from nanoloom.vector.widths import ONE
 
 if TYPE_CHECKING:
     from nanoloom.vector.strip import Point, Strip

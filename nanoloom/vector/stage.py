@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from nanoloom.kernels.structure import Kind
-from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
@@ -21,6 +21,7 @@ from nanoloom.target.facts import Target
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
+from nanoloom.vector.copies import copies_of_stages, copies_to_generics
 from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
@@ -108,9 +109,11 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     """
     packings: list[Packing] = []
     prefetches: dict[int, Prefetch] = {}
+    widths: dict[int, Lanes] = {}
 
     def nanokernel(op: ir.OpView, fields: dict[str, Any]) -> None:
-        lower(op, Nanokernel(**fields), target, prefetches)
+        lanes: dict[str, Any] = {"lanes": Lanes(fields["lanes"])}
+        lower(op, Nanokernel(**fields | lanes), target, prefetches)
 
     def pack(op: ir.OpView, fields: dict[str, Any]) -> None:
         packings.append(Packing(**fields))
@@ -125,13 +128,14 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
         "nanokernel": nanokernel,
         "pack": pack,
         "prefetch": prefetch,
+        "copies": with_fields(copies_of_stages(widths)),
         **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
     }
     tile(module, script, meanings, prefetches, packings)
     run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
     make_copies(module)
-    copies_to_generics(module)
+    copies_to_generics(module, widths)
     fetch_panels(module, prefetches)
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
@@ -181,11 +185,9 @@ def lower(
 ) -> None:
     """A tiled contraction becomes the instructions of its family."""
     shape = require_contraction(op)
-    element = ir.RankedTensorType(op.operation.operands[2].type).element_type
-    lanes = target.vector.bits // element.width  # type: ignore[attr-defined]
-    require_fit(op, shape, plan, lanes, target)
+    require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
-        tile = tile_of(op, shape, plan, lanes, prefetches)
+        tile = tile_of(op, shape, plan, prefetches)
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return
@@ -235,16 +237,6 @@ def return_nothing(module: ir.Module) -> None:
     )
     if "res_attrs" in kernel.operation.attributes:
         del kernel.operation.attributes["res_attrs"]
-
-
-def copies_to_generics(module: ir.Module) -> None:
-    """memref.copy as a generic, so that it is vectorized like everything else."""
-    for op in named(module, "memref.copy"):
-        source, target = op.operation.operands
-        if source != target:  # equal parts were made one behind the canonicalization
-            with ir.InsertionPoint(op), op.operation.location:
-                pointwise([source], target, itself)
-        op.operation.erase()
 
 
 __all__ = ["Kind", "vectorize"]

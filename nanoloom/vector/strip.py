@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from nanoloom.kernels.structure import all_dims
 from nanoloom.mlir import arith, ir, memref, scf, vector
-from nanoloom.nest.extent import Lanes
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
 from nanoloom.vector.extents import (
@@ -29,7 +29,7 @@ from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
 from nanoloom.vector.sources import Source, compute_sums
-from nanoloom.vector.widths import ONE, as_index, elements, vector_type
+from nanoloom.vector.widths import as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 

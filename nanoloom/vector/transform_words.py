@@ -2,18 +2,19 @@
 
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
     "nanoloom.prefetch"(%function) {argument, lines, ahead, loops}
+    "nanoloom.copies"(%function) {bits, lanes, scalable}
     "nanoloom.store_apart"(%stage)
     "nanoloom.store_at"(%stage) {where}
-    "nanoloom.nanokernel"(%stage) {rows, vectors, packed, family, depth, ...}
+    "nanoloom.nanokernel"(%stage) {rows, vectors, lanes, packed, family, ...}
     "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
     "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
     "nanoloom.pipeline"(%stage) {axis}
     "nanoloom.order"(%stage) {axes}
     "nanoloom.at_tile"(%stage)
-    "nanoloom.copy_operand"(%stage) {operand}
+    "nanoloom.copy_operand"(%stage) {operand, lanes, scalable}
     "nanoloom.hoist"(%stage) {operand, loop}
-    "nanoloom.pad"(%stage) {axis, to, number}
+    "nanoloom.pad"(%stage) {axis, to, number, lanes, scalable}
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -49,6 +50,15 @@ class PrefetchOp(Dialect.Operation, name="prefetch"):
     loops: ir.ArrayAttr
 
 
+class CopiesOp(Dialect.Operation, name="copies"):
+    """What is left of stages that only copy is copied in such vectors."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    bits: ir.IntegerAttr
+    lanes: ir.IntegerAttr
+    scalable: ir.IntegerAttr
+
+
 class StoreApartOp(Dialect.Operation, name="store_apart"):
     """Sums lie in a buffer of their own until they are complete."""
 
@@ -68,6 +78,7 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     rows: ir.IntegerAttr
     vectors: ir.IntegerAttr
+    lanes: ir.IntegerAttr
     packed: ir.IntegerAttr
     family: ir.StringAttr
     depth: ir.IntegerAttr
@@ -128,6 +139,8 @@ class CopyOperandOp(Dialect.Operation, name="copy_operand"):
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     operand: ir.IntegerAttr
+    lanes: ir.IntegerAttr
+    scalable: ir.IntegerAttr
 
 
 class HoistOp(Dialect.Operation, name="hoist"):
@@ -145,11 +158,14 @@ class PadOp(Dialect.Operation, name="pad"):
     axis: ir.IntegerAttr
     to: ir.IntegerAttr
     number: ir.StringAttr
+    lanes: ir.IntegerAttr
+    scalable: ir.IntegerAttr
 
 
 OPERATIONS = (
     PackOp,
     PrefetchOp,
+    CopiesOp,
     StoreApartOp,
     StoreAtOp,
     NanokernelOp,

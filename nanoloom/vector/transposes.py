@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import ir, vector
-from nanoloom.nest.extent import Lanes
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, coefficient, index
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.jam import moved, stepped
-from nanoloom.vector.widths import ONE
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.nest import STAGE
 from nanoloom.kernels.structure import Op, extents, is_generic, iterators
 from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
@@ -54,11 +53,21 @@ def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -
             raise Error("a second axis of vectors has neither chains nor scalable rows")
         jam_stage(op, axis, lanes)
         return
-    if not 1 <= lanes <= MOST_LANES or lanes & (lanes - 1):
-        raise Error(f"lanes = {lanes}: a power of two up to {MOST_LANES} is wanted")
-    if not 1 <= chains <= MOST_CHAINS or chains & (chains - 1):
-        raise Error(f"chains = {chains}: a power of two up to {MOST_CHAINS} is wanted")
+    require_lanes(lanes, scalable)
+    require_power("chains", chains, MOST_CHAINS)
     note(op, VECTOR, axis, lanes, chains, scalable)
+
+
+def require_lanes(lanes: int, scalable: int) -> None:
+    """Error unless there are such vectors."""
+    require_power("lanes", lanes, MOST_LANES)
+    if scalable and lanes == 1:
+        raise Error("lanes = 1: a scalable vector has two at least")
+
+
+def require_power(word: str, value: int, most: int) -> None:
+    if not 1 <= value <= most or value & (value - 1):
+        raise Error(f"{word} = {value}: a power of two up to {most} is wanted")
 
 
 def unroll_stage(op: Op, axis: int, count: int = 0) -> None:
@@ -138,6 +147,12 @@ def note(op: Op, name: str, *words: int) -> None:
     op.operation.attributes[name] = ir.DenseI64ArrayAttr.get(list(words))
 
 
+def vector_words(axis: int, lanes: Lanes) -> dict[str, ir.Attribute]:
+    """What is noted of vectors, for an operation that is made."""
+    words = [axis, lanes.count, 1, lanes.scalable]
+    return {VECTOR: ir.DenseI64ArrayAttr.get(words)}
+
+
 def noted(op: Op, name: str) -> tuple[int, ...]:
     attributes = op.operation.attributes
     return tuple(attributes[name]) if name in attributes else ()  # type: ignore[call-overload]
@@ -169,8 +184,3 @@ def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:
     jammed = [axis for axis, _ in plan.jam if axis != plan.axis]
     others = [d for d in range(rank) if d != plan.axis and d not in jammed]
     return (*others, *jammed, plan.axis)
-
-
-def is_stage(op: Op) -> bool:
-    """Whether an operation is of the kernel's, not made by a step of the way."""
-    return STAGE in op.operation.attributes

@@ -6,8 +6,6 @@ from nanoloom.mlir import ir, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index, multiply
 
-ONE = Lanes(1)
-
 
 def vector_type(lanes: Lanes, element: ir.Type) -> ir.VectorType:
     """vector<4xf32> or vector<[4]xf32>."""

@@ -42,7 +42,7 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     check_text(
         emitted(
             Parallel("point", (0, 64), ("all",)), Tile("point", (6, 0), ("all",)),
-            Nanokernel(6, 4, True),
+            Nanokernel(6, 4, Lanes(8), True),
         ),
         """
     CHECK: // a reason
@@ -54,7 +54,7 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     CHECK: transform.structured.fuse {{.*}} tile_sizes [6, 0] {apply_cleanup} :
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]]) {rows = 6 : i64, vectors = 4 : i64,
-    CHECK-SAME: packed = 1 : i64, family = "fma", depth = 0 : i64,
+    CHECK-SAME: lanes = 8 : i64, packed = 1 : i64, family = "fma", depth = 0 : i64,
     CHECK-SAME: copied = "", swapped = 0 : i64, unroll = 1 : i64, widened = 0 : i64}
     CHECK: transform.apply_patterns
     CHECK: transform.yield

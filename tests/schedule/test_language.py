@@ -17,7 +17,7 @@ from nanoloom.schedule.language import (
 
 DIRECTIVES = (
     Parallel("point", (4, 0), ("all",)),
-    Nanokernel(6, 4, True),
+    Nanokernel(6, 4, Lanes(8), True),
     Vectorize("point", "j", Lanes(8)),
 )
 ONE = Schedule(DIRECTIVES, "why")
@@ -33,7 +33,7 @@ def test_equal_schedules_are_one() -> None:
 def test_it_prints_its_directives_in_order() -> None:
     text = str(ONE)
     assert text.index("Parallel") < text.index("Nanokernel") < text.index("Vectorize")
-    assert "Nanokernel(6, 4, True)" in text
+    assert "Nanokernel(6, 4, Lanes(8), True)" in text
 
 
 @pytest.mark.parametrize("directive", [*ONE.directives, Tile("point", (1, 2))])

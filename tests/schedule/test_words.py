@@ -36,6 +36,8 @@ PRODUCT = "product: product[i, j] <- x[i, k], w[k, j]"
 POINT = "point: point[i, j] <- product[i, j]"
 FILL = "fill: fill[i, j] <- "
 
+PACKED = Packing(1, (), 1, (0,), 32)
+
 
 def loops(nest: LoopNest, *words: Directive) -> str:
     """The loops of the last stages, behind those words."""
@@ -229,7 +231,7 @@ def test_sums_apart_from_their_result() -> None:
 
 
 def test_a_nanokernel_and_panels() -> None:
-    words = Packing(1, (), 1, (0,), 32), Nanokernel(6, 2, True), Prefetch(1, ahead=64)
+    words = PACKED, Nanokernel(6, 2, Lanes(16), True), Prefetch(1, ahead=64)
     text = loops(matmul(), *words)
     assert of("product", text)[-1].endswith("by fma, 6 rows x 2 vectors")
     weight = Schedule(words).apply(matmul()).buffer("w")
@@ -327,7 +329,7 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     ),
     (
         matmul(),
-        (Nanokernel(6, 2, False, stage="point"),),
+        (Nanokernel(6, 2, Lanes(8), False, stage="point"),),
         "point is no sum of products",
     ),
     (matmul(), (Packing(0, (), 1, (0,), 16),), "argument 0 is no weight"),
@@ -356,7 +358,7 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (matmul(), (Prefetch(1),), "ahead is 0: a number from 1 on is wanted"),
     (matmul(), (Prefetch(1, 4, 1),), "argument 1 comes in no panels: pack it first"),
     *(
-        (matmul(), (Packing(1, (), 1, (0,), 32), word), said)
+        (matmul(), (PACKED, word), said)
         for word, said in (
             (Prefetch(1), "ahead is 0: a number from 1 on is wanted"),
             (Prefetch(1, loops=("point.i",)), "lines is 0: a number from 1 on"),
@@ -393,8 +395,6 @@ def test_a_sum_in_blocks_begins_once() -> None:
 
 
 def test_a_word_is_written_as_it_is_given() -> None:
-    assert str(Tile("point", (4, 0))) == "Tile('point', (4, 0))"
     assert str(Unroll("conv", "rx", 2)) == "Unroll('conv', 'rx', 2)"
-    assert str(Nanokernel(6, 4, True, copied="front")) == (
-        "Nanokernel(6, 4, True, copied='front')"
-    )
+    word = Nanokernel(6, 4, Lanes(8), True, copied="front")
+    assert str(word) == "Nanokernel(6, 4, Lanes(8), True, copied='front')"

@@ -36,7 +36,7 @@ def product(m: int, k: int, n: int) -> Computation:
 def words(target: Target, rows: int, columns: int, *more: Directive) -> Schedule:
     lanes = Lanes(target.lanes(32))
     return Schedule((
-        Parallel("c", (rows, columns, 0), ALL), *more, CopyOperand("c", 1),
+        Parallel("c", (rows, columns, 0), ALL), *more, CopyOperand("c", 1, lanes),
         Vectorize("c", "j", lanes), UnrollAndJam("c", "i", 2),
         UnrollAndJam("c", "j", 2),
     ))  # fmt: skip
@@ -132,6 +132,8 @@ def test_a_window_of_a_task_whose_size_is_not_known(target: Target) -> None:
         (CopyOperand("c", 2), "c reads 2 operands, counted from 0"),
         (CopyOperand("c", -1), "operand is -1: a number from 0 on is wanted"),
         (CopyOperand("d", 0), "there is no stage d"),
+        (CopyOperand("c", 0, Lanes(6)), "lanes = 6: a power of two up to 256"),
+        (CopyOperand("c", 0, Lanes(1, scalable=True)), "a scalable vector has two"),
     ],
 )
 def test_what_is_refused(word: Directive, said: str) -> None:

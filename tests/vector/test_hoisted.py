@@ -51,7 +51,7 @@ def words(columns: int, *more: Directive, rows: int = 3) -> Schedule:
     """Tasks of columns, in each of them tiles of rows with the product inside."""
     return Schedule((
         Parallel("y", (0, columns), ALL), Tile("y", (rows, 0), ALL),
-        CopyOperand("c", 1), *more,
+        CopyOperand("c", 1, LANES), *more,
         Vectorize("c", "j", LANES), UnrollAndJam("c", "i", 3),
         Vectorize("y", "j", LANES),
     ))  # fmt: skip
@@ -77,7 +77,7 @@ def test_the_script_says_so() -> None:
     CHECK: [[LOOPS:%loops.*]] = transform.structured.fuse {{.*}} tile_sizes [3, 0]
     CHECK-NEXT: [[NAME:%.*]] = transform.param.constant "y.io"
     CHECK-NEXT: transform.annotate {{%loops[0-9]+}} "nanoloom.loop" = [[NAME]]
-    CHECK: "nanoloom.copy_operand"([[C:%c_.*]]) {operand = 1 : i64}
+    CHECK: "nanoloom.copy_operand"([[C:%c_.*]]) {operand = 1 : i64, lanes = 8 : i64
     CHECK: "nanoloom.hoist"({{%c_.*}}) {operand = 1 : i64, loop = "y.io"}
     """,
     )

@@ -94,7 +94,7 @@ def tile(rows: int, *more: Directive) -> tuple[Directive, ...]:
     )  # fmt: skip
 
 
-BOTH = Pad("c", "j", 16), Pad("c", "i", 3)
+BOTH = Pad("c", "j", 16, LANES), Pad("c", "i", 3, LANES)
 
 
 def test_the_loops_have_a_multiple_of_points() -> None:
@@ -106,14 +106,16 @@ def test_the_loops_have_a_multiple_of_points() -> None:
 
 def test_the_script_says_what_rows_are_filled_up_with() -> None:
     (kernel,) = kernels(shortest(7, 9, 70)).kernels.values()
-    words = Pad("c", "j", 16), Pad("c", "r", 4)
+    words = Pad("c", "j", 16, LANES), Pad("c", "r", 4)
     check_text(
         Schedule(words).to_transform(kernel.nest),
         """
-    CHECK: "nanoloom.copy_operand"({{.*}}) {operand = 0 : i64}
-    CHECK: "nanoloom.copy_operand"({{.*}}) {operand = 1 : i64}
-    CHECK: "nanoloom.pad"({{.*}}) {axis = 1 : i64, to = 16 : i64, number = "zero"}
-    CHECK: "nanoloom.pad"({{.*}}) {axis = 2 : i64, to = 4 : i64, number = "highest"}
+    CHECK: "nanoloom.copy_operand"({{.*}}) {operand = 0 : i64, lanes = 1 : i64
+    CHECK: "nanoloom.copy_operand"({{.*}}) {operand = 1 : i64, lanes = 8 : i64
+    CHECK: "nanoloom.pad"({{.*}}) {axis = 1 : i64, to = 16 : i64, number = "zero",
+    CHECK-SAME: lanes = 8 : i64, scalable = 0 : i64}
+    CHECK: "nanoloom.pad"({{.*}}) {axis = 2 : i64, to = 4 : i64, number = "highest",
+    CHECK-SAME: lanes = 1 : i64, scalable = 0 : i64}
     """,
     )
 
@@ -281,7 +283,7 @@ REFUSED: list[tuple[Computation, tuple[Directive, ...], str]] = [
     (C, (Pad("c", "j", 8), Split("c", "j", "jo", "ji", 32)), "j is padded already"),
     (
         C,
-        (Nanokernel(3, 2, False, stage="c"), Pad("c", "j", 8)),
+        (Nanokernel(3, 2, Lanes(8), False, stage="c"), Pad("c", "j", 8)),
         "c is a nanokernel, which has its own edges",
     ),
     (window(), (Pad("y", "r", 2),), "r is read together with other axes"),

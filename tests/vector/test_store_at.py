@@ -60,6 +60,7 @@ def in_two_phases(*more: Directive) -> Schedule:
 
 
 VECTORS = Vectorize("c", "j", LANES)
+NANOKERNEL = Nanokernel(3, 2, LANES, False, stage="c")
 
 
 def test_the_loops_say_where_it_lies() -> None:
@@ -96,9 +97,7 @@ def test_tasks_of_both_phases_share_a_tensor() -> None:
 
 @TARGETS
 @pytest.mark.parametrize("sizes", [(7, 9, 70), (4, 3, 33), (10, 5, 17)], ids=str)
-@pytest.mark.parametrize(
-    "inner", [VECTORS, Nanokernel(3, 2, False, stage="c")], ids=["loops", "nanokernel"]
-)
+@pytest.mark.parametrize("inner", [VECTORS, NANOKERNEL], ids=["loops", "nanokernel"])
 def test_numbers(target: Target, sizes: tuple[int, int, int], inner: Directive) -> None:
     m, k, n = sizes
     a, b = sample(1, (m, k), "float32"), sample(2, (k, n), "float32")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
+from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.steps import ANY
@@ -49,10 +50,12 @@ def match(name: str, stage: str) -> str:
     )
 
 
-def nanokernel(handle: str, rows: int, vectors: int, packed: int, family: str) -> str:
+def nanokernel(
+    handle: str, rows: int, vectors: int, packed: int, family: str, lanes: int = 8
+) -> str:
     return (
         f'"nanoloom.nanokernel"(%{handle}) {{rows = {rows} : i64, vectors = {vectors} '
-        f': i64, packed = {packed} : i64, family = "{family}", '
+        f': i64, lanes = {lanes} : i64, packed = {packed} : i64, family = "{family}", '
         f'depth = 0 : i64, copied = "", swapped = 0 : i64, '
         f"unroll = 4 : i64, widened = 0 : i64}} : ({ANY}) -> ()"
     )
@@ -79,7 +82,7 @@ def test_another_register_tile_gives_the_same_numbers(rows: int, vectors: int) -
     columns = vectors * target.lanes(32)
     schedule = Schedule((
         Parallel("point", (0, columns), ALL), Tile("point", (rows, 0), ALL),
-        Nanokernel(rows, vectors, False),
+        Nanokernel(rows, vectors, Lanes(target.lanes(32)), False),
     ))  # fmt: skip
     x = sample(2, (M, K), "float32")
     got = run(unpacked, x, W, target=target, order=backwards, script=schedule)
@@ -201,6 +204,12 @@ TILED = (
         (nanokernel("root", 4, 2, 0, "gpu"), "there is no family 'gpu' of nanokernels"),
         (nanokernel("root", 4, 2, 0, "amx-bf16"),
          "family amx-bf16 does not sum f32 by f32 in f32"),
+        (nanokernel("root", 4, 2, 0, "fma", 16),
+         "lanes = 16: family fma has vectors of 8 sums in f32 on x86-64-v3"),
+        (nanokernel("root", 4, 2, 0, "fma", 2), "lanes = 2: family fma has vectors of"),
+        (nanokernel("root", 4, 2, 0, "fma", 6), "lanes = 6: family fma has vectors of"),
+        (nanokernel("root", 4, 2, 0, "fma").replace("lanes = 8 : i64, ", ""),
+         "'nanoloom.nanokernel' op attribute \"lanes\" is expected but not provided"),
         (nanokernel("u", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this"),
         (nanokernel("l", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this "
          "scf.forall"),
@@ -237,7 +246,7 @@ def test_panels_of_another_width(columns: int, vectors: int, said: str) -> None:
     """A nanokernel has to read panels as they are packed."""
     schedule = Schedule((
         Packing(1, (), 1, (0,), 16), Parallel("point", (0, columns), ALL),
-        Tile("point", (4, 0), ALL), Nanokernel(4, vectors or 2, True),
+        Tile("point", (4, 0), ALL), Nanokernel(4, vectors or 2, Lanes(8), True),
     ))  # fmt: skip
     assert said in refusal(packed, schedule)
 
@@ -248,7 +257,7 @@ def test_a_batch_that_is_not_tiled() -> None:
 
     schedule = Schedule((
         Parallel("product", (0, 0, 16), ALL), Tile("product", (0, 4, 0), ALL),
-        Nanokernel(4, 2, False),
+        Nanokernel(4, 2, Lanes(8), False),
     ))  # fmt: skip
     inputs = ((3, M, K), "float32"), ((3, K, N), "float32")
     said = refusal(make, schedule, *inputs)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from nanoloom.mlir import ir, linalg
 
 Body = Callable[..., ir.Value]
+NOTHING: Mapping[str, ir.Attribute] = MappingProxyType({})
 
 
 def pointwise(
@@ -15,11 +17,12 @@ def pointwise(
     body: Body,
     reading: Sequence[ir.AffineMap] = (),
     writing: ir.AffineMap | None = None,
+    words: Mapping[str, ir.Attribute] = NOTHING,
 ) -> ir.Value:
     """target[writing(i...)] = body(sources[reading(i...)]...)
 
-    All maps are identities by default.  Gives the tensor that is made, the target
-    itself where it is a buffer.
+    All maps are identities by default.  words: attributes of the
+    operation.  Gives the tensor that is made, the target itself where it is a buffer.
     """
     rank = reading[0].n_dims if reading else ir.ShapedType(target.type).rank
     same = ir.AffineMap.get_identity(rank)
@@ -33,6 +36,8 @@ def pointwise(
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
         ir.ArrayAttr.get([parallel] * rank),
     )
+    for name, word in words.items():
+        made.operation.attributes[name] = word
     elements = [element_type(x.type) for x in (*sources, target)]
     block = made.regions[0].blocks.append(*elements)
     with ir.InsertionPoint(block):

@@ -16,6 +16,7 @@ from math import prod
 
 from nanoloom.nest.chain import Chain
 from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
@@ -101,7 +102,8 @@ def plans_of(
     """The nanokernels of one of the products; its right operand is an activation."""
     family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
-        plan = Nanokernel(min(rows, TILE_ROWS), 2, False, family.name, stage.name)
+        rows_, lanes = min(rows, TILE_ROWS), Lanes(AMX_COLUMNS // 2)
+        plan = Nanokernel(rows_, 2, lanes, False, family.name, stage.name)
         extent = max((shape.extents[d] for d in shape.rows), default=1)
         places = -(-shape.extents[shape.column] // AMX_COLUMNS)
         plan = replace(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, roles
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
@@ -97,9 +98,8 @@ def matrix_tiles(
     packings = weight_packing(nest, root, shape, AMX_COLUMNS, family)
     depth = chunk(shape, m, family, target)
     rows = min(m, TILE_ROWS)
-    nanokernel = Nanokernel(
-        rows, 2, bool(packings), family.name, root.name, depth=depth
-    )
+    lanes, packed = Lanes(AMX_COLUMNS // 2), bool(packings)
+    nanokernel = Nanokernel(rows, 2, lanes, packed, family.name, root.name, depth=depth)
     if not packings and row is not None:
         sizes, _ = loop_sizes(root, last, shape, nanokernel, AMX_COLUMNS, target)
         task = sizes[row if root == last else shape.result.index(row)] or m

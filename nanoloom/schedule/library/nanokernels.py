@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits, left_lies_along
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
@@ -75,6 +76,7 @@ def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nano
     return Nanokernel(
         tile.rows,
         tile.vectors,
+        Lanes(target.lanes(bits(product.root.writes[0].element))),
         product.packed,
         product.family.name,
         product.root.name,

@@ -120,7 +120,7 @@ def with_tile(
     directives = (
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
         *tile_words(nest, last, form, chunks, Lanes(lanes), jam, target),
-        *copies(form, tile, columns, sizes),
+        *copies(form, tile, columns, sizes, target),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
     return directives, reason
@@ -274,7 +274,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 
 
 def copies(
-    form: Form, tile: RegisterTile, columns: int, sizes: dict[str, int]
+    form: Form, tile: RegisterTile, columns: int, sizes: dict[str, int], target: Target
 ) -> list[Directive]:
     """Copies of the panels that a task reads often, out of rows that lie apart."""
     rows = prod(
@@ -289,5 +289,6 @@ def copies(
         read = form.stage.reads[number]
         numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
         if numbers_ * bits(read.element) // 8 > LINES:
-            found.append(CopyOperand(form.stage.name, number))
+            lanes = Lanes(target.lanes(bits(read.element)))
+            found.append(CopyOperand(form.stage.name, number, lanes))
     return found

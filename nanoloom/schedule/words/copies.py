@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.nest.loop import How, Loop
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.inner import outer_loops
 from nanoloom.schedule.words.fusion import stands_inside
-from nanoloom.schedule.words.word import Word, refuse, require_number, stage_of
+from nanoloom.schedule.words.word import (
+    Word,
+    refuse,
+    require_number,
+    require_width,
+    stage_of,
+)
 
 
 @dataclass(frozen=True)
@@ -18,23 +25,25 @@ class CopyOperand(Word):
 
     A stage's part of an operand lies in rows side by side while vector code reads it:
     it is copied inside of the loops over blocks, in front of all others.  operand:
-    which one of those that the stage reads.
+    which one of those that the stage reads.  lanes: it is copied in such vectors, along
+    its rows, one number after the other for 1.
     """
 
     stage: str
     operand: int
+    lanes: Lanes = ONE
 
     def apply(self, nest: LoopNest) -> LoopNest:
         stage = stage_of(self, nest, self.stage)
         require_number(self, "operand", self.operand, least=0)
+        require_width(self, self.lanes)
         if self.operand >= len(stage.reads):
             count = len(stage.reads)
             refuse(self, f"{self.stage} reads {count} operands, counted from 0")
         if not stage.reads[self.operand].indices:
             refuse(self, "the operand is a number: there is nothing to copy")
         placement = nest.placement(self.stage)
-        copied = tuple(sorted({*placement.copied, self.operand}))
-        return nest.moved(replace(placement, copied=copied))
+        return nest.moved(placement.copying({self.operand: self.lanes}))
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Hoist(Word):
     def apply(self, nest: LoopNest) -> LoopNest:
         stage = stage_of(self, nest, self.stage)
         placement = nest.placement(self.stage)
-        if self.operand not in placement.copied:
+        if self.operand not in dict(placement.copied):
             reason = f"{self.stage} reads no copy of its operand {self.operand}"
             refuse(self, reason, "CopyOperand makes one")
         around = loops_around(nest, self.stage)

@@ -15,11 +15,13 @@ from nanoloom.schedule.words.word import (
     require_lanes,
     require_new,
     require_number,
+    require_power,
     require_serial,
+    require_width,
     stage_of,
 )
 
-MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
+MOST_CHAINS, MOST_POINTS = 16, 64
 
 
 def serial_loop(word: object, nest: LoopNest, stage: str, name: str) -> Loop:
@@ -145,24 +147,13 @@ class Vectorize(Word):
         if vectors:
             self.require_rows(loop, vectors)
         else:
-            self.require_lanes()
+            require_width(self, self.lanes)
+            require_power(self, "chains", self.chains, MOST_CHAINS)
         name = placement.fresh(f"{self.loop}v")
         steps, vector = lanes_of(loop, self.lanes, self.chains, name)
         rest = placement.replaced(self.loop, [steps])
         loops = innermost(rest.loops, vector, (How.VECTOR,))
         return nest.moved(replace(rest, loops=loops))
-
-    def require_lanes(self) -> None:
-        """That there are such registers."""
-        for word, value, most in (
-            ("lanes", self.lanes.count, MOST_LANES),
-            ("chains", self.chains, MOST_CHAINS),
-        ):
-            require_number(self, word, value)
-            if value > most or value & (value - 1):
-                refuse(self, f"{word} = {value}: a power of two up to {most} is wanted")
-        if self.lanes == Lanes(1, scalable=True):
-            refuse(self, "lanes = [1]: a scalable vector has two at least")
 
     def require_rows(self, loop: Loop, vectors: list[Loop]) -> None:
         """That the vectors of a stage can be rows of larger ones."""

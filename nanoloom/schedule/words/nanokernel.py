@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.schedule.words.word import Word, refuse, require_number, stage_of
+from nanoloom.schedule.words.word import (
+    Word,
+    refuse,
+    require_number,
+    require_width,
+    stage_of,
+)
 
 COPIED = NOT, BETWEEN, FRONT = "", "between", "front"
 
@@ -16,7 +23,8 @@ class Nanokernel(Word):
       ->  for tile: the family's instructions, the sums in registers
 
     family: of the instructions (see vector/nanokernel/).
-    rows x vectors: the register tile.  packed: the right operand comes as panels
+    rows x vectors of so many `lanes`: the register tile; copies of operands that it
+    makes have vectors of the same size.  packed: the right operand comes as panels
     (Packing), made while compiling.
     depth: of a matrix unit, so much of the last reduced axis is summed for all of
     a task's rows before the next part of it; 0 for all at once.
@@ -32,6 +40,7 @@ class Nanokernel(Word):
 
     rows: int
     vectors: int
+    lanes: Lanes
     packed: bool
     family: str = "fma"
     stage: str = "product"
@@ -45,6 +54,9 @@ class Nanokernel(Word):
         stage = stage_of(self, nest, self.stage)
         require_number(self, "rows", self.rows)
         require_number(self, "vectors", self.vectors)
+        require_width(self, self.lanes)
+        if self.lanes.scalable:
+            refuse(self, f"lanes = {self.lanes}: nanokernels know how wide vectors are")
         require_number(self, "unroll", self.unroll)
         require_number(self, "widened", self.widened, least=0)
         if self.copied not in COPIED:

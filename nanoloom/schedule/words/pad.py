@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import outer_loops
-from nanoloom.schedule.words.word import Word, refuse, require_number, stage_of
+from nanoloom.schedule.words.word import (
+    Word,
+    refuse,
+    require_number,
+    require_width,
+    stage_of,
+)
 
 MOST = 4096  # points of a multiple
 
@@ -24,16 +31,19 @@ class Pad(Word):
     An axis of a stage's vector code is computed over a multiple of `to`, so that
     vectors and tiles need no mask and the last block is like all others.  What the
     stage reads along it is copied (CopyOperand) into rows that are filled up, with what
-    changes no result; of the results, only what there is comes back.
+    changes no result; of the results, only what there is comes back.  lanes: results
+    are copied in such vectors, and operands that no CopyOperand is said of.
     """
 
     stage: str
     axis: str
     to: int
+    lanes: Lanes = ONE
 
     def apply(self, nest: LoopNest) -> LoopNest:
         stage, placement = stage_of(self, nest, self.stage), nest.placement(self.stage)
         require_number(self, "to", self.to, least=2)
+        require_width(self, self.lanes)
         if self.to > MOST:
             refuse(self, f"to is {self.to}: at most {MOST} is wanted")
         if stage.axis(self.axis) is None:
@@ -42,14 +52,18 @@ class Pad(Word):
         loop = self.loop_of(nest, placement)
         self.require_multiple(stage, loop)
         self.require_padding(stage)
-        numbers = [n for n, x in enumerate(stage.reads) if self.axis in x.axes]
+        said = dict(placement.copied)
+        copied = {
+            number: said.get(number, self.lanes)
+            for number, read in enumerate(stage.reads)
+            if self.axis in read.axes
+        }
         assert isinstance(loop.trips, int)
         whole = -(-loop.trips // self.to) * self.to
         placement = placement.replaced(
             loop.name, [replace(loop, trips=whole, padded=self.to)]
         )
-        copied = tuple(sorted({*placement.copied, *numbers}))
-        return nest.moved(replace(placement, copied=copied))
+        return nest.moved(placement.copying(copied))
 
     def loop_of(self, nest: LoopNest, placement: Placement) -> Loop:
         """The loop over the axis's points in vector code."""

@@ -11,6 +11,8 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 
+MOST_LANES = 256
+
 
 class Word:
     """A step of a schedule; every word is a frozen dataclass of its own."""
@@ -82,6 +84,20 @@ def require_tuple(word: object, what: str, value: Any) -> None:
 def require_lanes(word: object, value: Any) -> None:
     if not isinstance(value, Lanes):
         refuse(word, f"lanes is {value}: Lanes(8), for eight, is wanted")
+
+
+def require_width(word: object, lanes: Lanes) -> None:
+    """That there are such vectors."""
+    require_lanes(word, lanes)
+    require_power(word, "lanes", lanes.count, MOST_LANES)
+    if lanes == Lanes(1, scalable=True):
+        refuse(word, "lanes = [1]: a scalable vector has two at least")
+
+
+def require_power(word: object, what: str, value: int, most: int) -> None:
+    require_number(word, what, value)
+    if value > most or value & (value - 1):
+        refuse(word, f"{what} = {value}: a power of two up to {most} is wanted")
 
 
 def require_words(given: Any) -> None:

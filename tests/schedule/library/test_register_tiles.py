@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from nanoloom.nest.extent import Lanes
 from nanoloom.notation import (
     Buffer,
     Computation,
@@ -90,7 +91,7 @@ def test_vectors_run_along_the_result_and_rows_share_them() -> None:
     points = {w.loop: w.count for w in words if isinstance(w, UnrollAndJam)}
     assert vectors.loop == "j"
     assert points["i"] * points["j"] >= 8
-    assert CopyOperand("c", 1) in words
+    assert CopyOperand("c", 1, Lanes(8)) in words
 
 
 def test_few_columns_are_read_where_they_are() -> None:

@@ -6,14 +6,17 @@ what a sum's last step takes of the left operand.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from nanoloom.kernels.structure import Op, maps
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import add, apply, index
+from nanoloom.vector.copies import along_rows
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from nanoloom.vector.nanokernel.amx.panels import MARK
+from nanoloom.vector.nanokernel.amx.panels import LANES, MARK
 from nanoloom.vector.scratch import MADE, function_around
 
 WIDTH = 2 * tiles.COLUMNS
@@ -145,7 +148,7 @@ def copy_out(
     rank = ir.MemRefType(out.type).rank
     whole = ir.AffineMap.get_identity(rank)
     moved = inside(block, out, height, count)
-    pointwise([moved], out, itself, [in_block(op, rank)], whole)
+    pointwise([moved], out, itself, [in_block(op, rank)], whole, vectors(op, rank))
 
 
 def copy_in(
@@ -155,7 +158,12 @@ def copy_in(
     rank = ir.MemRefType(out.type).rank
     whole = ir.AffineMap.get_identity(rank)
     moved = inside(block, out, height, count)
-    pointwise([out], moved, itself, [whole], in_block(op, rank))
+    pointwise([out], moved, itself, [whole], in_block(op, rank), vectors(op, rank))
+
+
+def vectors(op: Op, rank: int) -> Mapping[str, ir.Attribute]:
+    """Of a copy whose innermost loop, of so many, goes along the tile's columns."""
+    return along_rows(rank, Lanes(op.operation.attributes[LANES].value))  # type: ignore[attr-defined]
 
 
 def inside(

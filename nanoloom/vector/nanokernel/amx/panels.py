@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
-from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
+from nanoloom.vector.copies import fill_rows
 from nanoloom.vector.nanokernel.groups import zero_of
 from nanoloom.vector.nanokernel.operands.widened import part_of
 from nanoloom.vector.nanokernel.tile.extents import most_results
@@ -37,6 +38,7 @@ FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
 MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
 DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
+LANES = "nanoloom.amx_lanes"  # of copies at the result's edge
 ARGUMENT = "nanoloom.amx_argument"  # of the kernel, whose panels are read
 PLACES = "nanoloom.amx_places"  # parts of a flat operand that tiles come back to
 SHARED = "nanoloom.amx_shared"  # the first tile weaves them for all others
@@ -54,7 +56,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     most = 1 if row is None else most_results(op, row)
     assert most is not None, "fit.py lets no other pass"
     marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
-             DEPTH: plan.depth}  # fmt: skip
+             DEPTH: plan.depth, LANES: plan.lanes.count}  # fmt: skip
     right, beside = inputs(op)[shape.right], list[ir.Value]()
     if plan.packed:
         right, marks[ARGUMENT] = panel_of(op, shape, columns)
@@ -67,7 +69,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     fresh = starts_at_zero(sums)
     if fresh:
         whole: dict[int | None, int] = {row: most, shape.column: columns}
-        sums = in_own_room(sums, out, whole)
+        sums = in_own_room(sums, out, whole, plan.lanes)
     number = ir.AffineMap.get(out.n_dims, 0, [])
     indexings = [left, other, *[number] * len(beside), out]
     given = [inputs(op)[shape.left], right, *beside]
@@ -113,7 +115,10 @@ def starts_at_zero(sums: ir.Value) -> bool:
 
 
 def in_own_room(
-    sums: ir.Value, indexing: ir.AffineMap, whole: Mapping[int | None, int]
+    sums: ir.Value,
+    indexing: ir.AffineMap,
+    whole: Mapping[int | None, int],
+    lanes: Lanes,
 ) -> ir.Value:
     """Zeros of the tile alone, where `sums` is a part of more that are zero.
 
@@ -127,7 +132,7 @@ def in_own_room(
     dims = map_dims(indexing)
     extents = [whole.get(d, e) for d, e in zip(dims, kind.shape, strict=True)]
     target = part_of(tensor.empty(extents, kind.element_type), sums)
-    return pointwise([], target, lambda: zero_of(kind.element_type))
+    return fill_rows(target, lambda: zero_of(kind.element_type), lanes)
 
 
 def panel_of(op: Op, shape: Contraction, columns: int) -> tuple[ir.Value, int]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 from nanoloom.kernels.structure import map_dims, maps
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import arith, ir, tensor
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index
+from nanoloom.vector.copies import along_rows, fill_rows
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.task import at_task, behind
 from nanoloom.vector.nanokernel.tile.tile import Tile, zero_of
@@ -33,10 +35,11 @@ def copy_right(tile: Tile) -> None:
         return
     known[place] = tile.columns
     with behind(source, tile.op):
-        tile.right_copy = copied(source, known)
+        lanes = tile.lanes_of(kind.element_type)
+        tile.right_copy = copied(source, known, lanes)
 
 
-def copied(source: ir.Value, extents: list[int]) -> ir.Value:
+def copied(source: ir.Value, extents: list[int], lanes: Lanes) -> ir.Value:
     """The copy, in room for these extents.
 
     It has a dimension of 1 more in between: MLIR takes a copy from one tensor to
@@ -45,7 +48,7 @@ def copied(source: ir.Value, extents: list[int]) -> ir.Value:
     kind = ir.RankedTensorType(source.type)
     rank, last = kind.rank, kind.rank - 1
     room = tensor.empty([*extents[:last], 1, extents[last]], kind.element_type)
-    room = zeros_behind(room, source)
+    room = zeros_behind(room, source, lanes)
     sizes = [
         tensor.dim(source, index(place))
         for place in range(rank)
@@ -57,14 +60,15 @@ def copied(source: ir.Value, extents: list[int]) -> ir.Value:
     between = [*dims[:last], ir.AffineConstantExpr.get(0), dims[last]]
     writing = ir.AffineMap.get(rank, 0, between)
     same = [ir.AffineMap.get_identity(rank)]
-    made = pointwise([source], inside, itself, same, writing)
+    words = along_rows(rank, lanes)
+    made = pointwise([source], inside, itself, same, writing, words)
     zeros, ones = [0] * len(shape), [1] * len(shape)
     whole = tensor.InsertSliceOp(made, room, [], sizes, [], zeros, shape, ones).result
     filled = list(ir.RankedTensorType(whole.type).shape)
     return slice_of(whole, filled, [], extents)
 
 
-def zeros_behind(room: ir.Value, source: ir.Value) -> ir.Value:
+def zeros_behind(room: ir.Value, source: ir.Value, lanes: Lanes) -> ir.Value:
     """The room with zeros in the columns that the source does not reach.
 
     Tiles read whole vectors, and what happens to be there might be slow to multiply.
@@ -85,7 +89,7 @@ def zeros_behind(room: ir.Value, source: ir.Value) -> ir.Value:
     element = ir.RankedTensorType(room.type).element_type
     made, ones = ir.RankedTensorType.get(sizes, element), [1] * rank
     rest = tensor.ExtractSliceOp(made, room, begin, count, [], offsets, sizes, ones)
-    zeros = pointwise([], rest.result, lambda: zero_of(element))
+    zeros = fill_rows(rest.result, lambda: zero_of(element), lanes)
     return tensor.InsertSliceOp(
         zeros, room, begin, count, [], offsets, sizes, ones
     ).result

@@ -12,6 +12,7 @@ from nanoloom.errors import Error
 from nanoloom.linalg.words.pointwise import element_type, pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import index
+from nanoloom.vector.copies import along_rows
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -35,8 +36,9 @@ def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
         )
     room = tensor.empty(known, element)
     target = part_of(room, tile.left)
+    words = along_rows(kind.rank, tile.plan.lanes)
     tile.left_copy = pointwise(
-        [tile.left], target, lambda x: extended(element, x, signed)
+        [tile.left], target, lambda x: extended(element, x, signed), words=words
     )
 
 

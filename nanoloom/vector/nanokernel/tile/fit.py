@@ -20,8 +20,8 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir
-from nanoloom.nest.contraction import Contraction
-from nanoloom.schedule.families import FAMILIES, TILE_ROWS, has_family
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.schedule.families import FAMILIES, FMA_FAMILY, TILE_ROWS, has_family
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.words.nanokernel import BETWEEN, COPIED, FRONT
 from nanoloom.target.dots import dot_for
@@ -36,6 +36,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
     packed_argument,
 )
 
+LEAST_BITS = 128  # of a vector in inline assembly (order.py): x86 has no smaller one
 MOST = 256  # accumulators; there are no more than 32 registers
 MOST_PRODUCTS = 4096  # in a round of a loop: some 30 KiB of instructions
 
@@ -51,16 +52,15 @@ def require_contraction(op: ir.OpView) -> Contraction:
     return shape
 
 
-def require_fit(
-    op: Op, shape: Contraction, plan: Nanokernel, lanes: int, target: Target
-) -> None:
+def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) -> None:
     """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
     require_plan(op, shape, plan)
     require_instructions(op, shape, plan, target)
     left, _, result = elements(op, shape)
     require_numbers(plan, widens=FAMILIES[plan.family].widens and left != result)
+    require_lanes(plan, result, target)
     tiles = FAMILIES[plan.family].tiles
-    columns = plan.vectors * (panels.COLUMNS if tiles else lanes)
+    columns = plan.vectors * plan.lanes.count
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
     room = {shape.column: columns}
     if row is not None and not tiles:
@@ -91,6 +91,23 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     if given not in family.elements:
         left, right, result = given
         raise Error(f"family {plan.family} does not sum {left} by {right} in {result}")
+
+
+def require_lanes(plan: Nanokernel, result: str, target: Target) -> None:
+    """The family's instructions have vectors of so many sums of this type.
+
+    Multiply-adds have shorter ones, too.
+    """
+    family, lanes = FAMILIES[plan.family], plan.lanes.count
+    most = panels.COLUMNS if family.tiles else target.lanes(bits(result))
+    least = most
+    if family is FMA_FAMILY:
+        least = min(most, LEAST_BITS // bits(result))
+    if not least <= lanes <= most or lanes & (lanes - 1):
+        raise Error(
+            f"lanes = {lanes}: family {plan.family} has vectors of {most} sums in "
+            f"{result} on {target}"
+        )
 
 
 def require_numbers(plan: Nanokernel, *, widens: bool) -> None:

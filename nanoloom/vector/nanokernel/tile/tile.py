@@ -15,6 +15,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.vector.access import add, apply, index, multiply
 from nanoloom.vector.dialect import PACKED
@@ -35,7 +36,6 @@ class Tile:
     op: Op
     shape: Contraction
     plan: Nanokernel
-    lanes: int
     row: int | None
     row_count: ir.Value | None
     column_count: ir.Value | None
@@ -62,8 +62,18 @@ class Tile:
         return self.right_copy or self.op.operation.operands[self.shape.right]
 
     @property
+    def lanes(self) -> int:
+        """Sums in a vector."""
+        return self.plan.lanes.count
+
+    @property
     def columns(self) -> int:
         return self.plan.vectors * self.lanes
+
+    def lanes_of(self, element: ir.Type) -> Lanes:
+        """Of vectors of another type that are as large as those of sums."""
+        sums = ir.RankedTensorType(self.op.operation.operands[2].type).element_type
+        return Lanes(self.lanes * sums.width // element.width)  # type: ignore[attr-defined]
 
     def ivs(self, row: ir.Value, column: ir.Value) -> list[ir.Value]:
         """Loop variables of the tile's own dimensions (reductions still zero)."""
@@ -138,7 +148,6 @@ def tile_of(
     op: Op,
     shape: Contraction,
     plan: Nanokernel,
-    lanes: int,
     fetched: Mapping[int, Prefetch],
 ) -> Tile:
     """Read a tiled contraction: which dimension has the rows, what reaches over."""
@@ -152,9 +161,9 @@ def tile_of(
         static = None if kind.is_dynamic_dim(place) else kind.shape[place]
         if dim == row and static != plan.rows:
             row_count = tensor.dim(result, index(place))
-        if dim == shape.column and static != plan.vectors * lanes:
+        if dim == shape.column and static != plan.vectors * plan.lanes.count:
             column_count = tensor.dim(result, index(place))
-    return Tile(op, shape, plan, lanes, row, row_count, column_count, fetched)
+    return Tile(op, shape, plan, row, row_count, column_count, fetched)
 
 
 def extent_is_not_one(op: Op, dim: int) -> bool:
