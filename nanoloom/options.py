@@ -24,10 +24,17 @@ class CompileOptions:
     contractions (sums stay f32).
     schedules: (kernel name or pattern, Schedule or Transform script) pairs that replace
     the chosen ones.  checked: an index out of range makes a call fail; else it is
-    clamped.
+    clamped.  exact_conv: convolutions by sums of products only, not by Winograd's method.
     """
 
     target: Target
     precision: Precision = "f32"
     schedules: tuple[tuple[str, Given | str], ...] = ()
     checked: bool = True
+    exact_conv: bool = False
+
+    @property
+    def faster_on(self) -> Target | None:
+        """The target, where convolutions may be computed by Winograd's method."""
+        exact = self.exact_conv or self.precision != "f32"
+        return None if exact else self.target

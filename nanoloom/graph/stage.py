@@ -2,7 +2,7 @@
 
 In:  an `onnx_ir.Model` with all dimensions bound, functions of the model inlined.
 Out: the same, simplified: constants folded, ONNX functions expanded, quantized
-products in integers, layouts chosen, reshapes out of the way of products.
+products in integers, layouts and methods of convolution chosen, reshapes out of the way of products.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from nanoloom.graph.quantized import integer_products
 from nanoloom.graph.requantized import keep_integers
 from nanoloom.graph.reshapes import sink_reshapes
 from nanoloom.graph.tables import make_tables
+from nanoloom.graph.winograd import transform_convolutions
+from nanoloom.target.facts import Target
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -40,8 +42,14 @@ def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
             model.graph.register_initializer(made)
 
 
-def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
-    """Simplify a model in place.  direct: operators that linalg lowers itself."""
+def optimize(
+    model: ir.Model, direct: Set[str], faster_on: Target | None = None
+) -> ir.Model:
+    """Simplify a model in place.  direct: operators that linalg lowers itself.
+
+    faster_on: convolutions may be computed by Winograd's method where that is faster on
+    this target.
+    """
     opsets = dict(model.opset_imports)
     Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
@@ -51,6 +59,8 @@ def optimize(model: ir.Model, direct: Set[str]) -> ir.Model:
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     integer_products(model.graph)
     channels_last(model.graph)
+    if faster_on is not None:
+        transform_convolutions(model.graph, faster_on)
     passes.RemoveUnusedNodesPass()(model)
     sink_reshapes(model.graph)  # last: what transposes let through stands behind them
     passes.RemoveUnusedNodesPass()(model)

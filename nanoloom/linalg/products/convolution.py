@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.linalg.products.winograd import winograd
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Scalar
@@ -30,6 +31,9 @@ def conv(b: Builder, node: Node) -> Tensor:
     x, w = node.input(0), node.input(1)
     window = conv_window(node, x, w)
     last = to_channels_last(b, node, x)
+    if tile := node.int("winograd"):
+        made = winograd(b, last, w, window, tile, node.optional(2))
+        return from_channels_last(b, node, made)
     result = contract(b, window.pad(b, last), w, window, node.int("group", 1))
     made = add_bias(b, result, node.optional(2), x.dtype)
     return from_channels_last(b, node, made)

@@ -1,0 +1,168 @@
+"""Convolutions with 3x3 filters by Winograd's method: fewer products, and more sums.
+
+In one dimension, m results y of m + 2 numbers d and 3 taps g are
+
+    y = A ((G g) * (B d))
+
+with constant matrices (S. Winograd, Arithmetic complexity of computations, 1980; A.
+Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2015).  In two
+dimensions this is done along each axis; the products of all channels are then one matrix
+product for each of the (m + 2)^2 places of a tile:
+
+    V = B d B'      M[place] = V[place] @ U[place]      y = A M A'
+
+U = G g G' is made when the weights are written, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.words.placed import Placed, combine
+from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.tensor import Tensor, changed, constant_tensor
+from nanoloom.linalg.words.window import Window
+from nanoloom.mlir import ir
+from nanoloom.weights.pieces import Array, Stored
+from nanoloom.weights.weight import Change, Shape
+
+TAPS = 3
+POINTS = (0, 1, -1, 2, -2)  # where the polynomials are multiplied, and at infinity
+BLOCK = 1 << 20  # numbers of filters that are transformed at once
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """The matrices of one dimension, in float64: exact but for G's thirds.
+
+    image: B [m + 2, m + 2].  filters: G [m + 2, 3].  result: A [m, m + 2].
+    """
+
+    image: Array
+    filters: Array
+    result: Array
+
+
+@cache
+def transforms(tile: int) -> Transforms:
+    """Toom and Cook's multiplication of polynomials, transposed, for m = tile."""
+    side = tile + TAPS - 1
+    points = POINTS[: side - 1]
+    others = [[a for a in points if a != point] for point in points]
+    scales = [float(np.prod(np.subtract(a, o))) for a, o in zip(points, others)]  # noqa: B905
+    powers = np.array([[float(a) ** i for i in range(side)] for a in points])
+    image = np.zeros((side, side))
+    for place, roots in enumerate([*others, points]):
+        coefficients = np.poly(roots)[::-1]
+        image[place, : len(coefficients)] = np.round(coefficients)
+    filters, result = np.zeros((side, TAPS)), np.zeros((tile, side))
+    filters[:-1] = powers[:, :TAPS] / np.array(scales)[:, None]
+    result[:, :-1] = powers[:, :tile].T
+    filters[-1, -1] = result[-1, -1] = 1
+    return Transforms(image, filters, result)
+
+
+@dataclass(frozen=True)
+class TransformedFilters(Change):
+    """Filters [f, c, 3, 3] as [m + 2, m + 2, c, f]: G g G', rounded once."""
+
+    tile: int
+
+    def __str__(self) -> str:
+        return f"winograd[{self.tile}]"
+
+    def shape(self, given: Shape) -> Shape:
+        side = self.tile + TAPS - 1
+        return (side, side, given[1], given[0])
+
+    def of(self, array: Stored) -> Stored:
+        matrix = transforms(self.tile).filters
+        made = np.empty(self.shape(array.shape), array.dtype)
+        step = max(1, BLOCK // max(1, made[..., 0].size))
+        for first in range(0, array.shape[0], step):
+            block = np.asarray(array[first : first + step], np.float64)
+            made[..., first : first + step] = np.einsum(
+                "ai,bj,fcij->abcf", matrix, matrix, block, optimize=True
+            )
+        return made
+
+
+def winograd(
+    b: Builder, x: Tensor, w: Tensor, window: Window, tile: int, bias: Tensor | None
+) -> Tensor:
+    """The convolution of x [n, h, w, c] with constant w [f, c, 3, 3] and bias [f]."""
+    counts = [-(-extent // tile) for extent in window.result]
+    given = transforms(tile)
+    image = constant_tensor(given.image.astype(x.dtype), f"winograd{tile}.image")
+    result = constant_tensor(given.result.astype(x.dtype), f"winograd{tile}.result")
+    padded = b.pad(x, [0, *window.low, 0], [0, *room(window, counts, tile), 0])
+    places = transformed(b, padded, image, counts, tile)
+    filters = changed(w, TransformedFilters(tile))
+    products = b.einsum("nyxabc,abck->nyxabk", places, filters)
+    rows = b.einsum("ia,nyxabk->nyxibk", result, products)
+    whole = b.einsum("jb,nyxibk->nyixjk", result, rows)
+    if bias is not None:
+        placed = Placed(bias, (whole.rank - 1,))
+        whole = combine(b, add, whole.shape, x.dtype, whole, placed)
+    joined = b.reshape(
+        whole, (x.shape[0], *[tile * count for count in counts], whole.shape[-1])
+    )
+    shape = (x.shape[0], *window.result, whole.shape[-1])
+    return joined if joined.shape == shape else b.slice(joined, [0] * 4, shape)
+
+
+def add(one: Scalar, other: Scalar) -> Scalar:
+    return one + other
+
+
+def room(window: Window, counts: Sequence[int], tile: int) -> list[int]:
+    """How much the last tiles read behind the image, along each axis."""
+    extents = zip(counts, window.size, window.low, strict=True)
+    return [tile * count + TAPS - 1 - size - low for count, size, low in extents]
+
+
+def transformed(
+    b: Builder, x: Tensor, matrix: Tensor, counts: Sequence[int], tile: int
+) -> Tensor:
+    """The tiles of an image [n, h, w, c] as V [n, y, x, m + 2, m + 2, c].
+
+    Tiles overlap by two: what lies below each other is added first, for all columns.
+    """
+    n, _, wide, channels = x.shape
+    side = matrix.shape[0]
+    high = sums(b, matrix, x, (n, counts[0], side, wide, channels), "nyawci", tile)
+    shape = (n, *counts, side, side, channels)
+    return sums(b, matrix, high, shape, "nyxabcj", tile)
+
+
+def sums(
+    b: Builder, matrix: Tensor, x: Tensor, shape: Sequence[int], axes: str, tile: int
+) -> Tensor:
+    """B along one axis of x: for rows (axes nyawci), or columns (nyxabcj) of tiles."""
+    at = dict(zip(axes, map(ir.AffineDimExpr.get, range(len(axes))), strict=True))
+    if "w" in at:
+        left, read = "ai", [at["n"], at["y"] * tile + at["i"], at["w"], at["c"]]
+    else:
+        left = "bj"
+        read = [at["n"], at["y"], at["a"], at["x"] * tile + at["j"], at["c"]]
+    free = len(shape)
+    out = b.full(shape, 0, x.dtype)
+
+    def body(coefficient: Scalar, element: Scalar, total: Scalar) -> Scalar:
+        return total + coefficient * element
+
+    (made,) = b.generic(
+        [
+            (matrix, Map.get(len(at), 0, [at[letter] for letter in left])),
+            (x, Map.get(len(at), 0, read)),
+        ],
+        [(out, Map.get(len(at), 0, list(at.values())[:free]))],
+        [PARALLEL] * free + [REDUCTION],
+        body,
+    )
+    return made
