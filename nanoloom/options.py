@@ -24,7 +24,8 @@ class CompileOptions:
     contractions (sums stay f32).
     schedules: (kernel name or pattern, Schedule or Transform script) pairs that replace
     the chosen ones.  checked: an index out of range makes a call fail; else it is
-    clamped.  exact_conv: convolutions by sums of products only, not by Winograd's method.
+    clamped.  exact_conv: convolutions by sums of products only, not by Winograd's
+    method.
     """
 
     target: Target

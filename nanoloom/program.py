@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -208,6 +209,7 @@ def compile(
     dims: Mapping[str, int] | None = None,
     precision: Precision | None = None,
     checked: bool | None = None,
+    exact_conv: bool | None = None,
     options: CompileOptions | None = None,
     cache: Cache | None = None,
     report: Report | None = None,
@@ -220,29 +222,18 @@ def compile(
     dims: numbers for named dimensions; those left open are bound by the first call.
     precision: "f32" (default) or "bf16", of the products of f32 operands.
     checked: False for code that clamps an index out of range and does not report it.
-    options: all that decides about the code; precision and checked are among them.
+    exact_conv: True for convolutions by sums of products only, not by Winograd's method
+    (the default where that is faster; docs/convolutions.md has the error bound).
+    options: all that decides about the code; the three above are among them.
     cache: where compiled code is kept (default: the user's cache folder).
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
-    from nanoloom.target.remembered import host
-
-    if precision is not None and precision not in get_args(Precision):
-        known = " or ".join(map(repr, get_args(Precision)))
-        raise Error(f"precision is {known}, not {precision!r}")
-    if options is not None and precision not in (None, options.precision):
-        raise Error(
-            f"precision is {precision!r} here and {options.precision!r} in the options"
-        )
-    if options is not None and checked not in (None, options.checked):
-        raise Error(f"checked is {checked} here and {options.checked} in the options")
+    said = {"precision": precision, "checked": checked, "exact_conv": exact_conv}
     wanted = thread_count(threads)
     store = cache or Cache(default_root())
     program = Program(
         source_of(model, store),
-        options
-        or CompileOptions(
-            host(store), precision or "f32", checked=checked is not False
-        ),
+        options_with(options, said, store),
         threads=wanted,
         dims=dims or {},
         cache=store,
@@ -251,6 +242,27 @@ def compile(
     if program.is_for_this_machine():  # else when it is saved
         prepare(program)
     return program
+
+
+def options_with(
+    options: CompileOptions | None, said: Mapping[str, Any], cache: Cache
+) -> CompileOptions:
+    """The options, which agree with what is said besides; else those of this machine.
+
+    said: fields of them, None for what nobody said.
+    """
+    from nanoloom.target.remembered import host
+
+    fields = {name: value for name, value in said.items() if value is not None}
+    if (precision := said["precision"]) not in (None, *get_args(Precision)):
+        known = " or ".join(map(repr, get_args(Precision)))
+        raise Error(f"precision is {known}, not {precision!r}")
+    if options is None:
+        return replace(CompileOptions(host(cache)), **fields)
+    for name, value in fields.items():
+        if value != (other := getattr(options, name)):
+            raise Error(f"{name} is {value!r} here and {other!r} in the options")
+    return options
 
 
 def prepare(program: Program) -> None:

@@ -51,6 +51,7 @@ def bench(
     threads: words.Threads = None,
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
+    exact_conv: words.ExactConv = False,
     repeat: Repeat = None,
     inputs: words.Inputs = None,
     dims: words.Dims = None,
@@ -78,6 +79,7 @@ def bench(
         cache,
         no_cache,
         unchecked,
+        exact_conv=exact_conv,
     )
     check_plot(plot)
     with Watch() as watch:

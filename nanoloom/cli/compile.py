@@ -98,6 +98,7 @@ def compile(
     target: TargetName = None,
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
+    exact_conv: words.ExactConv = False,
     schedule: Schedule = None,
     threads: Workers = None,
     cache: words.CacheFolder = None,
@@ -125,6 +126,7 @@ def compile(
             chosen_precision,
             load_schedules(schedule),
             checked=not unchecked,
+            exact_conv=exact_conv,
         )
         program = session.open_program(
             model, options, store, watch, threads=threads, dims=bound
@@ -182,7 +184,7 @@ def write(
     elif job.emit.word == "all":
         write_all(job, model, program.options, watch)
     elif job.emit.word == "graph" and job.out != STDOUT:
-        write_graph(job, model)
+        write_graph(job, model, program.options)
     else:
         write_stage(job, model, program.options, watch)
 
@@ -226,7 +228,7 @@ def write_all(job: Job, model: Model, options: CompileOptions, watch: Watch) -> 
     emit_layers(model, job.only or "*", options, dump)
 
 
-def write_graph(job: Job, model: Model) -> None:
+def write_graph(job: Job, model: Model, options: CompileOptions) -> None:
     """The simplified graph as an ONNX file; weights beyond 2 GB go beside it."""
     import onnx_ir
 
@@ -235,7 +237,7 @@ def write_graph(job: Job, model: Model) -> None:
     from nanoloom.graph.stage import optimize
     from nanoloom.linalg.operators import OPERATORS
 
-    graph = optimize(require_graph(model), OPERATORS.keys())
+    graph = optimize(require_graph(model), OPERATORS.keys(), options.faster_on)
     tensors = [value.const_value for value in graph.graph.initializers.values()]
     size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
     beside = f"{job.out.name}.data" if size > LARGEST_MESSAGE else None

@@ -60,6 +60,10 @@ Unchecked = Annotated[
     bool,
     typer.Option("--unchecked", help="Do not look whether indices are in range."),
 ]
+ExactConv = Annotated[
+    bool,
+    typer.Option("--exact-conv", help="Convolutions by sums of products, no Winograd."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CacheFolder = Annotated[
     Path | None,

@@ -37,6 +37,7 @@ class Request:
     unused: bool
     unchecked: bool = False
     machine: Machine | None = None
+    exact_conv: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,10 @@ def open_program(request: Request, watch: Watch) -> Program:
     machine = request.machine
     target = machine.target if machine else session.target_named(None, store)
     options = session.compile_options(
-        target, request.precision, checked=not request.unchecked
+        target,
+        request.precision,
+        checked=not request.unchecked,
+        exact_conv=request.exact_conv,
     )
     return session.open_program(
         request.model,

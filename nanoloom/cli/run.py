@@ -59,6 +59,7 @@ def run(
     threads: words.Threads = None,
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
+    exact_conv: words.ExactConv = False,
     emulate: Emulate = None,
     seed: words.Seed = 0,
     json: words.Json = False,
@@ -84,15 +85,15 @@ def run(
         no_cache,
         unchecked,
         machine_named(emulate),
+        exact_conv,
     )
     with Watch() as watch:
         program = opened(request, watch)
         given = inputs_for(program, request)
-        names = [x.name for x in program.outputs]
-        destinations = Destinations.of(outputs, names)
+        destinations = Destinations.of(outputs, [x.name for x in program.outputs])
         ran = once(program, given, watch)
     destinations.write(ran.outputs)
-    paths = {name: destinations.path(name) for name in names}
+    paths = {name: destinations.path(name) for name in ran.outputs}
     if json:
         print(as_json(answer(ran, paths, thread_count(program), seed)))
     else:
@@ -120,6 +121,9 @@ def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
     if request.unchecked:
         reason = "a compiled library has its checks, or was compiled without them"
         raise typer.BadParameter(reason, param_hint="--unchecked")
+    if request.exact_conv:
+        reason = "a compiled library has its convolutions already"
+        raise typer.BadParameter(reason, param_hint="--exact-conv")
     return session.open_library(request.model, request.threads)
 
 

@@ -53,10 +53,11 @@ def compile_options(
     schedules: tuple[tuple[str, str], ...] = (),
     *,
     checked: bool = True,
+    exact_conv: bool = False,
 ) -> CompileOptions:
     from nanoloom.options import CompileOptions
 
-    return CompileOptions(target, precision, schedules, checked)
+    return CompileOptions(target, precision, schedules, checked, exact_conv)
 
 
 def open_program(

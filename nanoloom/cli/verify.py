@@ -78,6 +78,7 @@ def verify(
     seed: words.Seed = 0,
     threads: words.Threads = None,
     unchecked: words.Unchecked = False,
+    exact_conv: words.ExactConv = False,
     emulate: Emulate = None,
     json: words.Json = False,
     cache: words.CacheFolder = None,
@@ -104,6 +105,7 @@ def verify(
         no_cache,
         unchecked,
         machine_named(emulate),
+        exact_conv,
     )
     if per_layer and request.machine:
         reason = "layers are compared on this machine only"

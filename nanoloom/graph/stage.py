@@ -2,7 +2,8 @@
 
 In:  an `onnx_ir.Model` with all dimensions bound, functions of the model inlined.
 Out: the same, simplified: constants folded, ONNX functions expanded, quantized
-products in integers, layouts and methods of convolution chosen, reshapes out of the way of products.
+products in integers, layouts and methods of convolution chosen, reshapes out of the way
+of products.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     y = Conv(x, w)  ->  y = Conv<winograd=m>(x, w)        w constant, 3x3, stride 1
 
-A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, between sums with
-small constants (linalg/products/winograd.py).  Results differ from those of the direct
-method by rounding (docs/convolutions.md); `exact_conv` keeps the direct one.
+A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, between sums
+with small constants (linalg/products/winograd.py).  Results differ from those of the
+direct method by rounding (docs/convolutions.md); `exact_conv` keeps the direct one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def transform_convolutions(graph: ir.Graph, target: Target) -> None:
 
 
 def is_candidate(node: ir.Node) -> bool:
-    """A channels-last f32 convolution with dense constant filters of 3x3 and stride 1."""
+    """A channels-last f32 convolution with constant filters, 3x3, stride 1, dense."""
     if (node.domain, node.op_type) != (DOMAIN, "Conv"):
         return False
     x, w, *_ = node.inputs

@@ -1,6 +1,7 @@
 """Elementwise operations behind a product that is read in another shape.
 
-    f(expand_shape(product), y)  ->  expand_shape(f(product, collapse_shape(y)))
+    f(expand_shape(product), y)   ->  expand_shape(f(product, collapse_shape(y)))
+    f(collapse_shape(product), y) ->  collapse_shape(f(product, expand_shape(y)))
 
 They have the product's own loops then and are a part of its kernel.  The shape sinks
 behind all of them, or behind as many as leave the product with one result.
@@ -8,6 +9,7 @@ behind all of them, or behind as many as leave the product with one result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -27,12 +29,13 @@ from nanoloom.kernels.structure import (
 from nanoloom.linalg.words.names import NAME
 from nanoloom.mlir import ir, named, tensor
 
-EXPAND = "tensor.expand_shape"
+EXPAND, COLLAPSE = "tensor.expand_shape", "tensor.collapse_shape"
+Groups = tuple[tuple[int, ...], ...]
 
 
 def follow_products(module: ir.Module) -> None:
     """Let what follows a product at the same places have the product's shape."""
-    for view in named(module, EXPAND):
+    for view in [*named(module, EXPAND), *named(module, COLLAPSE)]:
         owner = view.operation.operands[0].owner
         if isinstance(owner, ir.Block) or not ends_product(owner.opview):
             continue
@@ -63,7 +66,7 @@ def sink(product: Op, view: Op) -> None:
 
     product: or what follows it.
     """
-    shape = Shape.of(view)
+    shape = shape_of(view)
     chain: list[Op] = []
     members = [product, view]
     while (found := next_of(members, shape)) is not None:
@@ -75,54 +78,123 @@ def sink(product: Op, view: Op) -> None:
     for op in chain:
         made = flattened(op, shape, flat)
         with ir.InsertionPoint(op), op.operation.location:
-            shown = shape.expand(made)
+            shown = shape.show(made)
         op.operation.results[0].replace_all_uses_with(shown)
         flat[shown] = made
         op.operation.erase()
 
 
 @dataclass(frozen=True)
-class Shape:
+class Split:
     """How a tensor is shown: which of the new axes each of its own becomes."""
 
-    groups: tuple[tuple[int, ...], ...]
+    groups: Groups
     sizes: tuple[int, ...]
-
-    @staticmethod
-    def of(view: Op) -> Shape:
-        groups = view.operation.attributes["reassociation"]
-        sizes = ir.RankedTensorType(view.operation.results[0].type).shape
-        return Shape(
-            tuple(tuple(d.value for d in group) for group in groups),  # type: ignore[attr-defined]
-            tuple(sizes),
-        )
 
     @property
     def flat(self) -> list[int]:
         """The extents of the tensor itself."""
         return [prod(self.sizes[d] for d in group) for group in self.groups]
 
-    def expand(self, value: ir.Value) -> ir.Value:
-        kind = ir.RankedTensorType(value.type)
-        made = ir.RankedTensorType.get(list(self.sizes), kind.element_type)
-        groups = [list(group) for group in self.groups]
-        return tensor.ExpandShapeOp(made, value, groups, [], list(self.sizes)).result
+    def show(self, value: ir.Value) -> ir.Value:
+        return split(value, self.groups, self.sizes)
 
-    def read(self, indexing: ir.AffineMap) -> list[tuple[int, list[int]]] | None:
+    def read(self, indexing: ir.AffineMap) -> list[tuple[int, tuple[int, ...]]] | None:
         """The tensor's axes that an operand has, each with its places in the operand.
 
         None if it has one of them in part, or not as it is.
         """
         dims, place = map_dims(indexing), 0
-        found: list[tuple[int, list[int]]] = []
+        found: list[tuple[int, tuple[int, ...]]] = []
         while place < len(dims):
             axis = next((a for a, g in enumerate(self.groups) if dims[place] in g), -1)
             count = len(self.groups[axis])
             if axis < 0 or dims[place : place + count] != list(self.groups[axis]):
                 return None
-            found.append((axis, list(range(place, place + count))))
+            found.append((axis, tuple(range(place, place + count))))
             place += count
         return found
+
+    def own(
+        self, value: ir.Value, indexing: ir.AffineMap
+    ) -> tuple[ir.Value, list[int]]:
+        """An operand as the tensor's loops read it, and the axes that it has."""
+        read = self.read(indexing) or []
+        return joined(value, [places for _, places in read]), [axis for axis, _ in read]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """How a tensor is shown: which of its own axes are one of the new ones."""
+
+    groups: Groups
+    flat: list[int]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The extents of what is shown."""
+        return tuple(prod(self.flat[d] for d in group) for group in self.groups)
+
+    def show(self, value: ir.Value) -> ir.Value:
+        return joined(value, self.groups)
+
+    def read(self, indexing: ir.AffineMap) -> list[int] | None:
+        """The new axes that an operand has; None if it has one not as it is."""
+        dims = map_dims(indexing)
+        return None if None in dims else [d for d in dims if d is not None]
+
+    def own(
+        self, value: ir.Value, indexing: ir.AffineMap
+    ) -> tuple[ir.Value, list[int]]:
+        """An operand as the tensor's loops read it, and the axes that it has."""
+        parts = [self.groups[d] for d in self.read(indexing) or []]
+        places, count = list[tuple[int, ...]](), 0
+        for part in parts:
+            places.append(tuple(range(count, count + len(part))))
+            count += len(part)
+        axes = [axis for part in parts for axis in part]
+        return split(value, places, [self.flat[axis] for axis in axes]), axes
+
+
+Shape = Split | Joined
+
+
+def shape_of(view: Op) -> Shape:
+    operation = view.operation
+    groups = tuple(
+        tuple(d.value for d in group)  # type: ignore[attr-defined]
+        for group in operation.attributes["reassociation"]
+    )
+    if operation.name == EXPAND:
+        sizes = ir.RankedTensorType(operation.results[0].type).shape
+        return Split(groups, tuple(sizes))
+    return Joined(groups, list(ir.RankedTensorType(operation.operands[0].type).shape))
+
+
+def split(
+    value: ir.Value, groups: Sequence[Sequence[int]], sizes: Sequence[int]
+) -> ir.Value:
+    """A tensor with each of its dimensions as some."""
+    if not isinstance(value.type, ir.RankedTensorType) or is_same(groups):
+        return value
+    kind = ir.RankedTensorType(value.type)
+    made = ir.RankedTensorType.get(list(sizes), kind.element_type)
+    parts = [list(group) for group in groups]
+    return tensor.ExpandShapeOp(made, value, parts, [], list(sizes)).result
+
+
+def joined(value: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
+    """A tensor with some of its dimensions as one each."""
+    if not isinstance(value.type, ir.RankedTensorType) or is_same(groups):
+        return value
+    kind = ir.RankedTensorType(value.type)
+    sizes = [prod(kind.shape[d] for d in group) for group in groups]
+    made = ir.RankedTensorType.get(sizes, kind.element_type)
+    return tensor.CollapseShapeOp(made, value, [list(group) for group in groups]).result
+
+
+def is_same(groups: Sequence[Sequence[int]]) -> bool:
+    return all(len(group) == 1 for group in groups)
 
 
 def next_of(members: list[Op], shape: Shape) -> Op | None:
@@ -177,33 +249,23 @@ def flattened(op: Op, shape: Shape, flat: dict[ir.Value, ir.Value]) -> ir.Value:
 
     flat: values in that shape that show others.
     """
-    rank = len(shape.groups)
+    rank = len(shape.flat)
     operands: list[ir.Value] = []
     indexings: list[ir.AffineMap] = []
     with ir.InsertionPoint(op), op.operation.location:
         for value, indexing in zip(inputs(op), maps(op), strict=False):
-            read = shape.read(indexing) or []
-            known = value in flat
-            places = [place for _, place in read]
-            operands.append(flat[value] if known else collapsed(value, places))
-            axes = [ir.AffineDimExpr.get(axis) for axis, _ in read]
-            indexings.append(ir.AffineMap.get(rank, 0, axes))
+            if value in flat:
+                operands.append(flat[value])
+                indexings.append(ir.AffineMap.get_identity(rank))
+                continue
+            own, axes = shape.own(value, indexing)
+            operands.append(own)
+            places = [ir.AffineDimExpr.get(axis) for axis in axes]
+            indexings.append(ir.AffineMap.get(rank, 0, places))
         kind = ir.RankedTensorType(op.operation.results[0].type)
         operands.append(tensor.empty(shape.flat, kind.element_type))
         indexings.append(ir.AffineMap.get_identity(rank))
         return with_body(op, operands, indexings)
-
-
-def collapsed(value: ir.Value, groups: list[list[int]]) -> ir.Value:
-    """A tensor with these dimensions as one each."""
-    if not isinstance(value.type, ir.RankedTensorType) or all(
-        len(group) == 1 for group in groups
-    ):
-        return value
-    kind = ir.RankedTensorType(value.type)
-    sizes = [prod(kind.shape[d] for d in group) for group in groups]
-    made = ir.RankedTensorType.get(sizes, kind.element_type)
-    return tensor.CollapseShapeOp(made, value, groups).result
 
 
 def with_body(

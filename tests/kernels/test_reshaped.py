@@ -88,6 +88,27 @@ def test_columns_in_a_shape_of_their_own(
 
 
 @TARGETS
+@pytest.mark.parametrize("split", [(0, 2, 11), (1, 3, 7)], ids=str)
+def test_axes_that_are_one_further_on(
+    split: tuple[int, int, int], target: Target
+) -> None:
+    """Rows or columns of a product that is written as three axes and read as two."""
+    place, *sizes = split
+    y, bias = whole(3, (22, 21)), whole(4, (21,))
+    x = X.reshape(*sizes, 17) if place == 0 else X
+    w = W.reshape(17, *sizes) if place == 1 else W
+    terms = ["abk,kn->abn", "mk,kab->mab"][place]
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        s = b.reshape(b.einsum(terms, x, b.constant(w)), (22, 21))
+        return added(b, added(b, s, b.constant(bias)), y)
+
+    kinds, got = results(make, target, x, y)
+    assert kinds == ["contraction"]
+    assert (got == MADE.reshape(22, 21) + bias + y).all()
+
+
+@TARGETS
 def test_a_number_for_each_row(target: Target) -> None:
     y = whole(3, (2, 11, 1))
 

@@ -6,8 +6,8 @@ In one dimension, m results y of m + 2 numbers d and 3 taps g are
 
 with constant matrices (S. Winograd, Arithmetic complexity of computations, 1980; A.
 Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2015).  In two
-dimensions this is done along each axis; the products of all channels are then one matrix
-product for each of the (m + 2)^2 places of a tile:
+dimensions this is done along each axis; the products of all channels are then one
+matrix product for each of the (m + 2)^2 places of a tile:
 
     V = B d B'      M[place] = V[place] @ U[place]      y = A M A'
 

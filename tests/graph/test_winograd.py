@@ -1,0 +1,107 @@
+"""Which convolutions are marked for Winograd's method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import nanoloom
+from nanoloom.graph.stage import optimize
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
+from nanoloom.target.host import host
+from tests.linalg.bounds import sample
+from tests.linalg.single import model_of
+from tests.vector.kernel_harness import shared_cache
+
+TARGET = by_name("x86-64-v3")
+
+
+def tile_of(
+    image: tuple[int, ...],
+    filters: tuple[int, ...],
+    constants: tuple[int, ...] = (1,),
+    dtype: str = "float32",
+    **attributes: Any,
+) -> int | None:
+    """The tile that a convolution of these shapes is given; None for the direct way."""
+    arrays = [sample(1, image, dtype), sample(2, filters, dtype)]
+    model, _ = model_of("Conv", arrays, attributes, constants=constants)
+    graph = optimize(ir.from_proto(model), OPERATORS.keys(), TARGET).graph
+    (node,) = (n for n in graph if n.op_type == "Conv")
+    mark = node.attributes.get("winograd")
+    return None if mark is None else mark.as_int()
+
+
+SAME = [1, 1, 1, 1]
+
+
+def test_large_tiles_for_large_images() -> None:
+    assert tile_of((1, 64, 56, 56), (64, 64, 3, 3), pads=SAME) == 4
+    assert tile_of((1, 32, 14, 14), (32, 32, 3, 3), pads=SAME) == 4
+
+
+def test_small_tiles_where_the_filters_come_from_memory() -> None:
+    """36 / 9 of the bytes of many filters for few pixels take longer than they save."""
+    assert tile_of((1, 512, 7, 7), (512, 512, 3, 3), pads=SAME) == 2
+
+
+@pytest.mark.parametrize(
+    ("image", "filters", "attributes"),
+    [
+        ((1, 64, 56, 56), (64, 64, 3, 3), {"strides": [2, 2]}),
+        ((1, 64, 56, 56), (64, 64, 3, 3), {"dilations": [2, 2]}),
+        ((1, 64, 56, 56), (64, 16, 3, 3), {"group": 4}),
+        ((1, 64, 56, 56), (64, 64, 3, 1), {}),
+        ((1, 64, 56, 56), (64, 64, 5, 5), {}),
+        ((1, 64, 56), (64, 64, 3), {}),
+        ((1, 3, 56, 56), (3, 3, 3, 3), {}),
+        ((0, 64, 56, 56), (64, 64, 3, 3), {}),
+    ],
+    ids=str,
+)
+def test_others_are_direct(
+    image: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    assert tile_of(image, filters, **attributes) is None
+
+
+def test_filters_that_are_computed_and_other_types_are_direct() -> None:
+    assert tile_of((1, 64, 28, 28), (64, 64, 3, 3), constants=()) is None
+    assert tile_of((1, 64, 28, 28), (64, 64, 3, 3), dtype="float64") is None
+
+
+def test_exact_and_bf16_convolutions_are_direct() -> None:
+    assert CompileOptions(TARGET).faster_on == TARGET
+    assert CompileOptions(TARGET, exact_conv=True).faster_on is None
+    assert CompileOptions(TARGET, "bf16").faster_on is None
+
+
+def test_a_program_is_exact_if_it_is_asked_to_be() -> None:
+    """Whole numbers: sums of products are exact, thirds of filters are not."""
+    x = np.rint(sample(1, (1, 32, 28, 28), "float32", -4, 4))
+    w = np.rint(sample(2, (32, 32, 3, 3), "float32", -4, 4))
+    model, feeds = model_of("Conv", [x, w], {"pads": SAME}, constants=(1,))
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    exact = np.zeros_like(x)
+    for i, j in np.ndindex(3, 3):
+        seen = padded[..., i : i + 28, j : j + 28]
+        exact += np.einsum("nchw,fc->nfhw", seen, w[..., i, j])
+    cache = shared_cache()
+    (plain,) = nanoloom.compile(model, exact_conv=True, cache=cache)(feeds).values()
+    assert (plain == exact).all()
+    (fast,) = nanoloom.compile(model, cache=cache)(feeds).values()
+    assert (fast != exact).any() and np.abs(fast - exact).max() < 1e-2
+
+
+def test_options_that_contradict_each_other() -> None:
+    options = CompileOptions(host(), exact_conv=True)
+    model, _ = model_of("Relu", [np.zeros(3, np.float32)], {})
+    with pytest.raises(
+        nanoloom.Error, match="exact_conv is False here and True in the options"
+    ):
+        nanoloom.compile(model, exact_conv=False, options=options)

@@ -1,0 +1,113 @@
+"""Winograd's convolutions against sums over taps, in any sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.linalg.products.winograd import TransformedFilters, transforms, winograd
+from nanoloom.linalg.words.window import Window
+from nanoloom.target import Target
+from tests.linalg.bounds import sample
+from tests.vector.checks import check
+from tests.vector.kernel_harness import Array, backwards, run, targets
+
+TILES = pytest.mark.parametrize("tile", [2, 3, 4])
+
+
+@TILES
+def test_one_dimension_is_exact_on_small_integers(tile: int) -> None:
+    """The matrices are those of a convolution: no rounding in float64 but G's."""
+    given = transforms(tile)
+    d, g = np.arange(3.0, tile + 5), np.array([5.0, -3, 2])
+    exact = np.correlate(d, g, "valid")
+    got = given.result @ ((given.filters @ g) * (given.image @ d))
+    assert np.abs(got - exact).max() < 1e-12 * np.abs(exact).max()
+    assert np.abs(got - exact[::-1]).max() > 1
+
+
+@TILES
+def test_filters_in_blocks_are_those_at_once(
+    tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = sample(1, (13, 7, 3, 3), "float32")
+    change = TransformedFilters(tile)
+    whole = change.of(w)
+    assert whole.shape == change.shape(w.shape) and whole.dtype == w.dtype
+    monkeypatch.setattr("nanoloom.linalg.products.winograd.BLOCK", 200)
+    assert (change.of(w) == whole).all() and str(change) == f"winograd[{tile}]"
+
+
+def convolved(x: Array, w: Array, window: Window) -> Array:
+    """In the type of its arguments; x [n, h, w, c], w [f, c, 3, 3]."""
+    margins = zip(window.low, window.high, strict=True)
+    padded = np.pad(x, [(0, 0), *margins, (0, 0)])
+    high, wide = window.result
+    made = np.zeros((x.shape[0], high, wide, w.shape[0]), x.dtype)
+    for i, j in np.ndindex(3, 3):
+        made += padded[:, i : i + high, j : j + wide] @ w[:, :, i, j].T
+    return made
+
+
+def magnitude(x: Array, w: Array, window: Window, tile: int) -> Array:
+    """What roundings are relative to: the method on absolute values."""
+    image, filters, result = (
+        abs(m)
+        for m in (getattr(transforms(tile), n) for n in ("image", "filters", "result"))
+    )
+    n, _, _, channels = x.shape
+    high, wide = (-(-extent // tile) for extent in window.result)
+    most = (window.low, [tile * high + 2, tile * wide + 2])
+    padded = np.zeros((n, *most[1], channels))
+    (top, left), (rows, columns) = most[0], x.shape[1:3]
+    padded[:, top : top + rows, left : left + columns] = abs(x)
+    u = np.einsum("ai,bj,fcij->abcf", filters, filters, abs(w))
+    made = np.zeros((n, high * tile, wide * tile, w.shape[0]))
+    for y in range(high):
+        for z in range(wide):
+            here = (slice(y * tile, y * tile + tile), slice(z * tile, z * tile + tile))
+            d = padded[
+                :, y * tile : y * tile + tile + 2, z * tile : z * tile + tile + 2
+            ]
+            v = np.einsum("ai,bj,nijc->nabc", image, image, d)
+            m = np.einsum("nabc,abcf->nabf", v, u)
+            made[:, *here] = np.einsum("ia,jb,nabf->nijf", result, result, m)
+    return made[:, : window.result[0], : window.result[1]]
+
+
+CASES = [
+    (1, 8, 8, 16, 16, (1, 1), (1, 1)),
+    (2, 13, 7, 9, 33, (1, 1), (1, 1)),
+    (1, 3, 3, 5, 1, (0, 0), (0, 0)),
+    (1, 5, 17, 1, 12, (0, 2), (2, 0)),
+    (3, 6, 5, 31, 8, (2, 1), (3, 1)),
+]
+
+
+@TILES
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("biased", [False, True], ids=["", "bias"])
+def test_numbers(tile: int, target: Target, case: Any, biased: bool) -> None:
+    n, high, wide, channels, made, low, after = case
+    size = (high, wide)
+    result = tuple(s + a + z - 2 for s, a, z in zip(size, low, after, strict=True))
+    window = Window((3, 3), (1, 1), (1, 1), low, after, size, result)
+    x = sample(2, (n, high, wide, channels), "float32")
+    w = sample(3, (made, channels, 3, 3), "float32")
+    bias = sample(4, (made,), "float32")
+
+    def make(b: Any, x: Any) -> Any:
+        added = b.constant(bias) if biased else None
+        return b.elementwise(
+            lambda s: s.maximum(0),
+            winograd(b, x, b.constant(w), window, tile, added),
+        )
+
+    got = run(make, x, target=target, order=backwards)
+    one, other = x.astype(np.float64), w.astype(np.float64)
+    exact = convolved(one, other, window) + (bias if biased else 0)
+    size_of = magnitude(one, other, window, tile) + abs(bias)
+    check(got, np.maximum(exact, 0), channels + 4 * (tile + 3), size_of)
