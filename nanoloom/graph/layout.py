@@ -19,8 +19,8 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
-from nanoloom.graph.quantized import DOMAIN as INTEGER
-from nanoloom.graph.quantized import quantizes_alike
+from nanoloom.graph.quantization import DOMAIN as INTEGER
+from nanoloom.graph.quantization import quantizes_alike
 from nanoloom.graph.tables import is_table
 from nanoloom.graph.types import is_static, shape_of
 

@@ -5,7 +5,7 @@
 with a constant B, per tensor or per column, for Gemm and Conv (per filter) as well,
 with or without c, Relu and Quantize.  The new node, of linalg/products/requantized.py:
 
-    saturate(round(sum (a - a0) (B - B0) * factor + offset) + y0)    factor: sa sB / sy
+    saturate(round((sum (a - a0) (B - B0) + offset) * factor) + y0)  factor: sa sB / sy
     sum (a - a0) (B - B0) * factor + offset                          without Quantize
 
 The sum is exact where a float32 evaluation rounds at every addition, and what follows
@@ -27,24 +27,21 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.origin import Origin, origin_of
+from nanoloom.graph.quantization import (
+    BYTES,
+    DOMAIN,
+    Quantized,
+    activation,
+    dequantized,
+    exact_array,
+    only_user,
+    quantization,
+)
 from nanoloom.graph.types import is_static, shape_of
 
-DOMAIN = "nanoloom.integer"
-BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 SWAPPED = [1, 0]
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 DEEPEST = (2**31 - 1) // 255**2  # products that an int32 always holds the sum of
-
-
-@dataclass(frozen=True)
-class Quantized:
-    """Integers [..., columns] with a scale, and a zero point or None if that is 0.
-
-    Scale and zero point: of shape [] or [columns].
-    """
-
-    value: ir.Value
-    scale: np.ndarray
-    zero: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -72,78 +69,6 @@ def integer_products(graph: ir.Graph) -> None:
             editor.visit_convolution(node)
 
 
-def quantizes_alike(node: ir.Node) -> bool:
-    """Whether a node (de)quantizes all elements in the same way: it is elementwise."""
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain:
-        return False
-    return all(v is None or np.prod(shape_of(v)) == 1 for v in node.inputs[1:])
-
-
-def known_array(value: ir.Value | None) -> np.ndarray | None:
-    """A constant's array."""
-    if value is None or value.const_value is None:
-        return None
-    return value.const_value.numpy()
-
-
-def quantization(origin: Origin, value: ir.Value) -> Quantized | None:
-    """Input 1 and 2 of (De)QuantizeLinear, if they are constants of one block."""
-    scale = known_array(origin.input(1))
-    zero = known_array(origin.input(2))
-    if scale is None or scale.dtype != np.float32 or origin.int("block_size", 0):
-        return None
-    if zero is None and origin.input(2) is not None:
-        return None
-    if scale.size == 1:
-        scale = scale.reshape(())
-        zero = None if zero is None else zero.reshape(())
-    if zero is not None and not zero.any():
-        zero = None
-    return Quantized(value, scale, zero)
-
-
-def dequantized(origin: Origin | None) -> Quantized | None:
-    """8-bit integers behind a DequantizeLinear to float32."""
-    if origin is None or origin.op != "DequantizeLinear":
-        return None
-    value = origin.input(0)
-    if value is None or value.dtype not in BYTES or not is_static(value):
-        return None
-    return quantization(origin, value)
-
-
-def activation(value: ir.Value | None) -> Quantized | None:
-    """One scale and zero point for all, at least a matrix."""
-    found = dequantized(origin_of(value))
-    if found is None or found.scale.ndim or len(shape_of(found.value)) < 2:
-        return None
-    return found
-
-
-def exact_array(value: ir.Value | None) -> np.ndarray | None:
-    """A constant in float64; dequantized integers are not rounded to float32."""
-    array = known_array(value)
-    origin = origin_of(value)
-    if array is None or origin is None or origin.op != "DequantizeLinear":
-        return None if array is None else array.astype(np.float64)
-    whole = known_array(origin.input(0))
-    assert origin.inputs[0] is not None
-    found = quantization(origin, origin.inputs[0])
-    if whole is None or found is None or whole.ndim > 1:
-        return array.astype(np.float64)
-    zero = 0 if found.zero is None else found.zero.astype(np.int64)
-    return (whole.astype(np.int64) - zero) * found.scale.astype(np.float64)
-
-
-def only_user(value: ir.Value) -> ir.Node | None:
-    """The node that reads a value, if only one does, once."""
-    uses = list(value.uses())
-    if len(uses) != 1 or value.is_graph_output():
-        return None
-    node = uses[0].node
-    return node if node.domain in ("", "ai.onnx") else None
-
-
 @dataclass
 class IntegerProducts(GraphEditor):
     """The graph being rewritten."""
@@ -157,6 +82,8 @@ class IntegerProducts(GraphEditor):
         left = activation(node.inputs[0])
         right = self.weight(node, is_gemm and Origin.of(node).int("transB", 0) == 1)
         if left is None or right is None or shape_of(right.value)[-2] > DEEPEST:
+            return
+        if not scales(left, right).all():
             return
         first: ir.Value | None = None
         if is_gemm and len(node.inputs) > 2 and node.inputs[2] is not None:
@@ -181,7 +108,7 @@ class IntegerProducts(GraphEditor):
         if np.prod(deep, dtype=np.int64) > DEEPEST:
             return
         sizes = {x.shape for x in (offset, right.scale, right.zero) if x is not None}
-        if not sizes <= {(), (filters,)}:
+        if not sizes <= {(), (filters,)} or not scales(left, right).all():
             return  # it is refused where it is lowered
         tail = follow(node.outputs[0], offset, 1)
         self.rewrite(node, left, right, tail)
@@ -218,17 +145,20 @@ class IntegerProducts(GraphEditor):
 
     def rewrite(self, node: ir.Node, x: Quantized, y: Quantized, tail: Tail) -> None:
         """Nodes up to the last of the pattern become one."""
-        wide = x.scale.astype(np.float64) * y.scale
-        target, offset, kind = tail.target, tail.offset, np.dtype(np.float32)
-        if target is not None:
-            kind = np.dtype(np.float64)
-            wide = wide / target.scale
-            offset = None if offset is None else offset / target.scale
+        factor, offset, kind = (
+            x.scale.astype(np.float64) * y.scale,
+            tail.offset,
+            FLOAT32,
+        )
+        if (target := tail.target) is not None:
+            kind = FLOAT64
+            offset = None if offset is None else offset / factor  # in steps of the sums
+            factor = factor / target.scale
         name = node.name or node.op_type
         arrays = (
             x.zero,
             y.zero,
-            wide.astype(kind),
+            factor.astype(kind),
             None if offset is None else offset.astype(kind),
             None if target is None else target.zero,
         )
@@ -256,6 +186,11 @@ class IntegerProducts(GraphEditor):
             const_value=ir.Tensor(array),
         )
         return self.registered(made)
+
+
+def scales(x: Quantized, y: Quantized) -> np.ndarray:
+    """What a product of their integers is worth, [] or [columns]."""
+    return x.scale.astype(np.float64) * y.scale
 
 
 def vector_along(axis: int, value: ir.Value | None, out: ir.Value) -> np.ndarray | None:

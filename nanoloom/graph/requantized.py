@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.origin import Origin
-from nanoloom.graph.quantized import BYTES, Quantized, dequantized, quantization
+from nanoloom.graph.quantization import BYTES, Quantized, dequantized, quantization
 from nanoloom.graph.types import is_static, shape_of
 
 MOVES = {

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.evaluate import reference
 from nanoloom.graph.orders import ELEMENTWISE, is_tensor_op
-from nanoloom.graph.quantized import BYTES, DOMAIN, quantizes_alike
+from nanoloom.graph.quantization import BYTES, DOMAIN, quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 
 NAME = "Table"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import nanoloom
 from benchmarks.models.quantized import FORMS, parts, quantize
 from benchmarks.models.table import MODELS, seeded_inputs
-from nanoloom.graph.quantized import DOMAIN
+from nanoloom.graph.quantization import DOMAIN
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 

@@ -12,7 +12,8 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.graph.quantized import DEEPEST, DOMAIN
+from nanoloom.graph.quantization import DOMAIN
+from nanoloom.graph.quantized import DEEPEST
 from tests.graph.models import constant, optimized
 from tests.graph.quantized_models import Product, arrays, exact, model, node
 from tests.linalg.harness import evaluate

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 import nanoloom
 from nanoloom.errors import ModelError
-from nanoloom.graph.quantized import DOMAIN
+from nanoloom.graph.quantization import DOMAIN
 from tests.graph.models import operators, optimized
 from tests.linalg.bounds import sample
 
@@ -154,6 +154,20 @@ def test_convolutions_are_exact(case: Case) -> None:
             np.testing.assert_allclose(got, right, rtol=3e-7, atol=1e-5)
         changed = {**t, "x_zero": t["x_zero"] + t["x_zero"].dtype.type(1)}
         assert (abs(got - exact(case, changed)) > (0.5 if case.out else 1e-3)).any()
+
+
+def test_a_scale_of_zero_stays_in_floats() -> None:
+    t = arrays(CASES[0])
+    t["w_scale"] = np.where(np.arange(len(t["w"])) == 3, np.float32(0), t["w_scale"])
+    assert "Convolution" not in [n.op_type for n in optimized(model(CASES[0], t))]
+
+
+def test_offsets_and_zero_points_are_one_addition() -> None:
+    t = arrays(CASES[0])
+    assert t["x_zero"] and t["b"].any()
+    program = nanoloom.compile(model(CASES[0], t))
+    (nest,) = (n for k, n in program.nests().items() if k.startswith("contraction"))
+    assert [s.name for s in nest.stages if s.name.startswith("point")] == ["point"]
 
 
 def test_bytes_lie_between_convolutions() -> None:

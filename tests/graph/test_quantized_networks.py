@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.compiler import Report
-from nanoloom.graph.quantized import DOMAIN
+from nanoloom.graph.quantization import DOMAIN
 from tests.graph.models import optimized
 from tests.graph.quantized_models import Product, arrays, exact, model
 from tests.graph.quantized_networks import (

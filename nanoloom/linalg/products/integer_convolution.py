@@ -6,6 +6,8 @@ of each filter's weights, a constant: sum (x - a) * w == sum x * w - a * sum w.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nanoloom.linalg.products.convolution import contract, conv_window
@@ -58,6 +60,31 @@ def combined_scale(b: Builder, x: Tensor, w: Tensor, y: Tensor) -> Tensor:
     return b.elementwise(lambda one, other, result: one * other / result, *parts)
 
 
+@dataclass(frozen=True)
+class Parts:
+    """sums [n, result..., f] of stored numbers, int32, wrapping as integers do.
+
+    shift: what x's zero point adds to them, [f], None without one; where it is not
+    known before, the zero point [] and each filter's sum of weights [f] are.
+    """
+
+    sums: Tensor
+    shift: Tensor | None = None
+    factors: tuple[Tensor, Tensor] | None = None
+
+    def shifted(self, b: Builder) -> Tensor:
+        """The sums of numbers without x's zero point."""
+        if self.shift is not None:
+            return b.elementwise(lambda s, c: s - c, self.sums, self.shift)
+        if self.factors is None:
+            return self.sums
+
+        def body(total: Scalar, zero: Scalar, weight: Scalar) -> Scalar:
+            return total - zero.cast(INT32) * weight
+
+        return b.elementwise(body, self.sums, *self.factors)
+
+
 def integer_sums(
     b: Builder,
     node: Node,
@@ -67,20 +94,28 @@ def integer_sums(
     w_zero: Tensor | None,
 ) -> Tensor:
     """[n, result..., f] in int32, wrapping as integers do."""
+    return integer_parts(b, node, x, x_zero, w, w_zero).shifted(b)
+
+
+def integer_parts(
+    b: Builder,
+    node: Node,
+    x: Tensor,
+    x_zero: Tensor | None,
+    w: Tensor,
+    w_zero: Tensor | None,
+) -> Parts:
+    """The same, what x's zero point adds apart."""
     window = conv_window(node, x, w)
     padded = pad_with(b, to_channels_last(b, node, x), x_zero, window)
     weights = centered(b, w, w_zero)
     sums = contract(b, padded, weights, window, node.int("group", 1), INT32)
     if x_zero is None or is_zero(x_zero):
-        return sums
+        return Parts(sums)
     if weights.is_constant and x_zero.is_constant:
         zero = int(x_zero.array().reshape(()))
-        return b.elementwise(lambda s, c: s - c, sums, filter_sums(b, weights, zero))
-
-    def body(total: Scalar, zero: Scalar, weight: Scalar) -> Scalar:
-        return total - zero.cast(INT32) * weight
-
-    return b.elementwise(body, sums, b.reshape(x_zero, ()), filter_sums(b, weights))
+        return Parts(sums, filter_sums(b, weights, zero))
+    return Parts(sums, None, (b.reshape(x_zero, ()), filter_sums(b, weights)))
 
 
 def is_zero(x: Tensor) -> bool:

@@ -5,11 +5,11 @@ channels last) and w [f, c / groups, kernel...].  Then a_zero [] and b_zero [] o
 (or omitted: 0), factor and offset [] or [n] (offset omitted: 0), y_zero [] (omitted:
 0); for n, a convolution has f.  Output of 8 bits, factor and offset float64:
 
-    saturate(round(sum (a - a_zero) (b - b_zero) * factor + offset) + y_zero)
+    saturate(round((sum (a - a_zero) (b - b_zero) + offset) * factor) + y_zero)
 
-Attribute relu: what is rounded is at least 0.  Output, factor and offset float32: the
-same without rounding, relu and saturation.  The sums are exact, for the graph stage
-keeps them small enough.
+Attribute relu: what is rounded is at least 0.  Output, factor and offset float32:
+sum ... * factor + offset, as it is.  The sums are exact, for the graph stage keeps them
+small enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.linalg.products.integer_convolution import integer_sums
+from nanoloom.linalg.products.integer_convolution import integer_parts
 from nanoloom.linalg.products.integer_matmul import by_column, sums
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
@@ -44,14 +44,25 @@ def matmul(b: Builder, node: Node) -> Tensor:
 def conv(b: Builder, node: Node) -> Tensor:
     """The same of a convolution: its filters are the columns."""
     x, w = node.input(0), node.input(1)
-    total = integer_sums(b, node, x, node.optional(2), w, node.optional(3))
+    parts = integer_parts(b, node, x, node.optional(2), w, node.optional(3))
+    total, given = parts.sums, terms(node)
+    if is_float(node.output_dtypes[0]) or parts.shift is None:
+        total = parts.shifted(b)
+    else:  # one addition for both
+        given = [given[0], moved(b, parts.shift, *given[1:])]
     places = (total.rank - 1,)
-    given = [
+    placed = [
         Placed(b.reshape(t, ()), ()) if t.size == 1 else Placed(t, places)
-        for t in terms(node)
+        for t in given
     ]
-    made = requantized(b, node, total, prod(w.shape[1:]), given)
+    made = requantized(b, node, total, prod(w.shape[1:]), placed)
     return from_channels_last(b, node, made)
+
+
+def moved(b: Builder, shift: Tensor, *offset: Tensor) -> Tensor:
+    """What is added to sums that `shift` is not taken from yet."""
+    before = sum(t.array() for t in offset)
+    return b.constant(before - shift.array().astype(np.float64))
 
 
 def terms(node: Node) -> list[Tensor]:
@@ -65,36 +76,50 @@ def requantized(
     """What follows the sums, of so many products each."""
     dtype, zero = node.output_dtypes[0], node.optional(6)
     wide = node.input(4).dtype
-    is_small = largest(depth, *terms(node)) < MOST
+    is_small = largest(depth, *(x.tensor for x in given)) < MOST
 
-    def body(s: Scalar, by: Scalar, *added: Scalar) -> Scalar:
+    def scaled(s: Scalar, by: Scalar, *offset: Scalar) -> Scalar:
         value = s.cast(wide) * by
-        for more in added:
+        for more in offset:
             value = value + more
-        if is_float(dtype):
-            return value
-        whole = rounded(value if is_small else value.maximum(-MOST).minimum(MOST))
+        return value
+
+    def body(s: Scalar, by: Scalar, *offset: Scalar) -> Scalar:
+        value = s.cast(wide)
+        for more in offset:
+            value = value + more
+        whole = rounded(value, by) if is_small else far_rounded(value, by)
         start = 0 if zero is None else int(zero.array())
         low, high = (int(end) - start for end in limits(dtype))
         least = max(low, 0) if node.int("relu") else low
         return (whole.maximum(least).minimum(high) + start).cast(dtype)
 
-    return combine(b, body, total.shape, dtype, total, *given)
+    made = scaled if is_float(dtype) else body
+    return combine(b, made, total.shape, dtype, total, *given)
 
 
 def largest(depth: int, factor: Tensor, *offset: Tensor) -> float:
-    """What the scaled sums are at most: offsets included, without their sign."""
-    parts = [abs(t.array()).max() for t in (factor, *offset)]
-    return float(depth * WIDEST * parts[0] + sum(parts[1:]))
+    """What the scaled sums are at most, without their sign."""
+    sums = float(depth * WIDEST) + sum(abs(t.array()).max() for t in offset)
+    return float(sums * abs(factor.array()).max())
 
 
 def limits(dtype: np.dtype) -> tuple[int, int]:
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
-def rounded(value: Scalar) -> Scalar:
-    """An f64 as int32, ties to even: the low bits of a sum that has no fraction."""
-    return (value + SHIFT).bitcast(INT64).cast(INT32)
+def rounded(value: Scalar, by: Scalar) -> Scalar:
+    """value * by in f64 as int32, ties to even: the low bits of a sum without fraction.
+
+    Where there is an instruction for both, the product is not rounded before.
+    """
+    return value.times_plus(by, SHIFT).bitcast(INT64).cast(INT32)
+
+
+def far_rounded(value: Scalar, by: Scalar) -> Scalar:
+    """The same of numbers that may lie beyond int32."""
+    inside = (value * by).maximum(-MOST).minimum(MOST)
+    return (inside + SHIFT).bitcast(INT64).cast(INT32)
 
 
 OPERATORS = {"nanoloom.integer.Convolution": conv, "nanoloom.integer.MatMul": matmul}

@@ -1,0 +1,98 @@
+"""What (De)QuantizeLinear says of integers: scales and zero points that are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.graph.origin import Origin, origin_of
+from nanoloom.graph.types import is_static, shape_of
+
+DOMAIN = "nanoloom.integer"
+BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """Integers [..., columns] with a scale, and a zero point or None if that is 0.
+
+    Scale and zero point: of shape [] or [columns].
+    """
+
+    value: ir.Value
+    scale: np.ndarray
+    zero: np.ndarray | None
+
+
+def quantizes_alike(node: ir.Node) -> bool:
+    """Whether a node (de)quantizes all elements in the same way: it is elementwise."""
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain:
+        return False
+    return all(v is None or np.prod(shape_of(v)) == 1 for v in node.inputs[1:])
+
+
+def known_array(value: ir.Value | None) -> np.ndarray | None:
+    """A constant's array."""
+    if value is None or value.const_value is None:
+        return None
+    return value.const_value.numpy()
+
+
+def quantization(origin: Origin, value: ir.Value) -> Quantized | None:
+    """Input 1 and 2 of (De)QuantizeLinear, if they are constants of one block."""
+    scale = known_array(origin.input(1))
+    zero = known_array(origin.input(2))
+    if scale is None or scale.dtype != np.float32 or origin.int("block_size", 0):
+        return None
+    if zero is None and origin.input(2) is not None:
+        return None
+    if scale.size == 1:
+        scale = scale.reshape(())
+        zero = None if zero is None else zero.reshape(())
+    if zero is not None and not zero.any():
+        zero = None
+    return Quantized(value, scale, zero)
+
+
+def dequantized(origin: Origin | None) -> Quantized | None:
+    """8-bit integers behind a DequantizeLinear to float32."""
+    if origin is None or origin.op != "DequantizeLinear":
+        return None
+    value = origin.input(0)
+    if value is None or value.dtype not in BYTES or not is_static(value):
+        return None
+    return quantization(origin, value)
+
+
+def activation(value: ir.Value | None) -> Quantized | None:
+    """One scale and zero point for all, at least a matrix."""
+    found = dequantized(origin_of(value))
+    if found is None or found.scale.ndim or len(shape_of(found.value)) < 2:
+        return None
+    return found
+
+
+def exact_array(value: ir.Value | None) -> np.ndarray | None:
+    """A constant in float64; dequantized integers are not rounded to float32."""
+    array = known_array(value)
+    origin = origin_of(value)
+    if array is None or origin is None or origin.op != "DequantizeLinear":
+        return None if array is None else array.astype(np.float64)
+    whole = known_array(origin.input(0))
+    assert origin.inputs[0] is not None
+    found = quantization(origin, origin.inputs[0])
+    if whole is None or found is None or whole.ndim > 1:
+        return array.astype(np.float64)
+    zero = 0 if found.zero is None else found.zero.astype(np.int64)
+    return (whole.astype(np.int64) - zero) * found.scale.astype(np.float64)
+
+
+def only_user(value: ir.Value) -> ir.Node | None:
+    """The node that reads a value, if only one does, once."""
+    uses = list(value.uses())
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    node = uses[0].node
+    return node if node.domain in ("", "ai.onnx") else None
