@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +27,15 @@ NAMED = 4  # nodes of one problem that are listed
 class Findings:
     """What is wrong with a model, and with which dimensions it was looked at.
 
-    deciding: inputs whose values decide about shapes.
+    deciding: inputs whose values decide about shapes.  floats: layers of a quantized
+    network that are computed in floats.
     """
 
     problems: list[Problem]
     dims: Mapping[str, int]
     assumed: list[str]
     deciding: tuple[str, ...] = ()
+    floats: tuple[Problem, ...] = ()
     nodes: int = 0
     parameters: int = 0
 
@@ -81,6 +83,7 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     """The findings for the dimensions given; for open ones, for the size that fits."""
     from nanoloom.errors import ModelError
     from nanoloom.frontend.dims import symbols
+    from nanoloom.inspect.in_floats import in_floats
     from nanoloom.inspect.refusals import refusals
 
     assumed = [name for name in symbols(model) if name not in dims]
@@ -96,7 +99,8 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
         except ModelError as error:
             first = first or error
             continue
-        findings = Findings(found, sizes, assumed, deciding, **facts)
+        floats = () if found else in_floats(model, sizes, deciding)
+        findings = Findings(found, sizes, assumed, deciding, floats, **facts)
         if not found:
             return findings
         if not isinstance(first, Findings):
@@ -122,13 +126,13 @@ def answer(model: Path, findings: Findings) -> dict[str, Any]:
         "assumed_dims": findings.assumed,
         "value_inputs": list(findings.deciding),
         "problems": [asdict(problem) for problem in findings.problems],
+        "in_floats": [asdict(layer) for layer in findings.floats],
     }
 
 
 def show(model: Path, findings: Findings) -> None:
     """The same for readers, problems of one kind together."""
     from nanoloom.cli.screen import indented, out, plural
-    from nanoloom.inspect.refusals import told
 
     screen = out()
     verdict = plural(len(findings.problems), "problem")
@@ -136,7 +140,22 @@ def show(model: Path, findings: Findings) -> None:
         size = f"{findings.parameters:,} parameters"
         verdict = f"compiles ({plural(findings.nodes, 'node')}, {size})"
     screen.print(f"{model}: {verdict}", markup=False, style="bold", soft_wrap=True)
-    for kind, names in told(findings.problems):
+    listed(findings.problems)
+    if findings.floats:
+        layers = plural(len(findings.floats), "quantized layer")
+        screen.print(f"\n{layers} computed in floats:", markup=False, soft_wrap=True)
+        listed(findings.floats)
+    for note in notes(findings):
+        screen.print(indented(f"note: {note}", 0, "dim"))
+
+
+def listed(problems: Collection[Problem]) -> None:
+    """Problems for readers, those of one kind together."""
+    from nanoloom.cli.screen import indented, out
+    from nanoloom.inspect.refusals import told
+
+    screen = out()
+    for kind, names in told(problems):
         operator = f" ({kind.operator})" if kind.operator else ""
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         screen.print()
@@ -144,8 +163,6 @@ def show(model: Path, findings: Findings) -> None:
         screen.print(indented(kind.reason, 4))
         if kind.hint:
             screen.print(indented(f"-> {kind.hint}", 4))
-    for note in notes(findings):
-        screen.print(indented(f"note: {note}", 0, "dim"))
 
 
 def notes(findings: Findings) -> list[str]:

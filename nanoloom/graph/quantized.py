@@ -44,6 +44,14 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 DEEPEST = (2**31 - 1) // 255**2  # products that an int32 always holds the sum of
 
 
+# Why a product stays in floats.
+NO_BYTES = "its input is not of 8 bits with one scale, known while compiling"
+NO_WEIGHT = "its weight is no constant of 8 bits with a scale for all or each column"
+NO_BIAS = "its bias is no constant of a number for all or each column"
+NO_SCALE = "a scale is zero"
+TOO_DEEP = f"a sum of more than {DEEPEST} products may not fit 32 bits"
+
+
 @dataclass(frozen=True)
 class Tail:
     """What follows a product: constants added to its columns, Relu, quantization.
@@ -57,61 +65,81 @@ class Tail:
     target: Quantized | None = None
 
 
-def integer_products(graph: ir.Graph) -> None:
-    """Rewrite a graph with static shapes in place."""
+def integer_products(graph: ir.Graph) -> dict[str, str]:
+    """Rewrite a graph with static shapes in place.
+
+    Gives why products of dequantized numbers stay in floats, by their nodes' names.
+    """
     editor = IntegerProducts(graph)
+    reasons: dict[str, str] = {}
     for node in graph:
         if node.domain not in ("", "ai.onnx") or not is_static(node.outputs[0]):
             continue
-        if node.op_type in ("MatMul", "Gemm"):
-            editor.visit_product(node)
-        elif node.op_type == "Conv":
-            editor.visit_convolution(node)
+        if node.op_type not in ("Conv", "Gemm", "MatMul") or not reads_bytes(node):
+            continue
+        is_conv = node.op_type == "Conv"
+        why = editor.visit_convolution(node) if is_conv else editor.visit_product(node)
+        if why:
+            reasons[node.name or node.op_type] = why
+    return reasons
+
+
+def reads_bytes(node: ir.Node) -> bool:
+    """Whether a node has dequantized 8-bit numbers as an input."""
+    return any(dequantized(origin_of(value)) is not None for value in node.inputs)
 
 
 @dataclass
 class IntegerProducts(GraphEditor):
     """The graph being rewritten."""
 
-    def visit_product(self, node: ir.Node) -> None:
-        """Put the integer form in the place of a product that has one."""
+    def visit_product(self, node: ir.Node) -> str:
+        """Put the integer form in the place of a product; says why if it has none."""
         is_gemm = node.op_type == "Gemm"
         given = Origin.of(node).attributes
         if any(given[k].as_float() != 1 for k in ("alpha", "beta") if k in given):
-            return
+            return "its alpha or beta is not 1"
         left = activation(node.inputs[0])
         right = self.weight(node, is_gemm and Origin.of(node).int("transB", 0) == 1)
-        if left is None or right is None or shape_of(right.value)[-2] > DEEPEST:
-            return
+        if left is None or right is None:
+            return NO_BYTES if left is None else NO_WEIGHT
+        if shape_of(right.value)[-2] > DEEPEST:
+            return TOO_DEEP
         if not scales(left, right).all():
-            return
+            return NO_SCALE
         first: ir.Value | None = None
         if is_gemm and len(node.inputs) > 2 and node.inputs[2] is not None:
             first = node.inputs[2]
             if vector_along(-1, first, node.outputs[0]) is None:
-                return
+                return NO_BIAS
         x = left.value
         if is_gemm and Origin.of(node).int("transA", 0):
             x = self.transpose(x, SWAPPED, node)
         offset = vector_along(-1, first, node.outputs[0])
         tail = follow(node.outputs[0], offset, -1)
         self.rewrite(node, Quantized(x, left.scale, left.zero), right, tail)
+        return ""
 
-    def visit_convolution(self, node: ir.Node) -> None:
+    def visit_convolution(self, node: ir.Node) -> str:
         """The same for a convolution with constant filters."""
         left, right = activation(node.inputs[0]), self.filters(node)
         bias = node.inputs[2] if len(node.inputs) > 2 else None
         offset = exact_array(bias)
-        if left is None or right is None or (bias is not None and offset is None):
-            return
+        if left is None or right is None:
+            return NO_BYTES if left is None else NO_WEIGHT
+        if bias is not None and offset is None:
+            return NO_BIAS
         filters, *deep = shape_of(right.value)
         if np.prod(deep, dtype=np.int64) > DEEPEST:
-            return
+            return TOO_DEEP
         sizes = {x.shape for x in (offset, right.scale, right.zero) if x is not None}
-        if not sizes <= {(), (filters,)} or not scales(left, right).all():
-            return  # it is refused where it is lowered
+        if not sizes <= {(), (filters,)}:
+            return NO_WEIGHT  # it is refused where it is lowered
+        if not scales(left, right).all():
+            return NO_SCALE
         tail = follow(node.outputs[0], offset, 1)
         self.rewrite(node, left, right, tail)
+        return ""
 
     def filters(self, node: ir.Node) -> Quantized | None:
         """Constant weights [f, c, kernel...] of 8-bit integers."""

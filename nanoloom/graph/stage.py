@@ -24,6 +24,8 @@ from nanoloom.graph.tables import make_tables
 from nanoloom.graph.winograd import transform_convolutions
 from nanoloom.target.facts import Target
 
+IN_FLOATS = "nanoloom.in_floats"  # of a model: why quantized products stay in floats
+
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
     """Turn graph inputs whose values decide about shapes into constants, in place."""
@@ -58,7 +60,7 @@ def optimize(
     keep_integers(model.graph)
     make_tables(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
-    integer_products(model.graph)
+    model.meta[IN_FLOATS] = integer_products(model.graph)
     channels_last(model.graph)
     if faster_on is not None:
         transform_convolutions(model.graph, faster_on)

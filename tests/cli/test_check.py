@@ -124,3 +124,15 @@ def test_check_agrees_with_compiling(tmp_path: Path, nanoloom: Command) -> None:
     model = models.write(tmp_path, models.BY_VALUE)
     np.save(tmp_path / "n.npy", np.array(4, np.int64))
     assert nanoloom("run", model, "-i", f"n={tmp_path / 'n.npy'}").status == 0
+
+
+def test_quantized_layers_in_floats(tmp_path: Path, nanoloom: Command) -> None:
+    text = """g (uint8[4, 4] x) => (uint8[4, 4] y) <float s = {0.05}, uint8 z = {3}> {
+        d = DequantizeLinear(x, s, z) a = Softmax(d) y = QuantizeLinear(a, s, z) }"""
+    model = models.write(tmp_path, text)
+    said = nanoloom("check", model)
+    assert said.status == 0 and "model.onnx: compiles" in said.out
+    assert "1 quantized layer computed in floats" in said.out
+    assert "(Softmax)" in said.out and "no integer form" in said.out
+    (layer,) = json.loads(nanoloom("check", model, "--json").out)["in_floats"]
+    assert layer["operator"] == "Softmax" and layer["reason"]
