@@ -41,4 +41,8 @@ class Packing(Word):
         buffer = next(packed, None)
         if buffer is None or buffer.role is not Role.CONSTANT:
             refuse(self, f"argument {self.argument} is no weight: none else is packed")
+        for stage in nest.stages:
+            for number, _ in nest.placement(stage.name).copied:
+                if stage.reads[number].buffer == buffer.name:
+                    refuse(self, f"{stage.name} reads a copy of {buffer.name}")
         return nest.with_buffer(replace(buffer, panels=self.columns))

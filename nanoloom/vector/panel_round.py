@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.mlir import ir
-from nanoloom.vector.dialect import PANEL_ROUND
+from nanoloom.vector.dialect import LOOP, PANEL_ROUND
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,11 @@ class PanelRound:
     rounds: int
     once: bool
 
-    def leave(self, argument: int) -> None:
-        """Write it down at the insertion point, for an argument of the kernel."""
+    def leave(self, argument: int, loop: str) -> None:
+        """Write it down at the insertion point, for an argument of the kernel.
+
+        loop: what the script calls the outermost of those that read a panel.
+        """
         i64 = ir.IntegerType.get_signless(64)
         words = {
             "argument": argument,
@@ -40,7 +43,8 @@ class PanelRound:
         }
         attributes = {k: ir.IntegerAttr.get(i64, int(v)) for k, v in words.items()}
         operands = [*self.following, self.number]
-        ir.Operation.create(PANEL_ROUND, [], operands, attributes)  # type: ignore[arg-type]
+        made = ir.Operation.create(PANEL_ROUND, [], operands, attributes)  # type: ignore[arg-type]
+        made.attributes[LOOP] = ir.StringAttr.get(loop)
 
     @classmethod
     def of(cls, op: ir.OpView) -> tuple[int, PanelRound]:

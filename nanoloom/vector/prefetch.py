@@ -19,7 +19,8 @@ from nanoloom.mlir import arith, ir, memref, named
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import add, index, multiply
-from nanoloom.vector.dialect import IN_ORDER, PANEL_ROUND
+from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
+from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
 from nanoloom.vector.nanokernel.tile.tile import origin
 from nanoloom.vector.panel_round import PanelRound
 
@@ -52,6 +53,7 @@ def require_fetched(
     sources = [origin(owner.operands[0])[0] for owner in made]
     arguments = [ir.BlockArgument(x) for x in sources if isinstance(x.owner, ir.Block)]
     there = {argument.arg_number for argument in arguments}
+    require_loops(module, wanted, panels)
     for number in wanted:
         if number not in panels and number not in there:
             raise Error(
@@ -59,6 +61,40 @@ def require_fetched(
                 hint='its "nanoloom.prefetch" stands in front of a nanokernel that '
                 'copies it, or widens its rows: copied = "between"',
             )
+
+
+def require_loops(
+    module: ir.Module, wanted: Mapping[int, Prefetch], panels: set[int]
+) -> None:
+    """Error for panels that come in loops which do not read them (on tensors)."""
+    reading = loops_with_panels(module)
+    for number in panels & wanted.keys():
+        if number not in reading:
+            raise Error(
+                f"no loop reads panels of argument {number}: nothing fetches them",
+                hint="a sum of as few steps as stand in a round has no loop",
+            )
+        for name in wanted[number].loops:
+            if name not in reading[number]:
+                known = ", ".join(sorted(reading[number]))
+                raise Error(
+                    f"no loop {name} reads panels of argument {number}: {known} does"
+                )
+
+
+def loops_with_panels(module: ir.Module) -> dict[int, set[str]]:
+    """What a script calls the loops that read an argument's panels, "" for no name.
+
+    A matrix unit goes through its rows by itself, in the only loop that reads one.
+    """
+    found: dict[int, set[str]] = {}
+    for op in (*named(module, PANEL_ROUND), *named(module, "linalg.generic")):
+        words = op.operation.attributes
+        if LOOP in words:
+            argument = words[ARGUMENT if ARGUMENT in words else "argument"]
+            names = found.setdefault(argument.value, set())  # type: ignore[attr-defined]
+            names.add(words[LOOP].value)  # type: ignore[attr-defined]
+    return found
 
 
 def fetch_panels(module: ir.Module, wanted: Mapping[int, Prefetch]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,9 @@ def test_two_activations_are_not(batch: tuple[int, ...]) -> None:
     assert "memref.prefetch" not in stage_text(program, "vector", TARGET)
 
 
+ONCE = "{argument = 1 : i64, lines = 0 : i64, ahead = 64 : i64, loops = []}"
+
+
 # ---- what the schedule says ----------------------------------------------------------
 
 
@@ -145,12 +149,58 @@ def test_the_loop_in_which_it_comes_is_the_scripts() -> None:
     assert f"{70 * 16} : index" in text
 
 
-def test_a_loop_that_is_not_there() -> None:
-    program = program_of(product, ((96, 256), "float32"))
+def refusal(kind: str, rows: int, change: Callable[[str], str]) -> str:
+    """What is said to a changed script, behind the kernel's name."""
+    weight, sums = np.zeros((2048, 96), dtype_of(kind)), np.dtype(np.float32)
+    program = program_of(
+        lambda b, x: b.einsum("mk,kn->mn", x, b.constant(weight), dtype=sums),
+        ((rows, 2048), kind),
+    )
     script = script_of(program, TARGET)
-    wrong = re.sub(r"loops = \[.*?\]", 'loops = ["x.y"]', script)
-    with pytest.raises(Error, match=r"no loop x\.y is around a nanokernel that reads"):
-        stage_text(program, "vector", TARGET, script=wrong)
+    assert change(script) != script
+    with pytest.raises(Error) as found:
+        stage_text(program, "vector", TARGET, script=change(script))
+    return str(found.value).partition(": ")[2]
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_a_loop_that_is_not_there(kind: str) -> None:
+    """By its name, beside one that is there, too; and of tile registers."""
+
+    def beside(script: str) -> str:
+        return re.sub(r"loops = \[(.+?)\]", r'loops = [\1, "x.y"]', script)
+
+    said = refusal(kind, 96, beside)
+    assert re.fullmatch(
+        r"no loop x\.y reads panels of argument 1: product\.d0o? does", said
+    )
+
+
+def test_only_a_loop_that_is_not_there() -> None:
+    def alone(script: str) -> str:
+        return re.sub(r"loops = \[.+?\]", 'loops = ["x.y"]', script)
+
+    said = refusal("float32", 96, alone)
+    assert said == "no loop x.y is around a nanokernel that reads panels"
+    said = refusal("bfloat16", 96, alone)
+    assert said == "no loop x.y reads panels of argument 1: product.d0 does"
+
+
+def test_a_sum_without_a_loop() -> None:
+    """All its steps stand in a round: nowhere would anything be fetched."""
+    weight = np.zeros((4, 96), np.float32)
+    program = program_of(
+        lambda b, x: b.einsum("mk,kn->mn", x, b.constant(weight)), ((96, 4), "float32")
+    )
+    script = script_of(program, TARGET)
+    assert '"nanoloom.prefetch"' not in script
+    pack = line_of(script, "pack")
+    match = script[: script.index(pack)].splitlines(keepends=True)[-1]
+    word = pack.replace("nanoloom.pack", "nanoloom.prefetch")
+    more = (match + re.sub(r"\{.*\}", ONCE, word)).replace("%function1", "%again")
+    longer = script.replace(pack, pack + more)
+    with pytest.raises(Error, match="no loop reads panels of argument 1: nothing"):
+        stage_text(program, "vector", TARGET, script=longer)
 
 
 def test_how_much_comes_in_a_round_is_a_number_of_the_script() -> None:

@@ -227,6 +227,26 @@ def test_a_nanokernel_that_does_not_fit(step: str, said: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ('vectorize"(%root) {axis = 1 : i64, lanes = 8 : i64, scalable = 0 : i64, '
+         "chains = 1 : i64}", "is vectorized"),
+        ('unroll"(%root) {axis = 2 : i64, count = 2 : i64}', "is unrolled"),
+        ('unroll_and_jam"(%root) {axis = 0 : i64, count = 2 : i64}', "is unrolled"),
+        ('copy_operand"(%root) {operand = 1 : i64, lanes = 8 : i64, '
+         "scalable = 0 : i64}", "reads a copy"),
+    ],
+)  # fmt: skip
+def test_what_a_nanokernel_makes_itself(word: str, said: str) -> None:
+    """No word is dropped without a word."""
+    step = f'"nanoloom.{word} : ({ANY}) -> ()'
+    again = [match("root2", "product"), nanokernel("root2", 4, 2, 0, "fma")]
+    inputs = ((M, K), "float32"), ((K, N), "float32")
+    reason = f"the contraction {said} already: a nanokernel has vectors, loops"
+    assert reason in refusal(unpacked, given(*TILED, step, *again), *inputs)
+
+
 def test_a_sum_that_is_tiled() -> None:
     text = given(
         match("root", "product"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.stage import Stage
@@ -147,12 +148,19 @@ def prefetches(
     (weight,) = (b for b in nest.buffers if b.argument == packing.argument)
     loops = panel_loops(made, words, plan, row)
     tiles = FAMILIES[plan.family].tiles
+    if not tiles and not has_rounds(weight.shape[packing.reduced[-1]], packing, plan):
+        return ()
     columns = weight.shape[packing.column]
     several = isinstance(columns, int) and columns > packing.columns
     if loops and (tiles or several):
         return (Prefetch(packing.argument, LINES, loops=loops),)
     once = not loops and (tiles or plan.rows > 1)
     return (Prefetch(packing.argument, ahead=AHEAD),) if once else ()
+
+
+def has_rounds(extent: Extent, packing: Packing, plan: Nanokernel) -> bool:
+    """Whether the innermost sum, of so many steps, has a loop to fetch in."""
+    return isinstance(extent, int) and extent // packing.group > plan.unroll
 
 
 def panel_loops(

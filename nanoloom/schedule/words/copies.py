@@ -12,6 +12,7 @@ from nanoloom.schedule.words.fusion import stands_inside
 from nanoloom.schedule.words.word import (
     Word,
     refuse,
+    require_no_nanokernel,
     require_number,
     require_width,
     stage_of,
@@ -42,7 +43,9 @@ class CopyOperand(Word):
             refuse(self, f"{self.stage} reads {count} operands, counted from 0")
         if not stage.reads[self.operand].indices:
             refuse(self, "the operand is a number: there is nothing to copy")
+        require_not_in_panels(self, nest, stage.reads[self.operand].buffer)
         placement = nest.placement(self.stage)
+        require_no_nanokernel(self, placement)
         return nest.moved(placement.copying({self.operand: self.lanes}))
 
 
@@ -63,6 +66,9 @@ class Hoist(Word):
     def apply(self, nest: LoopNest) -> LoopNest:
         stage = stage_of(self, nest, self.stage)
         placement = nest.placement(self.stage)
+        require_no_nanokernel(self, placement)
+        if 0 <= self.operand < len(stage.reads):
+            require_not_in_panels(self, nest, stage.reads[self.operand].buffer)
         if self.operand not in dict(placement.copied):
             reason = f"{self.stage} reads no copy of its operand {self.operand}"
             refuse(self, reason, "CopyOperand makes one")
@@ -97,6 +103,13 @@ class Hoist(Word):
             if loop.axis in followed(nest, self.stage, axis, owner):
                 part = f"the part of {read.buffer} changes with {loop.name}"
                 refuse(self, f"{part}: {axis} is one of its axes")
+
+
+def require_not_in_panels(word: object, nest: LoopNest, buffer: str) -> None:
+    """That what is copied is no packed weight: of panels only nanokernels know."""
+    if any(each.panels for each in nest.buffers if each.name == buffer):
+        reason = f"{buffer} comes in panels, made while compiling: it has no copies"
+        refuse(word, reason, "Packing says how it lies")
 
 
 def loops_around(nest: LoopNest, stage: str) -> list[tuple[str, Loop]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.loop import How, Loop, Placement, halves, lanes_of
 from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.inner import outer_loops
 from nanoloom.schedule.words.word import (
     Word,
     innermost,
@@ -14,6 +15,7 @@ from nanoloom.schedule.words.word import (
     refuse,
     require_lanes,
     require_new,
+    require_no_nanokernel,
     require_number,
     require_power,
     require_serial,
@@ -139,6 +141,7 @@ class Vectorize(Word):
 
     def apply(self, nest: LoopNest) -> LoopNest:
         loop = serial_loop(self, nest, self.stage, self.loop)
+        require_no_nanokernel(self, nest.placement(self.stage))
         require_lanes(self, self.lanes)
         require_single(self, loop)
         require_nothing_within(self, nest, self.stage, self.loop)
@@ -184,6 +187,8 @@ class Unroll(Word):
         require_size(self, loop, "count", self.count or 1)
         require_nothing_at(self, nest, self.stage, self.loop)
         placement = nest.placement(self.stage)
+        if loop not in outer_loops(nest, placement):
+            require_no_nanokernel(self, placement)
         if self.count in (0, loop.trips):
             whole = replace(loop, how=How.UNROLLED)
             return nest.moved(placement.replaced(self.loop, [whole]))
@@ -207,6 +212,7 @@ class UnrollAndJam(Word):
 
     def apply(self, nest: LoopNest) -> LoopNest:
         loop = serial_loop(self, nest, self.stage, self.loop)
+        require_no_nanokernel(self, nest.placement(self.stage))
         require_size(self, loop, "count", self.count)
         if loop.is_reduction:
             refuse(self, f"{self.loop} is summed over: its points wait for each other")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.loop import How, Placement
 from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.inner import outer_loops
 from nanoloom.schedule.words.word import (
     Word,
     refuse,
@@ -64,5 +66,17 @@ class Nanokernel(Word):
         if not stage.is_contraction:
             refuse(self, f"{self.stage} is no sum of products")
         placement = nest.placement(self.stage)
+        self.require_own(nest, placement)
         by = f"{self.family}, {self.rows} rows x {self.vectors} vectors"
         return nest.moved(replace(placement, by=by))
+
+    def require_own(self, nest: LoopNest, placement: Placement) -> None:
+        """That no word has been said of what a nanokernel makes itself."""
+        if placement.copied:
+            number, _ = placement.copied[0]
+            reason = f"{self.stage} reads a copy of its operand {number}"
+            refuse(self, f"{reason}: a nanokernel makes its own", "copied says when")
+        for loop in placement.loops[len(outer_loops(nest, placement)) :]:
+            if loop.how is not How.SERIAL or loop.padded or loop.ahead:
+                reason = f'the loop "{loop}" is said already'
+                refuse(self, f"{reason}: a nanokernel has a register tile of its own")

@@ -86,6 +86,13 @@ def require_lanes(word: object, value: Any) -> None:
         refuse(word, f"lanes is {value}: Lanes(8), for eight, is wanted")
 
 
+def require_no_nanokernel(word: object, placement: Placement) -> None:
+    """That a stage's innermost loops are no nanokernel already."""
+    if placement.by:
+        reason = "is a nanokernel, with vectors and copies of its own"
+        refuse(word, f"{placement.stage} {reason}")
+
+
 def require_width(word: object, lanes: Lanes) -> None:
     """That there are such vectors."""
     require_lanes(word, lanes)

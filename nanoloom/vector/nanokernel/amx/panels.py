@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nanoloom.kernels.nest import STAGE, names_of
 from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.nest.contraction import Contraction
@@ -22,6 +23,7 @@ from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
 from nanoloom.vector.copies import fill_rows
+from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.nanokernel.groups import zero_of
 from nanoloom.vector.nanokernel.operands.widened import part_of
 from nanoloom.vector.nanokernel.tile.extents import most_results
@@ -57,9 +59,10 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     assert most is not None, "fit.py lets no other pass"
     marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
              DEPTH: plan.depth, LANES: plan.lanes.count}  # fmt: skip
-    right, beside = inputs(op)[shape.right], list[ir.Value]()
+    right, beside, loop = inputs(op)[shape.right], list[ir.Value](), ""
     if plan.packed:
         right, marks[ARGUMENT] = panel_of(op, shape, columns)
+        loop = own_loop(op, row)
         other = panel_map(other.n_dims, shape, FAMILIES[plan.family].group)
     else:
         visit = visit_of(op, right)
@@ -74,11 +77,19 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     indexings = [left, other, *[number] * len(beside), out]
     given = [inputs(op)[shape.left], right, *beside]
     made = marked(op, given, sums, indexings, marks)
+    if plan.packed:
+        made.operation.attributes[LOOP] = ir.StringAttr.get(loop)
     if fresh:
         made.operation.attributes[FRESH] = ir.UnitAttr.get()
     copy_body(op, made, shape, [x.type for x in beside])
     # The old operation goes with the next clean-up: handles of the script hold it.
     op.operation.results[0].replace_all_uses_with(made.results[0])
+
+
+def own_loop(op: Op, row: int | None) -> str:
+    """What a script calls the loop over rows, "" for none: the nanokernel makes it."""
+    stage = op.operation.attributes[STAGE].value  # type: ignore[attr-defined]
+    return "" if row is None else f"{stage}.{names_of(op)[row]}"
 
 
 def marked(

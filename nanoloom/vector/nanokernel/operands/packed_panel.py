@@ -95,10 +95,12 @@ class PackedPanel:
         if word is None:
             return
         loops, once = tile_loops(self.tile.op), not word.loops
-        own = (*from_named(loops, word.loops), *sums)
+        name, tiles = from_named(loops, word.loops)
+        own = (*tiles, *sums)
         following, extent = self.following(loops, once)
         rounds = prod(trip_count(loop) for loop in own)
-        PanelRound(following, extent, round_of(own), rounds, once).leave(number)
+        round_ = PanelRound(following, extent, round_of(own), rounds, once)
+        round_.leave(number, name)
 
     def following(
         self, loops: tuple[scf.ForOp, ...], once: bool
@@ -124,18 +126,21 @@ class PackedPanel:
 
 def from_named(
     loops: Sequence[scf.ForOp], names: tuple[str, ...]
-) -> tuple[scf.ForOp, ...]:
-    """The loops around a tile from the one on that has one of these names."""
-    known = [ir.StringAttr.get(name) for name in names]
+) -> tuple[str, tuple[scf.ForOp, ...]]:
+    """The loops around a tile from the one on that has one of these names, and which.
+
+    None and "" where nothing is named.
+    """
     for place, loop in enumerate(loops):
         attributes = loop.operation.attributes
-        if LOOP in attributes and attributes[LOOP] in known:
-            return tuple(loops[place:])
+        name = attributes[LOOP].value if LOOP in attributes else ""  # type: ignore[attr-defined]
+        if name in names:
+            return name, tuple(loops[place:])
     if names:
         raise Error(
             f"no loop {' or '.join(names)} is around a nanokernel that reads panels"
         )
-    return ()
+    return "", ()
 
 
 def after_part(

@@ -6,6 +6,8 @@ left undone in part, another panel would be read wrongly: both without any other
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from nanoloom.errors import Error
 from nanoloom.kernels.contraction import analyse, elements
 from nanoloom.kernels.structure import (
@@ -26,6 +28,7 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.words.nanokernel import BETWEEN, COPIED, FRONT
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
+from nanoloom.vector import copied
 from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.nanokernel.tile.epilogue import consumers
 from nanoloom.vector.nanokernel.tile.extents import most_results
@@ -35,8 +38,17 @@ from nanoloom.vector.nanokernel.tile.tile import (
     origin,
     packed_argument,
 )
+from nanoloom.vector.padded import PADDED
+from nanoloom.vector.vectorize import JAM, UNROLL, VECTOR
 
 LEAST_BITS = 128  # of a vector in inline assembly (order.py): x86 has no smaller one
+NOTED = MappingProxyType({
+    VECTOR: "is vectorized",
+    UNROLL: "is unrolled",
+    JAM: "is unrolled",
+    copied.COPIED: "reads a copy",
+    PADDED: "is padded",
+})  # fmt: skip
 MOST = 256  # accumulators; there are no more than 32 registers
 MOST_PRODUCTS = 4096  # in a round of a loop: some 30 KiB of instructions
 
@@ -54,6 +66,7 @@ def require_contraction(op: ir.OpView) -> Contraction:
 
 def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) -> None:
     """Raise Error, in one sentence, unless the nanokernel computes all of the tile."""
+    require_nothing_noted(op)
     require_plan(op, shape, plan)
     require_instructions(op, shape, plan, target)
     left, _, result = elements(op, shape)
@@ -73,6 +86,16 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
     require_panels(op, shape, plan, columns, target)
     if not tiles:
         require_epilogue(op)
+
+
+def require_nothing_noted(op: Op) -> None:
+    """No word has been said of what a nanokernel makes itself."""
+    for attribute, said in NOTED.items():
+        if attribute in op.operation.attributes:
+            raise Error(
+                f"the contraction {said} already: a nanokernel has vectors, loops and "
+                "copies of its own"
+            )
 
 
 def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
