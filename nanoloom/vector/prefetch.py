@@ -17,7 +17,7 @@ from math import prod
 from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, memref, named
 from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.words.memory import Prefetch
+from nanoloom.schedule.words.memory import LEVELS, Prefetch
 from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
@@ -25,11 +25,17 @@ from nanoloom.vector.nanokernel.tile.tile import origin
 from nanoloom.vector.panel_round import PanelRound
 
 LINE = 64  # bytes
-SECOND_LEVEL, FIRST_LEVEL = 2, 3  # memref.prefetch's locality
+
+
+def locality(word: Prefetch) -> int:
+    """memref.prefetch's: 3 for the first of the caches, 1 for the third."""
+    return 1 + LEVELS - word.level
 
 
 def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:
     """Error unless a prefetch says how panels come, or how far ahead what is flat."""
+    if not 1 <= word.level <= LEVELS:
+        raise Error(f"level = {word.level}: caches 1 to {LEVELS} are known")
     panels = any(packing.argument == word.argument for packing in packings)
     if panels and (word.lines if word.loops else word.ahead) < 1:
         raise Error(
@@ -155,8 +161,7 @@ def prefetch_line(
     inside = ir.MemRefType(buffer.type).rank - 1 - len(round_.following)
     zeros = [index(0)] * inside
     at = [*round_.following, *zeros, multiply(line, index(width(buffer)))]
-    level = FIRST_LEVEL if round_.once else SECOND_LEVEL
-    memref.PrefetchOp(buffer, at, False, level, True)
+    memref.PrefetchOp(buffer, at, False, locality(word), True)
 
 
 def lines(buffer: ir.Value, round_: PanelRound) -> int:

@@ -1,7 +1,7 @@
 """The operations that nanoloom adds to Transform scripts, and their fields.
 
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
-    "nanoloom.prefetch"(%function) {argument, lines, ahead, loops}
+    "nanoloom.prefetch"(%function) {argument, lines, ahead, loops, level}
     "nanoloom.copies"(%function) {bits, lanes, scalable}
     "nanoloom.store_apart"(%stage)
     "nanoloom.store_at"(%stage) {where}
@@ -48,6 +48,7 @@ class PrefetchOp(Dialect.Operation, name="prefetch"):
     lines: ir.IntegerAttr
     ahead: ir.IntegerAttr
     loops: ir.ArrayAttr
+    level: ir.IntegerAttr
 
 
 class CopiesOp(Dialect.Operation, name="copies"):

@@ -13,6 +13,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Packing,
     Pad,
+    Prefetch,
     Schedule,
     Tile,
     Unroll,
@@ -46,6 +47,7 @@ TILE = "a nanokernel has a register tile of its own"
             "w comes in panels, made while compiling",
         ),
         ((PACKED, Hoist("product", 1, "i")), "w comes in panels, made while compiling"),
+        ((PACKED, Prefetch(1, 0, 8, level=4)), "level is 4: caches 1 to 3 are known"),
         ((CopyOperand("product", 1), PACKED), "product reads a copy of w"),
     ],
 )

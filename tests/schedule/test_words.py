@@ -316,7 +316,7 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (
         matmul(),
         (Unroll("point", "i"), Split("point", "i", "a", "b", 4)),
-        "loop i is unrolled already",
+        "i is unrolled already",
     ),
     (matmul(), (Peel("product", "k", 48),), "k goes to 48: nothing is left"),
     (matmul(), (Peel("product", "j", 8),), "j is not summed over"),

@@ -76,7 +76,10 @@ def test_two_activations_are_not(batch: tuple[int, ...]) -> None:
     assert "memref.prefetch" not in stage_text(program, "vector", TARGET)
 
 
-ONCE = "{argument = 1 : i64, lines = 0 : i64, ahead = 64 : i64, loops = []}"
+ONCE = (
+    "{argument = 1 : i64, lines = 0 : i64, ahead = 64 : i64, loops = [], "
+    "level = 1 : i64}"
+)
 
 
 # ---- what the schedule says ----------------------------------------------------------
@@ -144,6 +147,7 @@ def test_the_loop_in_which_it_comes_is_the_scripts() -> None:
     text = stage_text(program, "vector", TARGET, script=script)
     assert "locality<2>" in text and "locality<3>" not in text
     own = re.sub("lines = .*]", "lines = 0 : i64, ahead = 70 : i64, loops = []", fetch)
+    own = own.replace("level = 2", "level = 1")
     text = stage_text(program, "vector", TARGET, script=script.replace(fetch, own))
     assert "locality<3>" in text and "locality<2>" not in text
     assert f"{70 * 16} : index" in text
@@ -184,6 +188,28 @@ def test_only_a_loop_that_is_not_there() -> None:
     assert said == "no loop x.y is around a nanokernel that reads panels"
     said = refusal("bfloat16", 96, alone)
     assert said == "no loop x.y reads panels of argument 1: product.d0 does"
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_the_cache_into_which_it_comes(kind: str) -> None:
+    weight, sums = np.zeros((2048, 96), dtype_of(kind)), np.dtype(np.float32)
+    program = program_of(
+        lambda b, x: b.einsum("mk,kn->mn", x, b.constant(weight), dtype=sums),
+        ((96, 2048), kind),
+    )
+    script = script_of(program, TARGET)
+    for level, locality in ((1, 3), (2, 2), (3, 1)):
+        other = script.replace("level = 2 ", f"level = {level} ")
+        text = stage_text(program, "vector", TARGET, script=other)
+        assert set(re.findall(r"locality<(\d)>", text)) == {str(locality)}
+
+
+def test_a_cache_that_is_not_there() -> None:
+    said = refusal("float32", 96, lambda x: x.replace("level = 2 ", "level = 4 "))
+    assert said == "level = 4: caches 1 to 3 are known"
+    assert "level" in refusal(
+        "float32", 96, lambda x: x.replace(", level = 2 : i64", "")
+    )
 
 
 def test_a_sum_without_a_loop() -> None:

@@ -183,11 +183,13 @@ def flat_prefetches(
         return ()
     root, shape = product.root, product.shape
     right, left = (nest.buffer(x.buffer) for x in (product.right, product.left))
-    found = [Prefetch(right.argument, ahead=RIGHT_AHEAD)] if right.argument >= 0 else []
+    found: list[Prefetch] = []
+    if right.argument >= 0:
+        found.append(Prefetch(right.argument, ahead=RIGHT_AHEAD, level=2))
     plain, long = product.left.plain, [d for d in shape.rows if shape.extents[d] > 1]
     by_rows = bool(long) and root.names[long[-1]] in plain and nanokernel.rows > 1
     along = left_lies_along(root, shape) and plain[-1] is not None
     strips = 0 < nanokernel.widened <= shape.extents[shape.reduced[-1]]
     if strips and by_rows and along and left.argument >= 0:
-        found.append(Prefetch(left.argument, ahead=LEFT_AHEAD))
+        found.append(Prefetch(left.argument, ahead=LEFT_AHEAD, level=1))
     return tuple(found)

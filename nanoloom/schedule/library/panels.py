@@ -153,9 +153,9 @@ def prefetches(
     columns = weight.shape[packing.column]
     several = isinstance(columns, int) and columns > packing.columns
     if loops and (tiles or several):
-        return (Prefetch(packing.argument, LINES, loops=loops),)
+        return (Prefetch(packing.argument, LINES, loops=loops, level=2),)
     once = not loops and (tiles or plan.rows > 1)
-    return (Prefetch(packing.argument, ahead=AHEAD),) if once else ()
+    return (Prefetch(packing.argument, ahead=AHEAD, level=1),) if once else ()
 
 
 def has_rounds(extent: Extent, packing: Packing, plan: Nanokernel) -> bool:

@@ -14,6 +14,8 @@ from nanoloom.schedule.words.word import (
     stage_of,
 )
 
+LEVELS = 3  # of caches, as far as instructions tell them apart
+
 
 @dataclass(frozen=True)
 class Prefetch(Word):
@@ -29,12 +31,15 @@ class Prefetch(Word):
 
     Of an operand that lies as it is, for a nanokernel that copies its panel: it comes
     so many steps of the sum `ahead`.
+
+    level: of the caches that it comes into, 1 for the nearest to the core.
     """
 
     argument: int
     lines: int = 0
     ahead: int = 0
     loops: tuple[str, ...] = ()
+    level: int = 2
 
     def apply(self, nest: LoopNest) -> LoopNest:
         require_number(self, "argument", self.argument, least=0)
@@ -48,6 +53,9 @@ class Prefetch(Word):
         require_number(self, "ahead", self.ahead, least=int(not self.loops))
         if (self.lines and not self.loops) or (self.ahead and self.loops):
             refuse(self, "lines are of a panel that loops read, ahead is for others")
+        require_number(self, "level", self.level)
+        if self.level > LEVELS:
+            refuse(self, f"level is {self.level}: caches 1 to {LEVELS} are known")
         for name in self.loops:
             stage, _, loop = name.rpartition(".")
             stage_of(self, nest, stage)

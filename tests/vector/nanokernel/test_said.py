@@ -76,6 +76,8 @@ def test_operands_come_as_far_ahead_as_it_says() -> None:
     ]
     text = vector_code("float16", script)
     assert "locality<2>" in text and "locality<3>" in text
+    third = vector_code("float16", re.sub("level = [12]", "level = 3", script))
+    assert third.count("locality<1>") == text.count("locality<")
     further = vector_code("float16", script.replace("ahead = 32 ", "ahead = 39 "))
     assert further != text and "39 : index" in further
     further = vector_code("float16", script.replace("ahead = 128 ", "ahead = 139 "))

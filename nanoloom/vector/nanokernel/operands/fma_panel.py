@@ -34,9 +34,8 @@ from nanoloom.vector.nanokernel.sum_loops import nest, unrolled
 from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
 from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of
+from nanoloom.vector.prefetch import locality
 from nanoloom.vector.temporaries import LINE, bytes_of
-
-SECOND_LEVEL = 2  # of the caches
 
 
 def accumulate(tile: Tile) -> list[ir.Value]:
@@ -119,13 +118,13 @@ class Panel:
     def fetch(self, ivs: list[ir.Value]) -> None:
         """Ask for columns some steps further on; past the end they are not read."""
         tile, later = self.tile, list(ivs)
-        deepest, ahead = tile.shape.reduced[-1], tile.ahead(tile.right)
-        if not ahead:
+        deepest, word = tile.shape.reduced[-1], tile.word_of(tile.right)
+        if word is None:
             return
-        later[deepest] = add(ivs[deepest], index(ahead))
+        later[deepest] = add(ivs[deepest], index(word.ahead))
         source = as_buffer(tile.right)
         element = ir.RankedTensorType(tile.right.type).element_type
         for column in range(0, tile.columns, LINE // bytes_of(element)):
             later[tile.shape.column] = index(column)
             at = place_of(maps(tile.op)[tile.shape.right], later)
-            memref.PrefetchOp(source, at, False, SECOND_LEVEL, True)
+            memref.PrefetchOp(source, at, False, locality(word), True)

@@ -29,9 +29,8 @@ from nanoloom.vector.nanokernel.tile.tile import (
     place_of,
     read_vector,
 )
+from nanoloom.vector.prefetch import locality
 from nanoloom.vector.temporaries import LINE
-
-FIRST_LEVEL = 3  # memref.prefetch's locality
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,12 @@ class WideRows:
         Behind the end for the next rows'.
         """
         tile = self.tile
-        ahead, where = tile.ahead(tile.left), map_dims(maps(tile.op)[tile.shape.left])
-        if not ahead:
+        word, where = tile.word_of(tile.left), map_dims(maps(tile.op)[tile.shape.left])
+        if word is None:
             return
         if tile.row not in where or where[-1] != dim:
             raise Error("the left operand's rows do not lie along the sum: none comes")
-        place = add(place, index(ahead))
+        place = add(place, index(word.ahead))
         whole, offsets = origin(tile.left)
         source, row = as_buffer(whole), where.index(tile.row)
         over = arith.cmpi(arith.CmpIPredicate.uge, place, index(extent))
@@ -122,7 +121,7 @@ class WideRows:
         for number in range(tile.plan.rows):
             here = list(at)
             here[row] = add(add(at[row], first), index(number))
-            memref.PrefetchOp(source, here, False, FIRST_LEVEL, True)
+            memref.PrefetchOp(source, here, False, locality(word), True)
 
 
 def pieces(count: int, most: int) -> list[tuple[int, int]]:

@@ -48,13 +48,13 @@ class Tile:
         """The left operand, or a copy of it in another type."""
         return self.left_copy or self.op.operation.operands[self.shape.left]
 
-    def ahead(self, operand: ir.Value) -> int:
-        """Steps of the sum that an operand comes before it is read, 0 for none."""
+    def word_of(self, operand: ir.Value) -> Prefetch | None:
+        """How an operand comes before it is read, None where it does not."""
         source, _ = origin(operand)
         if not isinstance(source.owner, ir.Block):
-            return 0
+            return None
         found = self.fetched.get(ir.BlockArgument(source).arg_number)
-        return 0 if found is None else found.ahead
+        return found if found is not None and found.ahead else None
 
     @property
     def right(self) -> ir.Value:
