@@ -105,6 +105,16 @@ class GraphEditor:
         )
         return self.registered(made)
 
+    def constant(self, array: np.ndarray, name: str) -> ir.Value:
+        """An array as an initializer."""
+        made = ir.Value(
+            name=name,
+            shape=ir.Shape(array.shape),
+            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+            const_value=ir.Tensor(array),
+        )
+        return self.registered(made)
+
     def registered(self, made: ir.Value) -> ir.Value:
         """The initializer of this name: `made`, or an equal one from earlier."""
         if made.name is not None and made.name in self.graph.initializers:

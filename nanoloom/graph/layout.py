@@ -25,6 +25,7 @@ from nanoloom.graph.tables import is_table
 from nanoloom.graph.types import is_static, shape_of
 
 DOMAIN = "nanoloom"
+IMAGES = ("AveragePool", "Convolution", "GlobalAveragePool")  # of integers
 
 
 def channels_last(graph: ir.Graph) -> None:
@@ -66,7 +67,7 @@ class Layout(GraphEditor):
             return
         if quantizes_alike(node) or is_table(node):
             self.sink(node)
-        elif node.domain == INTEGER and node.op_type == "Convolution":
+        elif node.domain == INTEGER and node.op_type in IMAGES:
             self.make_spatial(node)
         elif is_tensor_op(node, RULES.keys()):
             RULES[node.op_type](self, node)

@@ -206,15 +206,6 @@ class IntegerProducts(GraphEditor):
         made = self.add(last, op, inputs, attributes, shape, tail.last, name, DOMAIN)
         self.replace(last, made)
 
-    def constant(self, array: np.ndarray, name: str) -> ir.Value:
-        made = ir.Value(
-            name=name,
-            shape=ir.Shape(array.shape),
-            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
-            const_value=ir.Tensor(array),
-        )
-        return self.registered(made)
-
 
 def scales(x: Quantized, y: Quantized) -> np.ndarray:
     """What a product of their integers is worth, [] or [columns]."""

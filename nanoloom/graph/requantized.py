@@ -4,6 +4,10 @@
 
 with moves that make no new numbers: Reshape, Transpose, Slice, MaxPool ...  Both
 roundings of the left side are far below half a step, so that every q comes back.
+
+    Quantize(Concat(a, b))  ->  Concat(Quantize(a), Quantize(b))
+
+where one of them is dequantized: what has another scale becomes a table (tables.py).
 """
 
 from __future__ import annotations
@@ -14,8 +18,16 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.origin import Origin
-from nanoloom.graph.quantization import BYTES, Quantized, dequantized, quantization
+from nanoloom.graph.orders import is_tensor_op
+from nanoloom.graph.origin import Origin, origin_of
+from nanoloom.graph.quantization import (
+    BYTES,
+    Quantized,
+    dequantized,
+    only_user,
+    quantization,
+    quantizes_alike,
+)
 from nanoloom.graph.types import is_static, shape_of
 
 MOVES = {
@@ -41,12 +53,38 @@ def keep_integers(graph: ir.Graph) -> None:
     rewriting = Moves(graph)
     for node in graph:
         if node.op_type == "QuantizeLinear" and node.domain in ("", "ai.onnx"):
-            rewriting.visit(node)
+            for quantize in rewriting.parted(node):
+                rewriting.visit(quantize)
 
 
 @dataclass
 class Moves(GraphEditor):
     """The graph being rewritten."""
+
+    def parted(self, node: ir.Node) -> list[ir.Node]:
+        """A Quantize, or those of the parts of a concatenation that it is for."""
+        source, out = node.inputs[0], node.outputs[0]
+        concat = None if source is None else source.producer()
+        if concat is None or not is_tensor_op(concat, {"Concat"}):
+            return [node]
+        if only_user(concat.outputs[0]) is not node or not quantizes_alike(node):
+            return [node]
+        sources = [dequantized(origin_of(value)) for value in concat.inputs]
+        if out.dtype not in BYTES or not is_static(out) or not any(sources):
+            return [node]
+        kept, name = list(node.attributes.values()), node.name or node.op_type
+        parts: list[ir.Value] = []
+        for part in concat.inputs:
+            assert part is not None, "ONNX lets no input of Concat be left out"
+            given = [part, *node.inputs[1:]]
+            parts.append(
+                self.add(node, node.op_type, given, kept, shape_of(part), out, name)
+            )
+        along = list(concat.attributes.values())
+        shape, word = shape_of(out), concat.name or "Concat"
+        self.replace(node, self.add(node, "Concat", parts, along, shape, out, word))
+        made = [part.producer() for part in parts]
+        return [each for each in made if each is not None]
 
     def visit(self, node: ir.Node) -> None:
         """Put the moved integers in the place of a Quantize that makes them again."""

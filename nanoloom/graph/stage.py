@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
@@ -60,6 +61,7 @@ def optimize(
     keep_integers(model.graph)
     make_tables(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
+    integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph)
     channels_last(model.graph)
     if faster_on is not None:

@@ -74,6 +74,42 @@ def test_floats_that_others_read_stay() -> None:
     ]
 
 
+CONCAT = """g (uint8[3, 4] x, uint8[3, 5] b, float[3, 2] f) => (uint8[3, N] y)
+    <float s = {0.3}, float t = {0.17}, uint8 z = {7}, uint8 w = {9}> {
+    d = DequantizeLinear(x, s, z) e = DequantizeLinear(b, t, w) """
+CONCATS = {
+    "alike": ("Concat<axis = 1>(d, d)", "(m, s, z)", ["Concat"]),
+    "two scales": ("Concat<axis = 1>(d, e)", "(m, s, z)", ["Table", "Concat"]),
+    "a third scale": ("Concat<axis = 1>(d, d)", "(m, t, w)", ["Table", "Concat"]),
+    "floats": ("Concat<axis = 1>(f, e)", "(m, t, w)", ["QuantizeLinear", "Concat"]),
+}
+
+
+@pytest.mark.parametrize("name", CONCATS)
+def test_parts_are_quantized_in_front_of_a_concatenation(name: str) -> None:
+    concat, how, wanted = CONCATS[name]
+    model = f"{CONCAT} m = {concat} y = QuantizeLinear{how} }}"
+    made = operators(optimized(model))
+    assert sorted(set(made)) == sorted(wanted)
+    rng = np.random.default_rng(2)
+    feeds = {
+        "x": rng.integers(0, 256, (3, 4), dtype=np.uint8),
+        "b": rng.integers(0, 256, (3, 5), dtype=np.uint8),
+        "f": rng.normal(0, 9, (3, 2)).astype(np.float32),
+    }
+    got = evaluate(proto(model), feeds)[0]
+    (right,) = ReferenceEvaluator(proto(model)).run(None, feeds)
+    np.testing.assert_array_equal(got, right)
+    assert len(np.unique(got)) > 3
+
+
+def test_floats_of_a_concatenation_that_others_read_stay() -> None:
+    text = f"""{CONCAT} m = Concat<axis = 1>(d, e) a = QuantizeLinear(m, s, z)
+        n = Exp(m) o = QuantizeLinear(n, s, z) y = Max(a, o) }}"""
+    made = operators(optimized(text))
+    assert made.count("Concat") == 1 and made.count("DequantizeLinear") == 2
+
+
 REFUSED = {
     "another scale": ("DequantizeLinear(x, s, z)", "QuantizeLinear(m, t, z)"),
     "another zero point": ("DequantizeLinear(x, s, z)", "QuantizeLinear(m, s, w)"),

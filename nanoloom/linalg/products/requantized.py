@@ -23,13 +23,11 @@ from nanoloom.linalg.products.integer_matmul import by_column, sums
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.placed import Placed, combine
+from nanoloom.linalg.words.requantization import Requantization
 from nanoloom.linalg.words.scalar import Scalar, is_float
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.linalg.words.window import from_channels_last
 
-INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
-SHIFT = 1.5 * 2.0**52  # f64 of this size are integers: an addition rounds to one
-MOST = 2.0**30  # rounded values up to here are int32 with room for a zero point
 WIDEST = 255**2  # of one product
 
 
@@ -75,51 +73,23 @@ def requantized(
 ) -> Tensor:
     """What follows the sums, of so many products each."""
     dtype, zero = node.output_dtypes[0], node.optional(6)
-    wide = node.input(4).dtype
-    is_small = largest(depth, *(x.tensor for x in given)) < MOST
+    if is_float(dtype):
 
-    def scaled(s: Scalar, by: Scalar, *offset: Scalar) -> Scalar:
-        value = s.cast(wide) * by
-        for more in offset:
-            value = value + more
-        return value
+        def scaled(s: Scalar, by: Scalar, *offset: Scalar) -> Scalar:
+            value = s.cast(dtype) * by
+            return value + offset[0] if offset else value
 
-    def body(s: Scalar, by: Scalar, *offset: Scalar) -> Scalar:
-        value = s.cast(wide)
-        for more in offset:
-            value = value + more
-        whole = rounded(value, by) if is_small else far_rounded(value, by)
-        start = 0 if zero is None else int(zero.array())
-        low, high = (int(end) - start for end in limits(dtype))
-        least = max(low, 0) if node.int("relu") else low
-        return (whole.maximum(least).minimum(high) + start).cast(dtype)
-
-    made = scaled if is_float(dtype) else body
-    return combine(b, made, total.shape, dtype, total, *given)
+        return combine(b, scaled, total.shape, dtype, total, *given)
+    start = 0 if zero is None else int(zero.array())
+    most = largest(depth, *(x.tensor for x in given))
+    made = Requantization(dtype, start, bool(node.int("relu")), most)
+    return combine(b, made.of, total.shape, dtype, total, *given)
 
 
 def largest(depth: int, factor: Tensor, *offset: Tensor) -> float:
     """What the scaled sums are at most, without their sign."""
     sums = float(depth * WIDEST) + sum(abs(t.array()).max() for t in offset)
     return float(sums * abs(factor.array()).max())
-
-
-def limits(dtype: np.dtype) -> tuple[int, int]:
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-
-
-def rounded(value: Scalar, by: Scalar) -> Scalar:
-    """value * by in f64 as int32, ties to even: the low bits of a sum without fraction.
-
-    Where there is an instruction for both, the product is not rounded before.
-    """
-    return value.times_plus(by, SHIFT).bitcast(INT64).cast(INT32)
-
-
-def far_rounded(value: Scalar, by: Scalar) -> Scalar:
-    """The same of numbers that may lie beyond int32."""
-    inside = (value * by).maximum(-MOST).minimum(MOST)
-    return (inside + SHIFT).bitcast(INT64).cast(INT32)
 
 
 OPERATORS = {"nanoloom.integer.Convolution": conv, "nanoloom.integer.MatMul": matmul}

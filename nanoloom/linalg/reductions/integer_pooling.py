@@ -1,0 +1,96 @@
+"""nanoloom.integer: averages of 8-bit integers, as the graph stage makes them.
+
+AveragePool and GlobalAveragePool take x [n, c, ...] (or channels last), a_zero [] (or
+omitted: 0), factor f64 [], y_zero [] (omitted: 0), and ONNX's attributes:
+
+    saturate(round(sum (x - a_zero) * factor / count) + y_zero)
+
+The sums are exact.  Pads stand for the number zero, which x's zero point stores.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nanoloom.linalg.reductions.pooling import (
+    element_counts,
+    pool_window,
+    shape_only,
+    spatial_axes,
+    window_loops,
+)
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder
+from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.words.placed import Placed, combine
+from nanoloom.linalg.words.requantization import Requantization
+from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.words.window import from_channels_last, to_channels_last
+
+FLOAT64, INT32 = np.dtype(np.float64), np.dtype(np.int32)
+WIDEST = 255
+
+
+def global_average_pool(b: Builder, node: Node) -> Tensor:
+    """One average of each channel."""
+    x = node.input(0)
+    axes = spatial_axes(node, x)
+    total = b.reduce(
+        lambda s, e: s + e, x, axes, 0, dtype=INT32, prepare=lambda e: e.cast(INT32)
+    )
+    count = prod(x.shape[d] for d in axes)
+    return averaged(b, node, total, count, np.array([count]), ())
+
+
+def average_pool(b: Builder, node: Node) -> Tensor:
+    """One average of each window."""
+    x, window = node.input(0), pool_window(node)
+    padded = window.pad(b, to_channels_last(b, node, x), zero_of(node, 1))
+    outputs, maps = window_loops(window)
+    start = b.full((x.shape[0], *window.result, padded.shape[-1]), 0, INT32)
+    (total,) = b.generic(
+        [(padded, maps[0]), (shape_only(b, window, x.dtype), maps[1])],
+        [(start, maps[2])],
+        [PARALLEL] * outputs + [REDUCTION] * window.rank,
+        lambda element, _, sofar: sofar + element.cast(INT32),
+    )
+    counts = element_counts(window, bool(node.int("count_include_pad")))
+    places = tuple(range(1, 1 + counts.ndim))
+    made = averaged(b, node, total, prod(window.kernel), counts, places)
+    return from_channels_last(b, node, made)
+
+
+def averaged(
+    b: Builder,
+    node: Node,
+    total: Tensor,
+    taken: int,
+    counts: np.ndarray,
+    places: tuple[int, ...],
+) -> Tensor:
+    """What follows sums of so many stored numbers; counts: what they are divided by.
+
+    places: the dimensions that the counts follow.
+    """
+    factor = node.input(2).array().reshape(()) / np.maximum(counts, 1)
+    if factor.size and (factor == factor.flat[0]).all():
+        factor, places = factor.reshape(-1)[0], ()
+    offset = np.array(-taken * zero_of(node, 1), FLOAT64)
+    most = float(2 * taken * WIDEST * abs(factor).max(initial=0))
+    dtype = node.output_dtypes[0]
+    made = Requantization(dtype, zero_of(node, 3), False, most)
+    given = [Placed(b.constant(factor), places), Placed(b.constant(offset), ())]
+    return combine(b, made.of, total.shape, dtype, total, *given)
+
+
+def zero_of(node: Node, place: int) -> int:
+    """A zero point, known while compiling."""
+    zero = node.optional(place)
+    return 0 if zero is None else int(zero.array().reshape(()))
+
+
+OPERATORS = {
+    "nanoloom.integer.AveragePool": average_pool,
+    "nanoloom.integer.GlobalAveragePool": global_average_pool,
+}

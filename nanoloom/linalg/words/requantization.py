@@ -1,0 +1,57 @@
+"""Sums of 8-bit integers as 8-bit integers of another scale, by arithmetic in f64.
+
+saturate(round((sum + offset) * factor) + start)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nanoloom.linalg.words.scalar import Scalar
+
+FLOAT64 = np.dtype(np.float64)
+INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
+SHIFT = 1.5 * 2.0**52  # f64 of this size are integers: an addition rounds to one
+MOST = 2.0**30  # rounded values up to here are int32 with room for a zero point
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """What becomes of sums.
+
+    start: the zero point.  relu: what is rounded is at least 0.  largest: what scaled
+    sums are at most, without their sign.
+    """
+
+    dtype: np.dtype
+    start: int
+    relu: bool
+    largest: float
+
+    def of(self, total: Scalar, factor: Scalar, *offset: Scalar) -> Scalar:
+        """The result of one sum; factor and offset in f64."""
+        value = total.cast(FLOAT64)
+        for more in offset:
+            value = value + more
+        near = self.largest < MOST
+        whole = rounded(value, factor) if near else far_rounded(value, factor)
+        limits = np.iinfo(self.dtype)
+        low, high = (int(end) - self.start for end in (limits.min, limits.max))
+        least = max(low, 0) if self.relu else low
+        return (whole.maximum(least).minimum(high) + self.start).cast(self.dtype)
+
+
+def rounded(value: Scalar, by: Scalar) -> Scalar:
+    """value * by in f64 as int32, ties to even: the low bits of a sum without fraction.
+
+    Where there is an instruction for both, the product is not rounded before.
+    """
+    return value.times_plus(by, SHIFT).bitcast(INT64).cast(INT32)
+
+
+def far_rounded(value: Scalar, by: Scalar) -> Scalar:
+    """The same of numbers that may lie beyond int32."""
+    inside = (value * by).maximum(-MOST).minimum(MOST)
+    return (inside + SHIFT).bitcast(INT64).cast(INT32)
