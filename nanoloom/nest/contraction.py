@@ -13,7 +13,8 @@ class Contraction:
 
     left, right: which of the stage's operands; the right one has the result's innermost
     axis n.  column: that axis, by its place among the stage's.  rows: the left
-    operand's parallel axes.  shared: those of both.  reduced: in loop order.
+    operand's parallel axes.  shared: the right one's but n, which number its matrices;
+    other_columns: those of them that left has not.  reduced: in loop order.
     contiguous: n is innermost in right.
     """
 
@@ -54,7 +55,7 @@ def roles(stage: Stage) -> Contraction | None:
         right,
         stage.place(column),
         places([a for a in parallel if a in theirs.axes and a not in mine.axes]),
-        places([a for a in parallel if a in theirs.axes and a in mine.axes]),
+        places([a for a in parallel if a in mine.axes and a != column]),
         places(
             [a for a in parallel if a not in theirs.axes | {column} and a in mine.axes]
         ),

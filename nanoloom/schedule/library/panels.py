@@ -85,7 +85,7 @@ def is_parameter(nest: LoopNest, root: Stage, shape: Contraction) -> bool:
     """Whether the right operand can be packed while compiling."""
     name = root.reads[shape.right].buffer
     known = nest.buffer(name).role is Role.CONSTANT
-    return known and not shape.other_columns and len(nest.readers(name)) == 1
+    return known and len(nest.readers(name)) == 1
 
 
 def row_of(shape: Contraction) -> int | None:
