@@ -96,7 +96,9 @@ def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
         linalg = lowered(model, options, report)
         with report.stage("kernels"):
             program = cut(linalg)
-    require_kernels(program, options)
+    if options.schedules:
+        require_schedules(options)
+        require_kernels(program, options)
     return program
 
 
@@ -136,6 +138,7 @@ def emit_kernels(
 ) -> None:
     """Give `dump` the text of some kernels at one of KERNEL_STAGES."""
     if stage == "schedule":
+        require_schedules(options)
         for kernel in kernels:
             dump(stage, kernel.name, shown(kernel, scheduled(kernel, options)))
         return
@@ -209,7 +212,8 @@ def compile_kernels(
         for kernel in program.kernels.values():
             with report.stage("schedule"), noting(f"kernel {kernel.name}"):
                 job = job_of(kernel, options)
-            name = key("kernel", job.name, job.text, job.script, job.target)
+            way = (job.strategy, job.unrolling)
+            name = key("kernel", job.name, job.text, job.script, job.target, way)
             found = cache.get(name)
             if found is None:
                 names[job.name] = name
@@ -221,8 +225,20 @@ def compile_kernels(
     return {name: made[name] for name in program.kernels}
 
 
+def require_schedules(options: CompileOptions) -> None:
+    """Raise Error for a strategy whose kernels have none."""
+    if options.strategy != "default":
+        raise Error(
+            f"kernels have no schedules with the strategy {options.strategy}",
+            hint="look at another stage, or leave the strategy out",
+        )
+
+
 def job_of(kernel: Kernel, options: CompileOptions) -> MakeKernel:
     """What a worker needs to make a kernel."""
+    if options.strategy != "default":
+        way = (options.strategy, options.unrolling)
+        return MakeKernel(kernel.name, kernel.text, "", False, options.target, *way)
     given = given_schedule(kernel, options) is not None
     text = scheduled(kernel, options)
     if not isinstance(text, str):

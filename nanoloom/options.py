@@ -8,12 +8,32 @@ from typing import Any, Literal, Protocol
 from nanoloom.target.facts import Target
 
 Precision = Literal["f32", "bf16"]
+# How kernels are lowered: by their schedules, or through loops of the affine dialect
+# (affine), and three ways of others to compare that with.
+Strategy = Literal["default", "affine", "plain", "oml", "onnx-mlir"]
 
 
 class Given(Protocol):
     """A schedule in place of the chosen one: a Schedule of schedule/language.py."""
 
     def to_transform(self, nest: Any) -> str: ...
+
+
+@dataclass(frozen=True)
+class Unrolling:
+    """How far the affine path unrolls a product of m x k and k x n; None: as it likes.
+
+    vlen: lanes of a vector of 32-bit numbers.  k: vectors of a sum along k.  m, n: rows
+    and columns (or vectors of columns) that are computed at once.
+    """
+
+    vlen: int | None = None
+    k: int | None = None
+    m: int | None = None
+    n: int | None = None
+
+
+AS_IT_LIKES = Unrolling()
 
 
 @dataclass(frozen=True)
@@ -25,7 +45,8 @@ class CompileOptions:
     schedules: (kernel name or pattern, Schedule or Transform script) pairs that replace
     the chosen ones.  checked: an index out of range makes a call fail; else it is
     clamped.  exact_conv: convolutions by sums of products only, not by Winograd's
-    method.
+    method.  strategy, unrolling: how kernels are lowered; a strategy other than the
+    default has no schedules, and a single task for each kernel.
     """
 
     target: Target
@@ -33,6 +54,8 @@ class CompileOptions:
     schedules: tuple[tuple[str, Given | str], ...] = ()
     checked: bool = True
     exact_conv: bool = False
+    strategy: Strategy = "default"
+    unrolling: Unrolling = AS_IT_LIKES
 
     @property
     def faster_on(self) -> Target | None:

@@ -26,6 +26,9 @@ class Opaque:
     right: Index
 
 
+Root: TypeAlias = tuple[
+    str, "ir.Value | str"
+]  # whether it is a global; it, or its name
 Atom: TypeAlias = "ir.Value | Opaque"
 
 
@@ -48,6 +51,13 @@ class Index:
             return Index()
         terms = frozenset((atom, factor * number) for atom, factor in self.terms)
         return Index(self.constant * number, terms)
+
+    def factor(self, value: ir.Value) -> int | None:
+        """By what number a value goes in; None if it is in what is no sum, too."""
+        hidden = (atom for atom, _ in self.terms if isinstance(atom, Opaque))
+        if any(value in Index(0, frozenset({(atom, 1)})).values for atom in hidden):
+            return None
+        return dict(self.terms).get(value, 0)
 
     @property
     def values(self) -> set[ir.Value]:
@@ -127,19 +137,20 @@ def expression(expr: ir.AffineExpr, dims: list[Index], symbols: list[Index]) -> 
     return Index(0, frozenset({(Opaque(word, left, right), 1)}))
 
 
-def root_of(buffer: ir.Value) -> object | None:
+def root_of(buffer: ir.Value) -> Root | None:
     """What memory a buffer is a part of; None if that is not known.
 
     Two arguments of a function are two memories, as for all of MLIR's affine passes.
     """
     owner = buffer.owner
     if isinstance(owner, ir.Block):
-        return buffer if owner.owner.operation.name == "func.func" else None
+        is_argument = owner.owner.operation.name == "func.func"
+        return ("buffer", buffer) if is_argument else None
     if owner.operation.name in VIEWS:
         return root_of(owner.operands[0])
     if owner.operation.name == "memref.get_global":
-        return str(owner.attributes["name"])
-    return buffer if owner.operation.name in BUFFERS else None
+        return ("global", str(owner.attributes["name"]))
+    return ("buffer", buffer) if owner.operation.name in BUFFERS else None
 
 
 def is_inside(value: ir.Value, loop: ir.Operation) -> bool:

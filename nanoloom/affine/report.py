@@ -186,19 +186,15 @@ def way_of(location: Location, loop: ir.Operation) -> Way:
     index = loop.regions[0].blocks[0].arguments[0]
     if index not in location.values:
         return "the same"
-    factors = [dict(each.terms).get(index, 0) for each in location.indices]
-    hidden = any(
-        index in each.values and index not in dict(each.terms)
-        for each in location.indices
-    )
+    factors = [each.factor(index) for each in location.indices]
     kind = ir.MemRefType(location.buffer.type)
-    if hidden or not is_strided(kind):
+    moves = [factor for factor in factors if factor is not None]
+    if len(moves) != len(factors) or not is_strided(kind):
         return "irregular"
     step = int(loop.attributes["step"].value)  # type: ignore[attr-defined]
-    moves = [factor * step for factor in factors]
-    last = len(moves) - 1
-    dense = kind.get_strides_and_offset()[0][last] == 1
-    unit = abs(moves[last]) == 1 and not any(moves[:last])
+    *outer, last = moves
+    dense = kind.get_strides_and_offset()[0][-1] == 1
+    unit = abs(last * step) == 1 and not any(outer)
     return "contiguous" if dense and unit else "strided"
 
 

@@ -11,6 +11,7 @@ import typer
 from nanoloom.cli import options as words
 from nanoloom.cli.board import Board, Entry, answer, draw, require_matplotlib, show
 from nanoloom.cli.failures import DONE, say
+from nanoloom.cli.lowering import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
@@ -45,6 +46,7 @@ Plot = Annotated[
 ]
 
 
+@with_lowering
 def bench(
     model: words.Model,
     against: Against = "ort,openvino",
@@ -52,6 +54,7 @@ def bench(
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
     exact_conv: words.ExactConv = False,
+    lowering: Lowering = AS_IT_IS,
     repeat: Repeat = None,
     inputs: words.Inputs = None,
     dims: words.Dims = None,
@@ -64,8 +67,7 @@ def bench(
 ) -> int:
     """Time a model beside its peers, in turns, with the machine's peak measured too."""
     del debug
-    from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.prepared import Request, inputs_for, open_program, random_note
+    from nanoloom.cli.prepared import Request, inputs_for, open_program
     from nanoloom.cli.progress import Watch
 
     kinds = peers_named(against)
@@ -80,6 +82,7 @@ def bench(
         no_cache,
         unchecked,
         exact_conv=exact_conv,
+        lowering=lowering,
     )
     check_plot(plot)
     with Watch() as watch:
@@ -88,13 +91,21 @@ def bench(
         board = race(program, model, given.arrays, kinds, repeat, watch)
     if plot is not None:
         draw(board, plot)
+    tell(board, given.random, seed, json=json)
+    return DONE
+
+
+def tell(board: Board, random: Sequence[str], seed: int, *, json: bool) -> None:
+    """The board, and which inputs nobody gave."""
+    from nanoloom.cli.arrays import as_json
+    from nanoloom.cli.prepared import random_note
+
     if json:
         print(as_json(answer(board)))
-    else:
-        show(board)
-        if given.random:
-            say(random_note(given.random, seed))
-    return DONE
+        return
+    show(board)
+    if random:
+        say(random_note(random, seed))
 
 
 def check_plot(path: Path | None) -> None:

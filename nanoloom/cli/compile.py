@@ -16,6 +16,7 @@ from nanoloom.cli import emits
 from nanoloom.cli import options as words
 from nanoloom.cli.emits import STDOUT, WORDS, Emit
 from nanoloom.cli.failures import DONE, say
+from nanoloom.cli.lowering import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
     from nanoloom.cache import Cache
@@ -89,6 +90,7 @@ class Job:
     only: str | None = None
 
 
+@with_lowering
 def compile(
     model: words.ModelOrText,
     out: Out,
@@ -99,6 +101,7 @@ def compile(
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
     exact_conv: words.ExactConv = False,
+    lowering: Lowering = AS_IT_IS,
     schedule: Schedule = None,
     threads: Workers = None,
     cache: words.CacheFolder = None,
@@ -114,7 +117,7 @@ def compile(
     from nanoloom.cli.schedules import load_schedules
 
     chosen = emits.chosen(emit, out)
-    chosen_precision = words.known_precision(precision)
+    kind = words.known_precision(precision)
     bound = words.dimensions(dims)
     job = Job(model, chosen, emits.place(chosen, out, model), schedule, only)
     check_place(job)
@@ -123,18 +126,17 @@ def compile(
     with Watch(workers=threads) as watch:
         options = session.compile_options(
             session.target_named(target, store),
-            chosen_precision,
+            kind,
             load_schedules(schedule),
             checked=not unchecked,
             exact_conv=exact_conv,
+            lowering=lowering,
         )
         program = session.open_program(
             model, options, store, watch, threads=threads, dims=bound
         )
         shapes = session.bound_shapes(program.inputs, {}, bound)
-        started = time.perf_counter()
-        write(job, program, shapes, watch)
-        taken = {"compile and write": time.perf_counter() - started}
+        taken = {"compile and write": write(job, program, shapes, watch)}
     tell(job)
     if time_report:
         show_times(watch, taken)
@@ -169,16 +171,22 @@ def check_place(job: Job) -> None:
 
 def write(
     job: Job, program: Program, shapes: Mapping[str, tuple[int, ...]], watch: Watch
-) -> None:
-    """Compile as far as is asked for, and write it."""
+) -> float:
+    """Compile as far as is asked for, and write it.  Gives the seconds of that."""
     from nanoloom.cli import session
 
+    started = time.perf_counter()
     if job.emit.word == "executable":
         session.announce_c_library(program)
     if job.emit.form is not None:
         program.save(job.out, name=job.model.stem, form=job.emit.form)
-        return
-    model = program.source.entry(shapes, {})
+    else:
+        write_text(job, program.source.entry(shapes, {}), program, watch)
+    return time.perf_counter() - started
+
+
+def write_text(job: Job, model: Model, program: Program, watch: Watch) -> None:
+    """What is no program and no library: objects, and texts of stages."""
     if job.emit.word == "object":
         write_objects(job, model, program.options, program.cache, watch)
     elif job.emit.word == "all":

@@ -12,6 +12,7 @@ from nanoloom.cli import session
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.emulated import Emulation
+    from nanoloom.cli.lowering import Lowering
     from nanoloom.cli.progress import Watch
     from nanoloom.loaded import Loaded
     from nanoloom.options import Precision
@@ -38,6 +39,7 @@ class Request:
     unchecked: bool = False
     machine: Machine | None = None
     exact_conv: bool = False
+    lowering: Lowering | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ def open_program(request: Request, watch: Watch) -> Program:
         request.precision,
         checked=not request.unchecked,
         exact_conv=request.exact_conv,
+        lowering=request.lowering,
     )
     return session.open_program(
         request.model,

@@ -13,9 +13,10 @@ import typer
 from nanoloom.cli import options as words
 from nanoloom.cli.emulated import Emulate, Emulation, machine_named
 from nanoloom.cli.failures import DONE, say
+from nanoloom.cli.lowering import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
-    from nanoloom.cli.arrays import Array
+    from nanoloom.cli.arrays import Array, Destinations
     from nanoloom.cli.prepared import Inputs, Request
     from nanoloom.cli.progress import Watch
     from nanoloom.loaded import Loaded
@@ -51,6 +52,7 @@ class Ran:
     taken: Mapping[str, float]
 
 
+@with_lowering
 def run(
     model: Model,
     inputs: words.Inputs = None,
@@ -60,6 +62,7 @@ def run(
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
     exact_conv: words.ExactConv = False,
+    lowering: Lowering = AS_IT_IS,
     emulate: Emulate = None,
     seed: words.Seed = 0,
     json: words.Json = False,
@@ -70,7 +73,7 @@ def run(
 ) -> int:
     """Run a model once, compiling what is not compiled yet, and say what comes out."""
     del debug
-    from nanoloom.cli.arrays import Destinations, as_json
+    from nanoloom.cli.arrays import Destinations
     from nanoloom.cli.prepared import Request, inputs_for
     from nanoloom.cli.progress import Watch
 
@@ -86,6 +89,7 @@ def run(
         unchecked,
         machine_named(emulate),
         exact_conv,
+        lowering,
     )
     with Watch() as watch:
         program = opened(request, watch)
@@ -93,14 +97,21 @@ def run(
         destinations = Destinations.of(outputs, [x.name for x in program.outputs])
         ran = once(program, given, watch)
     destinations.write(ran.outputs)
-    paths = {name: destinations.path(name) for name in ran.outputs}
-    if json:
-        print(as_json(answer(ran, paths, thread_count(program), seed)))
-    else:
-        show(ran, paths, seed)
+    tell(ran, destinations, seed, thread_count(program) if json else None)
     if time_report:
         show_times(watch, ran.taken)
     return DONE
+
+
+def tell(ran: Ran, destinations: Destinations, seed: int, threads: int | None) -> None:
+    """What came out: as JSON with a number of threads, for readers without."""
+    from nanoloom.cli.arrays import as_json
+
+    paths = {name: destinations.path(name) for name in ran.outputs}
+    if threads is None:
+        show(ran, paths, seed)
+    else:
+        print(as_json(answer(ran, paths, threads, seed)))
 
 
 def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
@@ -124,6 +135,9 @@ def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
     if request.exact_conv:
         reason = "a compiled library has its convolutions already"
         raise typer.BadParameter(reason, param_hint="--exact-conv")
+    if request.lowering != AS_IT_IS:
+        reason = "the kernels of a compiled library are made"
+        raise typer.BadParameter(reason, param_hint="--strategy")
     return session.open_library(request.model, request.threads)
 
 

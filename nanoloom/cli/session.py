@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -13,6 +14,7 @@ from nanoloom.cli.failures import say
 
 if TYPE_CHECKING:
     from nanoloom.cache import Cache
+    from nanoloom.cli.lowering import Lowering
     from nanoloom.cli.progress import Watch
     from nanoloom.compiler import Report
     from nanoloom.loaded import Loaded
@@ -54,10 +56,15 @@ def compile_options(
     *,
     checked: bool = True,
     exact_conv: bool = False,
+    lowering: Lowering | None = None,
 ) -> CompileOptions:
     from nanoloom.options import CompileOptions
 
-    return CompileOptions(target, precision, schedules, checked, exact_conv)
+    made = CompileOptions(target, precision, schedules, checked, exact_conv)
+    if lowering is None:
+        return made
+    strategy, unrolling = lowering.known()
+    return replace(made, strategy=strategy, unrolling=unrolling)
 
 
 def open_program(

@@ -12,16 +12,24 @@ from typing import TypedDict
 
 from nanoloom import mlir
 from nanoloom.affine.report import Loop, describe
+from nanoloom.affine.stage import through_affine
 from nanoloom.binary.frames import require_small
 from nanoloom.binary.kernel import CompiledKernel
-from nanoloom.binary.objects import emit, emit_assembly, initialize
+from nanoloom.binary.objects import (
+    DEFAULT_OPTIONS,
+    CodeOptions,
+    emit,
+    emit_assembly,
+    initialize,
+)
 from nanoloom.errors import Error
 from nanoloom.llvm.stage import to_llvm
 from nanoloom.notation.text import Text
+from nanoloom.options import AS_IT_LIKES, Strategy, Unrolling
 from nanoloom.schedule.given import naming_schedule
 from nanoloom.target.facts import Target
 from nanoloom.vector import transform_ops
-from nanoloom.vector.stage import vectorize
+from nanoloom.vector.stage import Vectorized, vectorize
 from nanoloom.workers.messages import Stage
 
 JOBS_OF_A_CONTEXT = 64  # it keeps the types and constants of all of them
@@ -32,7 +40,7 @@ class MakeKernel:
     """vector -> llvm -> object for one kernel: the bytes of a CompiledKernel.
 
     text: the kernel on tensors.  script: its schedule.  given: whether that is the
-    user's.
+    user's.  strategy, unrolling: of CompileOptions; only the default has a script.
     """
 
     name: str
@@ -40,6 +48,21 @@ class MakeKernel:
     script: str
     given: bool
     target: Target
+    strategy: Strategy = "default"
+    unrolling: Unrolling = AS_IT_LIKES
+
+    def vectorize(self, module: mlir.ir.Module) -> Vectorized:
+        """Lower the kernel, already parsed, by its schedule or through affine loops."""
+        if self.strategy == "default":
+            return vectorize(module, self.script, self.target)
+        return through_affine(module, self.strategy, self.unrolling, self.target)
+
+    @property
+    def code(self) -> CodeOptions:
+        """What LLVM does besides: it finds vectors in what is no nanokernel."""
+        if self.strategy == "default":
+            return DEFAULT_OPTIONS
+        return CodeOptions(vectorize_loops=True, vectorize_blocks=True)
 
     def run(self, stage: Stage) -> bytes:
         """Raises Error, naming the schedule, for a script that does not fit."""
@@ -48,12 +71,14 @@ class MakeKernel:
             module = mlir.ir.Module.parse(self.text)
             with naming_schedule(self.name, given=self.given):
                 with stage("vector"):
-                    applied = vectorize(module, self.script, self.target)
+                    applied = self.vectorize(module)
                 with stage("llvm"):
                     llvm_ir = to_llvm(module, applied.phases, self.name)
         with stage("object"):
-            code = emit(llvm_ir, **machine)
-            require_small(code, lambda: emit_assembly(llvm_ir, **machine))
+            code = emit(llvm_ir, **machine, options=self.code)
+            require_small(
+                code, lambda: emit_assembly(llvm_ir, **machine, options=self.code)
+            )
         return CompiledKernel(
             code,
             tuple(number for _, number in applied.phases),
@@ -85,11 +110,13 @@ class ShowKernel:
             if self.at == "schedule":
                 return kernel.script + "\n" + str(module)
             with naming_schedule(kernel.name, given=kernel.given):
-                made = vectorize(module, kernel.script, target)
+                made = kernel.vectorize(module)
                 if self.at == "vector":
                     return str(module)
                 text = to_llvm(module, made.phases, kernel.name)
-        return text if self.at == "llvm" else emit_assembly(text, **machine_of(target))
+        if self.at == "llvm":
+            return text
+        return emit_assembly(text, **machine_of(target), options=kernel.code)
 
 
 @dataclass(frozen=True)

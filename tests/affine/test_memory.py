@@ -90,12 +90,19 @@ NONE = [
      "memref<4x6xf32, strided<[6, 1]>>"),
     (UPDATE + "affine.store %x, %V[%i, %k] : memref<4x6xf32>",
      "%V = func.call @h() : () -> memref<4x6xf32>"),
+    (UPDATE.replace("%C", "%V") + "%W = memref.get_global @w : memref<4x6xf32>\n"
+     "affine.store %x, %W[%i, %k] : memref<4x6xf32>",
+     "%V = memref.get_global @w : memref<4x6xf32>"),
     # in another region
     ("affine.if affine_set<(d0) : (d0 - 3 >= 0)>(%k) {\n" + UPDATE + "}", ""),
     # a buffer of each step
     (UPDATE.replace("%C[%i, %j]", "%V[]").replace("4x6x", ""), None),
 ]  # fmt: skip
-DECLARED = "func.func private @g(f32)\nfunc.func private @h() -> memref<4x6xf32>\n"
+DECLARED = """
+memref.global @w : memref<4x6xf32>
+func.func private @g(f32)
+func.func private @h() -> memref<4x6xf32>
+"""
 
 
 @pytest.mark.parametrize(("body", "before"), NONE)
@@ -111,6 +118,8 @@ SOME = [
     (UPDATE + "affine.store %x, %V[%i, %k] : memref<4x8xf32>",
      "%V = memref.alloc() : memref<4x8xf32>"),
     (UPDATE.replace("%j", "0") + "affine.store %x, %C[%i, 1] : memref<4x6xf32>", ""),
+    (UPDATE + "%V = memref.get_global @w : memref<4x6xf32>\n"
+     "%e = affine.load %V[%i, %j] : memref<4x6xf32>", ""),
     # in a buffer around the loop
     (UPDATE.replace("%C[%i, %j]", "%V[]").replace("4x6x", ""),
      "%V = memref.alloca() : memref<f32>"),
@@ -119,7 +128,7 @@ SOME = [
 
 @pytest.mark.parametrize(("body", "before"), SOME)
 def test_other_memory_does_not_matter(body: str, before: str) -> None:
-    assert only(updating(body, before)).kind == "addf"
+    assert only(DECLARED + updating(body, before)).kind == "addf"
 
 
 def test_two_elements_of_a_buffer() -> None:

@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from nanoloom import compiler
 from nanoloom.binary.shared import RUNTIME_SOURCES, runtime_objects
 from nanoloom.cache import Cache
-from nanoloom.options import CompileOptions
+from nanoloom.options import CompileOptions, Strategy
 from nanoloom.source import Source
 from nanoloom.target import Target
 from tests.guarded import Side
@@ -141,14 +141,16 @@ def conversions(folder: Path) -> bytes:
     return dict(zip(RUNTIME_SOURCES, objects, strict=True))["conversions"]
 
 
-def run_edges(edges: Edges, target: Target, folder: Path) -> list[str]:
+def run_edges(
+    edges: Edges, target: Target, folder: Path, strategy: Strategy = "default"
+) -> list[str]:
     """The results that are wrong, every array of the calls against guard pages.
 
     folder: for what is compiled but once.
     """
     source = Source(edges.proto(), shared_cache())
     model = source.bound({name: x.shape for name, x in edges.inputs.items()}, {})
-    options, report = CompileOptions(target), compiler.Report()
+    options, report = CompileOptions(target, strategy=strategy), compiler.Report()
     made = compiler.compile_model(model, options, shared_cache(), report)
     program = Executable(made, (conversions(folder),))
     given = [edges.inputs[x.name] for x in made.table.inputs]

@@ -1,0 +1,40 @@
+"""How far loops are unrolled: as asked for, else as a target's registers suggest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.options import Unrolling
+from nanoloom.target.facts import Target
+
+MANY = 32  # registers
+# Sums at once, rows and columns, by whether there are many registers.
+ALONG_SUM = {True: (4, 4), False: (2, 4)}
+ALONG_COLUMNS = {True: (6, 4), False: (4, 2)}  # columns in vectors
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Lanes of a vector, vectors of a sum, and rows and columns of a product at once.
+
+    sum_tile: where a sum's steps are lanes; column_tile: where columns are, in vectors.
+    """
+
+    lanes: int
+    k: int
+    sum_tile: tuple[int, int]
+    column_tile: tuple[int, int]
+
+    @staticmethod
+    def of(target: Target, given: Unrolling) -> Factors:
+        many = target.vector.registers >= MANY
+
+        def tile(rows: int, columns: int) -> tuple[int, int]:
+            return given.m or rows, given.n or columns
+
+        return Factors(
+            given.vlen or target.vector.min_bits // 32,
+            given.k or 1,
+            tile(*ALONG_SUM[many]),
+            tile(*ALONG_COLUMNS[many]),
+        )

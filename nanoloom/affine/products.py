@@ -1,0 +1,73 @@
+"""Sums of products: fused multiply-adds taken apart, and put together again.
+
+    %s = math.fma %a, %b, %c    <->    %p = arith.mulf %a, %b; %s = arith.addf %p, %c
+
+Taken apart, a sum is what MLIR's vectorizer knows as one; put together it is rounded
+once.
+"""
+
+from __future__ import annotations
+
+from nanoloom.affine.carrier import FOR, LOAD, STORE
+from nanoloom.affine.step import FMA
+from nanoloom.mlir import ir, named
+
+ADD, MULTIPLY = "arith.addf", "arith.mulf"
+LOADS = (LOAD, "affine.vector_load", "vector.load")
+STORES = (STORE, "affine.vector_store", "vector.store")
+FUSED = (32, 64)  # bits of the floats that instructions multiply and add
+
+
+def take_apart(module: ir.Module | ir.Operation) -> None:
+    """Every fused multiply-add as a product and a sum."""
+    for op in named(module, *FMA):
+        left, right, addend = op.operation.operands
+        kind = op.operation.results[0].type
+        with ir.InsertionPoint(op), op.operation.location:
+            product = ir.Operation.create(MULTIPLY, [kind], [left, right])
+            total = ir.Operation.create(ADD, [kind], [product.results[0], addend])
+        op.operation.results[0].replace_all_uses_with(total.results[0])
+        op.operation.erase()
+
+
+def put_together(module: ir.Module | ir.Operation) -> None:
+    """Every sum of what a loop carries, or loads, and a product of its own."""
+    for op in named(module, ADD):
+        product, addend = parts_of(op.operation)
+        if product is None or addend is None:
+            continue
+        kind = op.operation.results[0].type
+        with ir.InsertionPoint(op), op.operation.location:
+            fused = ir.Operation.create("math.fma", [kind], [*product.operands, addend])
+        op.operation.results[0].replace_all_uses_with(fused.results[0])
+        op.operation.erase()
+        product.erase()
+
+
+def parts_of(op: ir.Operation) -> tuple[ir.Operation | None, ir.Value | None]:
+    """The product and the addend of a sum that can be one operation."""
+    element = op.results[0].type
+    if isinstance(element, ir.VectorType):
+        element = element.element_type
+    if not isinstance(element, ir.FloatType) or element.width not in FUSED:
+        return None, None
+    for place, value in enumerate(op.operands):
+        product, addend = value.owner, op.operands[1 - place]
+        if isinstance(product, ir.Block) or product.operation.name != MULTIPLY:
+            continue
+        alone = len(list(value.uses)) == 1 and product.operation.block == op.block
+        if alone and is_sum_so_far(op, addend):
+            return product.operation, addend
+    return None, None
+
+
+def is_sum_so_far(op: ir.Operation, addend: ir.Value) -> bool:
+    """Whether a sum adds to what a loop carries, or to the element that it replaces."""
+    owner = addend.owner
+    if isinstance(owner, ir.Block):
+        return owner.owner.operation.name == FOR
+    users = [use.owner.operation for use in op.results[0].uses]
+    if owner.operation.name not in LOADS or len(users) != 1:
+        return False
+    stored = users[0].name in STORES and users[0].operands[1] == owner.operands[0]
+    return stored and users[0].operands[0] == op.results[0]

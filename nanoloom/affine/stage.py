@@ -1,0 +1,83 @@
+"""The affine path: a kernel on tensors becomes vectors through loops of MLIR's dialect.
+
+    linalg -> buffers -> affine loops -> reductions -> lanes -> multiply-adds -> loops
+
+In:  a kernel on tensors, without a schedule.
+Out: what the vector stage gives, one phase of one task: loops, vectors and scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nanoloom.affine.factors import Factors
+from nanoloom.affine.nests import Way, lower, nests
+from nanoloom.affine.products import put_together, take_apart
+from nanoloom.mlir import ir, run_pipeline
+from nanoloom.options import Strategy, Unrolling
+from nanoloom.target.facts import Target
+from nanoloom.vector.body_places import write_out_places
+from nanoloom.vector.copies import copies_to_generics
+from nanoloom.vector.scratch import place_temporaries, scratch_bytes
+from nanoloom.vector.stage import (
+    TO_BUFFERS,
+    Vectorized,
+    emulate_small_floats,
+    return_nothing,
+)
+from nanoloom.vector.tasks import split_into_phases
+from nanoloom.vector.temporaries import bound_temporaries
+
+TO_AFFINE = (
+    "func.func(convert-linalg-to-affine-loops)",
+    "canonicalize",  # places are written in the accesses themselves
+    "cse",
+)
+FROM_AFFINE = (
+    "canonicalize",  # places of steps that were jammed
+    "cse",  # what they read in common is read once
+    "lower-affine",
+    "canonicalize",
+    "cse",
+)
+
+WAYS: Mapping[Strategy, Way] = MappingProxyType({
+    # Sums in registers, vectors along what lies one behind the other.
+    "affine": Way("all", True, ("mlir", "nanoloom"), True),
+    # As the loops are; LLVM vectorizes what it can.
+    "plain": Way(),
+    # MLIR's vectorizer with MLIR's own reductions: multiply-adds are none to it.
+    "oml": Way("all", True, ("mlir",), False),
+    # Rows of the right operand times a number of the left, added to the result in
+    # memory at each step.
+    "onnx-mlir": Way("others than products", False, ("mlir", "nanoloom"), True),
+})  # fmt: skip
+FUSED_BEFORE: tuple[Strategy, ...] = ("plain", "oml")
+
+
+def through_affine(
+    module: ir.Module, strategy: Strategy, unrolling: Unrolling, target: Target
+) -> Vectorized:
+    """Lower a kernel by one of WAYS."""
+    run_pipeline(module, TO_BUFFERS, verify=False)
+    return_nothing(module)
+    copies_to_generics(module, {})  # loops like all others
+    phases = split_into_phases(module)
+    bound_temporaries(module)
+    write_out_places(module)
+    run_pipeline(module, TO_AFFINE)
+    to_vectors(module, strategy, Factors.of(target, unrolling))
+    run_pipeline(module, FROM_AFFINE)
+    place_temporaries(module)
+    emulate_small_floats(module, target)
+    module.operation.verify()
+    return Vectorized(tuple(phases), (), scratch_bytes(module, phases))
+
+
+def to_vectors(module: ir.Module, strategy: Strategy, factors: Factors) -> None:
+    """Every nest of affine loops in a module, as a strategy makes it."""
+    (put_together if strategy in FUSED_BEFORE else take_apart)(module)
+    for nest in nests(module):
+        lower(nest, WAYS[strategy], factors)
+    put_together(module)

@@ -1,0 +1,75 @@
+"""--strategy and what goes with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Command
+from tests.notation.programs import normal
+from tests.notation.test_text import LAYER, wanted
+
+
+@pytest.fixture
+def layer(tmp_path: Path) -> Path:
+    path = tmp_path / "layer.mlir"
+    path.write_text(LAYER)
+    return path
+
+
+@pytest.mark.parametrize("strategy", ["affine", "plain", "oml", "onnx-mlir"])
+def test_a_model_runs_by_each(
+    layer: Path, tmp_path: Path, nanoloom: Command, strategy: str
+) -> None:
+    x, w = normal(9, 17), normal(17, 21, seed=1)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "w.npy", w)
+    inputs = ("-i", f"arg0={tmp_path}/x.npy", "-i", f"arg1={tmp_path}/w.npy")
+    way = ("--strategy", strategy, "--vlen", 4, "--unroll-m", 2, "--unroll-n", 2)
+    said = nanoloom("run", layer, *inputs, *way, "-o", f"result0={tmp_path}/y.npy")
+    assert said.status == 0, said.err
+    result, room = wanted(x, w)
+    assert (abs(np.load(tmp_path / "y.npy") - result) <= room).all()
+
+
+def test_a_stage_is_shown(layer: Path, nanoloom: Command) -> None:
+    way = ("--strategy", "affine", "--vlen", "8", "--unroll-m", "3", "--unroll-n", "2")
+    said = nanoloom("compile", layer, *way, "--emit", "vector", "-o", "-")
+    assert said.status == 0, said.err
+    assert "vector<16xf32>" in said.out and "math.fma" in said.out
+    usual = nanoloom("compile", layer, "--emit", "vector", "-o", "-")
+    assert usual.out != said.out
+
+
+WRONG = [
+    (("--strategy", "fast"), 2, "fast is none of default, affine, plain, oml"),
+    (("--vlen", "8"), 2, "the default has schedules instead"),
+    (("--strategy", "affine", "--vlen", "6"), 2, "6 is no power of two"),
+]
+
+
+@pytest.mark.parametrize(("given", "status", "reason"), WRONG)
+def test_what_does_not_go(
+    layer: Path, nanoloom: Command, given: tuple[str, ...], status: int, reason: str
+) -> None:
+    said = nanoloom("run", layer, *given)
+    assert said.status == status and reason in said.told
+
+
+def test_there_is_no_schedule_to_show(layer: Path, nanoloom: Command) -> None:
+    way = ("--strategy", "affine", "--emit", "schedule", "-o", "-")
+    said = nanoloom("compile", layer, *way)
+    assert said.status == 1
+    assert "kernels have no schedules with the strategy affine" in said.told
+
+
+def test_a_library_is_lowered_already(
+    layer: Path, tmp_path: Path, nanoloom: Command
+) -> None:
+    library = tmp_path / "layer.so"
+    assert nanoloom("compile", layer, "--strategy", "plain", "-o", library).status == 0
+    assert nanoloom("run", library).status == 0
+    said = nanoloom("run", library, "--strategy", "affine")
+    assert said.status == 2 and "kernels of a compiled library are made" in said.told
