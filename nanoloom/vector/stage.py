@@ -6,8 +6,8 @@ Out: phases on buffers, only loops, vectors and scalars in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -107,43 +107,21 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
 
     Raises Error, with the script's line, where a step does not parse, apply or fit.
     """
-    packings: list[Packing] = []
-    prefetches: dict[int, Prefetch] = {}
-    widths: dict[int, Lanes] = {}
-
-    def nanokernel(op: ir.OpView, fields: dict[str, Any]) -> None:
-        lanes: dict[str, Any] = {"lanes": Lanes(fields["lanes"])}
-        lower(op, Nanokernel(**fields | lanes), target, prefetches)
-
-    def pack(op: ir.OpView, fields: dict[str, Any]) -> None:
-        packings.append(Packing(**fields))
-        use_packed(op, packings[-1])
-
-    def prefetch(_: ir.OpView, fields: dict[str, Any]) -> None:
-        word = Prefetch(**fields)
-        require_numbers(word, packings)
-        prefetches[word.argument] = word
-
-    meanings = {
-        "nanokernel": nanokernel,
-        "pack": pack,
-        "prefetch": prefetch,
-        "copies": with_fields(copies_of_stages(widths)),
-        **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
-    }
-    tile(module, script, meanings, prefetches, packings)
+    said = Said(target)
+    tile(module, script, said)
     run_pipeline(module, TO_BUFFERS, verify=False)
     return_nothing(module)
     make_copies(module)
-    copies_to_generics(module, widths)
-    fetch_panels(module, prefetches)
+    copies_to_generics(module, said.widths)
+    fetch_panels(module, said.prefetches)
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
     bound_temporaries(module)
-    lower_matrix_tiles(module, prefetches)
+    lower_matrix_tiles(module, said.prefetches)
     instructions.make_instructions(module)
     keep_order(module, target)
-    store_whole(module, target)
+    if any(plan.whole for plan in said.nanokernels):
+        store_whole(module)
     write_out_places(module)
     vectorize_loops(module, target)
     make_lookups(module, target)
@@ -151,22 +129,52 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     emulate_small_floats(module, target)
     module.operation.verify()
     scratch = scratch_bytes(module, phases)
-    return Vectorized(tuple(phases), tuple(packings), scratch, between)
+    return Vectorized(tuple(phases), tuple(said.packings), scratch, between)
 
 
-def tile(
-    module: ir.Module,
-    script: str,
-    meanings: Mapping[str, Meaning],
-    prefetches: Mapping[int, Prefetch],
-    packings: Sequence[Packing],
-) -> None:
-    """Apply a script, whose stages are on tensors still.
+@dataclass
+class Said:
+    """What a script says of a kernel's operands and copies, and of its nanokernels.
 
-    prefetches, packings: what the script has said of them, behind it.
+    widths: of copies, by the bits of a number.
     """
-    apply_script(module, script, meanings)
-    require_fetched(module, prefetches, packings)
+
+    target: Target
+    packings: list[Packing] = field(default_factory=list[Packing])
+    prefetches: dict[int, Prefetch] = field(default_factory=dict[int, Prefetch])
+    widths: dict[int, Lanes] = field(default_factory=dict[int, Lanes])
+    nanokernels: list[Nanokernel] = field(default_factory=list[Nanokernel])
+
+    @property
+    def meanings(self) -> Mapping[str, Meaning]:
+        """What the script's operations do."""
+        return {
+            "nanokernel": self.nanokernel,
+            "pack": self.pack,
+            "prefetch": self.prefetch,
+            "copies": with_fields(copies_of_stages(self.widths)),
+            **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
+        }
+
+    def nanokernel(self, op: ir.OpView, fields: dict[str, Any]) -> None:
+        lanes: dict[str, Any] = {"lanes": Lanes(fields["lanes"])}
+        self.nanokernels.append(Nanokernel(**fields | lanes))
+        lower(op, self.nanokernels[-1], self.target, self.prefetches)
+
+    def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
+        self.packings.append(Packing(**fields))
+        use_packed(op, self.packings[-1])
+
+    def prefetch(self, _: ir.OpView, fields: dict[str, Any]) -> None:
+        word = Prefetch(**fields)
+        require_numbers(word, self.packings)
+        self.prefetches[word.argument] = word
+
+
+def tile(module: ir.Module, script: str, said: Said) -> None:
+    """Apply a script, whose stages are on tensors still."""
+    apply_script(module, script, said.meanings)
+    require_fetched(module, said.prefetches, said.packings)
     join_copies(module)
     run_pipeline(module, CLEAN, verify=False)
     require_packed_reads(module)

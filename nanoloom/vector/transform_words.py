@@ -87,6 +87,10 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     swapped: ir.IntegerAttr
     unroll: ir.IntegerAttr
     widened: ir.IntegerAttr
+    ordered: ir.IntegerAttr
+    kept: ir.IntegerAttr
+    apart: ir.IntegerAttr
+    whole: ir.IntegerAttr
 
 
 class VectorizeOp(Dialect.Operation, name="vectorize"):

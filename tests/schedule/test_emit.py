@@ -55,7 +55,8 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]]) {rows = 6 : i64, vectors = 4 : i64,
     CHECK-SAME: lanes = 8 : i64, packed = 1 : i64, family = "fma", depth = 0 : i64,
-    CHECK-SAME: copied = "", swapped = 0 : i64, unroll = 1 : i64, widened = 0 : i64}
+    CHECK-SAME: copied = "", swapped = 0 : i64, unroll = 1 : i64, widened = 0 : i64,
+    CHECK-SAME: ordered = 1 : i64, kept = 0 : i64, apart = 0 : i64, whole = 0 : i64}
     CHECK: transform.apply_patterns
     CHECK: transform.yield
     """,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nanoloom.errors import Error
@@ -33,6 +35,7 @@ TILE = "a nanokernel has a register tile of its own"
     ("words", "said"),
     [
         ((KERNEL, Vectorize("product", "j", LANES)), OWN),
+        ((replace(KERNEL, ordered=False, apart=True),), "ordered=True is missing"),
         ((KERNEL, UnrollAndJam("product", "i", 2)), OWN),
         ((KERNEL, Unroll("product", "k", 2)), OWN),
         ((KERNEL, CopyOperand("product", 1)), OWN),

@@ -57,7 +57,8 @@ def nanokernel(
         f'"nanoloom.nanokernel"(%{handle}) {{rows = {rows} : i64, vectors = {vectors} '
         f': i64, lanes = {lanes} : i64, packed = {packed} : i64, family = "{family}", '
         f'depth = 0 : i64, copied = "", swapped = 0 : i64, '
-        f"unroll = 4 : i64, widened = 0 : i64}} : ({ANY}) -> ()"
+        f"unroll = 4 : i64, widened = 0 : i64, ordered = 1 : i64, kept = 0 : i64, "
+        f"apart = 0 : i64, whole = 0 : i64}} : ({ANY}) -> ()"
     )
 
 
@@ -210,6 +211,8 @@ TILED = (
         (nanokernel("root", 4, 2, 0, "fma", 6), "lanes = 6: family fma has vectors of"),
         (nanokernel("root", 4, 2, 0, "fma").replace("lanes = 8 : i64, ", ""),
          "'nanoloom.nanokernel' op attribute \"lanes\" is expected but not provided"),
+        (nanokernel("root", 4, 2, 0, "fma").replace("ordered = 1", "ordered = 0")
+         .replace("apart = 0", "apart = 1"), "ordered, kept, apart and whole are of"),
         (nanokernel("u", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this"),
         (nanokernel("l", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this "
          "scf.forall"),

@@ -21,6 +21,7 @@ from nanoloom.schedule.families import (
     Family,
 )
 from nanoloom.schedule.language import Nanokernel, Prefetch
+from nanoloom.schedule.library.instruction_order import in_order
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.words.nanokernel import BETWEEN, FRONT, NOT
 from nanoloom.target.facts import Target
@@ -73,10 +74,11 @@ class Operands:
 
 def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nanokernel:
     """The nanokernel with this tile."""
-    return Nanokernel(
+    width = bits(product.root.writes[0].element)
+    plan = Nanokernel(
         tile.rows,
         tile.vectors,
-        Lanes(target.lanes(bits(product.root.writes[0].element))),
+        Lanes(target.lanes(width)),
         product.packed,
         product.family.name,
         product.root.name,
@@ -85,6 +87,8 @@ def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nano
         unroll=unroll(tile, product),
         widened=widened(tile, product, target),
     )
+    columns = product.shape.extents[product.shape.column]
+    return in_order(plan, product.family, columns, width, target)
 
 
 def unroll(tile: RegisterTile, product: Operands) -> int:

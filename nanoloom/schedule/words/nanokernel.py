@@ -38,6 +38,13 @@ class Nanokernel(Word):
     unroll: steps of the sum's last axis, or groups of them, in a round of its loop.
     widened: so many numbers of each row of the left operand are converted at once, into
     a copy in the type that is multiplied; 0: each where it is read.
+    ordered: LLVM leaves the products in their order, row after row, or column after
+    column for `swapped`, instead of an order of its own.  kept: a row's number is, up
+    to the end of its products; apart: so is each product, until it is added by an
+    instruction of its own.
+    whole: stores over the result's edge ask whether all of a vector is inside, and have
+    masks where it is not; else all have masks.  Of one nanokernel it is said for all in
+    the kernel.
     """
 
     rows: int
@@ -51,6 +58,10 @@ class Nanokernel(Word):
     swapped: bool = False
     unroll: int = 1
     widened: int = 0
+    ordered: bool = True
+    kept: bool = False
+    apart: bool = False
+    whole: bool = False
 
     def apply(self, nest: LoopNest) -> LoopNest:
         stage = stage_of(self, nest, self.stage)
@@ -63,6 +74,8 @@ class Nanokernel(Word):
         require_number(self, "widened", self.widened, least=0)
         if self.copied not in COPIED:
             refuse(self, f"copied is {self.copied!r}: one of {COPIED} is wanted")
+        if self.apart and not self.ordered:
+            refuse(self, "products are apart in an order: ordered=True is missing")
         if not stage.is_contraction:
             refuse(self, f"{self.stage} is no sum of products")
         placement = nest.placement(self.stage)

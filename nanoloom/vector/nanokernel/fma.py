@@ -28,8 +28,6 @@ from nanoloom.vector.nanokernel.tile.tile import (
 Columns = Callable[[list[ir.Value]], Iterable[ir.Value]]
 Number = Callable[[list[ir.Value], int], ir.Value]
 
-BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
-
 
 def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
@@ -84,10 +82,11 @@ def outer_products(
         left = [number(tile.at_row(ivs, row), r) for r, row in enumerate(rows)]
         made = [
             in_order(
+                tile.plan,
                 [
                     vector.fma(wide, column, sum_)
                     for wide, sum_ in zip(left, sums[v::vectors], strict=True)
-                ]
+                ],
             )
             for v, column in enumerate(columns(ivs))
         ]
@@ -103,24 +102,13 @@ def outer_products(
                 vector.fma(wide, column, sum_)
                 for column, sum_ in zip(right, now, strict=True)
             ]
-            made += in_order(products, *kept(wide, len(right)))
+            made += in_order(tile.plan, products, *[wide] * tile.plan.kept)
         return made
 
     step = column_after_column if tile.plan.swapped else row_after_row
     ivs = tile.ivs(index(0), index(0))
     dims = list(tile.shape.reduced)
     return nest(tile, dims, ivs, start, step, innermost or unrolled)
-
-
-def kept(wide: ir.Value, uses: int) -> list[ir.Value]:
-    """A row's number if its only product would take its register.
-
-    The sums would go round through the registers from step to step, and LLVM spills one
-    to put them back.  In 512 bits the product reads its number from memory itself.
-    """
-    kind = ir.VectorType(wide.type)
-    bits = kind.shape[0] * kind.element_type.width  # type: ignore[attr-defined]
-    return [wide] if uses == 1 and bits < BROADCASTING else []
 
 
 def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:

@@ -123,15 +123,6 @@ class Sums:
         return self.products(ivs, ivs[self.depth], self.step.group, sums)
 
     @property
-    def ordered(self) -> bool:
-        """Whether LLVM must leave the order as it is.
-
-        Not where rows are interleaved under masks: it would then double each of them
-        before, which is 20 % slower on AVX-512 (s8 and u8, 127x333x517).
-        """
-        return self.tile.plan.packed or not self.tile.right_masked
-
-    @property
     def depth(self) -> int:
         return self.tile.shape.reduced[-1]
 
@@ -141,8 +132,7 @@ class Sums:
         """One group, `count` steps of it inside the operands."""
         plan = self.tile.plan
         rows = [self.row(r, ivs, number, count) for r in range(plan.rows)]
-        low = plan.rows < plan.vectors and not plan.packed
-        if plan.swapped or (low and self.ordered):
+        if plan.swapped:
             return self.column_after_column(ivs, rows, number, sums)
         panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
         # Part by part: what a part needs of the panels is in registers for it alone.
@@ -156,7 +146,7 @@ class Sums:
                     self.step.product(sum_, left, right)
                     for sum_, right in zip(now, rights, strict=True)
                 ]
-                made += in_order(products) if self.ordered else products
+                made += in_order(plan, products)
             sums = made
         return sums
 
@@ -167,10 +157,7 @@ class Sums:
         number: ir.Value,
         sums: list[ir.Value],
     ) -> list[ir.Value]:
-        """All rows are held; so are a few of them where columns are interleaved.
-
-        Under masks LLVM is left alone with the latter (`ordered`).
-        """
+        """All rows are held, and the columns prepared one by one."""
         vectors = self.tile.plan.vectors
         lefts = [[prepare(row) for row in rows] for prepare, _ in self.step.parts]
         made: list[list[ir.Value]] = []
@@ -182,7 +169,7 @@ class Sums:
                     self.step.product(sum_, one, right)
                     for sum_, one in zip(now, left, strict=True)
                 ]
-            made.append(in_order(now))
+            made.append(in_order(self.tile.plan, now))
         return [made[v][r] for r in range(len(rows)) for v in range(vectors)]
 
     def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:

@@ -9,24 +9,28 @@ inline assembly without text, which reads memory as far as LLVM knows.
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, llvm, named, vector
+from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.dialect import IN_ORDER, make
 
+APART = "nanoloom.apart"  # of what stands behind products that are added apart
 REGISTER = {"x86_64": "v", "aarch64": "w", "riscv64": "^vr"}  # in inline assembly
 
 
-def in_order(sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
-    """The same sums, in front of all that is read later.
+def in_order(plan: Nanokernel, sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
+    """The same sums, in front of all that is read later, where the script says so.
 
     kept: what must not be written over before.
     """
-    return list(make(IN_ORDER, [s.type for s in sums], [*sums, *kept]))
+    if not plan.ordered:
+        return sums
+    words = {APART: "products"} if plan.apart else {}
+    return list(make(IN_ORDER, [s.type for s in sums], [*sums, *kept], **words))
 
 
 def keep_order(module: ir.Module, target: Target) -> None:
     """Make the assembly that these stand for; behind all work on buffers."""
-    if target.arch == "x86_64" and not target.has("fma"):
-        add_apart(module)
+    add_apart(module)
     for op in named(module, IN_ORDER):
         given = list(op.operation.operands)
         results = list(op.operation.results)
@@ -39,14 +43,14 @@ def keep_order(module: ir.Module, target: Target) -> None:
 
 
 def add_apart(module: ir.Module) -> None:
-    """An order behind each product, for an x86 target that adds them by themselves.
+    """An order behind each product, where products are added by themselves.
 
-    An instruction writes over one of its operands there.  A product that is kept until
-    it is added is none of an addition's choice: sums that took the products' registers
-    would go round through all of them from step to step, and LLVM spills one to put
-    them back.
+    That is for x86 without multiply-adds.  An instruction writes over one of its
+    operands there.  A product that is kept until it is added is none of an addition's
+    choice: sums that took the products' registers would go round through all of them
+    from step to step, and LLVM spills one to put them back.
     """
-    for op in named(module, IN_ORDER):
+    for op in [x for x in named(module, IN_ORDER) if APART in x.operation.attributes]:
         for sum_ in list(op.operation.operands)[: len(op.operation.results)]:
             keep_product(sum_)
 
@@ -66,7 +70,7 @@ def keep_product(sum_: ir.Value) -> None:
                 made = arith.addi(before, product)
             case _:
                 return
-        (kept,) = in_order([made], product)
+        (kept,) = make(IN_ORDER, [made.type], [made, product])
     sum_.replace_all_uses_with(kept)
     op.erase()
 

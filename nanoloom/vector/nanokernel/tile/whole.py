@@ -12,16 +12,13 @@ long as all of a short sum.  The branch costs nothing, it is nearly always the s
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, named, scf, vector
-from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 
 WRITE, MASK = "vector.transfer_write", "vector.create_mask"
 
 
-def store_whole(module: ir.Module, target: Target) -> None:
+def store_whole(module: ir.Module) -> None:
     """On buffers: a branch around every store whose mask is known as the tile runs."""
-    if target.vector.mask_registers:
-        return
     for op in named(module, WRITE):
         count = lanes_inside(op)
         if count is not None:

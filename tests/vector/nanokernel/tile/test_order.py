@@ -51,6 +51,55 @@ def test_a_row_at_a_time() -> None:
     assert set(kinds.split(", ")) == {"vector<8xf32>"}
 
 
+def script_with(target: Target, *changes: tuple[str, str]) -> tuple[Any, str]:
+    """A product's kernel, and its schedule with other words."""
+    m, k, n = SIZE
+    right = sample(n, (k, n), "float32")
+    program = program_of(product("float32", right), ((m, k), "float32"))
+    text = stage_text(program, "schedule", target)
+    script = text[: text.index("\n}\n") + 3]
+    for old, new in changes:
+        assert old in script
+        script = script.replace(old, new)
+    return program, script
+
+
+def code_with(target: Target, *changes: tuple[str, str]) -> str:
+    program, script = script_with(target, *changes)
+    return stage_text(program, "vector", target, script=script)
+
+
+FREE = ("ordered = 1", "ordered = 0")
+TOGETHER = ("apart = 1", "apart = 0")
+
+
+def test_the_script_says_what_llvm_leaves_in_order() -> None:
+    target = by_name("x86-64-v3")
+    assert "inline_asm" not in code_with(target, FREE)
+    free = code_with(target, ("kept = 1", "kept = 0"))
+    (kinds,) = set(re.findall(r'inline_asm .*"~?.*" .*: \((.*)\) ->', free))
+    (held,) = set(assembly(target))
+    assert held.count("vector<8xf32>") == kinds.count("vector<8xf32>") + 1
+
+
+def test_the_script_says_what_is_added_apart() -> None:
+    assert "vector.fma" not in code_with(OLD)
+    assert "vector.fma" in code_with(OLD, TOGETHER)
+    v3 = by_name("x86-64-v3")
+    assert "vector.fma" not in code_with(v3, ("apart = 0", "apart = 1"))
+
+
+@pytest.mark.parametrize("changes", [(FREE, TOGETHER), (TOGETHER,)], ids=str)
+def test_numbers_in_another_order(changes: tuple[tuple[str, str], ...]) -> None:
+    m, k, n = SIZE
+    left, right = sample(m, (m, k), "float32"), sample(n, (k, n), "float32")
+    _, script = script_with(OLD, *changes)
+    got = run(product("float32", right), left, target=OLD, script=script)
+    exact, magnitude, count = contracted("mk,kn->mn", left, right)
+    check(got, exact, count + 1, magnitude)
+    assert not passes(got, np.roll(exact, 1, -1), count + 1, magnitude)
+
+
 def test_a_product_is_kept_until_it_is_added() -> None:
     assert "vector<4xf32>, vector<4xf32>" in assembly(OLD)
 

@@ -52,6 +52,20 @@ def test_mask_registers_need_no_branch() -> None:
     assert "arith.cmpi sge" not in text
 
 
+def test_the_script_says_so() -> None:
+    given = (((3, M, K), "float32"), ((3, K, N), "float32"))
+    program = program_of(product, *given)
+    for name, said in (("x86-64-v3", 1), ("x86-64-v4", 0)):
+        target = by_name(name)
+        text = stage_text(program, "schedule", target)
+        script = text[: text.index("\n}\n") + 3]
+        other = script.replace(f"whole = {said}", f"whole = {1 - said}")
+        assert other != script
+        text = stage_text(program, "vector", target, script=other)
+        assert ("arith.cmpi sge" in text) == (not said)
+        assert any(map(is_masked, text.splitlines()))
+
+
 def test_tiles_that_divide_have_neither() -> None:
     text = text_for("x86-64-v3", m=120, n=96)
     assert not any(map(is_masked, text.splitlines()))

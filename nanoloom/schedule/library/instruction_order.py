@@ -1,0 +1,47 @@
+"""The order of a nanokernel's instructions, and the stores over its edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nanoloom.schedule.families import (
+    BF16_DOT,
+    INT8_DOT,
+    INT8_LANES,
+    INT8_PAIRS,
+    Family,
+)
+from nanoloom.schedule.words.nanokernel import FRONT, Nanokernel
+from nanoloom.target.facts import Target
+
+# Of numbers that lie together in groups of steps: their products have no broadcasts.
+GROUPED = (BF16_DOT, INT8_DOT, INT8_PAIRS, INT8_LANES)
+BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
+
+
+def in_order(
+    plan: Nanokernel, family: Family, columns: int, bits: int, target: Target
+) -> Nanokernel:
+    """A nanokernel with what it says of its instructions' order.
+
+    columns: of the product.  bits: of a sum.
+
+    LLVM is left alone where rows are interleaved under masks: it would double each of
+    them before, which is 20 % slower on AVX-512 (s8 and u8, 127x333x517).  A row's
+    number is kept where its only product would take its register: the sums would go
+    round through the registers, and LLVM spills one to put them back.
+    """
+    over = columns % (plan.vectors * plan.lanes.count) > 0
+    masked = not plan.packed and over and plan.copied != FRONT
+    grouped = family in GROUPED
+    ordered = plan.swapped or not (grouped and masked)
+    few = grouped and not plan.packed and plan.rows < plan.vectors
+    short = plan.lanes.count * bits < BROADCASTING
+    return replace(
+        plan,
+        swapped=plan.swapped or (few and ordered),
+        ordered=ordered,
+        kept=not grouped and plan.vectors == 1 and short,
+        apart=ordered and target.arch == "x86_64" and not target.has("fma"),
+        whole=not target.vector.mask_registers,
+    )
