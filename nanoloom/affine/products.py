@@ -19,9 +19,14 @@ FUSED = (32, 64)  # bits of the floats that instructions multiply and add
 
 
 def take_apart(module: ir.Module | ir.Operation) -> None:
-    """Every fused multiply-add as a product and a sum."""
+    """Every fused multiply-add of a sum so far as a product and a sum.
+
+    Others stay: they are to be rounded once, and nothing depends on them.
+    """
     for op in named(module, *FMA):
         left, right, addend = op.operation.operands
+        if not is_sum_so_far(op.operation, addend):
+            continue
         kind = op.operation.results[0].type
         with ir.InsertionPoint(op), op.operation.location:
             product = ir.Operation.create(MULTIPLY, [kind], [left, right])

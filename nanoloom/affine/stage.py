@@ -67,7 +67,8 @@ def through_affine(
     bound_temporaries(module)
     write_out_places(module)
     run_pipeline(module, TO_AFFINE)
-    to_vectors(module, strategy, Factors.of(target, unrolling))
+    fuses = target.arch != "x86_64" or target.has("fma")
+    to_vectors(module, strategy, Factors.of(target, unrolling), fuses=fuses)
     run_pipeline(module, FROM_AFFINE)
     place_temporaries(module)
     emulate_small_floats(module, target)
@@ -75,9 +76,16 @@ def through_affine(
     return Vectorized(tuple(phases), (), scratch_bytes(module, phases))
 
 
-def to_vectors(module: ir.Module, strategy: Strategy, factors: Factors) -> None:
-    """Every nest of affine loops in a module, as a strategy makes it."""
-    (put_together if strategy in FUSED_BEFORE else take_apart)(module)
+def to_vectors(
+    module: ir.Module, strategy: Strategy, factors: Factors, *, fuses: bool
+) -> None:
+    """Every nest of affine loops in a module, as a strategy makes it.
+
+    fuses: whether the target has multiply-adds: they are functions to others.
+    """
+    if fuses:
+        (put_together if strategy in FUSED_BEFORE else take_apart)(module)
     for nest in nests(module):
         lower(nest, WAYS[strategy], factors)
-    put_together(module)
+    if fuses:
+        put_together(module)

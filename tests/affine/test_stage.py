@@ -40,11 +40,13 @@ func.func @f(%A: memref<{rows}x{terms}xf32>, %B: memref<{b}xf32>,
 """
 
 
-def lowered(text: str, strategy: Strategy, factors: Factors = FACTORS) -> str:
+def lowered(
+    text: str, strategy: Strategy, factors: Factors = FACTORS, *, fuses: bool = True
+) -> str:
     """The loops of a module as a strategy makes them."""
     with context():
         module = ir.Module.parse(text)
-        to_vectors(module, strategy, factors)
+        to_vectors(module, strategy, factors, fuses=fuses)
         run_pipeline(module, FROM_AFFINE[:2])
         return str(module)
 
@@ -205,5 +207,17 @@ def test_products_are_put_together_in_sums_only() -> None:
     body = "%p = arith.mulf %x, %y : f32\n%n = arith.addf %p, %y : f32"
     with context():
         module = ir.Module.parse(carrying(body))
-        to_vectors(module, "affine", FACTORS)
+        to_vectors(module, "affine", FACTORS, fuses=True)
         assert not named(module, "math.fma")
+
+
+def test_a_multiply_add_that_is_no_sum_stays_one() -> None:
+    body = "%q = math.fma %x, %y, %y : f32\n%n = arith.addf %m, %q : f32"
+    text = lowered(carrying(body), "affine")
+    assert text.count("math.fma") == 1 and "math.fma" in text.split("step 4")[1]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_no_multiply_adds_where_a_target_has_none(strategy: Strategy) -> None:
+    assert "math.fma" not in lowered(product("%j, %k"), strategy, fuses=False)
+    assert "math.fma" in lowered(product("%j, %k"), strategy)
