@@ -23,14 +23,13 @@ from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache, key
 from nanoloom.errors import Error, noting
 from nanoloom.graph.stage import optimize
-from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.program import Kernel, Program
+from nanoloom.kernels.retype.precision import to_bf16
+from nanoloom.kernels.retype.widening import widen
 from nanoloom.kernels.shown import describe_program, kernels_of
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.linalg.retype.precision import to_bf16
-from nanoloom.linalg.retype.widening import widen
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
@@ -176,8 +175,8 @@ def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModu
     Multiplied in f32 where the target has nothing better: the numbers are the same.
     """
     if options.precision == "bf16":
-        lowered = to_bf16(lowered, is_product)
-    return widen(lowered, is_product, lambda kind: multiplies(options.target, kind))
+        lowered = to_bf16(lowered)
+    return widen(lowered, lambda kind: multiplies(options.target, kind))
 
 
 # ---- kernels

@@ -15,26 +15,23 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.linalg.retype.precision import IsProduct, products
-from nanoloom.linalg.retype.retyped import Retyped
+from nanoloom.kernels.retype.precision import elements, products
+from nanoloom.kernels.retype.retyped import Retyped
+from nanoloom.kernels.structure import Op, all_dims, extents, maps
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.mlir import arith, ir
 
 ROWS = 16  # that share a weight: for fewer half the bytes are faster, measured
 
 
-def widen(
-    lowered: LinalgModule, is_product: IsProduct, multiplies: Callable[[str], bool]
-) -> LinalgModule:
+def widen(lowered: LinalgModule, multiplies: Callable[[str], bool]) -> LinalgModule:
     """Give products with a weight their operands in f32.
 
     multiplies: whether the target has instructions for products of a type.
     """
     wide = Retyped(lowered, ir.F32Type.get(), np.dtype(np.float32))
-    for op in products(lowered, is_product):
-        *given, result = [
-            str(ir.RankedTensorType(v.type).element_type) for v in op.operation.operands
-        ]
+    for op in products(lowered):
+        *given, result = elements(op)
         narrow = given[0] in ("bf16", "f16") and given == [given[0]] * 2
         asked = narrow and result == "f32" and not multiplies(given[0])
         if asked and rows(op, wide) >= ROWS:
@@ -49,17 +46,12 @@ def add_up(left: ir.Value, right: ir.Value, before: ir.Value) -> ir.Value:
     return arith.addf(before, arith.mulf(left, right))
 
 
-def rows(op: ir.OpView, wide: Retyped) -> int:
+def rows(op: Op, wide: Retyped) -> int:
     """Results that a number of the only weight among the operands adds to, else 0."""
     operands = list(op.operation.operands)
     weights = [wide.parameter_of(v) is not None for v in operands[:2]]
     if sum(weights) != 1:
         return 0
-    indexings = [a.value for a in op.operation.attributes["indexing_maps"]]  # type: ignore[union-attr]
-    read = {str(e) for e in indexings[weights.index(True)].results}
-    shape = ir.RankedTensorType(operands[2].type).shape
-    return prod(
-        size
-        for size, place in zip(shape, indexings[2].results, strict=True)
-        if str(place) not in read
-    )
+    *given, result = maps(op)
+    read, sizes = all_dims(given[weights.index(True)]), extents(op)
+    return prod(sizes[dim] for dim in all_dims(result) - read)

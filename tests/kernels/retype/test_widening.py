@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from nanoloom import mlir
-from nanoloom.kernels.contraction import is_product
+from nanoloom.kernels.retype.widening import ROWS, widen
 from nanoloom.kernels.stage import cut
-from nanoloom.linalg.retype.widening import ROWS, widen
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
@@ -37,7 +36,7 @@ def text(equation: str, rows: int, kind: str, *, packed: bool = True) -> str:
     inputs = [((rows, 20), kind), *([] if packed else [((20, 7), kind)])]
     with mlir.context():
         lowered = build(product(equation, weight if packed else None), *inputs)
-        return str(widen(lowered, is_product, lambda kind: False).module)
+        return str(widen(lowered, lambda kind: False).module)
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])
@@ -84,7 +83,7 @@ def test_numbers(kind: str, m: int, k: int, n: int) -> None:
     for target in targets():
         with mlir.context():
             lowered = build(product("mk,kn->mn", right), left)
-            program = cut(widen(lowered, is_product, lambda kind: False))
+            program = cut(widen(lowered, lambda kind: False))
         (got,) = executable(program, target)(left)
         exact, magnitude, count = contracted("mk,kn->mn", left, right)
         check(got, exact, count + 1, magnitude)  # products are exact, sums round

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from nanoloom import mlir
-from nanoloom.kernels.contraction import is_product
-from nanoloom.linalg.retype.precision import LEAST, to_bf16
+from nanoloom.kernels.retype.precision import LEAST, to_bf16
 from tests.vector.kernel_harness import build
 
 F32 = np.dtype(np.float32)
@@ -23,7 +22,7 @@ def rounded(equation: str, *shapes: tuple[int, ...]) -> bool:
 
     with mlir.context():
         lowered = build(make, *(np.zeros(shape, F32) for shape in shapes))
-        text = str(to_bf16(lowered, is_product).module)
+        text = str(to_bf16(lowered).module)
     found = [line for line in text.splitlines() if "arith.mulf" in line]
     assert len(found) == 1
     assert text.count("arith.truncf") == 2 * ("bf16" in text)

@@ -10,37 +10,34 @@ Never chosen silently.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from nanoloom.linalg.retype.retyped import Retyped
+from nanoloom.kernels.contraction import is_product
+from nanoloom.kernels.retype.retyped import Retyped
+from nanoloom.kernels.structure import Op, extents, iterators
 from nanoloom.linalg.stage import LinalgModule
+from nanoloom.linalg.words.pointwise import element_type
 from nanoloom.linalg.words.scalar import BFLOAT16
 from nanoloom.mlir import arith, ir, named
 
-IsProduct = Callable[[ir.OpView], bool]
 # A nanokernel takes several numbers at once, tile registers up to 32 in the same time.
 # Over fewer of them multiply-adds in f32 are faster, measured on channels of images.
 LEAST = 8
 
 
-def to_bf16(lowered: LinalgModule, is_product: IsProduct) -> LinalgModule:
-    """Lower the precision of every long sum that is_product says yes to.
-
-    Raises nothing.
-    """
+def to_bf16(lowered: LinalgModule) -> LinalgModule:
+    """Lower the precision of every long product; raises nothing."""
     narrow = Retyped(lowered, ir.BF16Type.get(), BFLOAT16)
-    for op in products(lowered, is_product):
-        kinds = [ir.RankedTensorType(v.type) for v in op.operation.operands]
-        all_f32 = all(str(k.element_type) == "f32" for k in kinds)
-        if all_f32 and last_extent(op, kinds) >= LEAST:
+    for op in products(lowered):
+        all_f32 = set(elements(op)) == {"f32"}
+        if all_f32 and extents(op)[reduced(op)[-1]] >= LEAST:
             narrow.sum_of(op, add_up)
     made = replace(lowered, parameters=narrow.finish())
     lowered.module.operation.verify()
     return made
 
 
-def products(lowered: LinalgModule, is_product: IsProduct) -> list[ir.OpView]:
+def products(lowered: LinalgModule) -> list[Op]:
     """The products of a module's own, not those within loops and branches."""
     return [
         op
@@ -58,16 +55,11 @@ def add_up(left: ir.Value, right: ir.Value, before: ir.Value) -> ir.Value:
     return arith.addf(before, arith.mulf(*wide))
 
 
-def last_extent(op: ir.OpView, kinds: list[ir.RankedTensorType]) -> int:
-    """The extent of the last reduced dimension, 0 if no operand says it."""
-    iterators = [str(a) for a in op.operation.attributes["iterator_types"]]  # type: ignore[union-attr]
-    reduced = [d for d, text in enumerate(iterators) if "reduction" in text]
-    for kind, attribute in zip(
-        kinds,
-        op.operation.attributes["indexing_maps"],
-        strict=True,  # type: ignore[arg-type]
-    ):
-        for size, expr in zip(kind.shape, attribute.value.results, strict=True):
-            if isinstance(expr, ir.AffineDimExpr) and expr.position == reduced[-1]:
-                return size
-    return 0
+def elements(op: Op) -> list[str]:
+    """Types of the operands' numbers, the sums' last."""
+    return [str(element_type(value.type)) for value in op.operation.operands]
+
+
+def reduced(op: Op) -> list[int]:
+    """The dimensions that a product sums over."""
+    return [d for d, kind in enumerate(iterators(op)) if kind == "reduction"]
