@@ -8,15 +8,18 @@ from nanoloom.mlir import ir, named
 from nanoloom.schedule.packing import Packing
 from nanoloom.vector.dialect import PACKED, make
 
+WIDE = 16  # bits
+
 
 def use_packed(kernel: Op, packing: Packing) -> None:
     """The argument takes the packed type; `packed` stands for the logical weight."""
     block = kernel.operation.regions[0].blocks[0]
     argument = packable(kernel, block, packing)
     logical = ir.RankedTensorType(argument.type)
-    made = ir.RankedTensorType.get(
-        packing.panels.shape(tuple(logical.shape)), logical.element_type
-    )
+    element = logical.element_type
+    if packing.bits:
+        element = ir.IntegerType.get_signless(packing.bits)
+    made = ir.RankedTensorType.get(packing.panels.shape(tuple(logical.shape)), element)
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
         (stands_for,) = make(PACKED, [logical], [argument])
     argument.replace_all_uses_with(stands_for)
@@ -49,7 +52,16 @@ def packable(kernel: Op, block: ir.Block, packing: Packing) -> ir.Value:
         )
     if min(packing.columns, packing.group, packing.steps) < 1:
         raise Error("a panel has one column, group and step at least")
+    element = ir.RankedTensorType(argument.type).element_type
+    if packing.bits and not is_byte(element):
+        raise Error(f"only bytes become wider in panels, not {element}")
+    if packing.bits not in (0, WIDE) or (packing.bits and packing.sums):
+        raise Error(f"bytes become {WIDE} bits in panels, of which none holds sums")
     return argument
+
+
+def is_byte(element: ir.Type) -> bool:
+    return isinstance(element, ir.IntegerType) and element.width == 8
 
 
 def require_packed_reads(module: ir.Module) -> None:

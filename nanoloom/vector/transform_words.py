@@ -38,6 +38,7 @@ class PackOp(Dialect.Operation, name="pack"):
     group: ir.IntegerAttr
     sums: ir.IntegerAttr
     steps: ir.IntegerAttr
+    bits: ir.IntegerAttr
 
 
 class PrefetchOp(Dialect.Operation, name="prefetch"):

@@ -21,6 +21,7 @@ class Panels(Change):
     sums: unless 0, a panel of bytes ends with a step more, for every column the sum of
     its numbers times this, as 32 bits (modulo 2^32); zeros but in the first of the
     outer reduced dimensions.
+    bits: unless 0, integers become such of so many bits, those of sums not.
     """
 
     shared: tuple[int, ...]
@@ -30,6 +31,7 @@ class Panels(Change):
     group: int = 1
     sums: int = 0
     steps: int = 1
+    bits: int = 0
 
     @property
     def cuts(self) -> tuple[tuple[int, ...], int]:
@@ -42,6 +44,9 @@ class Panels(Change):
         reduced[-1] = whole * self.steps + bool(self.sums)
         lead = [given[d] for d in self.shared]
         return (*lead, panels, *reduced, self.columns * self.group)
+
+    def dtype(self, given: np.dtype) -> np.dtype:
+        return np.dtype(f"int{self.bits}") if self.bits else given
 
     def of(self, array: Stored) -> Array:
         """A packed copy."""
@@ -65,7 +70,9 @@ class Panels(Change):
         )
         lanes = np.moveaxis(split, at + 1, -2)  # [..., reduced, columns, group]
         packed = np.ascontiguousarray(lanes).reshape(*shape[:-2], steps, shape[-1])
-        return self.with_sums(packed) if self.sums else packed
+        if self.sums:
+            return self.with_sums(packed)
+        return packed.astype(self.dtype(packed.dtype), copy=False)
 
     def with_sums(self, packed: Array) -> Array:
         """Panels with their columns' sums as a last step."""

@@ -154,6 +154,11 @@ def test_a_packed_weight_that_no_nanokernel_reads() -> None:
     assert said.endswith('the script needs "nanoloom.nanokernel" with packed = 1')
 
 
+def test_only_bytes_become_wide_in_panels() -> None:
+    packing = Schedule((Packing(1, (), 1, (0,), 16, bits=16),))
+    assert "only bytes become wider in panels, not f32" in refusal(packed, packing)
+
+
 def test_what_has_no_lowering() -> None:
     """It would end the process in the translation to LLVM IR."""
     text = given(

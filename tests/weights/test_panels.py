@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,6 +49,16 @@ def test_every_element_is_in_its_place(panels: Panels, sizes: tuple[int, ...]) -
         assert element(panels, packed, dict(enumerate(place))) == logical[place]
     rest = np.count_nonzero(packed == 0)
     assert packed.size - rest == logical.size  # nothing twice, zeros everywhere else
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8"])
+def test_bytes_become_wide(name: str) -> None:
+    logical = np.arange(-128, 128).astype(name).reshape(32, 8)
+    panels = Panels((), 1, (0,), 4, 2)
+    wide = replace(panels, bits=16)
+    assert wide.of(logical).dtype == wide.dtype(logical.dtype) == np.int16
+    np.testing.assert_array_equal(wide.of(logical), panels.of(logical))
+    assert wide.of(logical).max() == np.iinfo(name).max
 
 
 def test_the_element_type_is_kept() -> None:

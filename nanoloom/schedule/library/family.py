@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits, elements, left_lies_along
 from nanoloom.nest.nest import LoopNest
@@ -32,6 +33,10 @@ CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 INTEGERS, PARTS = 9, 3  # the same by integers (f16_widening.py), registers for it
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
+ROWS_FOR_WIDE = 16  # the same of panels that take twice the memory
+PANEL_COLUMNS = 16  # about
+LOADS_FROM_L2 = 3  # as long as so many from the first-level cache, measured
+PAIR_BITS = 16  # of the numbers that pairs are products of
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
 # against multiply-adds in f32 and dot products of bytes.
 GROUPS_FOR_TILES = TILE_STEPS // 4
@@ -151,6 +156,27 @@ def column_sums(family: Family, root: Stage, shape: Contraction, target: Target)
     return 0 if use is None else use.correction
 
 
+def panel_bits(family: Family, shape: Contraction) -> int:
+    """Of an integer in panels, 0 for as many as a weight has.
+
+    Where rows share a panel, what each of them would widen again is wide before.
+    """
+    rows = prod(shape.extents[d] for d in shape.rows)
+    return PAIR_BITS if family is INT8_PAIRS and rows >= ROWS_FOR_WIDE else 0
+
+
+def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
+    """Of a step that reads wide panels: nothing is widened, but more comes.
+
+    From the second-level cache, if a panel is more than half of the first one: tiles of
+    few rows wait for it.
+    """
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    panel = depth * PANEL_COLUMNS * PAIR_BITS // 8
+    loads = LOADS_FROM_L2 if 2 * panel > target.caches.l1d else 1
+    return replace(cost, right=0, right_loads=loads)
+
+
 def step_cost(
     family: Family,
     root: Stage,
@@ -166,6 +192,8 @@ def step_cost(
     are read under a mask, which without mask registers is one more vector.
     """
     cost = numbers_cost(family, root, shape, target)
+    if packed and panel_bits(family, shape):
+        return wide_cost(cost, shape, target)
     if packed:
         return cost
     if family.flat_cost is not None:

@@ -11,7 +11,7 @@ from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
 from nanoloom.schedule.language import Candidate, Directive, Schedule
 from nanoloom.schedule.library.copies import pays_to_copy
-from nanoloom.schedule.library.family import column_sums, step_cost
+from nanoloom.schedule.library.family import column_sums, panel_bits, step_cost
 from nanoloom.schedule.library.nanokernels import (
     Operands,
     flat_prefetches,
@@ -93,7 +93,8 @@ class Product:
         width = bits(root.writes[0].element)
         columns = tile.vectors * (target.vector.bits // width)
         sums = column_sums(family, root, shape, target)
-        packings = weight_packing(nest, root, shape, columns, family, sums)
+        wide = panel_bits(family, shape)
+        packings = weight_packing(nest, root, shape, columns, family, sums, wide)
         reason = (
             f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
         )

@@ -192,8 +192,9 @@ def weight_packing(
     columns: int,
     family: Family,
     sums: int = 0,
+    wide: int = 0,
 ) -> tuple[Packing, ...]:
-    """How the right operand is packed, if it is a parameter."""
+    """How the right operand is packed, if it is a parameter; wide: bits of integers."""
     if not is_parameter(nest, root, shape):
         return ()
     read = root.reads[shape.right]
@@ -208,5 +209,6 @@ def weight_packing(
             family.group,
             sums,
             family.steps,
+            wide,
         ),
     )

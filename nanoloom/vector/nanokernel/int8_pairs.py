@@ -6,7 +6,8 @@ Reference loop, k in pairs; the sums are i32 and wrap:
         acc[r][c] += left[r][k] * right[k][c] + left[r][k + 1] * right[k + 1][c]
 
 Bytes become 16-bit numbers: the left operand's once, in front of the loops, a panel's
-as they are loaded.  A pair of products is below 2^17 and exact.
+while compiling where several tiles read it, else as they are loaded.  A pair of
+products is below 2^17 and exact.
 """
 
 from __future__ import annotations

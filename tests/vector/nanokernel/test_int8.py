@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.target import by_name
 from tests.linalg.bounds import sample
+from tests.vector.assembly import count, loop_with
 from tests.vector.checks import check
 from tests.vector.kernel_harness import (
     Array,
@@ -82,6 +84,17 @@ def test_weights(
     target = machine(name, monkeypatch)
     left, right = numbers(m, signs[0], m, k), numbers(n, signs[1], k, n)
     assert compare("mk,kn->mn", left, right, target, packed=True) == family
+
+
+@pytest.mark.parametrize(("rows", "bits"), [(16, 16), (160, 16), (15, 0), (1, 0)])
+def test_panels_that_rows_share_are_wide(rows: int, bits: int) -> None:
+    """Nothing is widened in the loop then, not even once for a tile."""
+    right, target = numbers(2, "s", 96, 64), by_name("x86-64-v3")
+    make = product("mk,kn->mn", right, packed=True)
+    program = program_of(make, ((rows, 96), "uint8"))
+    assert f"bits = {bits} : i64" in stage_text(program, "schedule", target)
+    loop = loop_with(stage_text(program, "asm", target), "vpmaddwd")
+    assert bool(count(loop, "vpmovsxbw")) == (not bits)
 
 
 @EACH
