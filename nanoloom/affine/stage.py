@@ -60,13 +60,7 @@ def through_affine(
     module: ir.Module, strategy: Strategy, unrolling: Unrolling, target: Target
 ) -> Vectorized:
     """Lower a kernel by one of WAYS."""
-    run_pipeline(module, TO_BUFFERS, verify=False)
-    return_nothing(module)
-    copies_to_generics(module, {})  # loops like all others
-    phases = split_into_phases(module)
-    bound_temporaries(module)
-    write_out_places(module)
-    run_pipeline(module, TO_AFFINE)
+    phases = to_loops(module)
     fuses = target.arch != "x86_64" or target.has("fma")
     to_vectors(module, strategy, Factors.of(target, unrolling), fuses=fuses)
     run_pipeline(module, FROM_AFFINE)
@@ -74,6 +68,18 @@ def through_affine(
     emulate_small_floats(module, target)
     module.operation.verify()
     return Vectorized(tuple(phases), (), scratch_bytes(module, phases))
+
+
+def to_loops(module: ir.Module) -> list[tuple[str, int]]:
+    """A kernel on tensors as affine loops on buffers; gives its only phase."""
+    run_pipeline(module, TO_BUFFERS, verify=False)
+    return_nothing(module)
+    copies_to_generics(module, {})  # loops like all others
+    phases = split_into_phases(module)
+    bound_temporaries(module)
+    write_out_places(module)
+    run_pipeline(module, TO_AFFINE)
+    return phases
 
 
 def to_vectors(

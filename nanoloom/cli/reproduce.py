@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nanoloom.cli import oml_vect
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE, say
 
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
     from nanoloom.target.facts import Target
 
 EXAMPLE = "Example: nanoloom reproduce nanokernels --sizes 1024 --threads 1,2"
-NANOKERNELS, CHAPTER_H = "nanokernels", "chapter-h"
-SUITES = (NANOKERNELS, CHAPTER_H)
+NANOKERNELS, CHAPTER_H, OML_VECT = "nanokernels", "chapter-h", "oml-vect"
+SUITES = (NANOKERNELS, CHAPTER_H, OML_VECT)
 EXTRA = "pip install 'nanoloom[bench]'"
 NONE = "none"
 Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="What to reproduce: nanokernels, chapter-h."),
+    typer.Argument(
+        metavar="NAME", help="What to reproduce: nanokernels, chapter-h, oml-vect."
+    ),
 ]
 Threads = Annotated[
     str | None,
@@ -103,6 +106,10 @@ def reproduce(
     if name == CHAPTER_H:
         refuse(name, {"--threads": threads, "--sizes": sizes, "--precision": precision})
         return chapter_h(only, against, target, place, quick, json)
+    if name == OML_VECT:
+        given = {"--threads": threads, "--sizes": sizes, "--precision": precision}
+        refuse(name, {**given, "--only": only, "--against": against})
+        return oml_vect.measure(machine(target), place, quick=quick, json=json)
     chosen = [] if against == NONE else listed(against, "--against", PEER_KEYS)
     wanted = listed(precision, "--precision", ARITHMETICS)
     plan = Plan(
@@ -142,7 +149,7 @@ def refuse(name: str, given: Mapping[str, str | None]) -> None:
     """Raises typer.BadParameter for an option that a measurement does not have."""
     for option, value in given.items():
         if value is not None:
-            reason = f"{name} is one computation in f32, with one thread"
+            reason = f"{name} is measured in f32, with one thread"
             raise typer.BadParameter(reason, param_hint=option)
 
 

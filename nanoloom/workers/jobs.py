@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from nanoloom import mlir
+from nanoloom.affine.counting import counts
 from nanoloom.affine.report import Loop, describe
 from nanoloom.affine.stage import through_affine
 from nanoloom.binary.frames import require_small
@@ -148,6 +149,19 @@ class FindReductions:
         del stage
         with context():
             return describe(self.text.parsed(), self.text.text)
+
+
+@dataclass(frozen=True)
+class CountReductions:
+    """How many reductions a kernel's loops have, and how many MLIR itself finds."""
+
+    text: str
+
+    def run(self, stage: Stage) -> tuple[int, int]:
+        """Raises what lowering the kernel raises."""
+        del stage
+        with context():
+            return counts(mlir.ir.Module.parse(self.text))
 
 
 class _Kept:

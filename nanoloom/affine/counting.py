@@ -1,0 +1,33 @@
+"""Reductions of a kernel's loops, by nanoloom and by MLIR, in the same loops.
+
+The loops are those of a compiler that adds up in registers and with multiply-adds.
+"""
+
+from __future__ import annotations
+
+from nanoloom.affine.carry import carry
+from nanoloom.affine.detect import reductions
+from nanoloom.affine.nests import nests
+from nanoloom.affine.products import put_together
+from nanoloom.affine.stage import to_loops
+from nanoloom.mlir import ir, named, run_pipeline
+
+# MLIR's matcher has no pass of its own here; this one writes down what it finds.  What
+# it makes of the other loops does not verify for minima and maxima of integers.
+UPSTREAM = ("func.func(affine-parallelize{parallel-reductions=1})",)
+
+
+def counts(module: ir.Module) -> tuple[int, int]:
+    """Of a kernel on tensors: reductions in innermost loops, and MLIR's among them."""
+    to_loops(module)
+    put_together(module)
+    innermost = [carry(nest[-1]) for nest in nests(module)]
+    found = sum(len(reductions(loop)) for loop in innermost)
+    return found, by_mlir(module)
+
+
+def by_mlir(module: ir.Module) -> int:
+    """How many reductions MLIR's own matcher finds in a module; it is changed."""
+    run_pipeline(module, UPSTREAM, verify=False)
+    loops = named(module, "affine.parallel")
+    return sum(len(list(loop.operation.attributes["reductions"])) for loop in loops)  # type: ignore[call-overload]
