@@ -44,7 +44,7 @@ CONFIGURATIONS: Mapping[str, tuple[Strategy, bool]] = {
 }
 PEER = "ort"
 ROOM = 1e-4  # of the largest number, that results may differ by
-TURNS, QUICK_TURNS = 21, 3
+TURNS, QUICK_TURNS = 11, 3
 WANTED_REDUCTIONS = 2.5  # times MLIR's, the paper's mean
 WANTED_SPEED = 1.05  # times ONNX-MLIR's, the paper's mean on x86
 FIELDS = ("layer", "size", "reductions", "mlir_reductions", "contender",
