@@ -14,6 +14,7 @@ from nanoloom.schedule.library.register_tiles import (
 )
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.stencils import stencils
+from nanoloom.schedule.library.turns import with_turns
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.schedule.library.windows import windows
@@ -22,6 +23,11 @@ from nanoloom.target.facts import Target
 
 def choose(nest: LoopNest, target: Target) -> Schedule:
     """A schedule for all of a nest, from its values and the target's facts alone."""
+    return with_turns(chosen(nest, target), nest)
+
+
+def chosen(nest: LoopNest, target: Target) -> Schedule:
+    """What its stages are made of, by the first family that knows them."""
     last, products = nest.last, nest.products
     if last is None:
         words = vectors(nest.stages, target)

@@ -27,6 +27,7 @@ from nanoloom.schedule.language import (
     SplitReduction,
     StoreApart,
     StoreAt,
+    Turn,
 )
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.steps import Steps
@@ -74,6 +75,7 @@ class Writer:
             for d in schedule.directives
             if isinstance(d, Pad)
         }
+        self.turned = {d.stage: d for d in schedule.directives if isinstance(d, Turn)}
         self.loops_of: set[str] = set()  # stages that are loops already
         self.fronts = fronts(nest) | fetching(schedule)
 
@@ -181,6 +183,10 @@ class Writer:
             self.steps.own(word, stage.name, values)
             if word == "vectorize" and stage.is_copy:
                 self.left(stage, values)
+        if stage.name in self.turned:
+            turn = dict(vars(self.turned[stage.name]))
+            del turn["stage"]
+            self.steps.own("turn", stage.name, turn)
         axes = order(self.nest, placement)
         if axes:
             self.steps.own("order", stage.name, {"axes": axes})

@@ -28,6 +28,7 @@ from nanoloom.schedule.words.pipeline import Pipeline
 from nanoloom.schedule.words.store_at import StoreAt
 from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
 from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
+from nanoloom.schedule.words.turn import Turn
 from nanoloom.schedule.words.word import require_words
 
 Directive: TypeAlias = (
@@ -50,6 +51,7 @@ Directive: TypeAlias = (
     | CopyOperand
     | Pad
     | Hoist
+    | Turn
 )
 
 
@@ -129,6 +131,7 @@ __all__ = [
     "StoreApart",
     "StoreAt",
     "Tile",
+    "Turn",
     "Unroll",
     "UnrollAndJam",
     "Vectorize",

@@ -113,11 +113,13 @@ def is_whole(
 class Loops(Strip):
     """One generic on its way to loops.
 
-    chains: of a sum along the vector dimension, and how each output combines.
+    chains: of a sum along the vector dimension, and how each output combines.  squares:
+    of what lies across, None for single numbers (vectorize.py).
     """
 
     chains: int
     combiners: list[combine.Combiner]
+    squares: tuple[int, int] | None
 
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
@@ -161,11 +163,14 @@ class Loops(Strip):
             {},
             plan.chains,
             combiners,
+            plan.squares,
         )
 
     @property
     def turning(self) -> int | None:
         """The dimension along which operands lie that are read in squares."""
+        if self.squares is None:
+            return None
         simple = self.lanes != ONE and not self.lanes.scalable
         if "reduction" in self.kinds or not simple or gathers(self.block):
             return None

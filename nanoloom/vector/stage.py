@@ -51,6 +51,7 @@ from nanoloom.vector.vectorize import (
     jam_stage,
     order_stage,
     pipeline_stage,
+    turn_stage,
     unroll_stage,
     vectorize_stage,
 )
@@ -82,6 +83,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "hoist": hoist_copy,
     "pad": pad_stage,
     "pipeline": pipeline_stage,
+    "turn": turn_stage,
     "order": order_stage,
     "at_tile": at_tile_stage,
 })  # fmt: skip

@@ -10,6 +10,7 @@
     "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
     "nanoloom.pipeline"(%stage) {axis}
+    "nanoloom.turn"(%stage) {piece, rest}
     "nanoloom.order"(%stage) {axes}
     "nanoloom.at_tile"(%stage)
     "nanoloom.copy_operand"(%stage) {operand, lanes, scalable}
@@ -127,6 +128,14 @@ class PipelineOp(Dialect.Operation, name="pipeline"):
     axis: ir.IntegerAttr
 
 
+class TurnOp(Dialect.Operation, name="turn"):
+    """What lies across a stage's vectors is read in squares and turned."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    piece: ir.IntegerAttr
+    rest: ir.IntegerAttr
+
+
 class OrderOp(Dialect.Operation, name="order"):
     """The order of the loops that a stage becomes."""
 
@@ -179,6 +188,7 @@ OPERATIONS = (
     UnrollOp,
     UnrollAndJamOp,
     PipelineOp,
+    TurnOp,
     OrderOp,
     AtTileOp,
     CopyOperandOp,

@@ -21,9 +21,6 @@ from nanoloom.vector.jam import moved, stepped
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
 
-# x86 puts a piece from memory into its place without the one unit that shuffles.
-PIECE = 128  # bits
-PART = 4  # lanes of the squares that fill what full vectors leave
 Range = tuple[ir.Value, ir.Value]  # start, end
 
 
@@ -70,18 +67,22 @@ def transpose(square: Square) -> list[ir.Value]:
 
 @dataclass(frozen=True)
 class Square:
-    """lanes x lanes elements of an operand, rows along `turning`, `size` in a piece."""
+    """lanes x lanes elements of an operand, rows along `turning`.
+
+    piece: bits of a row that stay together, `size` elements.
+    """
 
     operand: Operand
     ivs: list[ir.Value]
     dim: int
     turning: int
     lanes: int
+    piece: int
 
     @property
     def size(self) -> int:
         width = self.operand.element.width  # type: ignore[attr-defined]
-        return min(self.lanes, PIECE // width)
+        return min(self.lanes, self.piece // width)
 
     @property
     def is_bf16(self) -> bool:
@@ -173,6 +174,7 @@ def rectangle(
     if loops.lanes == ONE:
         singly(loops, ivs, turning, rows, columns)
         return
+    _, rest = squares_of(loops)
     full = rounded_down(rows[1], loops.lanes.count)
     whole = rounded_down(columns[1], loops.lanes.count)
 
@@ -183,9 +185,15 @@ def rectangle(
         square(loops, here, turning)
 
     stepped(loops.dim, ivs, (columns[0], whole), loops.lanes.count, below)
-    narrow = replace(loops, lanes=Lanes(PART if loops.lanes.count > PART else 1))
+    narrow = replace(loops, lanes=Lanes(rest if loops.lanes.count > rest else 1))
     rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
     rectangle(narrow, ivs, turning, (full, rows[1]), columns)
+
+
+def squares_of(loops: Loops) -> tuple[int, int]:
+    """Bits of a piece, and lanes of what full vectors leave, as the script says."""
+    assert loops.squares is not None, "nothing is turned without a word"
+    return loops.squares
 
 
 def singly(
@@ -201,8 +209,9 @@ def singly(
 
 def square(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
     """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
+    (piece, _), lanes = squares_of(loops), loops.lanes.count
     columns = {
-        number: transpose(Square(x, list(ivs), loops.dim, turning, loops.lanes.count))
+        number: transpose(Square(x, list(ivs), loops.dim, turning, lanes, piece))
         for number, x in enumerate(loops.inputs)
         if x.access(loops.dim) is Access.STRIDED
     }

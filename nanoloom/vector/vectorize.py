@@ -13,10 +13,11 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, extents, is_generic, iterators
 from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
+from nanoloom.schedule.words.turn import LEAST_PIECE, MOST_PIECE
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
 ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
-AT_TILE = "nanoloom.at_tile"
+AT_TILE, TURN = "nanoloom.at_tile", "nanoloom.turn"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
@@ -30,6 +31,8 @@ class VectorPlan:
     for all.  jam: loops, and how many of their points are computed at once; of `axis`
     so many vectors.  order: of the loops, outermost first, () for the usual one.
     ahead: loops whose next round is loaded while one computes.
+    squares: what lies across is turned; bits of a piece of its rows, and lanes of the
+    squares that full vectors leave.
     """
 
     axis: int
@@ -39,6 +42,7 @@ class VectorPlan:
     jam: Pairs = ()
     order: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
+    squares: tuple[int, int] | None = None
 
 
 def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -> None:
@@ -104,6 +108,18 @@ def pipeline_stage(op: Op, axis: int) -> None:
     """Note that what an axis's next round reads is loaded a round ahead."""
     require_axis(op, axis)
     note(op, AHEAD, *sorted({*noted(op, AHEAD), axis}))
+
+
+def turn_stage(op: Op, piece: int, rest: int) -> None:
+    """Note that what lies across a stage's vectors is read in squares."""
+    require_axis(op, 0)
+    require_power("piece", piece, MOST_PIECE)
+    require_power("rest", rest, MOST_LANES)
+    if piece < LEAST_PIECE:
+        raise Error(f"piece = {piece}: at least {LEAST_PIECE} bits are one")
+    if not noted(op, VECTOR):
+        raise Error("a stage without vectors turns nothing")
+    note(op, TURN, piece, rest)
 
 
 def at_tile_stage(op: Op) -> None:
@@ -173,7 +189,8 @@ def plan_of(op: Op) -> VectorPlan | None:
     lanes = Lanes(count, bool(scalable))
     unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
     order, ahead = noted(op, ORDER), noted(op, AHEAD)
-    return VectorPlan(axis, lanes, chains, unrolled, jam, order, ahead)
+    squares = (noted(op, TURN)[0], noted(op, TURN)[1]) if noted(op, TURN) else None
+    return VectorPlan(axis, lanes, chains, unrolled, jam, order, ahead, squares)
 
 
 def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:

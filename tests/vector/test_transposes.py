@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.errors import Error
+from nanoloom.kernels.program import Program
+from nanoloom.nest.extent import Lanes
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import Schedule, Turn, Vectorize
 from nanoloom.target import by_name
 from nanoloom.vector.transposes import lanes_woven
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample, wide
+from tests.nest.nests import matmul
 from tests.vector.assembly import inner_loops, touches_stack
 from tests.vector.checks import check
 from tests.vector.kernel_harness import (
@@ -205,3 +211,82 @@ def test_squares_stay_in_registers(target: str, register: str) -> None:
     assert sum(register in line for line in loop) >= (64 if register == "zmm" else 24)
     assert [line for line in loop if line.startswith(("vmovss", "vinsertps"))] == []
     assert touches_stack(loop) == []
+
+
+# ---- what the script says ------------------------------------------------------------
+
+
+def turned_by(target: Any, piece: int, rest: int) -> str:
+    """The schedule of a transpose of 67 x 35 numbers with other squares."""
+    (kernel,) = transpose().kernels.values()
+    words = choose(kernel.nest, target).directives
+    assert Turn("copy", 128, 4) in words
+    others = [word for word in words if not isinstance(word, Turn)]
+    turn = [Turn("copy", piece, rest)] if piece else []
+    return Schedule((*others, *turn)).to_transform(kernel.nest)
+
+
+def transpose() -> Program:
+    return program_of(turned((1, 0)), ((67, 35), "float32"))
+
+
+@TARGETS
+@pytest.mark.parametrize(
+    ("piece", "rest"), [(128, 4), (64, 2), (256, 8), (128, 1), (2048, 16), (0, 0)]
+)
+def test_squares_as_the_script_says(target: Any, piece: int, rest: int) -> None:
+    x = sample(5, (67, 35), "float32")
+    script = turned_by(target, piece, rest)
+    got = run(turned((1, 0)), x, target=target, script=script, order=backwards)
+    assert (got == x.T).all()
+    assert not (got == np.roll(x.T, 1)).all()
+
+
+def test_nothing_is_turned_without_a_word() -> None:
+    target = by_name("x86-64-v3")
+    plain = turned_by(target, 0, 0)
+    assert "nanoloom.turn" not in plain
+    assert "shuffle" not in stage_text(transpose(), "vector", target, script=plain)
+    said = turned_by(target, 128, 4)
+    assert '"nanoloom.turn"' in said and "{piece = 128 : i64, rest = 4 : i64}" in said
+    assert "shuffle" in stage_text(transpose(), "vector", target, script=said)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        (Turn("point", 128, 4), "all that point reads lies along j"),
+        (Turn("point", 96, 4), "piece = 96: a power of two up to 2048 is wanted"),
+        (Turn("point", 32, 4), "piece is 32: at least 64 bits are one"),
+        (Turn("point", 128, 3), "rest = 3: a power of two up to 256 is wanted"),
+        (Turn("product", 128, 4), "product has no vectors yet"),
+    ],
+)
+def test_what_is_refused(word: Turn, said: str) -> None:
+    with pytest.raises(Error) as found:
+        Schedule((Vectorize("point", "j", Lanes(8)), word)).apply(matmul())
+    assert str(found.value).startswith(f"{word}: {said}")
+
+
+def test_a_sum_turns_nothing() -> None:
+    words = Vectorize("product", "j", Lanes(8)), Turn("product", 128, 4)
+    with pytest.raises(Error, match="product is a sum: nothing is turned in it"):
+        Schedule(words).apply(matmul())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("piece = 128", "piece = 100", "piece = 100: a power of two up to 2048"),
+        ("piece = 128", "piece = 32", "piece = 32: at least 64 bits are one"),
+        ("rest = 4", "rest = 5", "rest = 5: a power of two up to 256 is wanted"),
+        (", rest = 4 : i64", "", '"rest" is expected but not provided'),
+    ],
+)
+def test_what_is_refused_in_a_script(old: str, new: str, said: str) -> None:
+    target = by_name("x86-64-v3")
+    script = turned_by(target, 128, 4)
+    assert old in script
+    with pytest.raises(Error) as found:
+        stage_text(transpose(), "vector", target, script=script.replace(old, new))
+    assert said in str(found.value)

@@ -1,0 +1,56 @@
+"""Which stages turn what they read, in which squares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nanoloom.nest.nest import LoopNest
+from nanoloom.schedule.language import Directive, Schedule, Turn, Vectorize
+from nanoloom.schedule.words.turn import lies_across
+
+# x86 puts a piece from memory into its place without the one unit that shuffles; Arm's
+# registers are as large.
+PIECE = 128  # bits
+REST = 4  # lanes
+
+
+def with_turns(schedule: Schedule, nest: LoopNest) -> Schedule:
+    """A schedule and its candidates, with the words for what lies across vectors."""
+    if not any(across(nest, name) for name in (stage.name for stage in nest.stages)):
+        return schedule
+    candidates = tuple(
+        replace(each, directives=turned(each.directives, nest))
+        for each in schedule.candidates
+    )
+    directives = turned(schedule.directives, nest)
+    return replace(schedule, directives=directives, candidates=candidates)
+
+
+def turned(words: tuple[Directive, ...], nest: LoopNest) -> tuple[Directive, ...]:
+    """The words, and one more for each stage with vectors that others lie across."""
+    found = [
+        Turn(word.stage, PIECE, REST)
+        for word in words
+        if isinstance(word, Vectorize)
+        and not word.lanes.scalable
+        and word.stage in {stage.name for stage in nest.stages}
+        and across(nest, word.stage, axis_of(word, words, nest))
+    ]
+    return (*words, *dict.fromkeys(found))
+
+
+def axis_of(word: Vectorize, words: tuple[Directive, ...], nest: LoopNest) -> str:
+    """The axis whose points become lanes."""
+    if word.loop in nest.stage(word.stage).names:
+        return word.loop
+    placement = Schedule(words[: words.index(word)]).apply(nest).placement(word.stage)
+    loop = placement.loop(word.loop)
+    assert loop is not None, "a chosen schedule names loops that are there"
+    return loop.axis
+
+
+def across(nest: LoopNest, name: str, axis: str = "") -> bool:
+    """Whether a stage without sums reads across an axis, or any without a name."""
+    stage = nest.stage(name)
+    axes = [axis] if axis else list(stage.names)
+    return not stage.is_reduction and any(lies_across(stage, each) for each in axes)
