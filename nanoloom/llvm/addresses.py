@@ -28,6 +28,7 @@ ACCESSES = {
     "vector.load": 0,
     "vector.store": 1,
 }
+# A bound of the time that LLVM takes, no word: of fewer it finds the same addresses.
 MANY_TERMS = 5
 Terms = tuple[tuple[int, ir.Value], ...]  # a stride, and what it is multiplied by
 

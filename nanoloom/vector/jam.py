@@ -25,7 +25,9 @@ from nanoloom.vector.widths import as_index, elements, vector_type
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
 
-MOST_RESTS = 3  # numbers of points that are left: none, and those of two kinds of block
+# Numbers of points that may be left: none, and those of two kinds of block.  A bound of
+# the code's size, no word: each number has a block of its own, as long as the tile's.
+MOST_RESTS = 3
 Emit = Callable[["Loops", Sequence[ir.Value]], None]
 
 

@@ -11,7 +11,7 @@ from nanoloom.schedule.words.turn import lies_across
 # x86 puts a piece from memory into its place without the one unit that shuffles; Arm's
 # registers are as large.
 PIECE = 128  # bits
-REST = 4  # lanes
+REST = 4  # lanes: a piece of 32-bit numbers
 
 
 def with_turns(schedule: Schedule, nest: LoopNest) -> Schedule:
