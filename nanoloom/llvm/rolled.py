@@ -7,8 +7,8 @@ needs no unrolling.
 Copies and short elementwise work: LLVM would write dozens of loads and stores behind
 each other, and then look at each pair of them, for half a second.
 
-What a schedule unrolls is written out before: the numbers here bound what LLVM would add
-by itself, and with it the time that it takes, and are no words.
+What a schedule unrolls is written out before: the numbers here bound what LLVM would
+add by itself, and with it the time that it takes, and are no words.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile.extents import most_number
 
 LINE = 64  # bytes
-# Rows at least so long are filled up, by a quarter at most: a bound of the memory that a
-# temporary takes, no word.  That no vector straddles two lines is good on every target.
+# Rows at least so long are filled up, by a quarter at most: a bound of the memory that
+# a temporary takes, no word.  No vector straddles two lines then, on any target.
 LINES = 4
 DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 ANY_ROWS = ("linalg.generic", "vector.transfer_read", "vector.transfer_write",
