@@ -2,19 +2,20 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, computations; inner_loops where it is named.
+whole_models, gemm, parts, layers, computations; inner_loops where it is named.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import computations, gemm, inner_loops, parts, whole_models
+from benchmarks import computations, gemm, inner_loops, layers, parts, whole_models
 
 BENCHMARKS = {
     "whole_models": whole_models.main,
     "gemm": gemm.main,
     "parts": parts.main,
+    "layers": layers.main,
     "computations": computations.main,
 }
 NAMED = {"inner_loops": inner_loops.main}  # needs llvm-mca: not among all of them

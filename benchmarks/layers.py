@@ -1,0 +1,289 @@
+"""Convolutions that nobody tuned for, beside their peers: 100 drawn from timm's networks.
+
+    python -m benchmarks layers [--threads 1] [--only depthwise,dense] [--json FILE]
+
+Each is an ONNX model of one convolution with bias and ReLU, batch 1, f32.
+draw_layers.py drew them, seeded, all kinds in turns.  %limit: the time that the measured
+peak, or the bandwidth of the cache that the layer fits in, allows, over nanoloom's;
+above 100 where Winograd's method saves products.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks.show import Progress, print_sheet
+from benchmarks.systems import MODEL_PEERS, Measured, Task, job_of, measure
+from nanoloom.reproduce.bounds import Limits, limits
+from nanoloom.reproduce.contenders import NANOLOOM, Company
+from nanoloom.reproduce.tables import NAMES, SHORT, Sheet, told
+from nanoloom.reproduce.timing import QUICK, Pace
+from nanoloom.target.host import host
+
+LAYERS = Path(__file__).with_name("layers.json")
+FEW = 4  # channels of a first layer at most
+OPSET, IR_VERSION = 17, 8
+ALLOWED = 1e-4  # of the largest number
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution of one image.  network: in which it is."""
+
+    network: str
+    channels: int
+    high: int
+    wide: int
+    features: int
+    kernel: Pair
+    strides: Pair
+    padding: Pair
+    dilations: Pair
+    groups: int
+
+    @staticmethod
+    def of(given: dict[str, Any]) -> Layer:
+        return Layer(
+            **{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+        )
+
+    @property
+    def sizes(self) -> tuple[object, ...]:
+        """All that decides about its work."""
+        whole = (self.channels, self.high, self.wide, self.features, self.groups)
+        return (*whole, self.kernel, self.strides, self.padding, self.dilations)
+
+    @property
+    def kind(self) -> str:
+        if self.channels <= FEW:
+            return "first"
+        if self.groups > 1:
+            return "depthwise" if self.groups == self.channels else "grouped"
+        return "pointwise" if self.kernel == (1, 1) else "dense"
+
+    @property
+    def result(self) -> tuple[int, int]:
+        """The extents of the image that it makes."""
+        axes = zip(
+            (self.high, self.wide), self.kernel, self.strides, self.padding,
+            self.dilations, strict=True,
+        )  # fmt: skip
+        high, wide = [(n + 2 * p - (k - 1) * d - 1) // s + 1 for n, k, s, p, d in axes]
+        return high, wide
+
+    @property
+    def flops(self) -> int:
+        depth = self.channels // self.groups * math.prod(self.kernel)
+        return 2 * math.prod(self.result) * self.features * depth
+
+    @property
+    def bytes(self) -> int:
+        """Of image, filters and result."""
+        filters = self.features * self.channels // self.groups * math.prod(self.kernel)
+        image = self.channels * self.high * self.wide
+        return 4 * (image + filters + self.features * math.prod(self.result))
+
+    def __str__(self) -> str:
+        words = [f"{self.channels}x{self.high}x{self.wide}", str(self.features)]
+        words.append("x".join(map(str, self.kernel)))
+        if self.strides != (1, 1):
+            words.append(f"stride {self.strides[0]}")
+        if self.dilations != (1, 1):
+            words.append(f"dilation {self.dilations[0]}")
+        if self.kind == "grouped":
+            words.append(f"groups {self.groups}")
+        return " ".join(words)
+
+
+def known_layers() -> list[Layer]:
+    return [Layer.of(each) for each in json.loads(LAYERS.read_text())]
+
+
+def model_of(layer: Layer) -> onnx.ModelProto:
+    """relu(conv(x, w) + b), seeded numbers."""
+    random = np.random.default_rng(0)
+    depth = layer.channels // layer.groups
+    filters = random.standard_normal((layer.features, depth, *layer.kernel), np.float32)
+    filters /= math.sqrt(depth * math.prod(layer.kernel))
+    bias = random.standard_normal(layer.features, np.float32)
+    conv = helper.make_node(
+        "Conv", ["x", "w", "b"], ["c"], kernel_shape=layer.kernel, group=layer.groups,
+        strides=layer.strides, pads=layer.padding * 2, dilations=layer.dilations,
+    )  # fmt: skip
+    shapes = (
+        (1, layer.channels, layer.high, layer.wide),
+        (1, layer.features, *layer.result),
+    )
+    image, made = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in zip("xy", shapes, strict=True)
+    )
+    weights = [
+        numpy_helper.from_array(filters, "w"),
+        numpy_helper.from_array(bias, "b"),
+    ]
+    relu = helper.make_node("Relu", ["c"], ["y"])
+    graph = helper.make_graph([conv, relu], "layer", [image], [made], weights)
+    opset = helper.make_opsetid("", OPSET)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer measured."""
+
+    layer: Layer
+    measured: Measured
+    limits: Limits
+
+    @property
+    def limit(self) -> float:
+        """Seconds that moving the bytes, or the products, take at least."""
+        moving = self.layer.bytes / self.limits.bandwidth(self.layer.bytes)[1]
+        return (
+            max(moving, self.layer.flops / (self.limits.peak("f32") or math.inf)) / 1e9
+        )
+
+    @property
+    def speed(self) -> float | None:
+        """The fastest peer's time over nanoloom's."""
+        ratio = self.measured.ratio
+        return None if ratio is None else 1 / ratio
+
+    def to_dict(self) -> dict[str, object]:
+        made = self.measured
+        return {
+            "kind": self.layer.kind,
+            "layer": str(self.layer),
+            "network": self.layer.network,
+            "threads": made.threads,
+            "flops": self.layer.flops,
+            "bytes": self.layer.bytes,
+            "limit_seconds": self.limit,
+            "median_seconds": {k: t.median for k, t in made.times.items()},
+            "speed": self.speed,
+            "differences": made.differences,
+            "absent": made.absent,
+        }
+
+
+def sheet(rows: Sequence[Row], threads: int) -> Sheet:
+    """All layers, the slowest of each kind first."""
+    keys = [k for k in NAMES if any(k in row.measured.times for row in rows)]
+    cells: list[tuple[str, ...]] = []
+    notes: dict[str, None] = {}
+    for row in sorted(rows, key=lambda row: (row.layer.kind, row.speed or 0)):
+        times = row.measured.times
+        own = times.get(NANOLOOM.key)
+        cells.append(
+            (
+                row.layer.kind,
+                str(row.layer),
+                row.layer.network,
+                *(f"{1e6 * times[k].median:.0f}" if k in times else "" for k in keys),
+                f"{row.layer.flops / own.median / 1e9:.0f}" if own else "",
+                f"{100 * row.limit / own.median:.0f}" if own else "",
+                "" if row.speed is None else f"{row.speed:.2f}",
+            )
+        )
+        for key, reason in row.measured.absent.items():
+            notes[f"{row.layer}: {told(key, reason)}"] = None
+    heads = ("kind", "layer", "network")
+    times_of = tuple(f">{SHORT.get(k, NAMES[k])} us" for k in keys)
+    title = f"convolutions drawn from networks, f32, threads: {threads}"
+    columns = (*heads, *times_of, ">GFLOP/s", ">%limit", ">speed")
+    below = (
+        *means(rows),
+        "speed: the time of the fastest peer over nanoloom's",
+        *notes,
+    )
+    return Sheet(title, columns, tuple(cells), below)
+
+
+def means(rows: Iterable[Row]) -> list[str]:
+    """Geometric means of the speeds: of each kind, and of all."""
+    speeds: dict[str, list[float]] = {}
+    for row in rows:
+        if row.speed is not None:
+            speeds.setdefault(row.layer.kind, []).append(row.speed)
+    every = [speed for found in speeds.values() for speed in found]
+    if every:
+        speeds["all"] = every
+    return [
+        f"{kind}: {geometric_mean(found):.2f} in the mean of {len(found)}, "
+        f"{min(found):.2f} to {max(found):.2f}"
+        for kind, found in speeds.items()
+    ]
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks layers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--threads", default="1", help="by commas")
+    parser.add_argument("--only", default="", help="kinds, by commas")
+    parser.add_argument("--against", default=",".join(MODEL_PEERS), help="by commas")
+    parser.add_argument("--rounds", type=int, default=Pace.rounds)
+    parser.add_argument("--quick", action="store_true", help="tiny: does it work?")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser.parse_args(arguments)
+
+
+def chosen(given: argparse.Namespace) -> list[Layer]:
+    kinds = [word for word in given.only.split(",") if word]
+    found = [x for x in known_layers() if not kinds or x.kind in kinds]
+    return sorted(found, key=lambda layer: layer.flops)[:2] if given.quick else found
+
+
+def run(given: argparse.Namespace, threads: int, progress: Progress) -> list[Row]:
+    pace = QUICK if given.quick else Pace(rounds=given.rounds)
+    rows: list[Row] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="nanoloom-") as place,
+        Company(tuple(given.against.split(",")), Path(place)) as company,
+    ):
+        scratch = Path(place)
+        for layer in chosen(given):
+            progress.say(f"{layer}, threads: {threads}")
+            path = scratch / "layer.onnx"
+            onnx.save(model_of(layer), path)
+            shape = (1, layer.channels, layer.high, layer.wide)
+            inputs = {"x": np.random.default_rng(1).standard_normal(shape, np.float32)}
+            task = Task(str(layer), path, inputs, allowed=ALLOWED)
+            job = job_of(task, threads, scratch, host(), scratch / "cache")
+            made = measure(task, job, company, pace)
+            rows.append(Row(layer, made, limits(host(), threads)))
+            progress.advance(f"{layer}, threads: {threads}")
+    return rows
+
+
+def main(arguments: list[str] | None = None) -> None:
+    given = parse(arguments)
+    counts = [int(word) for word in given.threads.split(",")]
+    every: list[Row] = []
+    with Progress(len(counts) * len(chosen(given))) as progress:
+        for threads in counts:
+            rows = run(given, threads, progress)
+            print_sheet(sheet(rows, threads))
+            every += rows
+    if given.json:
+        given.json.write_text(json.dumps([r.to_dict() for r in every], indent=1))
+
+
+if __name__ == "__main__":
+    main()
