@@ -2,8 +2,8 @@
 
     python -m benchmarks.draw_layers [--count 100] [--seed 0]
 
-Of every network that has convolutions one layer in a name's family is looked at, on
-tensors without numbers.  Kinds are drawn in turns, so that rare ones are among them.
+Networks are drawn, and run on tensors without numbers to see the sizes.  Kinds take
+turns, so that rare ones are among them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 from benchmarks.layers import LAYERS, Layer
 
-NETWORKS = 400  # of which layers are looked at
+NETWORKS = 400  # that are drawn
 
 
 def architectures() -> list[str]:
-    """One network of each of timm's modules and sizes, by its name."""
+    """The names of all networks, without their variants of other weights."""
     import timm
 
     return sorted(timm.list_models(pretrained=False))
@@ -67,7 +67,7 @@ def drawn(count: int, seed: int) -> list[Layer]:
         try:
             for layer in layers_of(name):
                 kinds.setdefault(layer.kind, {}).setdefault(layer.sizes, layer)
-        except Exception as error:  # a network that needs more than an image
+        except (RuntimeError, TypeError, ValueError) as error:  # it needs more inputs
             warnings.warn(f"{name}: {error}", stacklevel=1)
     piles = {kind: list(found.values()) for kind, found in sorted(kinds.items())}
     for pile in piles.values():

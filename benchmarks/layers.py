@@ -1,11 +1,11 @@
-"""Convolutions that nobody tuned for, beside their peers: 100 drawn from timm's networks.
+"""Convolutions that nobody tuned for: 100 of timm's networks, beside their peers.
 
     python -m benchmarks layers [--threads 1] [--only depthwise,dense] [--json FILE]
 
 Each is an ONNX model of one convolution with bias and ReLU, batch 1, f32.
-draw_layers.py drew them, seeded, all kinds in turns.  %limit: the time that the measured
-peak, or the bandwidth of the cache that the layer fits in, allows, over nanoloom's;
-above 100 where Winograd's method saves products.
+draw_layers.py drew them, seeded, all kinds in turns.  %limit: the time that the
+measured peak, or the bandwidth of the cache that the layer fits in, allows, over
+nanoloom's; above 100 where Winograd's method saves products.
 """
 
 from __future__ import annotations
@@ -56,9 +56,11 @@ class Layer:
 
     @staticmethod
     def of(given: dict[str, Any]) -> Layer:
-        return Layer(
-            **{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-        )
+        whole: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
+        return Layer(**whole)
 
     @property
     def sizes(self) -> tuple[object, ...]:

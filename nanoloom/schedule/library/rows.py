@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import ALL, Parallel, Schedule, Tile
@@ -12,6 +14,8 @@ from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
 TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
+LINE, PAGE = 64, 4096  # bytes
+FEW_SETS = PAGE // 4  # lines so far apart have 4 sets of a first-level cache, or one
 SQUARES = 64  # lanes of the widest vector: as many rows of squares have room for any
 
 
@@ -24,7 +28,7 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     if not parallel or 0 in sizes:
         return schedule_of(nest, target, (inner, "no rows to share"))
     several = len([stage for stage in nest.stages if stage.reads]) > 1
-    blocks = {} if several else turned_blocks(last, sizes)
+    blocks = {} if several else turned_blocks(last, sizes, target)
     if blocks:
         reason = "an operand is turned: one task some squares of it"
         tiles = task_sizes(sizes, list(range(len(sizes))), blocks)
@@ -75,7 +79,7 @@ def rows_of(stage: Stage) -> int:
     return stage.leading_parallel()
 
 
-def turned_blocks(last: Stage, sizes: list[int]) -> dict[int, int]:
+def turned_blocks(last: Stage, sizes: list[int], target: Target) -> dict[int, int]:
     """Tile sizes of the result's innermost axis and of an operand's, if another.
 
     {} if no operand lies along another axis, or if this is no elementwise kernel.
@@ -88,10 +92,38 @@ def turned_blocks(last: Stage, sizes: list[int]) -> dict[int, int]:
         if along in outer and inner is not None:
             columns = block_size(sizes[-1], TASK_ELEMENTS // SQUARES)
             place = last.place(inner)
+            few = turned_rows(last, read, place, sizes, target)
+            if few is not None:
+                wide = min(sizes[-1], TASK_ELEMENTS // few)
+                return {place: min(few, sizes[place]), len(sizes) - 1: wide}
             rows = block_size(sizes[place], max(SQUARES, TASK_ELEMENTS // columns))
             more = max(columns, TASK_ELEMENTS // rows)
             return {place: rows, len(sizes) - 1: block_size(sizes[-1], more)}
     return {}
+
+
+def turned_rows(
+    last: Stage, read: Access, place: int, sizes: list[int], target: Target
+) -> int | None:
+    """Rows of the result at once, if they are few: numbers of a line of the operand.
+
+    All of a line is used then while it is near, and the result is written in few
+    places.  Those that lie whole pages apart share a set of the first-level cache: half
+    a line then.  None if all fits into the second-level cache when it is written, or if
+    lines of the operand share few sets.
+    """
+    size = bits(read.element) // 8
+    extents = dict(zip(last.names, sizes, strict=True))
+    behind = list(read.plain)[read.plain.index(last.names[-1]) + 1 :]
+    apart = size * prod(extents[name] for name in behind if name is not None)
+    below = size * prod(sizes[place + 1 :])
+    if apart % FEW_SETS == 0:
+        return None
+    if place == len(sizes) - 2 and apart > below:  # rows of the result are short
+        return LINE // size if sizes[-1] >= SQUARES else None
+    if size * prod(sizes) < target.caches.l2:
+        return None
+    return LINE // size // (2 if below % PAGE == 0 else 1)
 
 
 def block_size(size: int, wanted: int) -> int:

@@ -1,0 +1,43 @@
+"""Convolutions drawn from networks: what is known of them, a tiny run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from benchmarks import layers
+from benchmarks.layers import Layer, known_layers
+
+SMALL = Layer("none", 6, 9, 7, 4, (3, 1), (2, 1), (1, 0), (1, 1), 2)
+
+
+def test_a_hundred_distinct_ones_of_all_kinds() -> None:
+    every = known_layers()
+    assert len(every) == len({layer.sizes for layer in every}) == 100
+    kinds = [layer.kind for layer in every]
+    assert {kind: kinds.count(kind) for kind in kinds} == dict.fromkeys(kinds, 20)
+    assert set(kinds) == {"dense", "depthwise", "first", "grouped", "pointwise"}
+
+
+def test_the_model_is_the_layer() -> None:
+    model = layers.model_of(SMALL)
+    onnx.checker.check_model(model, full_check=True)
+    x = np.random.default_rng(1).standard_normal((1, 6, 9, 7), np.float32)
+    (made,) = ReferenceEvaluator(model).run(None, {"x": x})
+    assert np.asarray(made).shape == (1, 4, *SMALL.result) == (1, 4, 5, 7)
+    assert SMALL.flops == 2 * 4 * 5 * 7 * 3 * 3
+    assert SMALL.bytes == 4 * (6 * 9 * 7 + 4 * 3 * 3 + 4 * 5 * 7)
+    assert (SMALL.kind, str(SMALL)) == ("grouped", "6x9x7 4 3x1 stride 2 groups 2")
+
+
+def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "layers.json"
+    layers.main(["--quick", "--against", "onnxruntime", "--json", str(out)])
+    rows = json.loads(out.read_text())
+    assert len(rows) == 2 and all("nanoloom" in row["median_seconds"] for row in rows)
+    assert "convolutions drawn from networks" in capsys.readouterr().out
