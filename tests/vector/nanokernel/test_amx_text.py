@@ -24,7 +24,8 @@ PRODUCTS = [
 ]
 ALL = (  # of the sum at once
     'depth = 0 : i64, copied = "", swapped = 0 : i64, unroll = 1 : i64, '
-    "widened = 0 : i64"
+    "widened = 0 : i64, ordered = 1 : i64, kept = 0 : i64, apart = 0 : i64, "
+    "whole = 0 : i64"
 )
 Kernel = tuple[Make, tuple[np.ndarray, ...]]
 
@@ -75,7 +76,7 @@ def test_a_panel_is_read_by_a_marked_contraction(
     CHECK: memref.subview %arg1[{{.*}}, 0, 0] [1, 32, 128]
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}], iterator_types = ["parallel", "parallel", "reduction"]}
     CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_argument = 1 : i64, nanoloom.amx_depth = 0 : i64
-    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_most_rows = 32 : i64, nanoloom.amx_rows = 32
+    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_lanes = 16 : i64, nanoloom.amx_most_rows = 32 : i64, nanoloom.amx_rows = 32
     CHECK: arith.extui
     CHECK-NEXT: arith.extsi
     CHECK-NOT: nanoloom.interleave
@@ -155,7 +156,10 @@ def test_a_flat_sum_over_two_dimensions() -> None:
     made = make, (zeros("bf16", 33, 3, 32), zeros("bf16", 3, 32, 100))
     script = script_of(made)
     chosen = script.split("{rows = ")[1].split("}")[0]
-    asked = f'16 : i64, vectors = 2 : i64, packed = 0 : i64, family = "amx-bf16", {ALL}'
+    asked = (
+        "16 : i64, vectors = 2 : i64, lanes = 16 : i64, packed = 0 : i64, "
+        f'family = "amx-bf16", {ALL}'
+    )
     said = refusal(made, script.replace(chosen, asked))
     assert "AMX wants packed = 1 for a sum over several dimensions" in said
 
