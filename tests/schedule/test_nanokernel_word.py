@@ -16,6 +16,7 @@ from nanoloom.schedule.language import (
     Packing,
     Pad,
     Prefetch,
+    Reorder,
     Schedule,
     Tile,
     Unroll,
@@ -43,6 +44,8 @@ TILE = "a nanokernel has a register tile of its own"
         ((Vectorize("product", "j", LANES), KERNEL), TILE),
         ((UnrollAndJam("product", "i", 2), KERNEL), TILE),
         ((Unroll("product", "k", 2), KERNEL), TILE),
+        ((KERNEL, Reorder("product", ("j", "i"))), OWN),
+        ((Reorder("product", ("j", "i")), KERNEL), "an order of its own"),
         ((CopyOperand("product", 1), KERNEL), "reads a copy of its operand 1"),
         ((Pad("product", "j", 16), KERNEL), "reads a copy of its operand 1"),
         (

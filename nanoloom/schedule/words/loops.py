@@ -115,6 +115,8 @@ class Reorder(Word):
             refuse(self, "a loop is named twice")
         for name in self.loops:
             require_nothing_at(self, nest, self.stage, name)
+        if set(moved) & set(placement.loops[len(outer_loops(nest, placement)) :]):
+            require_no_nanokernel(self, placement)
         rest = iter(moved)
         loops = tuple(next(rest) if x in moved else x for x in placement.loops)
         for axis in {loop.axis for loop in loops}:

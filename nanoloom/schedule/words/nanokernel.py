@@ -89,7 +89,12 @@ class Nanokernel(Word):
             number, _ = placement.copied[0]
             reason = f"{self.stage} reads a copy of its operand {number}"
             refuse(self, f"{reason}: a nanokernel makes its own", "copied says when")
-        for loop in placement.loops[len(outer_loops(nest, placement)) :]:
+        inner = placement.loops[len(outer_loops(nest, placement)) :]
+        for loop in inner:
             if loop.how is not How.SERIAL or loop.padded or loop.ahead:
                 reason = f'the loop "{loop}" is said already'
                 refuse(self, f"{reason}: a nanokernel has a register tile of its own")
+        places = [nest.stage(self.stage).place(loop.axis) for loop in inner]
+        if places != sorted(places):
+            reason = "the loops of its tile have been reordered"
+            refuse(self, f"{reason}: a nanokernel has an order of its own")
