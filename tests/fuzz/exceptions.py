@@ -41,4 +41,7 @@ OPEN: dict[str, tuple[str, str]] = {
 NOT_DRAWN: dict[str, str] = {
     "nanoloom.integer.Convolution": "only nanoloom itself writes it",
     "nanoloom.integer.MatMul": "only nanoloom itself writes it",
+    "nanoloom.integer.AveragePool": "only nanoloom itself writes it",
+    "nanoloom.integer.GlobalAveragePool": "only nanoloom itself writes it",
+    "nanoloom.integer.Table": "only nanoloom itself writes it",
 }
