@@ -89,9 +89,10 @@ CASES = [
 @TILES
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("biased", [False, True], ids=["", "bias"])
-def test_numbers(tile: int, target: Target, case: Any, biased: bool) -> None:
+def test_numbers(tile: int, target: Target, case: Any) -> None:
+    """Every second one with a bias."""
     n, high, wide, channels, made, low, after = case
+    biased = CASES.index(case) % 2 == 0
     size = (high, wide)
     result = tuple(s + a + z - 2 for s, a, z in zip(size, low, after, strict=True))
     window = Window((3, 3), (1, 1), (1, 1), low, after, size, result)
