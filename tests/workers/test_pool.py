@@ -227,7 +227,8 @@ def test_a_fork_has_workers_of_its_own() -> None:
         return not held & pipes and mine not in (parents, os.getpid())
 
     assert forked(child) == 0
-    assert number_of(pools.pool()) == parents
+    numbers = {worker.process.pid for worker in pools.pool()._workers}
+    assert parents in numbers and number_of(pools.pool()) in numbers
 
 
 def open_files() -> list[int]:
