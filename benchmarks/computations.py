@@ -11,7 +11,6 @@ the best one.  The limit is the bandwidth of memory, or two operations a cycle w
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import nanoloom
+from benchmarks.arguments import parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.binary.toolchain import Run, zig_triple
 from nanoloom.cache import Cache
@@ -198,7 +198,7 @@ def ours(case: Case, schedule: Schedule | None, threads: int) -> tuple[Timed, li
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks computations")
+    parser = parser_of("computations", __doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)

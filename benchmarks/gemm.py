@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.arguments import add_race, parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.reproduce.chains import Arithmetic, Chain, gemm
 from nanoloom.reproduce.contenders import PEER_KEYS, Company
@@ -94,19 +95,11 @@ def ratio(row: Row) -> str:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks gemm",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("gemm", __doc__)
     parser.add_argument("--sizes", help="MxKxN, by commas")
     parser.add_argument("--rows", help="only these M, by commas")
     parser.add_argument("--precision", default="f32,bf16,int8", help="by commas")
-    parser.add_argument("--threads", default="1", help="by commas")
-    parser.add_argument("--against", default=",".join(PEER_KEYS), help="by commas")
-    parser.add_argument("--rounds", type=int, default=Pace.rounds)
-    parser.add_argument("--quick", action="store_true", help="tiny: does it work?")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    add_race(parser, PEER_KEYS, "1")
     parser.add_argument("--csv", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
     for word in given.precision.split(","):

@@ -25,6 +25,7 @@ from pathlib import Path
 import onnx_ir
 from onnx import TensorProto, helper
 
+from benchmarks.arguments import parser_of
 from benchmarks.assembly import count, inner_loops
 from benchmarks.llvm_mca import Refused, found, simulate, version_of
 from benchmarks.show import Progress, print_sheet
@@ -241,11 +242,7 @@ def families(text: str) -> tuple[str, ...]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks inner_loops",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("inner_loops", __doc__)
     parser.add_argument("--only", type=families, help="families, by commas")
     parser.add_argument("--size", type=edges, default=edges(SIZE), help="MxKxN")
     parser.add_argument("--mca", default="llvm-mca", metavar="PATH")

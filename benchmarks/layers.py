@@ -24,18 +24,19 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.arguments import add_race, parser_of
 from benchmarks.show import Progress, print_sheet
-from benchmarks.systems import MODEL_PEERS, Measured, Task, job_of, measure
+from benchmarks.systems import MODEL_PEERS, Measured, Task, absences, job_of, measure
 from nanoloom.reproduce.bounds import Limits, limits
 from nanoloom.reproduce.contenders import NANOLOOM, Company
-from nanoloom.reproduce.tables import NAMES, SHORT, Sheet, told
+from nanoloom.reproduce.tables import NAMES, SHORT, Sheet
 from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
 
 LAYERS = Path(__file__).with_name("layers.json")
 FEW = 4  # channels of a first layer at most
 OPSET, IR_VERSION = 17, 8
-ALLOWED = 1e-4  # of the largest number
+ALLOWED = 1e-4  # of the largest number: f32, and Winograd's roundings
 Pair = tuple[int, int]
 
 
@@ -154,10 +155,7 @@ class Row:
     @property
     def limit(self) -> float:
         """Seconds that moving the bytes, or the products, take at least."""
-        moving = self.layer.bytes / self.limits.bandwidth(self.layer.bytes)[1]
-        return (
-            max(moving, self.layer.flops / (self.limits.peak("f32") or math.inf)) / 1e9
-        )
+        return self.limits.seconds("f32", self.layer.flops, self.layer.bytes)
 
     @property
     def speed(self) -> float | None:
@@ -166,19 +164,15 @@ class Row:
         return None if ratio is None else 1 / ratio
 
     def to_dict(self) -> dict[str, object]:
-        made = self.measured
         return {
             "kind": self.layer.kind,
             "layer": str(self.layer),
             "network": self.layer.network,
-            "threads": made.threads,
             "flops": self.layer.flops,
             "bytes": self.layer.bytes,
             "limit_seconds": self.limit,
-            "median_seconds": {k: t.median for k, t in made.times.items()},
             "speed": self.speed,
-            "differences": made.differences,
-            "absent": made.absent,
+            **self.measured.to_dict(),
         }
 
 
@@ -186,7 +180,6 @@ def sheet(rows: Sequence[Row], threads: int) -> Sheet:
     """All layers, the slowest of each kind first."""
     keys = [k for k in NAMES if any(k in row.measured.times for row in rows)]
     cells: list[tuple[str, ...]] = []
-    notes: dict[str, None] = {}
     for row in sorted(rows, key=lambda row: (row.layer.kind, row.speed or 0)):
         times = row.measured.times
         own = times.get(NANOLOOM.key)
@@ -201,8 +194,6 @@ def sheet(rows: Sequence[Row], threads: int) -> Sheet:
                 "" if row.speed is None else f"{row.speed:.2f}",
             )
         )
-        for key, reason in row.measured.absent.items():
-            notes[f"{row.layer}: {told(key, reason)}"] = None
     heads = ("kind", "layer", "network")
     times_of = tuple(f">{SHORT.get(k, NAMES[k])} us" for k in keys)
     title = f"convolutions drawn from networks, f32, threads: {threads}"
@@ -210,7 +201,7 @@ def sheet(rows: Sequence[Row], threads: int) -> Sheet:
     below = (
         *means(rows),
         "speed: the time of the fastest peer over nanoloom's",
-        *notes,
+        *absences(row.measured for row in rows),
     )
     return Sheet(title, columns, tuple(cells), below)
 
@@ -232,17 +223,9 @@ def means(rows: Iterable[Row]) -> list[str]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks layers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--threads", default="1", help="by commas")
+    parser = parser_of("layers", __doc__)
+    add_race(parser, MODEL_PEERS, "1")
     parser.add_argument("--only", default="", help="kinds, by commas")
-    parser.add_argument("--against", default=",".join(MODEL_PEERS), help="by commas")
-    parser.add_argument("--rounds", type=int, default=Pace.rounds)
-    parser.add_argument("--quick", action="store_true", help="tiny: does it work?")
-    parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args(arguments)
 
 

@@ -23,14 +23,15 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from benchmarks.arguments import add_race, parser_of
 from benchmarks.models import seeded_inputs
 from benchmarks.part_models import TINY, Part, Sizes, make_parts
 from benchmarks.show import Progress, print_sheet
-from benchmarks.systems import Measured, Task, job_of, measure
+from benchmarks.systems import Measured, Task, absences, job_of, measure
 from benchmarks.whole_models import model_file
 from nanoloom.reproduce.bounds import Limits, limits
 from nanoloom.reproduce.contenders import NANOLOOM, Company
-from nanoloom.reproduce.tables import NAMES, SHORT, Sheet, told
+from nanoloom.reproduce.tables import NAMES, SHORT, Sheet
 from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
 
@@ -57,24 +58,17 @@ class Row:
     @property
     def limit(self) -> float:
         """The seconds that moving the bytes, or the products, take at least."""
-        moving = self.part.bytes / self.limits.bandwidth(self.part.bytes)[1]
-        computing = self.part.flops / (self.limits.peak("f32") or float("inf"))
-        return max(moving, computing) / 1e9
+        return self.limits.seconds("f32", self.part.flops, self.part.bytes)
 
     def to_dict(self) -> dict[str, object]:
-        made = self.measured
         return {
             "part": self.part.name,
-            "threads": made.threads,
             "bytes": self.part.bytes,
             "flops": self.part.flops,
             "level": self.level,
             "limit_seconds": self.limit,
             "share_of_bert_base": self.share,
-            "median_seconds": {k: t.median for k, t in made.times.items()},
-            "names": made.names,
-            "differences": made.differences,
-            "absent": made.absent,
+            **self.measured.to_dict(),
         }
 
 
@@ -116,7 +110,6 @@ def grouped(steps: Steps) -> list[tuple[str, int, int]]:
 
 def sheet(rows: Sequence[Row], threads: int) -> Sheet:
     keys = [k for k in NAMES if any(k in row.measured.times for row in rows)]
-    notes: dict[str, None] = {}
     cells: list[tuple[str, ...]] = []
     for row in rows:
         made = row.measured
@@ -135,8 +128,6 @@ def sheet(rows: Sequence[Row], threads: int) -> Sheet:
                 share_text(row),
             )
         )
-        for key, reason in made.absent.items():
-            notes[f"{row.part.name}: {told(key, reason)}"] = None
     heads = ("part", *(f">{SHORT.get(k, NAMES[k])} us" for k in keys), ">MB", ">GB/s")
     ends = ("in", ">%limit", ">best peer", ">of bert-base")
     title = f"parts of an encoder at bert-base's sizes, f32, threads: {threads}"
@@ -144,7 +135,7 @@ def sheet(rows: Sequence[Row], threads: int) -> Sheet:
         *rates(rows[0].limits),
         "%limit: the time that the bandwidth (or the peak) allows, over nanoloom's",
         "best peer: nanoloom's time over that of the fastest peer",
-        *notes,
+        *absences(row.measured for row in rows),
     )
     return Sheet(title, (*heads, *ends), tuple(cells), below)
 
@@ -174,18 +165,10 @@ def steps_sheet(steps: Steps, threads: int) -> Sheet:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks parts",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--threads", default="1,2", help="by commas")
+    parser = parser_of("parts", __doc__)
+    add_race(parser, PEERS, "1,2")
     parser.add_argument("--only", default="", help="words in the names of parts")
-    parser.add_argument("--against", default=",".join(PEERS), help="by commas")
-    parser.add_argument("--rounds", type=int, default=Pace.rounds)
-    parser.add_argument("--quick", action="store_true", help="tiny: does it work?")
     parser.add_argument("--no-shares", action="store_true", help="without bert-base")
-    parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--folder", type=Path, help="where bert-base.onnx is kept")
     return parser.parse_args(arguments)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from nanoloom.inspect.timing import Times
 from nanoloom.reproduce import stored
 from nanoloom.reproduce.contenders import NANOLOOM, Company, Remote
 from nanoloom.reproduce.jobs import Job
+from nanoloom.reproduce.tables import told
 from nanoloom.reproduce.timing import Pace, interleaved
 from nanoloom.target.facts import Target
 from nanoloom.target.remembered import to_dict
@@ -76,6 +77,25 @@ class Measured:
         if best is None or NANOLOOM.key not in self.times:
             return None
         return self.times[NANOLOOM.key].median / self.times[best].median
+
+    def to_dict(self) -> dict[str, object]:
+        """Of one task, for JSON."""
+        return {
+            "threads": self.threads,
+            "median_seconds": {k: t.median for k, t in self.times.items()},
+            "names": self.names,
+            "differences": self.differences,
+            "absent": self.absent,
+        }
+
+
+def absences(rows: Iterable[Measured]) -> list[str]:
+    """Who did not take part in what, and why."""
+    return [
+        f"{row.task.name}: {told(key, reason)}"
+        for row in rows
+        for key, reason in row.absent.items()
+    ]
 
 
 def job_of(task: Task, threads: int, folder: Path, target: Target, cache: Path) -> Job:

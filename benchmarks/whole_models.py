@@ -20,6 +20,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.arguments import parser_of
 from benchmarks.models import MODELS, seeded_inputs
 from benchmarks.models.quantized import parts, write_quantized
 from benchmarks.pictures import relative_times
@@ -173,11 +174,7 @@ def line(row: Row, keys: list[str]) -> tuple[str, ...]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks whole_models",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("whole_models", __doc__)
     parser.add_argument("--models", default=",".join(DEFAULT), help="or: all")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--repeat", type=int, default=15, help="rounds of everybody")

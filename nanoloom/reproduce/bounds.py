@@ -9,6 +9,7 @@ again, as it is here.
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -63,6 +64,11 @@ class Limits:
         if caches.l3 and size <= caches.l3:
             return "L3", self.level3
         return "memory", self.peaks.best("memory", self.threads) or 0.0
+
+    def seconds(self, arithmetic: Arithmetic, flops: float, size: int) -> float:
+        """The least time for so many operations, and to move so many bytes."""
+        moving = size / self.bandwidth(size)[1]
+        return max(moving, flops / (self.peak(arithmetic) or math.inf)) / 1e9
 
     def bound(self, peak: float, flops: float, size: int) -> float:
         """The most GFLOP/s for so many operations on so many bytes."""
