@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from nanoloom.affine.build import BOUNDS, index_of_loop, number_of, step_of
 from nanoloom.affine.carrier import FOR, LOAD, Carrier
 from nanoloom.affine.detect import Found, reduction_map
 from nanoloom.affine.location import Location, encloses, location_of
@@ -78,7 +79,7 @@ def described(loop: ir.Operation, found: list[Found], naming: Naming) -> Loop:
     function = next((op for op in around if op.name == "func.func"), None)
     return Loop(
         "" if function is None else function.attributes["sym_name"].value,  # type: ignore[attr-defined]
-        naming.of(loop.regions[0].blocks[0].arguments[0]),
+        naming.of(index_of_loop(loop)),
         place_of(loop.location)[0],
         sum(op.name == FOR for op in around),
         not any(encloses(loop, op.operation.parent) for op in named(loop, FOR)),
@@ -98,14 +99,10 @@ def parents(op: ir.Operation) -> list[ir.Operation]:
 
 def trips_of(loop: ir.Operation) -> int:
     """How often a loop runs, where its bounds are numbers."""
-    bounds: list[int] = []
-    for word in ("lowerBoundMap", "upperBoundMap"):
-        results = list(loop.attributes[word].value.results)  # type: ignore[attr-defined]
-        if len(results) != 1 or not isinstance(results[0], ir.AffineConstantExpr):
-            return 0
-        bounds.append(results[0].value)
-    step = int(loop.attributes["step"].value)  # type: ignore[attr-defined]
-    return max(0, -(-(bounds[1] - bounds[0]) // step))
+    low, high = (number_of(loop.attributes[name]) for name in BOUNDS)
+    if low is None or high is None:
+        return 0
+    return max(0, -(-(high - low) // step_of(loop)))
 
 
 def reduction(loop: ir.Operation, found: Found, naming: Naming) -> Reduction:
@@ -183,7 +180,7 @@ def reads(loop: ir.Operation, inputs: list[ir.Value], naming: Naming) -> list[Re
 
 def way_of(location: Location, loop: ir.Operation) -> Way:
     """How a loop's steps move through a buffer."""
-    index = loop.regions[0].blocks[0].arguments[0]
+    index = index_of_loop(loop)
     if index not in location.values:
         return "the same"
     factors = [each.factor(index) for each in location.indices]
@@ -191,10 +188,9 @@ def way_of(location: Location, loop: ir.Operation) -> Way:
     moves = [factor for factor in factors if factor is not None]
     if len(moves) != len(factors) or not is_strided(kind):
         return "irregular"
-    step = int(loop.attributes["step"].value)  # type: ignore[attr-defined]
     *outer, last = moves
     dense = kind.get_strides_and_offset()[0][-1] == 1
-    unit = abs(last * step) == 1 and not any(outer)
+    unit = abs(last * step_of(loop)) == 1 and not any(outer)
     return "contiguous" if dense and unit else "strided"
 
 

@@ -75,7 +75,7 @@ def widen(loop: ir.Operation, lanes: int) -> None:
     with ir.InsertionPoint(loop), loop.location:
         first = [splat(each.neutral(), lanes) for each in combiners]
         made, block = loop_like(loop, first, bounds, lanes)
-        emit_body(loop, block, Lanes(lanes))
+        emit_steps(loop, block, loop, Lanes(lanes, counter=index_of_loop(loop)))
         totals = [
             each.apply(begin, each.across(result))
             for each, begin, result in zip(
@@ -117,16 +117,17 @@ class Lanes:
         return any(value in self.wide or value == self.counter for value in op.operands)
 
 
-def emit_body(loop: ir.Operation, block: ir.Block, lanes: Lanes) -> None:
-    """The body of the widened loop itself."""
+def emit_steps(
+    op: ir.Operation, block: ir.Block, loop: ir.Operation, lanes: Lanes
+) -> None:
+    """What a loop does, the widened one or one in it, in the body of its new form."""
     counter, *carried = block.arguments
-    lanes.counter = index_of_loop(loop)
-    lanes.single[lanes.counter] = counter
-    old = body_of(loop)
+    lanes.single[index_of_loop(op)] = counter
+    old = body_of(op)
     lanes.wide |= dict(zip(list(old.arguments)[1:], carried, strict=True))
     with ir.InsertionPoint(block):
-        for op in steps_of(old):
-            emit(op, loop, lanes)
+        for each in steps_of(old):
+            emit(each, loop, lanes)
         values = [lanes.of(value) for value in yielded(old)]
     yield_values(block, values)
 
@@ -164,15 +165,7 @@ def emit_loop(op: ir.Operation, loop: ir.Operation, lanes: Lanes) -> None:
     """A loop further in: what it carries is in lanes."""
     first = [lanes.of(value) for value in initial_values(op)]
     made, block = loop_like(op, first)
-    old = body_of(op)
-    counter, *carried = block.arguments
-    lanes.single[index_of_loop(op)] = counter
-    lanes.wide |= dict(zip(list(old.arguments)[1:], carried, strict=True))
-    with ir.InsertionPoint(block):
-        for each in steps_of(old):
-            emit(each, loop, lanes)
-        values = [lanes.of(value) for value in yielded(old)]
-    yield_values(block, values)
+    emit_steps(op, block, loop, lanes)
     lanes.wide |= dict(zip(op.results, made.results, strict=True))
 
 

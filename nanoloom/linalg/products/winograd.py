@@ -22,6 +22,7 @@ from functools import cache
 
 import numpy as np
 
+from nanoloom.graph.winograd import TAPS
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.placed import Placed, combine
 from nanoloom.linalg.words.scalar import Scalar
@@ -31,7 +32,6 @@ from nanoloom.mlir import ir
 from nanoloom.weights.pieces import Array, Stored
 from nanoloom.weights.weight import Change, Shape
 
-TAPS = 3
 POINTS = (0, 1, -1, 2, -2)  # where the polynomials are multiplied, and at infinity
 BLOCK = 1 << 20  # numbers of filters that are transformed at once
 
@@ -54,7 +54,8 @@ def transforms(tile: int) -> Transforms:
     side = tile + TAPS - 1
     points = POINTS[: side - 1]
     others = [[a for a in points if a != point] for point in points]
-    scales = [float(np.prod(np.subtract(a, o))) for a, o in zip(points, others)]  # noqa: B905
+    pairs = zip(points, others, strict=True)
+    scales = [float(np.prod(np.subtract(point, rest))) for point, rest in pairs]
     powers = np.array([[float(a) ** i for i in range(side)] for a in points])
     image = np.zeros((side, side))
     for place, roots in enumerate([*others, points]):
