@@ -110,7 +110,7 @@ def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModu
         with report.stage("linalg"):
             return with_precision(model.lower(), options)
     with report.stage("graph"):
-        graph = optimize(model, OPERATORS.keys(), options.faster_on)
+        graph = optimize(model, OPERATORS.keys(), options.faster_on, options.target)
     with report.stage("linalg"):
         return with_precision(lower(graph, checked=options.checked), options)
 
@@ -118,7 +118,9 @@ def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModu
 def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) -> None:
     """Give `dump` the text of one stage: of the model, or of every kernel."""
     if stage == "graph":
-        graph = optimize(require_graph(model), OPERATORS.keys(), options.faster_on)
+        graph = optimize(
+            require_graph(model), OPERATORS.keys(), options.faster_on, options.target
+        )
         dump(stage, "", onnx_ir.to_onnx_text(graph, exclude_initializers=True))
         return
     if stage == "linalg":

@@ -245,7 +245,9 @@ def write_graph(job: Job, model: Model, options: CompileOptions) -> None:
     from nanoloom.graph.stage import optimize
     from nanoloom.linalg.operators import OPERATORS
 
-    graph = optimize(require_graph(model), OPERATORS.keys(), options.faster_on)
+    graph = optimize(
+        require_graph(model), OPERATORS.keys(), options.faster_on, options.target
+    )
     tensors = [value.const_value for value in graph.graph.initializers.values()]
     size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
     beside = f"{job.out.name}.data" if size > LARGEST_MESSAGE else None

@@ -15,6 +15,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from nanoloom.graph.averages import integer_averages
+from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
@@ -47,12 +48,15 @@ def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
 
 
 def optimize(
-    model: ir.Model, direct: Set[str], faster_on: Target | None = None
+    model: ir.Model,
+    direct: Set[str],
+    faster_on: Target | None = None,
+    integers_on: Target | None = None,
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
 
     faster_on: convolutions may be computed by Winograd's method where that is faster on
-    this target.
+    this target.  integers_on: those of 8-bit integers, which it computes exactly.
     """
     opsets = dict(model.opset_imports)
     Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
@@ -66,6 +70,8 @@ def optimize(
     channels_last(model.graph)
     if faster_on is not None:
         transform_convolutions(model.graph, faster_on)
+    if integers_on is not None:
+        transform_integers(model.graph, integers_on)
     passes.RemoveUnusedNodesPass()(model)
     sink_reshapes(model.graph)  # last: what transposes let through stands behind them
     passes.RemoveUnusedNodesPass()(model)

@@ -5,10 +5,13 @@
 A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, between sums
 with small constants (linalg/products/winograd.py).  Results differ from those of the
 direct method by rounding (docs/convolutions.md); `exact_conv` keeps the direct one.
+Those of integers do not (integer_winograd.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import onnx_ir as ir
@@ -25,55 +28,95 @@ BYTES = 6  # from memory in a cycle of one core
 PASSES = 3  # that transformed images and results make: written with a read, read again
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """What a convolution is computed in.
+
+    products: in a cycle of one core.  filters, image, result: bytes of a transformed
+    number.  kept: bytes of a filter's number for the direct method.  sums: products
+    that take as long as one of a result's sums.
+    """
+
+    products: float
+    filters: int = 4
+    image: int = 4
+    result: int = 4
+    kept: int = 4
+    sums: int = 1
+
+
 def transform_convolutions(graph: ir.Graph, target: Target) -> None:
-    """Mark the convolutions that are faster by Winograd's method, in place."""
+    """Mark the convolutions of f32 that are faster by Winograd's method, in place."""
+    numbers = Numbers(target.lanes(32) * target.vector.fma_per_cycle)
     for node in graph:
-        if is_candidate(node):
-            tile = best_tile(node, target)
-            if tile is not None:
-                node.attributes.add(ir.AttrInt64("winograd", tile))
+        if (node.domain, node.op_type) != (DOMAIN, "Conv"):
+            continue
+        x, w, *_ = node.inputs
+        if not is_square(node, x, w) or x is None or w is None:
+            continue
+        if x.dtype == w.dtype == ir.DataType.FLOAT:
+            mark(node, shape_of(w), numbers, target, TILES)
 
 
-def is_candidate(node: ir.Node) -> bool:
-    """A channels-last f32 convolution with constant filters, 3x3, stride 1, dense."""
-    if (node.domain, node.op_type) != (DOMAIN, "Conv"):
-        return False
-    x, w, *_ = node.inputs
+def is_square(node: ir.Node, x: ir.Value | None, w: ir.Value | None) -> bool:
+    """Whether a convolution of x has constant filters w, 3x3, stride 1, dense."""
     if x is None or w is None or w.const_value is None or not is_static(x):
         return False
     given = node.attributes
     steps = [given[name] for name in ("strides", "dilations") if name in given]
     plain = all(set(step.as_ints()) == {1} for step in steps)
     square = shape_of(w)[2:] == (TAPS, TAPS)
-    single = Origin.of(node).int("group", 1) == 1
-    return plain and square and single and x.dtype == w.dtype == ir.DataType.FLOAT
+    return plain and square and Origin.of(node).int("group", 1) == 1
 
 
-def best_tile(node: ir.Node, target: Target) -> int | None:
-    """The tile of the fastest way; None if that is the direct one."""
-    w, y = node.inputs[1], node.outputs[0]
-    assert w is not None
-    (n, high, wide, made), channels = shape_of(y), shape_of(w)[1]
-    lanes = target.vector.min_bits // 32
-    worth = lanes * target.vector.fma_per_cycle / BYTES  # products a byte
+def mark(
+    node: ir.Node,
+    filters: Sequence[int],
+    numbers: Numbers,
+    target: Target,
+    tiles: Sequence[int],
+) -> None:
+    """Let a channels-last convolution be computed in one of these tiles, if that is
+    faster.  filters: their shape."""
+    tile = best_tile(shape_of(node.outputs[0]), filters[1], numbers, target, tiles)
+    if tile is not None:
+        node.attributes.add(ir.AttrInt64("winograd", tile))
+
+
+def best_tile(
+    result: Sequence[int],
+    channels: int,
+    numbers: Numbers,
+    target: Target,
+    tiles: Sequence[int],
+) -> int | None:
+    """The tile of the fastest way; None if that is the direct one.
+
+    result: [n, h, w, c] of the convolution.  channels: of its image.
+    """
+    n, high, wide, made = result
+    worth = numbers.products / BYTES  # products a byte
 
     def cost(tile: int) -> float:
         """In products, with what memory takes."""
         points = (tile + TAPS - 1) ** 2
-        tiles = n * -(-high // tile) * -(-wide // tile)
+        count = n * -(-high // tile) * -(-wide // tile)
         sums = transform_products(tile)
-        work = tiles * (points * channels * made + sums[0] * channels + sums[1] * made)
-        between = 4 * points * tiles * (channels + made)
+        moved = sums[0] * channels + numbers.sums * sums[1] * made
+        work = count * (points * channels * made + moved)
+        between = numbers.image * channels + numbers.result * made
+        between *= points * count
         passes = PASSES if between > target.caches.l2 * PASSES else 0
-        return together(work, filters(points)) + worth * passes * between
-
-    def filters(points: int) -> float:
-        return worth * 4 * points * channels * made
+        filters = worth * numbers.filters * points * channels * made
+        return together(work, filters) + worth * passes * between
 
     direct = n * high * wide * TAPS**2 * channels * made
-    direct = together(direct, filters(TAPS**2))
-    best = min(TILES, key=cost)
-    return best if prod((n, high, wide)) and cost(best) < GAIN * direct else None
+    filters = worth * numbers.kept * TAPS**2 * channels * made
+    direct = together(direct, filters)
+    best = min(tiles, key=cost, default=None)
+    if best is None or not prod(result):
+        return None
+    return best if cost(best) < GAIN * direct else None
 
 
 def together(one: float, other: float) -> float:

@@ -83,6 +83,10 @@ INT8_DOT = Family("int8-dot", BYTES, 4)
 INT8_PAIRS = Family(
     "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32), widens=True
 )
+# vpmaddwd of numbers that are 16 bits wide: nothing is widened.
+INT16_PAIRS = Family(
+    "int16-pairs", (("s16", "s16", "i32"),), 2, StepCost(1, 1, others=2)
+)
 INT8_LANES = Family(
     "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=3, widened=32), widens=True
 )
@@ -90,7 +94,7 @@ FAMILIES = {
     family.name: family
     for family in (
         FMA_FAMILY, AMX_BF16, AMX_INT8, BF16_DOT, BF16_CONVERT, BF16_HALVES, INT8_DOT,
-        INT8_PAIRS, INT8_LANES,
+        INT8_PAIRS, INT16_PAIRS, INT8_LANES,
     )
 }  # fmt: skip
 
@@ -105,7 +109,7 @@ def has_family(
     if family in (BF16_DOT, INT8_DOT):
         use = dot_for(target, left, right)
         return use is not None and (packed or not use.flipped)
-    if family is INT8_PAIRS:
+    if family in (INT8_PAIRS, INT16_PAIRS):
         return pair_products(target) is not None
     if family is BF16_CONVERT:  # loads make f32 of bf16
         return target.has("avxneconvert") and target.vector.bits == 256

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nanoloom.linalg.products.convolution import contract, conv_window
+from nanoloom.linalg.products.integer_winograd import integer_winograd
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Scalar, is_unsigned
@@ -106,10 +107,14 @@ def integer_parts(
     w_zero: Tensor | None,
 ) -> Parts:
     """The same, what x's zero point adds apart."""
-    window = conv_window(node, x, w)
-    padded = pad_with(b, to_channels_last(b, node, x), x_zero, window)
+    window, last = conv_window(node, x, w), to_channels_last(b, node, x)
     weights = centered(b, w, w_zero)
-    sums = contract(b, padded, weights, window, node.int("group", 1), INT32)
+    if tile := node.int("winograd"):
+        around = 0 if x_zero is None else int(x_zero.array().reshape(()))
+        sums = integer_winograd(b, last, around, weights, window, tile)
+    else:
+        padded = pad_with(b, last, x_zero, window)
+        sums = contract(b, padded, weights, window, node.int("group", 1), INT32)
     if x_zero is None or is_zero(x_zero):
         return Parts(sums)
     if weights.is_constant and x_zero.is_constant:

@@ -25,7 +25,7 @@ import numpy as np
 from nanoloom.graph.winograd import TAPS
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.scalar import Number, Scalar
 from nanoloom.linalg.words.tensor import Tensor, changed, constant_tensor
 from nanoloom.linalg.words.window import Window
 from nanoloom.mlir import ir
@@ -97,23 +97,44 @@ def winograd(
     b: Builder, x: Tensor, w: Tensor, window: Window, tile: int, bias: Tensor | None
 ) -> Tensor:
     """The convolution of x [n, h, w, c] with constant w [f, c, 3, 3] and bias [f]."""
-    counts = [-(-extent // tile) for extent in window.result]
+    counts = counts_of(window, tile)
     given = transforms(tile)
     image = constant_tensor(given.image.astype(x.dtype), f"winograd{tile}.image")
     result = constant_tensor(given.result.astype(x.dtype), f"winograd{tile}.result")
-    padded = b.pad(x, [0, *window.low, 0], [0, *room(window, counts, tile), 0])
-    places = transformed(b, padded, image, counts, tile)
+    places = transformed(b, with_room(b, x, window, tile), image, counts, tile)
     filters = changed(w, TransformedFilters(tile))
-    products = b.einsum("nyxabc,abck->nyxabk", places, filters)
-    rows = b.einsum("ia,nyxabk->nyxibk", result, products)
-    whole = b.einsum("jb,nyxibk->nyixjk", result, rows)
+    whole = products(b, places, filters, result)
     if bias is not None:
         placed = Placed(bias, (whole.rank - 1,))
         whole = combine(b, add, whole.shape, x.dtype, whole, placed)
-    joined = b.reshape(
-        whole, (x.shape[0], *[tile * count for count in counts], whole.shape[-1])
-    )
-    shape = (x.shape[0], *window.result, whole.shape[-1])
+    return image_of(b, whole, window)
+
+
+def counts_of(window: Window, tile: int) -> list[int]:
+    """Tiles along each axis of the result."""
+    return [-(-extent // tile) for extent in window.result]
+
+
+def with_room(
+    b: Builder, x: Tensor, window: Window, tile: int, number: Number = 0
+) -> Tensor:
+    """An image [n, h, w, c] with all that its tiles read around it."""
+    high = room(window, counts_of(window, tile), tile)
+    return b.pad(x, [0, *window.low, 0], [0, *high, 0], number)
+
+
+def products(b: Builder, places: Tensor, filters: Tensor, result: Tensor) -> Tensor:
+    """Tiles y [n, y, m, x, m, f] of V [n, y, x, m + 2, m + 2, c], U, and matrix A."""
+    made = b.einsum("nyxabc,abck->nyxabk", places, filters, dtype=result.dtype)
+    rows = b.einsum("ia,nyxabk->nyxibk", result, made)
+    return b.einsum("jb,nyxibk->nyixjk", result, rows)
+
+
+def image_of(b: Builder, whole: Tensor, window: Window) -> Tensor:
+    """Tiles [n, y, m, x, m, f] as the result [n, h, w, f]."""
+    n, rows, m, columns, _, made = whole.shape
+    joined = b.reshape(whole, (n, rows * m, columns * m, made))
+    shape = (n, *window.result, made)
     return joined if joined.shape == shape else b.slice(joined, [0] * 4, shape)
 
 
@@ -130,7 +151,7 @@ def room(window: Window, counts: Sequence[int], tile: int) -> list[int]:
 def transformed(
     b: Builder, x: Tensor, matrix: Tensor, counts: Sequence[int], tile: int
 ) -> Tensor:
-    """The tiles of an image [n, h, w, c] as V [n, y, x, m + 2, m + 2, c].
+    """The tiles of an image [n, h, w, c] as V [n, y, x, m + 2, m + 2, c], of B's type.
 
     Tiles overlap by two: what lies below each other is added first, for all columns.
     """
@@ -152,10 +173,10 @@ def sums(
         left = "bj"
         read = [at["n"], at["y"], at["a"], at["x"] * tile + at["j"], at["c"]]
     free = len(shape)
-    out = b.full(shape, 0, x.dtype)
+    out = b.full(shape, 0, matrix.dtype)
 
     def body(coefficient: Scalar, element: Scalar, total: Scalar) -> Scalar:
-        return total + coefficient * element
+        return total + coefficient * element.cast(matrix.dtype)
 
     (made,) = b.generic(
         [

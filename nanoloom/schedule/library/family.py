@@ -19,6 +19,7 @@ from nanoloom.schedule.families import (
     INT8_DOT,
     INT8_LANES,
     INT8_PAIRS,
+    INT16_PAIRS,
     TILE_STEPS,
     Family,
     has_family,
@@ -48,6 +49,7 @@ PREFERENCE = (
     BF16_HALVES,
     INT8_DOT,
     INT8_PAIRS,
+    INT16_PAIRS,
     INT8_LANES,
     FMA_FAMILY,
 )

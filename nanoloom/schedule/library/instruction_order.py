@@ -9,13 +9,14 @@ from nanoloom.schedule.families import (
     INT8_DOT,
     INT8_LANES,
     INT8_PAIRS,
+    INT16_PAIRS,
     Family,
 )
 from nanoloom.schedule.words.nanokernel import FRONT, Nanokernel
 from nanoloom.target.facts import Target
 
 # Of numbers that lie together in groups of steps: their products have no broadcasts.
-GROUPED = (BF16_DOT, INT8_DOT, INT8_PAIRS, INT8_LANES)
+GROUPED = (BF16_DOT, INT8_DOT, INT8_PAIRS, INT16_PAIRS, INT8_LANES)
 BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
 
 

@@ -43,7 +43,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
             return bf16_halves.accumulate(tile)
         case "int8-dot":
             return int8_dot.accumulate(tile, known(dot_for(target, left, right)))
-        case "int8-pairs":
+        case "int8-pairs" | "int16-pairs":
             return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)

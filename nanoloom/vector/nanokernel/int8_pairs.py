@@ -1,4 +1,4 @@
-"""8-bit integers by products of 16-bit pairs (vpmaddwd: SSE2, AVX2, AVX-512).
+"""8- and 16-bit integers by products of 16-bit pairs (vpmaddwd: SSE2, AVX2, AVX-512).
 
 Reference loop, k in pairs; the sums are i32 and wrap:
 
@@ -6,8 +6,8 @@ Reference loop, k in pairs; the sums are i32 and wrap:
         acc[r][c] += left[r][k] * right[k][c] + left[r][k + 1] * right[k + 1][c]
 
 Bytes become 16-bit numbers: the left operand's once, in front of the loops, a panel's
-while compiling where several tiles read it, else as they are loaded.  A pair of
-products is below 2^17 and exact.
+while compiling where several tiles read it, else as they are loaded.  A pair of their
+products is below 2^17; of 16-bit numbers it is at most 2^31, and wraps as sums do.
 """
 
 from __future__ import annotations

@@ -132,6 +132,18 @@ def test_forms(
     assert found == ("int8-lanes" if equation.startswith("km") else family)
 
 
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v2", "skylake-avx512"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_numbers_of_16_bits(name: str, packed: bool, monkeypatch: Any) -> None:
+    """Four times the lowest number: a pair's products do not fit, and wrap."""
+    left = sample(1, (33, 35), "int16", -(2**15), 2**15 - 1)
+    right = sample(2, (35, 100), "int16", -(2**15), 2**15 - 1)
+    left[:, :2] = right[:2] = -(2**15)
+    target = machine(name, monkeypatch)
+    found = compare("mk,kn->mn", left, right, target, packed=packed)
+    assert found == "int16-pairs"
+
+
 def test_sums_wrap(monkeypatch: Any) -> None:
     """70000 products of 255 * 255 do not fit in 32 bits."""
     left = np.full((1, 70000), 255, np.uint8)

@@ -1,0 +1,136 @@
+"""Winograd's method on integers (winograd.py has it on floats): exact.
+
+    V = B d B'      M[place] = V[place] @ U[place]      2^bits y = A M A' modulo 2^32
+
+B has integers.  U = G g G' has if each row of G is multiplied by some number; A makes
+up for what its place is then too large by, so that all of y is D^2 times too large, D
+being the least common multiple of G's denominators: 2 for tiles of 2 x 2, 24 for 4 x 4.
+Sums wrap, which leaves them exact modulo 2^32.  There the odd part of D has an inverse:
+A is multiplied by it.  The even part, 2^bits, is shifted out, and y is left where it
+has so many bits less than 32: graph/integer_winograd.py sees to it.
+
+V and U have 16 bits, for the numbers of a row of B without their signs are at most 10
+together, those of G at most 7: 255 * 10^2 and 255 * 7^2 fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import lcm
+
+import numpy as np
+
+from nanoloom.linalg.products.winograd import (
+    BLOCK,
+    counts_of,
+    image_of,
+    products,
+    transformed,
+    transforms,
+    with_room,
+)
+from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.scalar import Scalar
+from nanoloom.linalg.words.tensor import Tensor, changed, constant_tensor
+from nanoloom.linalg.words.window import Window
+from nanoloom.weights.pieces import Array, Stored
+from nanoloom.weights.weight import Change, Shape
+
+INT16, INT32 = np.dtype(np.int16), np.dtype(np.int32)
+MODULUS = 1 << 32
+PARTS = range(1, 1 << 10)  # that G's numbers are multiples of: 24 are needed
+
+
+@dataclass(frozen=True)
+class IntegerTransforms:
+    """The matrices of one dimension, results being 2^(bits / 2) times too large.
+
+    image: B [m + 2, m + 2] and filters: G [m + 2, 3] in int16, result: A [m, m + 2] in
+    int32 modulo 2^32.
+    """
+
+    image: Array
+    filters: Array
+    result: Array
+    bits: int
+
+
+@cache
+def integer_transforms(tile: int) -> IntegerTransforms:
+    given = transforms(tile)
+    parts = [denominator(row) for row in given.filters]
+    whole = lcm(*parts)
+    even = whole & -whole  # the largest power of two that divides it
+    odd = whole // even
+    # Each row is multiplied by its denominator and what is odd of the rest.
+    times = [part * odd_of(whole // part) for part in parts]
+    left = np.array([whole // each for each in times])
+    result = np.rint(given.result).astype(np.int64) * left * pow(odd, -1, MODULUS)
+    filters = np.rint(given.filters * np.array(times)[:, None])
+    return IntegerTransforms(
+        given.image.astype(INT16),
+        filters.astype(INT16),
+        (result % MODULUS).astype(np.uint32).view(INT32),
+        2 * (even.bit_length() - 1),
+    )
+
+
+def denominator(row: Array) -> int:
+    """The least number that makes integers of a row of fractions."""
+    for number in PARTS:
+        if np.abs(row * number - np.rint(row * number)).max() < 1e-9:
+            return number
+    raise AssertionError(f"{row} are no fractions")
+
+
+def odd_of(number: int) -> int:
+    return number // (number & -number)
+
+
+@dataclass(frozen=True)
+class IntegerFilters(Change):
+    """Filters [f, c, 3, 3] of at most 9 bits as U [m + 2, m + 2, c, f] in int16."""
+
+    tile: int
+
+    def __str__(self) -> str:
+        return f"winograd[{self.tile}, int16]"
+
+    def shape(self, given: Shape) -> Shape:
+        side = len(integer_transforms(self.tile).filters)
+        return (side, side, given[1], given[0])
+
+    def dtype(self, given: np.dtype) -> np.dtype:
+        return INT16
+
+    def of(self, array: Stored) -> Stored:
+        matrix = integer_transforms(self.tile).filters
+        made = np.empty(self.shape(array.shape), INT16)
+        step = max(1, BLOCK // max(1, made[..., 0].size))
+        for first in range(0, array.shape[0], step):
+            block = np.asarray(array[first : first + step], np.float32)
+            made[..., first : first + step] = np.einsum(
+                "ai,bj,fcij->abcf", matrix, matrix, block, optimize=True
+            )
+        return made
+
+
+def integer_winograd(
+    b: Builder, x: Tensor, around: int, w: Tensor, window: Window, tile: int
+) -> Tensor:
+    """Sums [n, result..., f] in int32 of x [n, h, w, c] of 8 bits with constant w.
+
+    around: the number that stands in the padding.  w: [f, c, 3, 3] of at most 9 bits.
+    """
+    given = integer_transforms(tile)
+    image = constant_tensor(given.image, f"winograd{tile}.image.int16")
+    result = constant_tensor(given.result, f"winograd{tile}.result.int32")
+    padded = with_room(b, x, window, tile, around)
+    places = transformed(b, padded, image, counts_of(window, tile), tile)
+    whole = products(b, places, changed(w, IntegerFilters(tile)), result)
+
+    def shifted(sum_: Scalar) -> Scalar:
+        return sum_ >> given.bits
+
+    return image_of(b, b.elementwise(shifted, whole), window)
