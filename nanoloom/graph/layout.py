@@ -17,7 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.binary import DOMAIN as BINARY
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
+from nanoloom.graph.images import image_order, to_first, to_last
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
@@ -25,7 +27,8 @@ from nanoloom.graph.tables import is_table
 from nanoloom.graph.types import is_static, shape_of
 
 DOMAIN = "nanoloom"
-IMAGES = ("AveragePool", "Convolution", "GlobalAveragePool")  # of integers
+# Of integers and of bits
+IMAGES = ("AveragePool", "BitConvolution", "Convolution", "GlobalAveragePool")
 
 
 def channels_last(graph: ir.Graph) -> None:
@@ -33,22 +36,6 @@ def channels_last(graph: ir.Graph) -> None:
     rewriting = Layout(graph)
     for node in graph:  # new nodes go before the current one: seen once each
         rewriting.visit(node)
-
-
-def to_last(rank: int) -> list[int]:
-    """NCHW -> NHWC."""
-    return [0, *range(2, rank), 1]
-
-
-def to_first(rank: int) -> list[int]:
-    """NHWC -> NCHW."""
-    return [0, rank - 1, *range(1, rank - 1)]
-
-
-def image_order(value: ir.Value | None) -> list[int] | None:
-    """The permutation that a value comes through, if that is from channels last."""
-    order = transpose_order(value)
-    return order if order is not None and order == to_first(len(order)) else None
 
 
 def is_computed(value: ir.Value | None) -> bool:
@@ -67,8 +54,10 @@ class Layout(GraphEditor):
             return
         if quantizes_alike(node) or is_table(node):
             self.sink(node)
-        elif node.domain == INTEGER and node.op_type in IMAGES:
+        elif node.domain in (INTEGER, BINARY) and node.op_type in IMAGES:
             self.make_spatial(node)
+        elif (node.domain, node.op_type) == (BINARY, "Pack"):
+            self.pack(node)
         elif is_tensor_op(node, RULES.keys()):
             RULES[node.op_type](self, node)
 
@@ -148,6 +137,18 @@ class Layout(GraphEditor):
         axis = node.attributes.get("axis")
         changed = {} if axis is None else {"axis": order[axis.as_int() % rank]}
         self.rebuild(node, inputs, order, changed)
+
+    def pack(self, node: ir.Node) -> None:
+        """Bits of an image's channels are where a convolution reads them."""
+        x, out = node.inputs[0], node.outputs[0]
+        rank = len(shape_of(out))
+        if rank < 3 or transpose_order(x) is not None:
+            self.sink(node)
+            return
+        order = to_first(rank)
+        turned = self.transpose(x, inverse(order), node)  # type: ignore[arg-type]
+        axis = order[node.attributes["axis"].as_int() % rank]
+        self.rebuild(node, [turned], order, {"axis": axis})
 
     def rebuild(
         self,

@@ -15,6 +15,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from nanoloom.graph.averages import integer_averages
+from nanoloom.graph.binary import binary_products
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
@@ -27,6 +28,7 @@ from nanoloom.graph.winograd import transform_convolutions
 from nanoloom.target.facts import Target
 
 IN_FLOATS = "nanoloom.in_floats"  # of a model: why quantized products stay in floats
+SIGNS = "nanoloom.signs"  # of a model: why products of signs are not counted
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -67,6 +69,7 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph)
+    model.meta[SIGNS] = binary_products(model.graph)
     channels_last(model.graph)
     if faster_on is not None:
         transform_convolutions(model.graph, faster_on)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from nanoloom.kernels.semiring import semiring_of
 from nanoloom.kernels.structure import (
+    DIFFERING,
     Op,
     body,
     bordered,
@@ -33,8 +35,7 @@ from nanoloom.linalg.words.names import AXES, NAME
 from nanoloom.mlir import ir
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role
-from nanoloom.nest.reduction import WIDENING
-from nanoloom.nest.stage import Axis, AxisKind, Semiring, Stage
+from nanoloom.nest.stage import Axis, AxisKind, Stage
 
 STAGE = "nanoloom.stage"  # a discardable attribute: the stage's name
 SIGNS = {"arith.extsi": "s", "arith.extui": "u"}
@@ -216,13 +217,18 @@ def names_of(op: Op) -> list[str]:
 
 
 def element(op: Op, number: int) -> str:
-    """The element type of an operand, narrow integers by the sign of their widening."""
+    """The element type of an operand, narrow integers by the sign of their widening.
+
+    b8: eight bits, each a number, as products of bits have them.
+    """
     kind = op.operation.operands[number].type
     if isinstance(kind, ir.ShapedType):
         kind = kind.element_type
     if not isinstance(kind, ir.IntegerType):
         return str(kind)
     users = {use.owner.operation.name for use in body(op).arguments[number].uses}
+    if users == {DIFFERING} and is_contraction(op):
+        return f"b{kind.width}"
     signs = {SIGNS[name] for name in users if name in SIGNS}
     return f"{signs.pop()}{kind.width}" if len(signs) == 1 else str(kind)
 
@@ -273,27 +279,3 @@ def start_of(value: ir.Value) -> str:
     number = yielded(owner.opview)[0].owner
     assert not isinstance(number, ir.Block), "a fill yields a constant"
     return str(number.attributes["value"])
-
-
-def semiring_of(op: Op) -> Semiring | None:
-    """How a reduction with one result combines, None if that is not in sight."""
-    if "reduction" not in iterators(op) or len(list(op.operation.results)) != 1:
-        return None
-    block = body(op)
-    accumulator = list(block.arguments)[-1]
-    total = yielded(op)[0].owner
-    if isinstance(total, ir.Block) or accumulator not in list(total.operands):
-        return None
-    if not is_contraction(op):
-        return Semiring(total.name)
-    (factor,) = [v for v in total.operands if v != accumulator]
-    product = factor.owner
-    assert not isinstance(product, ir.Block), "a contraction multiplies"
-    return Semiring(total.name, product.name, widening_of(product))
-
-
-def widening_of(product: ir.Operation) -> tuple[str, ...]:
-    """Of a product's operands, as they are multiplied."""
-    owners = [value.owner for value in product.operands]
-    names = ["" if isinstance(o, ir.Block) else o.name for o in owners]
-    return tuple(name if name in WIDENING else "" for name in names)

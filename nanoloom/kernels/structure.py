@@ -8,7 +8,7 @@ from math import prod
 from typing import TypeAlias
 
 from nanoloom.mlir import ir
-from nanoloom.nest.reduction import SUMS_OF_PRODUCTS, WIDENING
+from nanoloom.nest.reduction import OF_BITS, SUMS_OF_PRODUCTS, WIDENING
 
 Op: TypeAlias = ir.OpView
 
@@ -17,6 +17,7 @@ VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 # Of a pad, an operation that puts a border around a tensor: where it reads that, as an
 # affine map; outside of it there is a number.
 PAD = "nanoloom.pad"
+COUNT, DIFFERING = OF_BITS[1], "arith.xori"
 
 
 class Kind(Enum):
@@ -136,7 +137,8 @@ def is_copy(op: Op) -> bool:
 def is_contraction(op: Op) -> bool:
     """acc + a * b with at least one reduction dimension, floats or integers.
 
-    a and b are the two inputs themselves, or the inputs widened (bf16 to f32 ...).
+    a and b are the two inputs themselves, or the inputs widened (bf16 to f32 ...).  Of
+    bits, acc + extended(ones(a ^ b)).
     """
     if input_count(op) != 2 or len(op.operation.results) != 1:
         return False
@@ -148,12 +150,29 @@ def is_contraction(op: Op) -> bool:
         return False
     accumulator = block.arguments[2]
     factors = [v for v in total.operands if v != accumulator]
-    if len(factors) != 1 or isinstance(factors[0].owner, ir.Block):
+    product = multiplied(factors[0]) if len(factors) == 1 else None
+    if product is None or (total.name, product.name) not in SUMS_OF_PRODUCTS:
         return False
-    if (total.name, factors[0].owner.name) not in SUMS_OF_PRODUCTS:
-        return False
-    sources = [widened(v) for v in factors[0].owner.operands]
+    sources = [widened(v) for v in factors_of(product)]
     return set(sources) == {block.arguments[0], block.arguments[1]}
+
+
+def multiplied(value: ir.Value) -> ir.Operation | None:
+    """What makes a product that is added up; ones that are counted are extended."""
+    counted = widened(value).owner
+    if not isinstance(counted, ir.Block) and counted.name == COUNT:
+        return counted
+    return None if isinstance(value.owner, ir.Block) else value.owner
+
+
+def factors_of(product: ir.Operation) -> list[ir.Value]:
+    """What a product multiplies, or what differs in the bits that it counts."""
+    operands = list(product.operands)
+    if product.name != COUNT:
+        return operands
+    differing = operands[0].owner
+    known = not isinstance(differing, ir.Block) and differing.name == DIFFERING
+    return list(differing.operands) if known else []  # type: ignore[union-attr]
 
 
 def widened(value: ir.Value) -> ir.Value:

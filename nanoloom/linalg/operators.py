@@ -31,6 +31,7 @@ from nanoloom.linalg.movement import (
     unpooling,
 )
 from nanoloom.linalg.products import (
+    binary,
     conv_transpose,
     convolution,
     deformable,
@@ -66,6 +67,7 @@ OPERATORS: dict[str, Lower] = {
     **casting.OPERATORS,
     **channel_normalization.OPERATORS,
     **comparison.OPERATORS,
+    **binary.OPERATORS,
     **bodies.OPERATORS,
     **conv_transpose.OPERATORS,
     **convolution.OPERATORS,

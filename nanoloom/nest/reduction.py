@@ -50,7 +50,13 @@ KINDS = {
 KEEPS_NAN = ("arith.minimumf", "arith.maximumf")  # on x86 three instructions
 
 # How products are combined, and what a product is: what nanokernels multiply.
-SUMS_OF_PRODUCTS = (("arith.addf", "arith.mulf"), ("arith.addi", "arith.muli"))
+# A product of bits counts those that differ: the ones of xor.
+OF_BITS = ("arith.addi", "math.ctpop")
+SUMS_OF_PRODUCTS = (
+    ("arith.addf", "arith.mulf"),
+    ("arith.addi", "arith.muli"),
+    OF_BITS,
+)
 # The number that changes nothing as both operands of a product, by the same.
 OF_PRODUCTS = {
     **dict.fromkeys(SUMS_OF_PRODUCTS, "zero"),

@@ -10,6 +10,7 @@ from nanoloom.target.facts import Target
 
 BYTES = tuple((a, b, "i32") for a in ("s8", "u8") for b in ("s8", "u8"))
 HALVES = (("bf16", "bf16", "f32"),)
+BITS = (("b8", "b8", "i32"),)
 FLOATS = (
     ("f32", "f32", "f32"),
     ("f64", "f64", "f64"),
@@ -90,11 +91,14 @@ INT16_PAIRS = Family(
 INT8_LANES = Family(
     "int8-lanes", BYTES, 1, StepCost(2, 1, right=1, others=3, widened=32), widens=True
 )
+# An xor, the six instructions that count the ones of bytes by a table of sixteen, and
+# an addition: all of them of any kind.  The table and its mask are in registers.
+BIT_COUNTS = Family("bit-counts", BITS, 4, StepCost(1, 7, others=5))
 FAMILIES = {
     family.name: family
     for family in (
         FMA_FAMILY, AMX_BF16, AMX_INT8, BF16_DOT, BF16_CONVERT, BF16_HALVES, INT8_DOT,
-        INT8_PAIRS, INT16_PAIRS, INT8_LANES,
+        INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_COUNTS,
     )
 }  # fmt: skip
 

@@ -12,6 +12,8 @@ from nanoloom.vector.widths import is_scalable
 # select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
 # maximum that keeps NaN takes five.
 GREATER = "arith.select"
+INDEX_CASTS = ("arith.index_cast", "arith.trunci")
+PACKED = "packed bits"  # sofar | (condition << its place in the sum)
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,10 @@ class Combiner:
 
     def across(self, lanes: ir.Value) -> ir.Value:
         """All lanes of a vector combined."""
+        if self.operation == PACKED and whole_number(lanes):
+            return bits_of(lanes)
         if self.operation != GREATER:
-            name = KINDS[self.operation].word
+            name = KINDS[self.combining].word
             kind = ir.Attribute.parse(f"#vector.kind<{name}>")
             # By halves, or as the target does it: else one lane behind the other.
             order = ir.Attribute.parse("#arith.fastmath<reassoc>")
@@ -41,11 +45,16 @@ class Combiner:
             count //= 2
         return vector.extract(lanes, [], [0])
 
+    @property
+    def combining(self) -> str:
+        """The operation by its own name."""
+        return "arith.ori" if self.operation == PACKED else self.operation
+
     def apply(self, one: ir.Value, other: ir.Value) -> ir.Value:
         if self.operation == GREATER:
             above = arith.cmpf(arith.CmpFPredicate.OGT, other, one)
             return arith.select(above, other, one)
-        made = ir.Operation.create(self.operation, [one.type], [one, other])
+        made = ir.Operation.create(self.combining, [one.type], [one, other])
         return made.results[0]
 
     def neutral(self) -> ir.Value:
@@ -54,7 +63,25 @@ class Combiner:
             return arith.constant(self.element, -float("inf"))
         if self.operation == "arith.addf":
             return arith.constant(self.element, -0.0)  # 0.0 makes one of -0.0
-        return number_of(KINDS[self.operation].neutral, self.element)
+        return number_of(KINDS[self.combining].neutral, self.element)
+
+
+def whole_number(lanes: ir.Value) -> bool:
+    """Whether a vector has a lane for each bit of a number."""
+    kind = ir.VectorType(lanes.type)
+    return not is_scalable(kind) and kind.shape[0] == kind.element_type.width  # type: ignore[attr-defined]
+
+
+def bits_of(lanes: ir.Value) -> ir.Value:
+    """The number whose bits are the lanes: each has no other bit than its own.
+
+    One instruction makes a number of conditions on x86 (vmovmskps, vpmovmskb).
+    """
+    kind = ir.VectorType(lanes.type)
+    zeros = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+    holds = arith.cmpi(arith.CmpIPredicate.ne, lanes, zeros)
+    whole = vector.bitcast(ir.VectorType.get([1], kind.element_type), holds)
+    return vector.extract(whole, [], [0])
 
 
 def number_of(word: str, element: ir.Type) -> ir.Value:
@@ -85,7 +112,28 @@ def of(block: ir.Block, output: int, inputs: int) -> Combiner | None:
         return None
     if accumulator not in list(op.operands):
         return None
-    return Combiner(op.name, result.type)
+    packs = op.name == "arith.ori" and places_bits(op, accumulator)
+    return Combiner(PACKED if packs else op.name, result.type)
+
+
+def places_bits(op: ir.Operation, accumulator: ir.Value) -> bool:
+    """accumulator | (condition << the index of a dimension)."""
+    (bit,) = [v for v in op.operands if v != accumulator]
+    placed = bit.owner
+    if isinstance(placed, ir.Block) or placed.name != "arith.shli":
+        return False
+    condition, place = (made_from(v) for v in placed.operands)
+    if condition is None or place is None or place.name != "linalg.index":
+        return False
+    return condition.name == "arith.extui" and str(condition.operands[0].type) == "i1"
+
+
+def made_from(value: ir.Value) -> ir.Operation | None:
+    """The operation behind casts of an index."""
+    op = value.owner
+    while not isinstance(op, ir.Block) and op.name in INDEX_CASTS:
+        op = op.operands[0].owner
+    return None if isinstance(op, ir.Block) else op
 
 
 def is_greater(op: ir.Operation, accumulator: ir.Value) -> bool:

@@ -10,7 +10,13 @@ import pytest
 from nanoloom import mlir
 from nanoloom.errors import Error
 from nanoloom.mlir import ir
-from nanoloom.nest.reduction import KINDS, NUMBERS, OF_PRODUCTS, SUMS_OF_PRODUCTS
+from nanoloom.nest.reduction import (
+    KINDS,
+    NUMBERS,
+    OF_BITS,
+    OF_PRODUCTS,
+    SUMS_OF_PRODUCTS,
+)
 from nanoloom.vector.combine import Combiner, number_of
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -75,14 +81,18 @@ def test_the_neutral_number_changes_nothing(operation: str) -> None:
 
 @pytest.mark.parametrize(("pair", "word"), OF_PRODUCTS.items())
 def test_a_product_that_changes_nothing(pair: tuple[str, str], word: str) -> None:
-    combine, product = (KINDS[operation] for operation in pair)
+    combine = KINDS[pair[0]]
     number = {"zero": 0.0, "highest": np.inf, "lowest": -np.inf}[word]
-    made = BY_NAME[product.word](np.float32(number), np.float32(number))
-    assert KINDS[combine.operation].neutral == word and made == number
+    if pair == OF_BITS:
+        made = np.bitwise_count(np.uint8(number) ^ np.uint8(number))
+    else:
+        made = BY_NAME[KINDS[pair[1]].word](np.float32(number), np.float32(number))
+    assert combine.neutral == word and made == number
 
 
 def test_sums_of_products_are_of_one_type() -> None:
-    for pair in SUMS_OF_PRODUCTS:
+    assert OF_BITS in SUMS_OF_PRODUCTS and KINDS[OF_BITS[0]].word == "add"
+    for pair in set(SUMS_OF_PRODUCTS) - {OF_BITS}:
         assert pair[0][-1] == pair[1][-1]
         assert KINDS[pair[0]].word == "add" and KINDS[pair[1]].word == "mul"
 

@@ -9,6 +9,8 @@ dimensions of extent 1 are left out, so that the loops run over (n, o..., c; k..
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nanoloom.linalg.products.winograd import winograd
@@ -24,6 +26,8 @@ from nanoloom.linalg.words.window import (
     window_of,
 )
 from nanoloom.mlir import ir
+
+Multiplied = Callable[[Scalar, Scalar], Scalar]
 
 
 def conv(b: Builder, node: Node) -> Tensor:
@@ -51,14 +55,16 @@ def contract(
     window: Window,
     groups: int = 1,
     dtype: np.dtype | None = None,
+    multiplied: Multiplied | None = None,
 ) -> Tensor:
     """The contraction alone: no padding, no bias, no change of layout.
 
     x: [n, spatial..., c], padded.  w: [f, c / groups, kernel...].
     Result: [n, result..., f] of `dtype` (default what x is computed in; products are
-    made in it, so int8 with dtype int32 is exact).
+    made in it, so int8 with dtype int32 is exact).  multiplied: another product.
     """
     wide = dtype or computed_as(x.dtype)
+    product = multiplied or (lambda one, other: one.cast(wide) * other.cast(wide))
     rank, (n, *size, channels), features = window.rank, x.shape, w.shape[0]
     group, feature, part = channel_dims(groups, features // groups, channels // groups)
     x = b.reshape(x, (n, *size, *group, *part))
@@ -79,7 +85,7 @@ def contract(
     w_map = [*taps, *outer] if channels_last else [*outer, *inner, *taps]
 
     def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
-        return total + element.cast(wide) * weight.cast(wide)
+        return total + product(element, weight)
 
     result = b.generic(
         [(x, Map.get(count, 0, x_map)), (w, Map.get(count, 0, w_map))],

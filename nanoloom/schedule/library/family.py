@@ -15,6 +15,7 @@ from nanoloom.schedule.families import (
     BF16_CONVERT,
     BF16_DOT,
     BF16_HALVES,
+    BIT_COUNTS,
     FMA_FAMILY,
     INT8_DOT,
     INT8_LANES,
@@ -25,6 +26,7 @@ from nanoloom.schedule.families import (
     has_family,
 )
 from nanoloom.schedule.step_cost import FMA, StepCost
+from nanoloom.target.counts import counts_at_once
 from nanoloom.target.dots import DotUse, dot_for
 from nanoloom.target.facts import Target
 from nanoloom.target.masks import has_mask_registers
@@ -51,6 +53,7 @@ PREFERENCE = (
     INT8_PAIRS,
     INT16_PAIRS,
     INT8_LANES,
+    BIT_COUNTS,
     FMA_FAMILY,
 )
 
@@ -221,6 +224,8 @@ def numbers_cost(
 ) -> StepCost:
     """A step's cost for these element types: of narrow numbers what converts them."""
     cost = family.cost
+    if family is BIT_COUNTS and counts_at_once(target):
+        return replace(cost, additions=2, others=2)
     if not target.has("avx2") and target.has("sse4.2"):
         # An instruction writes over one of its factors, products are added apart.
         cost = replace(cost, others=cost.others + 2)

@@ -13,6 +13,7 @@ from nanoloom.target.facts import Target
 
 CHAINS = 4  # independent sums: latency of an addition times its throughput
 F32_BITS = 32
+BYTE = 8
 
 
 def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectorize, ...]:
@@ -26,8 +27,17 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectoriz
                 found.append(Reorder(stage.name, tuple(x.name for x in inside)))
             chains = CHAINS if stage.axes[axis].is_reduction else 1
             lanes = width(lanes_of(stage, target), is_scalable(stage, axis, target))
+            if packs_bits(stage, axis):
+                lanes, chains = Lanes(BYTE), 1
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
     return tuple(found)
+
+
+def packs_bits(stage: Stage, axis: int) -> bool:
+    """Whether eight conditions along an axis become a byte."""
+    combines = stage.semiring is not None and stage.semiring.combine == "arith.ori"
+    bytes_ = bits(stage.writes[0].element) == BYTE
+    return combines and bytes_ and stage.axes[axis].extent == BYTE
 
 
 def is_scalable(stage: Stage, axis: int, target: Target) -> bool:

@@ -6,12 +6,14 @@ from typing import TypeVar
 
 from nanoloom.kernels.contraction import elements
 from nanoloom.mlir import ir
+from nanoloom.target.counts import counts_words
 from nanoloom.target.dots import dot_for, pair_products
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel import (
     bf16_convert,
     bf16_dot,
     bf16_halves,
+    bit_counts,
     fma,
     int8_dot,
     int8_lanes,
@@ -47,6 +49,8 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
             return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
+        case "bit-counts":
+            return bit_counts.accumulate(tile, counts_words(target))
         case _:
             widen_left(tile, sums)
             return fma.accumulate(tile)

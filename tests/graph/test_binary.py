@@ -1,0 +1,127 @@
+"""Products of signs count bits that differ: the graph, the numbers, what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from nanoloom.graph import binary
+from nanoloom.graph.binary import DOMAIN
+from nanoloom.graph.stage import SIGNS, optimize
+from nanoloom.linalg.operators import OPERATORS
+from tests.graph.binary_models import FORMS, Binary, exact, model
+from tests.graph.models import constant, operators, optimized
+from tests.linalg.harness import evaluate
+
+CASES = [
+    *(Binary(form) for form in FORMS),
+    Binary(c=13, f=3, strides=(2, 1), n=2),
+    Binary(c=13, form="sign", pads=(0, 2, 1, 1), strides=(2, 2)),
+    Binary(kernel=(1, 1), pads=(0, 0, 0, 0), c=41, bias=False),
+    Binary(kernel=(2, 3), dilations=(2, 1), pads=(2, 0, 0, 1)),
+    Binary(group=2, f=6, c=32),
+    Binary(size=(), kernel=(), n=3, c=37),
+    Binary("sign", size=(), kernel=(), n=3, c=37, bias=False),
+    Binary(size=(), kernel=(), n=4, c=24, turned=True),
+]
+
+
+def products(graph: ir.Graph) -> list[str]:
+    return [n.op_type for n in graph if n.domain == DOMAIN and n.op_type != "Pack"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_product_of_signs_is_exact(case: Binary) -> None:
+    proto = model(case)
+    wanted = "BitConvolution" if case.kernel else "BitMatMul"
+    assert products(optimized(proto)) == [wanted]
+    got = evaluate(proto, {"x": case.x()})[0].astype(np.float64)
+    value, bound = exact(case)
+    assert got.shape == value.shape
+    assert (abs(got - value) <= bound).all()
+    other, _ = exact(replace(case, seed=9))
+    assert not (abs(got - other) <= bound).all()
+
+
+@pytest.mark.parametrize("form", [name for name, (_, zero, _) in FORMS.items() if zero])
+def test_two_values_are_one_plane(form: str) -> None:
+    graph = optimized(model(Binary(form)))
+    assert operators(graph).count("Pack") == 1 and "Concat" not in operators(graph)
+
+
+def test_zeros_of_sign_are_no_signs() -> None:
+    """As many as possible: with one plane each would be counted as -1 or 1."""
+    case = Binary("sign")
+    graph = optimized(model(case))
+    assert operators(graph).count("Pack") == 2
+    x = np.zeros_like(case.x())
+    x[:, :, 2, 3] = 1
+    got = evaluate(model(case), {"x": x})[0]
+    value = case.w().sum(axis=1, dtype=np.float64)[:, 1, 1] + case.b()
+    np.testing.assert_allclose(got[0, :, 2, 3], value, rtol=1e-6)
+    np.testing.assert_allclose(got[0, :, 5, 6], case.b(), rtol=1e-6)
+
+
+def test_zeros_around_an_image_are_no_signs() -> None:
+    """A table of what the borders lack, which is 0 in the middle."""
+    graph = optimized(model(Binary()))
+    (node,) = [n for n in graph if n.op_type == "BitConvolution"]
+    shift = constant(graph, node.inputs[2].name or "")  # type: ignore[union-attr]
+    assert shift.shape == (6, 7, 5)
+    assert (shift[1:-1, 1:-1] == 16 * 9).all() and (shift[0] != 16 * 9).any()
+
+
+def test_products_of_the_same_signs_share_their_bits() -> None:
+    graph = optimized(
+        """two (float[3,16] x) => (float[3,2] y, float[3,2] z)
+        <float zero = {0}, float one = {1}, float minus = {-1}, float[16,2] w = {
+        1,1,1,-1,1,1,1,1,1,-1,-1,1,1,1,1,-1,1,1,1,1,1,1,1,1,1,-1,-1,1,1,1,1,1}> {
+            c = Greater (x, zero)
+            s = Where (c, one, minus)
+            y = MatMul (s, w)
+            z = MatMul (s, w)
+        }"""
+    )
+    assert operators(graph).count("Pack") == 1
+    assert products(graph) == ["BitMatMul"] * 2 or products(graph) == ["BitMatMul"]
+
+
+def reasons(proto: object) -> dict[str, str]:
+    made = optimize(ir.from_proto(proto), OPERATORS.keys())  # type: ignore[arg-type]
+    return made.meta[SIGNS]
+
+
+def test_what_is_no_product_of_bits_stays_with_a_reason() -> None:
+    case = Binary()
+    other = case.w()
+    other[1, 2, 0, 1] *= np.float32(1.5)
+    zero = case.w()
+    zero[3] = 0
+    for weights in (other, zero):
+        proto = model(case, weights)
+        assert list(reasons(proto).values()) == [binary.NO_WEIGHT]
+        assert products(optimized(proto)) == []
+    grouped = Binary(group=2, c=12, f=6)
+    assert list(reasons(model(grouped)).values()) == [binary.NO_BYTES]
+    assert list(reasons(model(case)).values()) == [""]
+
+
+def test_other_values_are_no_signs() -> None:
+    for text in (
+        "s = Clip(x, minus, one)",
+        "u = Sign(x) s = Add(u, one)",
+        "c = Greater(x, zero) s = Where(c, two, minus)",
+        "u = Sign(x) t = Mul(x, two) d = Sub(u, t) s = Add(d, t)",
+        "u = Sign(x) t = Clip(x, minus, large) d = Sub(u, t) s = Add(d, t)",
+        "u = Sign(x) t = Tanh(x) v = Sigmoid(x) d = Sub(u, t) s = Add(d, v)",
+    ):
+        FORMS["other"] = text, 1, 1.0
+        try:
+            proto = model(Binary("other"))
+        finally:
+            del FORMS["other"]
+        assert reasons(proto) == {}
+        assert products(optimized(proto)) == []
