@@ -68,6 +68,7 @@ class Placement:
     these are copied in.  hoisted: copies that are made in front of a loop around it, as
     (operand, stage that has the loop, loop).
     stored: where its results lie, "" for where they do without a word.
+    block: the innermost loops that `by` makes in an order of its own, () for none.
     """
 
     stage: str
@@ -77,6 +78,7 @@ class Placement:
     copied: tuple[tuple[int, Lanes], ...] = ()
     hoisted: tuple[tuple[int, str, str], ...] = ()
     stored: str = ""
+    block: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

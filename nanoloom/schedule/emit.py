@@ -25,6 +25,7 @@ from nanoloom.schedule.language import (
     Prefetch,
     Schedule,
     SplitReduction,
+    Stationary,
     StoreApart,
     StoreAt,
     Turn,
@@ -74,6 +75,9 @@ class Writer:
             (d.stage, d.axis): d.lanes
             for d in schedule.directives
             if isinstance(d, Pad)
+        }
+        self.stationary = {
+            d.stage: d for d in schedule.directives if isinstance(d, Stationary)
         }
         self.turned = {d.stage: d for d in schedule.directives if isinstance(d, Turn)}
         self.loops_of: set[str] = set()  # stages that are loops already
@@ -178,18 +182,26 @@ class Writer:
         for number, *loop in placement.hoisted:
             values = {"operand": number, "loop": ".".join(loop)}
             self.steps.own("hoist", stage.name, values)
-        count = len(outer_loops(self.nest, placement))
-        for word, values in words(stage, placement.loops[count:]):
-            self.steps.own(word, stage.name, values)
-            if word == "vectorize" and stage.is_copy:
-                self.left(stage, values)
+        self.points(stage, placement)
         if stage.name in self.turned:
             turn = dict(vars(self.turned[stage.name]))
             del turn["stage"]
             self.steps.own("turn", stage.name, turn)
         axes = order(self.nest, placement)
-        if axes:
+        if stage.name in self.stationary:
+            word = self.stationary[stage.name]
+            self.steps.own("stationary", stage.name, fields_of(word, placement, stage))
+        elif axes:
             self.steps.own("order", stage.name, {"axes": axes})
+
+    def points(self, stage: Stage, placement: Placement) -> None:
+        """What stands side by side or behind each other in a stage's vector code."""
+        count = len(outer_loops(self.nest, placement))
+        loops = [x for x in placement.loops[count:] if x.name not in placement.block]
+        for word, values in words(stage, tuple(loops)):
+            self.steps.own(word, stage.name, values)
+            if word == "vectorize" and stage.is_copy:
+                self.left(stage, values)
 
     def left(self, stage: Stage, vectors: Mapping[str, object]) -> None:
         """The vectors of a stage that only copies, for what else copies in its place.
@@ -218,6 +230,24 @@ def words(
             yield word, {"axis": axis, "count": loop.trips}
         elif loop.ahead:
             yield "pipeline", {"axis": axis}
+
+
+def fields_of(
+    word: Stationary, placement: Placement, stage: Stage
+) -> dict[str, object]:
+    """What stays, with loops by the numbers of their axes."""
+
+    def axes(names: tuple[str, ...]) -> list[int]:
+        loops = [loop for name in names if (loop := placement.loop(name))]
+        return [stage.place(loop.axis) for loop in loops]
+
+    return {
+        "anchor": word.anchor,
+        "points": axes(word.points),
+        "sums": axes(word.sums),
+        "kept": [number for pair in word.kept for number in pair],
+        "turns": word.turns,
+    }
 
 
 def width(lanes: Lanes) -> dict[str, object]:

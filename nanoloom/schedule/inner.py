@@ -23,6 +23,9 @@ IN_MEMORY = "the task's memory"
 def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
     """The loops around a stage's vector code."""
     loops = placement.loops
+    if placement.block:
+        first = min(placement.names.index(name) for name in placement.block)
+        return loops[:first]
     inside = [s for s in nest.stages if at_of(nest, s)[:1] == (placement.stage,)]
     taken = {at_of(nest, s) for s in inside if not at_tile(nest, s)}
     place = len(loops)

@@ -25,6 +25,7 @@ from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.schedule.words.nanokernel import Nanokernel
 from nanoloom.schedule.words.pad import Pad
 from nanoloom.schedule.words.pipeline import Pipeline
+from nanoloom.schedule.words.stationary import Stationary
 from nanoloom.schedule.words.store_at import StoreAt
 from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
 from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
@@ -52,6 +53,7 @@ Directive: TypeAlias = (
     | Pad
     | Hoist
     | Turn
+    | Stationary
 )
 
 
@@ -128,6 +130,7 @@ __all__ = [
     "Schedule",
     "Split",
     "SplitReduction",
+    "Stationary",
     "StoreApart",
     "StoreAt",
     "Tile",

@@ -32,10 +32,11 @@ from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.sources import Source
+from nanoloom.vector.stationary import block
 from nanoloom.vector.store_at import require_room, require_taken
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
-from nanoloom.vector.vectorize import order_of, plan_of
+from nanoloom.vector.vectorize import Stays, order_of, plan_of
 
 FUSED = (32, 64)  # bits of the floats that a multiply-add takes
 
@@ -59,7 +60,8 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
             if lowered is None:
                 continue
             sources, taken = lowered.sources_of(op, target, begun)
-            replace(begun(op, lowered), sources=sources).emit()
+            begin = begun(op, lowered) if lowered.begins_once else lowered.unbegun()
+            replace(begin, sources=sources).emit()
         op.operation.erase()
         for each in taken:
             plan = plan_of(each)
@@ -114,12 +116,14 @@ class Loops(Strip):
     """One generic on its way to loops.
 
     chains: of a sum along the vector dimension, and how each output combines.  squares:
-    of what lies across, None for single numbers (vectorize.py).
+    of what lies across, None for single numbers; stays: what the order of all points
+    follows (vectorize.py).
     """
 
     chains: int
     combiners: list[combine.Combiner]
     squares: tuple[int, int] | None
+    stays: Stays | None
 
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
@@ -131,23 +135,23 @@ class Loops(Strip):
         inputs, outputs = operands[:count], operands[count:]
         kinds = iterators(op)
         plan = plan_of(op)
-        block = body(op)
-        if plan is None or not is_vectorizable(block, plan.axis):
+        code = body(op)
+        if plan is None or not is_vectorizable(code, plan.axis):
             return None
         dim = plan.axis
         combiners: list[combine.Combiner] = []
         if kinds[dim] == "reduction":
-            found = [combine.of(block, i, count) for i in range(len(outputs))]
+            found = [combine.of(code, i, count) for i in range(len(outputs))]
             if any(c is None for c in found):
                 return None
             combiners = [c for c in found if c is not None]
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
         lanes = plan.lanes
-        if lanes.scalable and not is_whole(block, inputs, dim, combiners):
+        if lanes.scalable and not is_whole(code, inputs, dim, combiners):
             lanes = ONE
         return cls(
-            block,
+            code,
             inputs,
             outputs,
             kinds,
@@ -164,7 +168,17 @@ class Loops(Strip):
             plan.chains,
             combiners,
             plan.squares,
+            plan.stays,
         )
+
+    @property
+    def begins_once(self) -> bool:
+        """Whether each result is begun once, with what stands in front of it."""
+        return self.stays is None or block.begins_once(self, self.stays)
+
+    def unbegun(self) -> Loops:
+        """The same with results that begin with what lies in memory."""
+        return replace(self, starts=[None] * len(self.outputs))
 
     @property
     def turning(self) -> int | None:
@@ -180,12 +194,13 @@ class Loops(Strip):
         self, op: ir.OpView, target: Target, begun: Callable[[ir.OpView, Strip], Strip]
     ) -> tuple[Mapping[int, Source], list[ir.OpView]]:
         """What is computed on the points of its tile, and by which generics."""
-        if self.turning is not None:
+        if self.turning is not None or self.stays is not None:
             return {}, []
 
         def plan(op: ir.OpView) -> Loops | None:
             made = Loops.of(op, target)
-            return None if made is None or made.turning is not None else made
+            apart = made is None or made.turning is not None or made.stays is not None
+            return None if apart else made
 
         return at_tile(op, self, plan, begun)
 
@@ -193,6 +208,9 @@ class Loops(Strip):
 
     def emit(self) -> None:
         """Loops over the parallel dimensions, then a tile of results."""
+        if self.stays is not None:
+            block.emit(self, self.stays)
+            return
         outer = [d for d in self.order if self.kinds[d] == "parallel"]
         ivs = [index(0) for _ in self.kinds]
         turning = self.turning

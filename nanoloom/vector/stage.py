@@ -51,6 +51,7 @@ from nanoloom.vector.vectorize import (
     jam_stage,
     order_stage,
     pipeline_stage,
+    stationary_stage,
     turn_stage,
     unroll_stage,
     vectorize_stage,
@@ -86,6 +87,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "turn": turn_stage,
     "order": order_stage,
     "at_tile": at_tile_stage,
+    "stationary": stationary_stage,
 })  # fmt: skip
 
 

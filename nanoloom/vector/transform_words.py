@@ -16,6 +16,7 @@
     "nanoloom.copy_operand"(%stage) {operand, lanes, scalable}
     "nanoloom.hoist"(%stage) {operand, loop}
     "nanoloom.pad"(%stage) {axis, to, number, lanes, scalable}
+    "nanoloom.stationary"(%stage) {anchor, points, sums, kept, turns}
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -177,6 +178,17 @@ class PadOp(Dialect.Operation, name="pad"):
     scalable: ir.IntegerAttr
 
 
+class StationaryOp(Dialect.Operation, name="stationary"):
+    """What stays in registers, and so the order of a stage's points."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    anchor: ir.IntegerAttr
+    points: ir.ArrayAttr
+    sums: ir.ArrayAttr
+    kept: ir.ArrayAttr
+    turns: ir.IntegerAttr
+
+
 OPERATIONS = (
     PackOp,
     PrefetchOp,
@@ -194,6 +206,7 @@ OPERATIONS = (
     CopyOperandOp,
     HoistOp,
     PadOp,
+    StationaryOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name != "target")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Op, extents, is_generic, iterators
+from nanoloom.kernels.structure import Op, extents, is_generic, iterators, maps
 from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.words.turn import LEAST_PIECE, MOST_PIECE
@@ -18,9 +18,22 @@ from nanoloom.schedule.words.turn import LEAST_PIECE, MOST_PIECE
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
 ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
 AT_TILE, TURN = "nanoloom.at_tile", "nanoloom.turn"
+STATIONARY, POINTS = "nanoloom.stationary", "nanoloom.points"
+SUMS, KEPT = "nanoloom.sums", "nanoloom.kept"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Stays:
+    """What stays in registers (words/stationary.py), with loops by their numbers."""
+
+    anchor: int
+    points: tuple[int, ...]
+    sums: tuple[int, ...]
+    kept: Pairs
+    turns: int
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class VectorPlan:
     so many vectors.  order: of the loops, outermost first, () for the usual one.
     ahead: loops whose next round is loaded while one computes.
     squares: what lies across is turned; bits of a piece of its rows, and lanes of the
-    squares that full vectors leave.
+    squares that full vectors leave.  stays: what the order of all points follows.
     """
 
     axis: int
@@ -43,6 +56,7 @@ class VectorPlan:
     order: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
     squares: tuple[int, int] | None = None
+    stays: Stays | None = None
 
 
 def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -> None:
@@ -122,6 +136,31 @@ def turn_stage(op: Op, piece: int, rest: int) -> None:
     note(op, TURN, piece, rest)
 
 
+def stationary_stage(
+    op: Op,
+    anchor: int,
+    points: tuple[int, ...],
+    sums: tuple[int, ...],
+    kept: tuple[int, ...],
+    turns: int,
+) -> None:
+    """Note what stays in registers while a stage is computed."""
+    for axes, kind in ((points, "parallel"), (sums, "reduction")):
+        if any(require_axis(op, axis) != kind for axis in axes):
+            raise Error(f"axes {list(axes)}: {kind} ones are wanted")
+    count = len(maps(op)) - 1
+    if not points or not all(0 <= n <= count for n in (anchor, *kept[::2])):
+        raise Error(f"operands count from 0 to {count}, and one axis at least moves")
+    bodies = turns * prod(extents(op)[axis] for axis in sums)
+    if len(kept) % 2 or not 1 <= bodies <= MOST_BODIES or min(kept, default=0) < 0:
+        raise Error(f"{bodies} points behind each other, {MOST_BODIES} at most")
+    if not noted(op, VECTOR):
+        raise Error("a stage without vectors keeps none of them")
+    note(op, STATIONARY, anchor, turns)
+    for name, words in ((POINTS, points), (SUMS, sums), (KEPT, kept)):
+        note(op, name, *words)
+
+
 def at_tile_stage(op: Op) -> None:
     """Note that a stage is computed on the points of what reads it (at_tile.py)."""
     require_axis(op, 0)
@@ -190,7 +229,17 @@ def plan_of(op: Op) -> VectorPlan | None:
     unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
     order, ahead = noted(op, ORDER), noted(op, AHEAD)
     squares = (noted(op, TURN)[0], noted(op, TURN)[1]) if noted(op, TURN) else None
-    return VectorPlan(axis, lanes, chains, unrolled, jam, order, ahead, squares)
+    stays = stays_of(op)
+    return VectorPlan(axis, lanes, chains, unrolled, jam, order, ahead, squares, stays)
+
+
+def stays_of(op: Op) -> Stays | None:
+    """What is noted of what stays in registers."""
+    if not noted(op, STATIONARY):
+        return None
+    anchor, turns = noted(op, STATIONARY)
+    points, sums, kept = noted(op, POINTS), noted(op, SUMS), pairs_of(op, KEPT)
+    return Stays(anchor, points, sums, kept, turns)
 
 
 def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:

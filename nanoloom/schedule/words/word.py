@@ -87,7 +87,10 @@ def require_lanes(word: object, value: Any) -> None:
 
 
 def require_no_nanokernel(word: object, placement: Placement) -> None:
-    """That a stage's innermost loops are no nanokernel already."""
+    """That a stage's innermost loops are no nanokernel and no block already."""
+    if placement.block:
+        block = ", ".join(placement.block)
+        refuse(word, f"the loops {block} of {placement.stage} are one block already")
     if placement.by:
         reason = "is a nanokernel, with vectors and copies of its own"
         refuse(word, f"{placement.stage} {reason}")
