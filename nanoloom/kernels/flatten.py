@@ -26,7 +26,8 @@ from nanoloom.kernels.structure import (
 from nanoloom.linalg.words.names import NAME
 from nanoloom.mlir import ir, operations
 
-OTHERS = {"arith.constant", "func.return", "tensor.empty"}
+NUMBER = "tensor.extract"  # of a tensor that keeps its shape
+OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
 
@@ -36,13 +37,17 @@ def flatten(module: ir.Module) -> None:
     block = function.operation.regions[0].blocks[0]
     ops = list(block.operations)
     generics = [op for op in ops if is_generic(op)]
-    names = {op.operation.name for op in ops if not is_generic(op)}
-    if not names <= OTHERS or not any(is_contraction(op) for op in generics):
+    others = [op.operation for op in ops if not is_generic(op)]
+    if not {op.name for op in others} <= OTHERS or not any(
+        is_contraction(op) for op in generics
+    ):
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
     walks = {op: walk_of(op) for op in generics}
-    pairs = {pair for walk in walks.values() for pair in pairs_of(walk)}
+    read = {op.operands[0] for op in others if op.name == NUMBER}
+    found = (pair for walk in walks.values() for pair in pairs_of(walk))
+    pairs = {pair for pair in found if pair[0] not in read}
     while True:
         kept = {p for p in pairs if all(is_kept(w, p, pairs) for w in walks.values())}
         if kept == pairs:

@@ -63,6 +63,26 @@ def test_what_is_one(
     assert kernel.nest.stages[-1].extents[: len(made)] == made
 
 
+def test_kernels_that_differ_in_numbers() -> None:
+    """They are one kernel, which reads them in front of its loops."""
+
+    def scaled(b: Any, x: Any) -> Any:
+        made = [b.einsum("nyxc,cf->nyxf", x, b.constant(w)) for w in (W, 2 * W)]
+        return [
+            b.elementwise(lambda s, by=by: s * by, y)
+            for y, by in zip(made, (0.25, 0.5), strict=True)
+        ]
+
+    program = program_of(scaled, ((2, 7, 9, 5), "float32"))
+    (kernel,) = program.kernels.values()
+    assert kernel.shapes[0] == (126, 5) and kernel.shapes[-1] == (126, 19)
+    x = sample(8, (2, 7, 9, 5), "float32")
+    exact = wide(x) @ wide(W)
+    got = run(scaled, x)
+    for result, by in zip(got, (0.25, 1.0), strict=True):
+        check(result, by * exact, 8, abs(wide(x)) @ abs(wide(W)))
+
+
 def test_numbers_are_the_same() -> None:
     x = sample(5, (2, 7, 9, 5), "float32")
     exact, size = wide(x) @ wide(W), abs(wide(x)) @ abs(wide(W)) + abs(wide(BIAS))

@@ -12,15 +12,18 @@ import numpy as np
 
 from nanoloom.linalg.products.convolution import contract, conv_window
 from nanoloom.linalg.products.integer_winograd import integer_winograd
-from nanoloom.linalg.words.builder import Builder
+from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Scalar, is_unsigned
 from nanoloom.linalg.words.tensor import Tensor, changed
 from nanoloom.linalg.words.window import Window, from_channels_last, to_channels_last
+from nanoloom.mlir import ir
 from nanoloom.weights.changes import Less, Summed
 
 INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)
 INT8 = np.dtype(np.int8)
+GROUP = 4  # numbers that a lane of 32 bits has at most
+FEW = 16  # channels: of more, those that are missing in a group are a small part
 
 
 def conv_integer(b: Builder, node: Node) -> Tensor:
@@ -113,14 +116,57 @@ def integer_parts(
         around = 0 if x_zero is None else int(x_zero.array().reshape(()))
         sums = integer_winograd(b, last, around, weights, window, tile)
     else:
-        padded = pad_with(b, last, x_zero, window)
-        sums = contract(b, padded, weights, window, node.int("group", 1), INT32)
+        padded, groups = pad_with(b, last, x_zero, window), node.int("group", 1)
+        if groups == 1 and in_rows(window, w.shape[1]):
+            sums = contract_rows(b, padded, weights, window)
+        else:
+            sums = contract(b, padded, weights, window, groups, INT32)
     if x_zero is None or is_zero(x_zero):
         return Parts(sums)
     if weights.is_constant and x_zero.is_constant:
         zero = int(x_zero.array().reshape(()))
         return Parts(sums, filter_sums(b, weights, zero))
     return Parts(sums, None, (b.reshape(x_zero, ()), filter_sums(b, weights)))
+
+
+def in_rows(window: Window, channels: int) -> bool:
+    """Whether the channels of neighbouring taps are summed as if they were one axis.
+
+    Products are made in groups, which a few channels alone do not fill.
+    """
+    several = window.kernel[-1] > 1 and window.dilations[-1] == 1
+    return several and channels % GROUP > 0 and channels < FEW
+
+
+def contract_rows(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:
+    """A contraction over rows of taps with their channels, which lie side by side.
+
+        y[n, o..., f] = sum over k..., t of x[n, o * stride + k..., stride c o' + t] *
+                        w[f, k..., t]
+
+    x: [n, spatial..., c], padded.  w: [f, c, kernel...].  Result: as of `contract`.
+    """
+    n, *size, channels = x.shape
+    features, rank = w.shape[0], window.rank
+    x = b.reshape(x, (n, *size[:-1], size[-1] * channels))
+    w = b.transpose(w, [0, *range(2, w.rank), 1])
+    w = b.reshape(w, (*w.shape[:rank], w.shape[rank] * channels))
+    out = b.full((n, *window.result, features), 0, INT32)
+    at = [ir.AffineDimExpr.get(d) for d in range(out.rank + rank)]
+    *outer, _ = window.taps(1, out.rank)
+    along = at[rank] * (window.strides[-1] * channels) + at[-1]
+    x_map, w_map = [at[0], *outer, along], at[rank + 1 :]
+
+    def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
+        return total + element.cast(INT32) * weight.cast(INT32)
+
+    (made,) = b.generic(
+        [(x, Map.get(len(at), 0, x_map)), (w, Map.get(len(at), 0, w_map))],
+        [(out, Map.get(len(at), 0, at[: out.rank]))],
+        [PARALLEL] * out.rank + [REDUCTION] * rank,
+        body,
+    )
+    return made
 
 
 def is_zero(x: Tensor) -> bool:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanoloom.linalg.products.integer_convolution import contract_rows, in_rows
+from nanoloom.linalg.words.window import Window
+from nanoloom.target import by_name
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import run_node
+from tests.vector.kernel_harness import program_of, stage_text
 
 
 def integers(r: np.random.Generator, kind: str, *shape: int) -> np.ndarray:
@@ -97,6 +104,47 @@ def test_qlinear_conv_is_exact(kind: str, per_filter: bool, constant: bool) -> N
     right = np.round(sums.astype(f32) * scale) + f32(y_zero)
     assert (got == right.clip(limits.min, limits.max).astype(kind)).all()
     assert len(np.unique(got)) > 5
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "strides", "dilations"),
+    [
+        ((3, 11, 13), (7, 7), [2, 2], [1, 1]),
+        ((1, 9), (4,), [3], [1]),
+        ((5, 6, 7), (3, 2), [1, 3], [2, 1]),
+        ((2, 4, 5, 6), (2, 3, 3), [1, 1, 2], [1, 1, 1]),
+        ((3, 8, 9), (2, 3), [1, 1], [1, 2]),  # taps lie apart
+        ((3, 2, 3), (2, 3), [1, 1], [1, 1]),  # one window
+    ],
+    ids=str,
+)
+def test_few_channels(
+    image: tuple[int, ...], kernel: Any, strides: list[int], dilations: list[int]
+) -> None:
+    """Taps side by side are one axis with the channels."""
+    r = np.random.default_rng(7)
+    x, w = integers(r, "uint8", 2, *image), integers(r, "int8", 5, image[0], *kernel)
+    pads = [1, 0, 2][: len(kernel)] + [0, 2, 1][: len(kernel)]
+    case = {"pads": pads, "strides": strides, "dilations": dilations}
+    given: list[np.ndarray | None] = [x, w, np.array(3, np.uint8)]
+    got = run_node("ConvInteger", given, constants=[1, 2], version=10, **case)[0]
+    right = convolve(x.astype(np.int64) - 3, w.astype(np.int64), 1, case)
+    assert (got == right).all() and (got != np.roll(right, 1, -1)).any()
+
+
+def test_the_sum_over_a_row_of_taps_is_a_single_axis() -> None:
+    def make(b: Any, x: Any) -> Any:
+        return contract_rows(b, x, b.constant(w), window)
+
+    window = Window((7, 7), (2, 2), (1, 1), (0, 0), (0, 0), (29, 29), (12, 12))
+    x, w = ((1, 29, 29, 3), "uint8"), np.ones((8, 3, 7, 7), np.int8)
+    (kernel,) = program_of(make, x).kernels.values()
+    assert "arg0[2*d0 + d3, 6*d1 + d4], arg1[d2, d3, d4]" in str(kernel.nest)
+    script = stage_text(program_of(make, x), "schedule", by_name("x86-64-v3"))
+    assert "int8-pairs" in script
+    assert in_rows(window, 3) and not in_rows(window, 4) and not in_rows(window, 33)
+    assert not in_rows(replace(window, dilations=(1, 2)), 3)
+    assert not in_rows(replace(window, kernel=(7, 1)), 3)
 
 
 @pytest.mark.parametrize("constants", [(), (2,), (1,), (1, 2)])
