@@ -50,20 +50,25 @@ def within(
 ) -> Corner:
     """What points near the first one use most often: so many in each direction."""
     taps = window.taps(sums)
-    chosen: dict[tuple[int, Place], int] = {}
+    chosen: set[tuple[int, Place]] = set()
     for operand, count in kept.items():
         found: dict[Place, int] = {}
         for tap in spread(taps, reach(side, extents, count)):
             place = window.place(operand, tap)
             found[place] = found.get(place, 0) + 1
         ranked = sorted(found, key=lambda place: (-found[place], place))
-        chosen |= {(operand, place): found[place] for place in ranked[:count]}
+        chosen |= {(operand, place) for place in ranked[:count]}
     written = (0,) * len(extents)
     for tap in spread(taps, reach(side, extents, max((0, *kept.values())))):
         if any((n, window.place(n, tap)) in chosen for n in kept):
             pairs = zip(written, tap.points, strict=True)
             written = tuple(max(one, number + 1) for one, number in pairs)
-    return Corner(written, chosen)
+    uses = dict.fromkeys(sorted(chosen), 0)
+    for tap in spread(taps, list(written)):
+        for key in ((operand, window.place(operand, tap)) for operand in kept):
+            if key in uses:
+                uses[key] += 1
+    return Corner(written, uses)
 
 
 def spread(taps: list[Tap], region: list[int]) -> list[Tap]:
