@@ -22,6 +22,7 @@ from nanoloom.linalg.words.builder import (
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.placed import Blocked, Placed, combine, number_of
 from nanoloom.linalg.words.quotient import is_safe, rounded_quotient
+from nanoloom.linalg.words.requantization import packed
 from nanoloom.linalg.words.scalar import Number, Scalar, constant, is_float, select
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
@@ -106,7 +107,7 @@ def stored(x: Scalar, by: float, zero: int, dtype: np.dtype) -> Scalar:
     """The same where all but x is known: f32 to 8 bits."""
     limits = np.iinfo(dtype)
     low, high = (int(end) - zero for end in (limits.min, limits.max))
-    return (rounded_quotient(x, by, low, high) + zero).cast(dtype)
+    return packed(rounded_quotient(x, by, low, high) + zero, dtype)
 
 
 def quantized(

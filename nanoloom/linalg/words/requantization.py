@@ -37,10 +37,20 @@ class Requantization:
             value = value + more
         near = self.largest < MOST
         whole = rounded(value, factor) if near else far_rounded(value, factor)
-        limits = np.iinfo(self.dtype)
-        low, high = (int(end) - self.start for end in (limits.min, limits.max))
-        least = max(low, 0) if self.relu else low
-        return (whole.maximum(least).minimum(high) + self.start).cast(self.dtype)
+        moved = whole + self.start
+        if self.relu and self.start > np.iinfo(self.dtype).min:
+            moved = moved.maximum(self.start)
+        return packed(moved, self.dtype)
+
+
+def packed(whole: Scalar, dtype: np.dtype) -> Scalar:
+    """An int32 in 8 bits; what does not fit saturates.
+
+    The limits are those of the type itself, at last: instructions that pack vectors
+    have them, so that they cost nothing.
+    """
+    limits = np.iinfo(dtype)
+    return whole.maximum(int(limits.min)).minimum(int(limits.max)).cast(dtype)
 
 
 def rounded(value: Scalar, by: Scalar) -> Scalar:
