@@ -19,6 +19,12 @@ class Given(Protocol):
     def to_transform(self, nest: Any) -> str: ...
 
 
+class Chosen(Protocol):
+    """What makes a schedule of a nest and a target: a Dataflow, for one."""
+
+    def schedule_of(self, nest: Any, target: Target) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Unrolling:
     """How far the affine path unrolls a product of m x k and k x n; None: as it likes.
@@ -42,16 +48,16 @@ class CompileOptions:
 
     target: the CPU to compile for.  precision: of the products of f32
     contractions (sums stay f32).
-    schedules: (kernel name or pattern, Schedule or Transform script) pairs that replace
-    the chosen ones.  checked: an index out of range makes a call fail; else it is
-    clamped.  exact_conv: convolutions by sums of products only, not by Winograd's
-    method.  strategy, unrolling: how kernels are lowered; a strategy other than the
-    default has no schedules, and a single task for each kernel.
+    schedules: (kernel name or pattern, Schedule, Dataflow or Transform script) pairs
+    that replace the chosen ones.  checked: an index out of range makes a call fail;
+    else it is clamped.  exact_conv: convolutions by sums of products only, not by
+    Winograd's method.  strategy, unrolling: how kernels are lowered; a strategy other
+    than the default has no schedules, and a single task for each kernel.
     """
 
     target: Target
     precision: Precision = "f32"
-    schedules: tuple[tuple[str, Given | str], ...] = ()
+    schedules: tuple[tuple[str, Given | Chosen | str], ...] = ()
     checked: bool = True
     exact_conv: bool = False
     strategy: Strategy = "default"

@@ -66,6 +66,15 @@ Schedule = Annotated[
         help="Transform scripts, as --emit schedule writes.",
     ),
 ]
+Dataflows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dataflow",
+        metavar="[KERNELS:]FLOW",
+        help='How convolutions are made: "output; weight 4; input 2", or recommended. '
+        "KERNELS: a pattern, contraction_* without one; may be repeated.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(
@@ -103,6 +112,7 @@ def compile(
     exact_conv: words.ExactConv = False,
     lowering: Lowering = AS_IT_IS,
     schedule: Schedule = None,
+    dataflow: Dataflows = None,
     threads: Workers = None,
     cache: words.CacheFolder = None,
     no_cache: words.NoCache = False,
@@ -114,10 +124,9 @@ def compile(
     from nanoloom.cli import session
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.run import show_times
-    from nanoloom.cli.schedules import load_schedules
+    from nanoloom.cli.schedules import dataflows, load_schedules
 
     chosen = emits.chosen(emit, out)
-    kind = words.known_precision(precision)
     bound = words.dimensions(dims)
     job = Job(model, chosen, emits.place(chosen, out, model), schedule, only)
     check_place(job)
@@ -126,8 +135,8 @@ def compile(
     with Watch(workers=threads) as watch:
         options = session.compile_options(
             session.target_named(target, store),
-            kind,
-            load_schedules(schedule),
+            words.known_precision(precision),
+            (*load_schedules(schedule), *dataflows(dataflow)),
             checked=not unchecked,
             exact_conv=exact_conv,
             lowering=lowering,

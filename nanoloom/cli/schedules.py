@@ -12,16 +12,38 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error, InputError, InternalError
 
+if TYPE_CHECKING:
+    from nanoloom.options import Chosen
+
 MARK = "---- kernel "
+CONVOLUTIONS, RECOMMENDED = "contraction_*", "recommended"
 HINT = "begin with what --emit schedule writes"
 
 
 def heading(comment: str, kernel: str) -> str:
     """The line before the part of a kernel, in a file of any stage."""
     return f"{comment} {MARK}{kernel}\n"
+
+
+def dataflows(given: list[str] | None) -> tuple[tuple[str, Chosen], ...]:
+    """(kernel name or pattern, dataflow) pairs of the words of a command.
+
+    Raises Error, with what is wrong, for what is no dataflow.
+    """
+    from nanoloom.schedule.dataflow.dataflow import parse
+    from nanoloom.schedule.dataflow.recommended import Recommended
+
+    found: list[tuple[str, Chosen]] = []
+    for words in given or ():
+        kernels, _, flow = words.rpartition(":")
+        flow = flow.strip()
+        made = Recommended() if flow == RECOMMENDED else parse(flow)
+        found.append((kernels.strip() or CONVOLUTIONS, made))
+    return tuple(found)
 
 
 def load_schedules(path: Path | None) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nanoloom.cli.progress import Watch
     from nanoloom.compiler import Report
     from nanoloom.loaded import Loaded
-    from nanoloom.options import CompileOptions, Precision
+    from nanoloom.options import Chosen, CompileOptions, Precision
     from nanoloom.program import Program
     from nanoloom.source import Interface
     from nanoloom.target.facts import Target
@@ -52,7 +52,7 @@ def target_named(name: str | None, cache: Cache) -> Target:
 def compile_options(
     target: Target,
     precision: Precision = "f32",
-    schedules: tuple[tuple[str, str], ...] = (),
+    schedules: tuple[tuple[str, Chosen | str], ...] = (),
     *,
     checked: bool = True,
     exact_conv: bool = False,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error, some_of
 from nanoloom.mlir import ir
+from nanoloom.schedule.dataflow.dataflow import Dataflow
+from nanoloom.schedule.dataflow.recommended import Recommended
 from nanoloom.schedule.language import Schedule
 
 if TYPE_CHECKING:  # a worker that makes kernels reads no models
@@ -25,6 +27,9 @@ def given_schedule(kernel: Kernel, options: CompileOptions) -> Schedule | str | 
         if fnmatch.fnmatchcase(kernel.name, pattern):
             if isinstance(given, (Schedule, str)):
                 return given
+            if isinstance(given, (Dataflow, Recommended)):
+                with naming_schedule(kernel.name, given=True):
+                    return given.schedule_of(kernel.nest, options.target)
             raise Error(f"a schedule for {pattern} is a {type(given).__name__}")
     return None
 
