@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
+from nanoloom.target.counts import counts_words
 from nanoloom.target.dots import dot_for, pair_products
 from nanoloom.target.facts import Target
 
@@ -94,11 +95,31 @@ INT8_LANES = Family(
 # An xor, the six instructions that count the ones of bytes by a table of sixteen, and
 # an addition: all of them of any kind.  The table and its mask are in registers.
 BIT_COUNTS = Family("bit-counts", BITS, 4, StepCost(1, 7, others=5))
+# Two shuffles and two additions, of bytes; the columns' halves are three operations,
+# the rows' two pieces of the table loads behind a load.
+BIT_TABLES = Family(
+    "bit-tables",
+    BITS,
+    1,
+    StepCost(
+        2,
+        2,
+        right=3,
+        left_loads=3,
+        right_registers=2,
+        others=3,
+        widened=16,
+        together=4,
+        narrow=4,
+    ),
+    widens=True,
+)
 FAMILIES = {
     family.name: family
     for family in (
         FMA_FAMILY, AMX_BF16, AMX_INT8, BF16_DOT, BF16_CONVERT, BF16_HALVES, INT8_DOT,
-        INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_COUNTS,
+        INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_TABLES,
+        BIT_COUNTS,
     )
 }  # fmt: skip
 
@@ -113,6 +134,8 @@ def has_family(
     if family in (BF16_DOT, INT8_DOT):
         use = dot_for(target, left, right)
         return use is not None and (packed or not use.flipped)
+    if family is BIT_TABLES:
+        return packed and target.has("avx2") and not counts_words(target)
     if family in (INT8_PAIRS, INT16_PAIRS):
         return pair_products(target) is not None
     if family is BF16_CONVERT:  # loads make f32 of bf16

@@ -60,7 +60,10 @@ def candidates(
         (rows, vectors)
         for vectors in widths
         for rows in range(1, registers)
-        if rows * vectors + masks(vectors) + beside(rows, vectors) <= registers
+        if rows * (vectors // step.narrow)
+        + masks(vectors)
+        + beside(rows, vectors // step.narrow)
+        <= registers
     ]
 
 
@@ -91,6 +94,7 @@ def cost(
     limit a load still costs a little, and the right operand's thrice: those are whole
     lines, from the second-level cache.
     """
+    vectors, lanes = vectors // step.narrow, lanes * step.narrow
     prepared = rows * step.left + vectors * step.right
     work = arithmetic(rows * vectors, prepared, unit, step)
     shifted = (rows * step.multiplies + step.shifts) * vectors / unit.fma_per_cycle

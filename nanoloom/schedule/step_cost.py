@@ -20,6 +20,7 @@ class StepCost:
     together: so many vectors of the right operand are read at once, without masks: a
     tile has a multiple of them, and no more columns than the result.
     swaps: whether the roles of load and broadcast may be swapped (register_tile.py).
+    narrow: so many vectors of sums are in a register while they are added up.
     widened: bits of a row's numbers in the copy in front of the loops (widened.py).
     """
 
@@ -37,6 +38,7 @@ class StepCost:
     masks: int = 0
     together: int = 1
     swaps: bool = False
+    narrow: int = 1
 
 
 FMA = StepCost(swaps=True)  # a broadcast, a load and a multiply-add

@@ -16,6 +16,7 @@ from nanoloom.schedule.families import (
     BF16_DOT,
     BF16_HALVES,
     BIT_COUNTS,
+    BIT_TABLES,
     FMA_FAMILY,
     INT8_DOT,
     INT8_LANES,
@@ -43,6 +44,8 @@ PAIR_BITS = 16  # of the numbers that pairs are products of
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
 # against multiply-adds in f32 and dot products of bytes.
 GROUPS_FOR_TILES = TILE_STEPS // 4
+BYTES_OF_SUM = 4
+LEAST_BYTES, MOST_BYTES = 16, 1 << 13  # of bits in a row of a product
 PREFERENCE = (
     AMX_BF16,
     AMX_INT8,
@@ -53,6 +56,7 @@ PREFERENCE = (
     INT8_PAIRS,
     INT16_PAIRS,
     INT8_LANES,
+    BIT_TABLES,
     BIT_COUNTS,
     FMA_FAMILY,
 )
@@ -97,12 +101,24 @@ def is_wanted(
     """Whether a family that the target has suits a product, and pays."""
     if family is BF16_DOT:
         return pays(target)
+    if family is BIT_TABLES:
+        return suits_tables(shape, target)
     if family.tiles:
         deep = shape.extents[shape.reduced[-1]] >= GROUPS_FOR_TILES * family.group
         return deep and (packed or can_weave(shape))
     by_row = not packed and family.flat_cost is not None
     given = nest.buffer(root.reads[shape.right].buffer).argument >= 0
     return not by_row or (given and pairs_pay(family, root, shape, target))
+
+
+def suits_tables(shape: Contraction, target: Target) -> bool:
+    """Whether columns fill vectors of bytes, and rows of sums fit 16 bits and a copy.
+
+    The copy of what a tile reads, and the last steps of its sums, need a sum to pay.
+    """
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    full = shape.extents[shape.column] >= BYTES_OF_SUM * target.lanes(F32_BITS)
+    return full and LEAST_BYTES <= depth < MOST_BYTES
 
 
 def pairs_pay(family: Family, root: Stage, shape: Contraction, target: Target) -> bool:

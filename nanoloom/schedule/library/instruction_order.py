@@ -7,6 +7,7 @@ from dataclasses import replace
 from nanoloom.schedule.families import (
     BF16_DOT,
     BIT_COUNTS,
+    BIT_TABLES,
     INT8_DOT,
     INT8_LANES,
     INT8_PAIRS,
@@ -17,7 +18,15 @@ from nanoloom.schedule.words.nanokernel import FRONT, Nanokernel
 from nanoloom.target.facts import Target
 
 # Of numbers that lie together in groups of steps: their products have no broadcasts.
-GROUPED = (BF16_DOT, INT8_DOT, INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_COUNTS)
+GROUPED = (
+    BF16_DOT,
+    INT8_DOT,
+    INT8_PAIRS,
+    INT16_PAIRS,
+    INT8_LANES,
+    BIT_TABLES,
+    BIT_COUNTS,
+)
 BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
 
 

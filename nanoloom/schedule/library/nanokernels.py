@@ -13,6 +13,7 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import (
     BF16_CONVERT,
     BF16_HALVES,
+    BIT_TABLES,
     FAMILIES,
     FMA_FAMILY,
     INT8_LANES,
@@ -99,7 +100,7 @@ def unroll(tile: RegisterTile, product: Operands) -> int:
     int8-lanes, which are for Arm and RISC-V: two were not measured.
     """
     family = product.family
-    if family in (INT8_LANES, INT8_PAIRS, INT16_PAIRS):
+    if family in (BIT_TABLES, INT8_LANES, INT8_PAIRS, INT16_PAIRS):
         return 1
     pairs = family in (BF16_CONVERT, BF16_HALVES) and not product.packed
     if family is not FMA_FAMILY and not pairs:

@@ -14,6 +14,7 @@ from nanoloom.vector.nanokernel import (
     bf16_dot,
     bf16_halves,
     bit_counts,
+    bit_tables,
     fma,
     int8_dot,
     int8_lanes,
@@ -49,11 +50,18 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
             return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
-        case "bit-counts":
-            return bit_counts.accumulate(tile, counts_words(target))
+        case "bit-tables" | "bit-counts":
+            return differing(tile, target)
         case _:
             widen_left(tile, sums)
             return fma.accumulate(tile)
+
+
+def differing(tile: Tile, target: Target) -> list[ir.Value]:
+    """Sums of bits that differ."""
+    if tile.plan.family == "bit-tables":
+        return bit_tables.accumulate(tile, target)
+    return bit_counts.accumulate(tile, counts_words(target))
 
 
 def known(found: T | None) -> T:

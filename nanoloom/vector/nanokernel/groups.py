@@ -71,11 +71,13 @@ class Step:
 
     parts: pairs of functions that make of a left group, and of lanes * group numbers of
     the right operand, what `product(sums, left, right)` takes; a product for each pair.
+    most: groups in an innermost loop, if it is cut (packed_panel.py).
     """
 
     group: int
     parts: tuple[tuple[PrepareRow, Prepare], ...]
     product: Product
+    most: int = 0
 
 
 def accumulate(
@@ -102,7 +104,7 @@ class Sums:
     def __init__(self, tile: Tile, step: Step) -> None:
         self.tile, self.step = tile, step
         self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
-        self.right = right_reader(tile, step.group)
+        self.right = right_reader(tile, step.group, step.most)
 
     def innermost(
         self,
@@ -183,14 +185,14 @@ class Sums:
 RightReader = Callable[[list[ir.Value], ir.Value, int, int], ir.Value]
 
 
-def right_reader(tile: Tile, group: int) -> RightReader:
+def right_reader(tile: Tile, group: int, most: int = 0) -> RightReader:
     """A function (loop variables, group number, steps inside, vector number) -> vector.
 
     Its lanes * group numbers are in the panels' order.
     """
     depth = tile.shape.reduced[-1]
     if tile.plan.packed:
-        panel = PackedPanel.of(tile, group)
+        panel = PackedPanel.of(tile, group, most)
 
         def read(ivs: list[ir.Value], number: ir.Value, count: int, v: int) -> ir.Value:
             del count

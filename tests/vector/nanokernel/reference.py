@@ -12,12 +12,13 @@ from dataclasses import replace
 
 import pytest
 
-from nanoloom.mlir import arith, ir, named, vector
+from nanoloom.mlir import arith, ir, llvm, named, vector
 from nanoloom.target import Target, by_name
 from nanoloom.target.dots import DOTS, GROUP, PAIR_PRODUCTS
 from nanoloom.target.host import host
 from nanoloom.vector import stage
 from nanoloom.vector.dialect import IN_ORDER
+from nanoloom.vector.lookups import PIECE, SHUFFLES
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
 
@@ -63,9 +64,24 @@ def in_parts(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
     for dot in DOTS:
         if dot.function == name:
             return products(operands[0], operands[1:], (dot.left, dot.right))
+    if name in [function for _, function in SHUFFLES.values()]:
+        return shuffled(kind, *operands)
     assert name in [function for _, function in PAIR_PRODUCTS.values()], name
     zero = vector.broadcast(kind, arith.constant(kind.element_type, 0))
     return products(zero, operands, ("s16", "s16"))
+
+
+def shuffled(kind: ir.VectorType, pieces: ir.Value, places: ir.Value) -> ir.Value:
+    """Of each 16 bytes those at the places, by the shuffle of 16."""
+    part = ir.VectorType.get([PIECE], kind.element_type)
+    name = SHUFFLES[PIECE][1]
+    made = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+    for first in range(0, kind.shape[0], PIECE):
+        lanes = list(range(first, first + PIECE))
+        given = [vector.shuffle(x, x, lanes) for x in (pieces, places)]
+        found = llvm.call_intrinsic(part, name, given, [], [])  # type: ignore[arg-type]
+        made = vector.insert_strided_slice(found, made, [first], [1])
+    return made
 
 
 def products(

@@ -36,6 +36,7 @@ class PackedPanel:
     argument: the packed weight.  lead: the panel's place among the others, indices of
     the shared dimensions and its number.  begins: where the tile's part of each reduced
     dimension begins.  group: so many numbers of a column lie together (groups.py).
+    most: groups in the innermost loop, of which more are two loops; 0 for any number.
     """
 
     tile: Tile
@@ -43,10 +44,11 @@ class PackedPanel:
     lead: tuple[ir.Value, ...]
     begins: dict[int, ir.Value]
     group: int
+    most: int = 0
     rounds: set[ir.Block] = field(default_factory=set[ir.Block])
 
     @staticmethod
-    def of(tile: Tile, group: int = 1) -> PackedPanel:
+    def of(tile: Tile, group: int = 1, most: int = 0) -> PackedPanel:
         shape = tile.shape
         logical, offsets = origin(inputs(tile.op)[shape.right])
         dims = map_dims(maps(tile.op)[shape.right])
@@ -56,13 +58,16 @@ class PackedPanel:
         reduced = [d for d in shape.reduced if d in by_dim]
         begins = {d: as_index(by_dim[d]) for d in reduced}
         argument = packed_argument(logical)
-        return PackedPanel(tile, argument, (*shared, number), begins, group)
+        return PackedPanel(tile, argument, (*shared, number), begins, group, most)
 
-    def read(self, ivs: list[ir.Value], v: int) -> ir.Value:
-        """A vector at loop variables of the sum, the last one's in groups."""
+    def read(self, ivs: list[ir.Value], v: int, wide: int = 1) -> ir.Value:
+        """A vector at loop variables of the sum, the last one's in groups.
+
+        wide: so many vectors of sums at once.
+        """
         self.mark_round()
         inner = [add(ivs[d], begin) for d, begin in self.begins.items()]
-        width = self.tile.lanes * self.group
+        width = self.tile.lanes * self.group * wide
         return read_vector(
             self.argument, [*self.lead, *inner, index(v * width)], width, None
         )
@@ -82,8 +87,9 @@ class PackedPanel:
     @property
     def deep(self) -> int:
         """Loops of the sum; what is left of the last dimension stands behind them."""
-        extents = [self.tile.shape.extents[d] for d in self.begins]
-        return 1 + sum(extent != 1 for extent in extents[:-1])
+        *outer, last = (self.tile.shape.extents[d] for d in self.begins)
+        cut = 0 < self.most < -(-last // self.group)
+        return 1 + cut + sum(extent != 1 for extent in outer)
 
     def leave_round(self, sums: tuple[scf.ForOp, ...]) -> None:
         """Say which round of the loops that read the same panel this one is.

@@ -8,6 +8,8 @@ a number that is ready costs a load alone.  The copy is small and stays in the c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nanoloom.errors import Error
 from nanoloom.linalg.words.pointwise import element_type, pointwise
 from nanoloom.mlir import arith, ir, tensor
@@ -17,10 +19,17 @@ from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 
-def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
+def widen_left(
+    tile: Tile,
+    element: ir.Type,
+    made: Callable[[ir.Value], ir.Value] | None = None,
+    *,
+    signed: bool = True,
+) -> None:
     """Let a tile read its left operand as numbers of a wider type; exact.
 
-    Nothing happens where it says so: the nanokernel converts what it reads itself.
+    made: what becomes of a number, by default itself.  Nothing happens where the tile
+    says so: the nanokernel converts what it reads itself.
     """
     kind, widened = ir.RankedTensorType(tile.left.type), tile.plan.widened
     if not widened:
@@ -37,9 +46,8 @@ def widen_left(tile: Tile, element: ir.Type, *, signed: bool = True) -> None:
     room = tensor.empty(known, element)
     target = part_of(room, tile.left)
     words = along_rows(kind.rank, tile.plan.lanes)
-    tile.left_copy = pointwise(
-        [tile.left], target, lambda x: extended(element, x, signed), words=words
-    )
+    convert = made or (lambda x: extended(element, x, signed))
+    tile.left_copy = pointwise([tile.left], target, convert, words=words)
 
 
 def part_of(room: ir.Value, value: ir.Value) -> ir.Value:

@@ -1,0 +1,161 @@
+"""Bits that differ, four at a time from a table: shuffles of bytes (pshufb) look it up.
+
+Reference loop, k in bytes, which are numbers of eight bits, each with two halves:
+
+    for k...: for r in rows: for c in columns: for h in halves:
+        acc[r][c] += table[left[r][k].h][right[k][c].h]
+
+with table[a][b] = ones(a ^ b).  A lane of a vector is a byte of one column: the row's
+half says which 16 bytes of the table a shuffle takes, the columns' halves are the
+places in it.  One shuffle and one addition are 128 products of bits on AVX2, where
+counting the ones of a vector takes eight instructions for 256 of them.
+
+The halves of the left operand's rows are places in the table already: they are made in
+front of the loops, with all that tiles read of it (widened.py).  Sums are kept in
+bytes, then in 16 bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanoloom.mlir import arith, ir, memref, tensor, vector
+from nanoloom.target.facts import Target
+from nanoloom.vector.access import index
+from nanoloom.vector.lookups import PIECE, SHUFFLES, repeated
+from nanoloom.vector.nanokernel.byte_sums import ROUND, ByteSums
+from nanoloom.vector.nanokernel.fma import maps, start_values, vector_kind
+from nanoloom.vector.nanokernel.instructions import instruction
+from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.operands.widened import widen_left
+from nanoloom.vector.nanokernel.sum_loops import unrolled
+from nanoloom.vector.nanokernel.tile.order import in_order
+from nanoloom.vector.nanokernel.tile.task import whole_loops
+from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
+
+FOUR = 4  # vectors of 32-bit sums for one of bytes
+HALF, LOW, HIGH = 4, 0x0F, 0xF0
+Values = list[ir.Value]
+
+
+def accumulate(tile: Tile, target: Target) -> Values:
+    """Emit the loops; gives rows * vectors accumulators of i32."""
+    i8, i16 = (ir.IntegerType.get_signless(bits) for bits in (8, 16))
+    lanes = tile.lanes * FOUR
+    kind, pairs = ir.VectorType.get([lanes], i8), ir.VectorType.get([lanes], i16)
+    start = start_values(tile, vector_kind(tile))
+    widen_left(tile, i16, places_of)
+    count = tile.plan.rows * tile.plan.vectors // FOUR
+    step = Step(tile, kind, table_of(tile, kind), SHUFFLES[lanes][1])
+
+    def added(sums: Values, bytes_: Values) -> Values:
+        given = zip(sums, bytes_, strict=True)
+        return [arith.addi(sum_, arith.extui(pairs, each)) for sum_, each in given]
+
+    zero = vector.broadcast(pairs, arith.constant(i16, 0))
+    sums = ByteSums(tile, kind, count, 1, step, unrolled, step, added)
+    return widest(tile, sums.accumulate([zero] * count), start)
+
+
+def widest(tile: Tile, sums: Values, start: Values) -> Values:
+    """Sums in 16 bits as those of 32, with what they started from."""
+    kind, made = vector_kind(tile), list[ir.Value]()
+    for each in sums:
+        for first in range(0, tile.lanes * FOUR, tile.lanes):
+            places = list(range(first, first + tile.lanes))
+            part = arith.extui(kind, vector.shuffle(each, each, places))
+            made.append(arith.addi(start[len(made)], part))
+    return made
+
+
+def places_of(number: ir.Value) -> ir.Value:
+    """Eight bits as two places in the table, 16 bytes apart, in a number of 16 bits."""
+    kind = number.type
+    vectors = isinstance(kind, ir.VectorType)
+    i16 = ir.IntegerType.get_signless(16)
+    wide = ir.VectorType.get(ir.VectorType(kind).shape, i16) if vectors else i16
+
+    def constant(value: int) -> ir.Value:
+        one = arith.constant(i16, value)
+        return vector.broadcast(wide, one) if vectors else one
+
+    bits = arith.extui(wide, number)
+    low = arith.shli(arith.andi(bits, constant(LOW)), constant(HALF))
+    high = arith.shli(arith.andi(bits, constant(HIGH)), constant(2 * HALF))
+    return arith.ori(low, high)
+
+
+def table_of(tile: Tile, kind: ir.VectorType) -> ir.Value:
+    """The table, written once for all tiles of a task."""
+    halves = np.arange(PIECE, dtype=np.uint8)
+    table = np.bitwise_count(halves[:, None] ^ halves).reshape(-1)
+    (lanes,) = kind.shape
+    made = ir.MemRefType.get([table.size], kind.element_type)
+    with ir.InsertionPoint(whole_loops(tile.op)):
+        room = memref.alloc(made, [], [], alignment=2 * lanes)
+        for first in range(0, table.size, lanes):
+            piece = table[first : first + lanes].tolist()
+            numbers = ir.Attribute.parse(f"dense<{piece}> : {kind}")
+            vector.store(arith.ConstantOp(kind, numbers).result, room, [index(first)])
+    return room
+
+
+class Step:
+    """One byte of every row and column."""
+
+    def __init__(
+        self, tile: Tile, kind: ir.VectorType, table: ir.Value, shuffle: str
+    ) -> None:
+        self.tile, self.kind, self.table, self.shuffle = tile, kind, table, shuffle
+        self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
+        self.panel = PackedPanel.of(tile, most=ROUND)
+
+    def __call__(self, ivs: Values, sums: Values) -> Values:
+        several = self.tile.plan.vectors // FOUR
+        columns = [self.panel.read(ivs, v, FOUR) for v in range(several)]
+        halves = [[self.half(column, half) for half in range(2)] for column in columns]
+        made: Values = []
+        for row in self.rows:  # its numbers in front of its products
+            pieces = [self.pieces(place) for place in self.places(ivs, row)]
+            now = sums[len(made) : len(made) + several]
+            products = [
+                arith.addi(sum_, self.ones(pieces, places))
+                for sum_, places in zip(now, halves, strict=True)
+            ]
+            made += in_order(self.tile.plan, products)
+        return made
+
+    def ones(self, pieces: Values, places: Values) -> ir.Value:
+        """Of both halves of a byte, for each column."""
+        low, high = (
+            instruction(self.shuffle, self.kind, [piece, place])
+            for piece, place in zip(pieces, places, strict=True)
+        )
+        return arith.addi(low, high)
+
+    def half(self, column: ir.Value, half: int) -> ir.Value:
+        """The columns' low or high halves as places in 16 bytes."""
+        element = self.kind.element_type
+        mask = vector.broadcast(self.kind, arith.constant(element, LOW))
+        if half:
+            by = vector.broadcast(self.kind, arith.constant(element, HALF))
+            column = arith.shrui(column, by)
+        return arith.andi(column, mask)
+
+    def places(self, ivs: Values, row: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Where a row's halves begin in the table."""
+        at = place_of(
+            maps(self.tile.op)[self.tile.shape.left], self.tile.at_row(ivs, row)
+        )
+        both = tensor.extract(self.tile.left, at)
+        byte = arith.constant(both.type, 0xFF)
+        low = arith.andi(both, byte)
+        high = arith.shrui(both, arith.constant(both.type, 8))
+        found = (arith.index_castui(ir.IndexType.get(), x) for x in (low, high))
+        one, other = found
+        return one, other
+
+    def pieces(self, place: ir.Value) -> ir.Value:
+        """A row of the table, in each 16 lanes of a vector."""
+        kind = ir.VectorType.get([PIECE], self.kind.element_type)
+        return repeated(vector.load(kind, self.table, [place]), self.kind)
