@@ -26,7 +26,7 @@ from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.widening import widen
-from nanoloom.kernels.shown import describe_program, kernels_of
+from nanoloom.kernels.shown import describe_layouts, describe_program, kernels_of
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
@@ -42,7 +42,7 @@ from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import MakeKernel, ShowKernel
 from nanoloom.workers.pool import Pool, pool
 
-MODEL_STAGES = ("graph", "linalg", "kernels")  # the whole model at once
+MODEL_STAGES = ("graph", "linalg", "layout", "kernels")  # the whole model at once
 KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
 Dump = Callable[[str, str, str], None]  # stage, name, text
 Model: TypeAlias = onnx_ir.Model | Entry
@@ -94,7 +94,7 @@ def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
     with mlir.context():
         linalg = lowered(model, options, report)
         with report.stage("kernels"):
-            program = cut(linalg)
+            program = cut(linalg, options.target, options.layout)
     if options.schedules:
         require_schedules(options)
         require_kernels(program, options)
@@ -126,6 +126,11 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
     if stage == "linalg":
         with mlir.context():
             dump(stage, "", str(lowered(model, options, Report()).module))
+        return
+    if stage == "layout":
+        with mlir.context():
+            module = lowered(model, options, Report())
+            dump(stage, "", describe_layouts(module, options.target, options.layout))
         return
     program = cut_model(model, options, Report())
     if stage == "kernels":

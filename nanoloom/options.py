@@ -52,7 +52,8 @@ class CompileOptions:
     that replace the chosen ones.  checked: an index out of range makes a call fail;
     else it is clamped.  exact_conv: convolutions by sums of products only, not by
     Winograd's method.  strategy, unrolling: how kernels are lowered; a strategy other
-    than the default has no schedules, and a single task for each kernel.
+    than the default has no schedules, and a single task for each kernel.  layout: of
+    channels between kernels: auto, last, first, or how many are a block.
     """
 
     target: Target
@@ -62,6 +63,7 @@ class CompileOptions:
     exact_conv: bool = False
     strategy: Strategy = "default"
     unrolling: Unrolling = AS_IT_LIKES
+    layout: str = "auto"
 
     @property
     def faster_on(self) -> Target | None:

@@ -35,6 +35,7 @@ class Emit:
 EMITS = (
     Emit("graph", ".graph.onnx", "#"),
     Emit("linalg", ".linalg.mlir", "//"),
+    Emit("layout", ".layout.txt", "#"),
     Emit("kernels", ".kernels.mlir", "//"),
     Emit("schedule", ".schedule.mlir", "//", by_kernel=True),
     Emit("vector", ".vector.mlir", "//", by_kernel=True),

@@ -1,4 +1,5 @@
-"""--strategy and what goes with it: one argument of a verb, five of the command."""
+"""--layout, --strategy and what goes with it: one argument of a verb, six of the
+command."""
 
 from __future__ import annotations
 
@@ -50,12 +51,21 @@ UnrollColumns = Annotated[
         "--unroll-n", min=1, max=16, metavar="N", help="Of --strategy: along columns."
     ),
 ]
+Layout = Annotated[
+    str,
+    typer.Option(
+        "--layout",
+        metavar="WORD",
+        help="Of channels between kernels: auto, last, first, or how many are a block.",
+    ),
+]
 
 
 @dataclass(frozen=True)
 class Lowering:
     """The words as they are typed."""
 
+    layout: str = "auto"
     strategy: str = "default"
     vlen: int | None = None
     unroll_k: int | None = None
@@ -65,8 +75,14 @@ class Lowering:
     def known(self) -> tuple[options.Strategy, options.Unrolling]:
         """Raises typer.BadParameter for what does not exist or go together."""
         from nanoloom import options
+        from nanoloom.errors import Error
+        from nanoloom.kernels.layouts.layout import layout_named
 
         known: tuple[options.Strategy, ...] = get_args(options.Strategy)
+        try:
+            layout_named(self.layout)
+        except Error as error:
+            raise typer.BadParameter(str(error), param_hint="--layout") from None
         if self.strategy not in known:
             reason = f"{self.strategy} is none of {', '.join(known)}"
             raise typer.BadParameter(reason, param_hint="--strategy")
@@ -85,6 +101,7 @@ class Lowering:
 AS_IT_IS = Lowering()
 ARGUMENT = "lowering"
 TYPES = {
+    "layout": Layout,
     "strategy": Strategy,
     "vlen": VectorLength,
     "unroll_k": UnrollSum,
@@ -94,7 +111,7 @@ TYPES = {
 
 
 def with_lowering(verb: Callable[..., int]) -> Callable[..., int]:
-    """The verb with the five options in the place of its argument `lowering`."""
+    """The verb with the six options in the place of its argument `lowering`."""
 
     @functools.wraps(verb)
     def typed(**given: object) -> int:

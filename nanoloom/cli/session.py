@@ -64,7 +64,8 @@ def compile_options(
     if lowering is None:
         return made
     strategy, unrolling = lowering.known()
-    return replace(made, strategy=strategy, unrolling=unrolling)
+    layout = lowering.layout
+    return replace(made, strategy=strategy, unrolling=unrolling, layout=layout)
 
 
 def open_program(

@@ -1,4 +1,4 @@
-"""A program for people: its kernels as text, and those of one layer."""
+"""A program for people: its kernels as text, those of one layer, and its layouts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import fnmatch
 from collections.abc import Sequence
 
 from nanoloom.errors import Error, some_of
+from nanoloom.kernels.layouts.layout import layout_named
+from nanoloom.kernels.layouts.stage import plan_layouts
 from nanoloom.kernels.program import Kernel, Program
+from nanoloom.kernels.stage import SIMPLIFY
+from nanoloom.linalg.stage import LinalgModule
+from nanoloom.mlir import run_pipeline
+from nanoloom.target.facts import Target
 
 
 def kernels_of(program: Program, only: str) -> list[Kernel]:
@@ -34,3 +40,10 @@ def describe_program(program: Program, names: Sequence[str] = ()) -> str:
         for call in program.calls
     ]
     return "\n// -----\n".join(parts) + "\n// calls in order:\n" + "\n".join(lines)
+
+
+def describe_layouts(lowered: LinalgModule, target: Target, layout: str) -> str:
+    """The layouts that `cut` gives a module's tensors, for people."""
+    run_pipeline(lowered.module, SIMPLIFY)
+    plan = plan_layouts(lowered, target, layout_named(layout))
+    return "\n".join(map(str, plan.rows()))

@@ -16,6 +16,8 @@ from nanoloom.kernels.border import fill_around, filling
 from nanoloom.kernels.chain import join_chains
 from nanoloom.kernels.fold import fold_copies, pack_right_operands
 from nanoloom.kernels.group import Group, form_groups, is_movable
+from nanoloom.kernels.layouts.layout import layout_named
+from nanoloom.kernels.layouts.stage import plan_layouts
 from nanoloom.kernels.nest import name_stages, read_nest
 from nanoloom.kernels.numbers import (
     NONE,
@@ -45,6 +47,7 @@ from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, run_pipeline, tensor
+from nanoloom.target.facts import Target
 from nanoloom.weights.weight import Weight, weight_of
 
 SIMPLIFY = (
@@ -56,9 +59,17 @@ SIMPLIFY = (
 )
 
 
-def cut(lowered: LinalgModule) -> Program:
-    """Cut a linalg module into kernels (the module is changed in place)."""
+def cut(
+    lowered: LinalgModule, target: Target | None = None, layout: str = "auto"
+) -> Program:
+    """Cut a linalg module into kernels (the module is changed in place).
+
+    target: on which tensors get the layouts that are the fastest, or this one; without
+    a target they keep theirs.
+    """
     run_pipeline(lowered.module, SIMPLIFY)
+    if target is not None:
+        plan_layouts(lowered, target, layout_named(layout)).apply()
     fold_copies(lowered.module)
     pack_right_operands(lowered.module, len(lowered.inputs))
     shapes_before_slices(lowered.module)

@@ -23,6 +23,7 @@ PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
 RUNNABLE = (
     "chapter-h.md",
     "computations.md",
+    "convolutions.md",
     "dataflows.md",
     "executables.md",
     "getting-started.md",

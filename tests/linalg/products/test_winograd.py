@@ -28,6 +28,24 @@ def test_one_dimension_is_exact_on_small_integers(tile: int) -> None:
     assert np.abs(got - exact[::-1]).max() > 1
 
 
+@pytest.mark.parametrize(("tile", "stated"), [(2, 16), (4, 861)])
+def test_how_far_roundings_grow(tile: int, stated: int) -> None:
+    """What docs/convolutions.md calls a: the method's numbers for its result's."""
+    given = transforms(tile)
+    sums = np.abs(given.image).sum(1)
+    axis = np.abs(given.result) @ (np.abs(given.filters) * sums[:, None])
+    assert stated - 1 < axis.max() ** 2 <= stated
+
+
+def test_an_infinity_is_in_all_of_its_tile() -> None:
+    x, w = sample(2, (1, 8, 8, 4), "float32"), sample(3, (5, 4, 3, 3), "float32")
+    x[0, 1, 1, 2] = np.inf
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), (8, 8), (8, 8))
+    got = run(lambda b, x: winograd(b, x, b.constant(w), window, 4, None), x)
+    assert not np.isfinite(got[0, :4, :4]).any()
+    assert np.isfinite(got[0, 4:, 4:]).all()
+
+
 @TILES
 def test_filters_in_blocks_are_those_at_once(
     tile: int, monkeypatch: pytest.MonkeyPatch

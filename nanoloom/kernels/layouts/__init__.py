@@ -1,0 +1,1 @@
+"""The layout of every tensor between kernels, chosen over the whole network."""

@@ -1,0 +1,78 @@
+"""Products of an activation with weights: what a choice of layouts is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.kernels.contraction import analyse
+from nanoloom.kernels.layouts.links import Dim, axis
+from nanoloom.kernels.structure import (
+    Op,
+    base,
+    extents,
+    inputs,
+    is_copy,
+    iterators,
+    map_dims,
+    maps,
+)
+from nanoloom.mlir import ir
+
+NARROW = 32  # bits: products of narrower numbers take neighbours together
+
+
+@dataclass(frozen=True)
+class Product:
+    """A contraction of an activation with weights.
+
+    image: the activation.  parts, features: the axes of the channels that are summed,
+    and of those that are made; of a depthwise convolution they are one.  is_window:
+    whether neighbours of a pixel are read, too.
+    """
+
+    op: Op
+    image: ir.Value
+    parts: Dim
+    features: Dim
+    is_window: bool
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.parts == self.features
+
+    @property
+    def macs(self) -> int:
+        return prod(extents(self.op))
+
+
+def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
+    """A contraction whose layouts are a choice; None for others.
+
+    weights: the function's parameters.
+    """
+    operands, ways = inputs(op), maps(op)
+    constant = [is_weight(value, weights) for value in operands]
+    kinds = [ir.RankedTensorType(value.type).element_type for value in operands]
+    if sum(constant) != 1 or any(k.width < NARROW for k in kinds):  # type: ignore[attr-defined]
+        return None
+    at = constant.index(False)
+    image, weight, result = (map_dims(ways[n]) for n in (at, 1 - at, 2))
+    if not image or not result or image[-1] is None or result[-1] is None:
+        return None
+    parts, features = image[-1], result[-1]
+    if not {parts, features} <= {*weight}:
+        return None  # a transform of an image: its channels are not multiplied
+    dense = iterators(op)[parts] == "reduction" and features not in image
+    if not (dense and analyse(op) is not None) and parts != features:
+        return None
+    return Product(op, operands[at], axis(op, parts), axis(op, features), None in image)
+
+
+def is_weight(value: ir.Value, weights: Collection[ir.Value]) -> bool:
+    """Whether a value is a parameter, in any shape or order."""
+    value = base(value)
+    while not isinstance(owner := value.owner, ir.Block) and is_copy(owner.opview):
+        value = base(inputs(owner.opview)[0])
+    return value in weights

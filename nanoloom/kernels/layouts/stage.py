@@ -1,0 +1,113 @@
+"""The layouts of a network's tensors: what is chosen, and what else there was.
+
+    edges -> costs -> choice -> the same function in those layouts
+
+The order of a model's own inputs and outputs stays; a product reads channels first
+where they lie so, and writes them first where a copy behind it would turn them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nanoloom.kernels.layouts.apply import lay_out
+from nanoloom.kernels.layouts.choose import Term, cheapest
+from nanoloom.kernels.layouts.cost import Choices, terms_of
+from nanoloom.kernels.layouts.edges import Edges, read_edges
+from nanoloom.kernels.layouts.layout import LAST, Layout, candidates
+from nanoloom.kernels.layouts.links import Dim, shape_of
+from nanoloom.kernels.outline import layer_at
+from nanoloom.linalg.stage import LinalgModule
+from nanoloom.linalg.words.names import NAME
+from nanoloom.mlir import ir, named
+from nanoloom.target.facts import Target
+
+
+@dataclass(frozen=True)
+class Row:
+    """The layout of some tensors, for people.
+
+    layers: the products that make them.  shapes: theirs, channels last, with what lies
+    around an image; each with how many there are.  others: cycles that each other
+    layout costs more, those of the products and copies beside them counted.
+    """
+
+    layers: tuple[str, ...]
+    element: str
+    shapes: tuple[tuple[tuple[int, ...], int], ...]
+    layout: Layout
+    others: tuple[tuple[Layout, float], ...]
+
+    def __str__(self) -> str:
+        sizes = (f"{count} of {'x'.join(map(str, s))}" for s, count in self.shapes)
+        lines = [f"{', '.join(self.layers) or '-'}: {self.layout}"]
+        lines.append(f"    {self.element}, {', '.join(sizes)}")
+        lines += [f"    {each}: {more:+,.0f} cycles" for each, more in self.others]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Layouts as they are chosen, and all that the choice was made of."""
+
+    block: ir.Block
+    edges: Edges
+    choices: Choices
+    terms: list[Term[Dim, Layout]]
+    chosen: dict[Dim, Layout]
+
+    def apply(self) -> None:
+        """Give the function's tensors these layouts, in place."""
+        if any(layout != LAST for layout in self.chosen.values()):
+            lay_out(self.block, self.edges, self.chosen)
+
+    def rows(self) -> Iterator[Row]:
+        """One for each set of tensors that lie alike, in the function's order."""
+        find, sets = self.edges.links.find, self.edges.links.sets()
+        layers: dict[Dim, list[str]] = {}
+        for made in self.edges.products:
+            layers.setdefault(find(made.features), []).append(
+                layer_at(made.op.operation)
+            )
+        for root, choices in self.choices.items():
+            if len(choices) == 1 and choices[0] == LAST:
+                continue
+            layout = self.chosen[root]
+            moved = [v for v, d in sets[root] if self.edges.is_moved(v, d)]
+            shapes = Counter(tuple(shape_of(v)) for v in moved)
+            element = str(ir.RankedTensorType(moved[0].type).element_type)
+            names = tuple(dict.fromkeys(filter(None, layers.get(root, []))))
+            others = [
+                (o, self.more(root, o)) for o in self.choices[root] if o != layout
+            ]
+            yield Row(
+                names, element, tuple(shapes.most_common()), layout, tuple(others)
+            )
+
+    def more(self, root: Dim, other: Layout) -> float:
+        """What another layout of one set costs, beside those that are chosen."""
+        near = [term for term in self.terms if root in term.variables]
+        changed = {**self.chosen, root: other}
+        return sum(t.at(changed) - t.at(self.chosen) for t in near)
+
+
+def plan_layouts(
+    lowered: LinalgModule, target: Target, only: Layout | None = None
+) -> Plan:
+    """The cheapest layouts of a module's tensors on a target.
+
+    only: the one layout that all channels get that may have it.
+    """
+    module = lowered.module
+    block = module.body.operations[0].operation.regions[0].blocks[0]
+    edges = read_edges(block, len(lowered.inputs))
+    known = candidates(target.vector.min_bits // 32)
+    choices = edges.channels(known if only is None else (LAST, only))
+    if any(NAME in op.operation.attributes for op in named(module, "linalg.generic")):
+        choices = {}  # somebody has named the loops, and says how they go
+    if only is not None:
+        choices = {dim: given[-1:] for dim, given in choices.items()}
+    terms = terms_of(edges, choices, target)
+    return Plan(block, edges, choices, terms, cheapest(choices, terms))
