@@ -140,7 +140,9 @@ class Edges:
             several = [d for d in dims if shape[d] != 1] or dims[-1:]
             if len(several) == 1:
                 self.links.join((narrow, one), (wide, several[0]))
-            elif len(shape) - 1 in dims:
+            else:
+                self.unsplit.update([(narrow, one), *((wide, d) for d in dims)])
+            if len(shape) - 1 in dims and several != [len(shape) - 1]:
                 self.kept |= {narrow, wide}
 
     def visit_slice(self, op: Op) -> None:

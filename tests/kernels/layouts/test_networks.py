@@ -38,10 +38,10 @@ def planned(
 
 
 @pytest.mark.parametrize("only", [FIRST, blocks(2), blocks(4)], ids=str)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(16), 126, 136, 201, 239])
 def test_random_networks(seed: int, only: Layout) -> None:
     """Small whole numbers: exact in any order of any loops."""
-    model, x = network(seed, 14)
+    model, x = network(seed, 14 if seed < 100 else 18)
     right = ReferenceEvaluator(model).run(None, {"x": x})
     with mlir.context():
         module, plan = planned(model, only)
@@ -51,7 +51,7 @@ def test_random_networks(seed: int, only: Layout) -> None:
     for one, other in zip(got, right, strict=True):
         assert one.shape == other.shape
         assert (one == other).all()
-        assert not (one == other + 1).any()
+        assert not (one == np.add(other, 1)).any()
 
 
 def test_they_are_not_all_as_they_were() -> None:
