@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nanoloom.cli import oml_vect
+from nanoloom.cli import oml_vect, yflows
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE, say
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from nanoloom.target.facts import Target
 
 EXAMPLE = "Example: nanoloom reproduce nanokernels --sizes 1024 --threads 1,2"
-NANOKERNELS, CHAPTER_H, OML_VECT = "nanokernels", "chapter-h", "oml-vect"
-SUITES = (NANOKERNELS, CHAPTER_H, OML_VECT)
+NANOKERNELS, CHAPTER_H = "nanokernels", "chapter-h"
+OML_VECT, YFLOWS = "oml-vect", "yflows"
+SUITES = (NANOKERNELS, CHAPTER_H, OML_VECT, YFLOWS)
 EXTRA = "pip install 'nanoloom[bench]'"
 NONE = "none"
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="What to reproduce: nanokernels, chapter-h, oml-vect."
+        metavar="NAME",
+        help="What to reproduce: nanokernels, chapter-h, oml-vect, yflows.",
     ),
 ]
 Threads = Annotated[
@@ -106,10 +108,11 @@ def reproduce(
     if name == CHAPTER_H:
         refuse(name, {"--threads": threads, "--sizes": sizes, "--precision": precision})
         return chapter_h(only, against, target, place, quick, json)
-    if name == OML_VECT:
+    if name in (OML_VECT, YFLOWS):
         given = {"--threads": threads, "--sizes": sizes, "--precision": precision}
         refuse(name, {**given, "--only": only, "--against": against})
-        return oml_vect.measure(machine(target), place, quick=quick, json=json)
+        suite = oml_vect if name == OML_VECT else yflows
+        return suite.measure(machine(target), place, quick=quick, json=json)
     chosen = [] if against == NONE else listed(against, "--against", PEER_KEYS)
     wanted = listed(precision, "--precision", ARITHMETICS)
     plan = Plan(

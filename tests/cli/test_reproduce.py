@@ -56,7 +56,9 @@ def test_wrong_usage(words: tuple[str, str], nanoloom: Command) -> None:
 
 def test_unknown_names(nanoloom: Command, tmp_path: Path) -> None:
     said = nanoloom("reproduce", "kernels")
-    refused(said, "kernels is none of nanokernels, chapter-h, oml-vect", status=2)
+    refused(
+        said, "kernels is none of nanokernels, chapter-h, oml-vect, yflows", status=2
+    )
     words = ("--folder", tmp_path, "--target", "x86-64-v9")
     refused(nanoloom(*WORDS, *words), "no target named 'x86-64-v9'")
 

@@ -1,0 +1,57 @@
+"""Figures 2, 7a and 7b as pictures: bars for each layer and anchor (matplotlib)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nanoloom.reproduce.pictures import panels, png
+from nanoloom.reproduce.yflows import Row, gain, to_basic_output, to_output
+from nanoloom.schedule.dataflow.dataflow import KINDS
+
+Value = Callable[[Row, str], float | None]
+FIGURES: dict[str, tuple[str, str, Value]] = {
+    "figure-2": ("Basic dataflows", "time, of output's", to_basic_output),
+    "figure-7a": ("Best extended dataflows", "times as fast as basic", gain),
+    "figure-7b": ("Best extended dataflows", "time, of output's", to_output),
+}
+COLORS = {"output": "tab:blue", "weight": "tab:orange", "input": "tab:green"}
+WIDE = 0.8  # of the room of a group of bars
+
+
+def pictures(rows: Sequence[Row]) -> dict[str, bytes]:
+    """PNG files by name."""
+    return {f"{name}.png": drawn(rows, *figure) for name, figure in FIGURES.items()}
+
+
+def drawn(rows: Sequence[Row], title: str, label: str, value: Value) -> bytes:
+    """A panel a stride and size of a vector variable."""
+    strides = sorted({row.layer.stride for row in rows})
+    registers = sorted({row.layer.registers for row in rows})
+    figure, axes = panels(len(strides), len(registers), (6.0, 3.4))
+    for i, stride in enumerate(strides):
+        for j, count in enumerate(registers):
+            own = [
+                row
+                for row in rows
+                if (row.layer.stride, row.layer.registers) == (stride, count)
+            ]
+            bars(axes[i][j], own, value)
+            axes[i][j].set_title(f"stride {stride}, registers {count}", size=9)
+            axes[i][j].set_ylabel(label, size=8)
+    figure.suptitle(title)
+    return png(figure)
+
+
+def bars(panel: Any, rows: Sequence[Row], value: Value) -> None:
+    """A group for each layer, a bar for each anchor."""
+    width = WIDE / len(KINDS)
+    for number, anchor in enumerate(KINDS):
+        heights = [value(row, anchor) or 0.0 for row in rows]
+        places = [place + number * width for place in range(len(rows))]
+        panel.bar(places, heights, width, label=anchor, color=COLORS[anchor])
+    names = [f"{x.layer.filter}, {x.layer.size}, {x.layer.filters}" for x in rows]
+    panel.set_xticks([n + width for n in range(len(rows))], names, rotation=90, size=6)
+    panel.axhline(1, color="black", linewidth=0.6)
+    if rows:
+        panel.legend(fontsize=7)

@@ -1,0 +1,150 @@
+"""The dataflow paper's layers, the search through dataflows, and its findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import nanoloom
+from nanoloom.reproduce import flow_search
+from nanoloom.reproduce.flow_layers import FlowLayer, draw, right, written
+from nanoloom.reproduce.flow_search import Ranked, nanoseconds, search
+from nanoloom.reproduce.yflows import (
+    Row,
+    as_csv,
+    findings,
+    gain,
+    layers,
+    records,
+    to_output,
+    tried,
+)
+from nanoloom.reproduce.yflows_pictures import pictures
+from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
+from nanoloom.target import by_name
+from nanoloom.target.host import host
+from tests.vector.kernel_harness import shared_cache
+
+ODD = FlowLayer(3, 11, 5, 2, 1, 7)
+
+
+def test_what_is_right() -> None:
+    """By plain loops, as nanoloom computes it; and what is wrong is seen."""
+    numbers = draw(ODD)
+    image, weights = numbers["image"].astype(float), numbers["weights"].astype(float)
+    good = np.zeros(ODD.result)
+    for k, y, x in np.ndindex(*ODD.result):
+        part = image[2 * y : 2 * y + 3, 2 * x : 2 * x + 3]
+        good[k, y, x] = (part * weights[k]).sum()
+    wanted = right(ODD, numbers)
+    np.testing.assert_allclose(wanted.value, good, atol=1e-12)
+    program = nanoloom.compile(written(ODD), cache=shared_cache())
+    assert wanted.complaint(program(numbers)["made"]) == ""
+    moved = np.roll(good, 1, 2).astype(np.float32)
+    assert wanted.complaint(moved).startswith("wrong result")
+
+
+def test_the_layers_of_the_paper() -> None:
+    found = layers(by_name("x86-64-v3"), quick=False)
+    assert len(found) == len(set(found)) == 2 * 3 * 3 * 2 * 3
+    assert found[0] == FlowLayer(3, 56, 128, 1, 1, 8)
+    assert found[-1] == FlowLayer(5, 112, 512, 2, 4, 32)
+    assert found[0].name == "(3, 56, 128), stride 1, registers 1"
+    assert {flow.anchor for flow in tried(ODD, host())} == {"output", "weight", "input"}
+
+
+def test_a_search_ranks_what_is_right() -> None:
+    flows = [parse("output; weight 2"), parse("weight"), parse("input; output 1")]
+    found = search(ODD, flows, host(), rounds=2)
+    assert {x.flow for x in found} == set(flows)
+    times = [x.seconds for x in found]
+    assert all(x is not None and x > 0 for x in times)
+    assert times == sorted(times)  # type: ignore[type-var]
+
+
+def test_who_is_refused_is_last_and_says_why() -> None:
+    """A window of so many steps is more than may stand behind each other."""
+    flows = [Dataflow("output"), Dataflow("output", turns=64)]
+    layer = FlowLayer(5, 9, 2, 1, 1, 8)
+    *_, last = search(layer, flows, host(), rounds=1)
+    assert (last.flow, last.seconds) == (flows[1], None)
+    assert "1600 points behind each other, 1024 at most" in last.absent
+
+
+def test_a_search_through_a_model(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["": 21]>
+        depthwise (float[1, 9, 8, 8] image, float[9, 1, 3, 3] weights)
+          => (float[1, 9, 6, 6] made) { made = Conv <group = 9> (image, weights) }
+    """)
+    onnx.save(model, tmp_path / "depthwise.onnx")
+    (found,) = search(tmp_path / "depthwise.onnx", [parse("output")], host(), rounds=1)
+    assert found.seconds and not found.absent
+
+
+def test_a_wrong_result_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nanoloom.reproduce.jobs import Job
+    from nanoloom.target.remembered import to_dict
+
+    def shifted(layer: FlowLayer, numbers: dict[str, np.ndarray]) -> object:
+        wanted = right(layer, numbers)
+        return type(wanted)(wanted.value + 1, wanted.allowed)
+
+    monkeypatch.setattr(flow_search, "right", shifted)
+    facts = {
+        "flows": ["output"], "target": to_dict(host()), "kernels": "contraction_*",
+        "layer": [3, 6, 1, 1, 1, 8], "cache": str(shared_cache().root),
+    }  # fmt: skip
+    ready = flow_search.open_flows(Job(1, facts=facts))
+    assert ready.facts["absent"]["output"].startswith("wrong result: 1e+02 %")
+    assert ready.steps() == []
+    assert nanoseconds(lambda: None) >= 0
+
+
+# ---- the findings --------------------------------------------------------------------
+
+
+def row(**seconds: float) -> Row:
+    """Seconds of dataflows, by names like output_weight for weights kept first."""
+    ranked: list[Ranked] = []
+    for name, value in seconds.items():
+        anchor, _, operand = name.partition("_")
+        kept = ((operand, 3),) if operand else ()
+        ranked.append(Ranked(Dataflow(anchor, kept), value))
+    return Row(FlowLayer(3, 56, 128, 1, 1, 8), tuple(ranked))
+
+
+PAPER = {
+    "output": 2.0, "output_weight": 1.0, "output_input": 1.02,
+    "input": 4.0, "input_output": 2.0, "input_weight": 2.2,
+    "weight": 8.0, "weight_output": 7.5, "weight_input": 7.6,
+}  # fmt: skip
+OTHERWISE = {
+    "output": 2.0, "output_weight": 1.9, "output_input": 1.0,
+    "input": 1.0, "input_output": 0.9, "input_weight": 0.5,
+    "weight": 1.8, "weight_output": 0.8, "weight_input": 0.5,
+}  # fmt: skip
+
+
+def test_findings_hold_or_do_not() -> None:
+    assert [x.holds for x in findings([row(**PAPER)])] == [True] * 5
+    assert [x.holds for x in findings([row(**OTHERWISE)])] == [False] * 5
+    assert [x.holds for x in findings([])] == [None] * 5
+
+
+def test_figures() -> None:
+    made = row(**PAPER)
+    assert (gain(made, "input"), to_output(made, "weight")) == (2.0, 7.5)
+    found = records([made])
+    assert found[2]["dataflow"] == "output; input 3"
+    assert (found[2]["of_basic"], found[2]["of_output"]) == (0.51, 1.02)
+    assert as_csv([made]).splitlines()[1].startswith("3,56,128,1,1,8,output,output,2.0")
+
+
+def test_a_picture_of_each_figure() -> None:
+    made = pictures([row(**PAPER)])
+    assert sorted(made) == ["figure-2.png", "figure-7a.png", "figure-7b.png"]
+    assert all(data.startswith(b"\x89PNG") for data in made.values())
