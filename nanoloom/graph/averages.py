@@ -2,8 +2,9 @@
 
     Quantize(AveragePool(Dequantize(a)))  ->  nanoloom.integer.AveragePool(a)
 
-and GlobalAveragePool.  The new node, of linalg/reductions/integer_pooling.py, rounds
-what exact arithmetic gives: a float32 evaluation rounds at every addition before.
+and GlobalAveragePool, or ReduceMean over all pixels.  The new node is one of
+linalg/reductions/integer_pooling.py, which rounds what exact arithmetic gives: a
+float32 evaluation rounds at every addition before.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from nanoloom.graph.quantization import (
     DOMAIN,
     Quantized,
     activation,
+    known_array,
     only_user,
     quantization,
 )
 from nanoloom.graph.types import is_static, shape_of
 
-AVERAGES = {"AveragePool", "GlobalAveragePool"}
+GLOBAL, MEAN = "GlobalAveragePool", "ReduceMean"
+AVERAGES = {"AveragePool", GLOBAL, MEAN}
 MOST = (2**31 - 1) // 255  # numbers that an int32 always holds the sum of
 
 
@@ -46,6 +49,8 @@ class Averages(GraphEditor):
         """Put the integer form in the place of an average and what quantizes it."""
         given, last = activation(node.inputs[0]), only_user(node.outputs[0])
         if given is None or last is None or last.op_type != "QuantizeLinear":
+            return
+        if node.op_type == MEAN and not is_global(node):
             return
         out = last.outputs[0]
         wanted = quantization(Origin.of(last), out)
@@ -71,14 +76,28 @@ class Averages(GraphEditor):
             None if array is None else self.constant(array, f"{name}/{word}")
             for word, array in words
         ]
-        made = self.add(
-            last,
-            node.op_type,
-            [given.value, *constants],
-            list(node.attributes.values()),
-            shape_of(wanted.value),
-            wanted.value,
-            name,
-            DOMAIN,
-        )
+        inputs, result = [given.value, *constants], shape_of(wanted.value)
+        if node.op_type != MEAN:
+            kept = list(node.attributes.values())
+            op, shape = node.op_type, result
+        else:
+            image = shape_of(given.value)
+            op, kept, shape = GLOBAL, [], (*image[:2], *(1 for _ in image[2:]))
+        made = self.add(last, op, inputs, kept, shape, wanted.value, name, DOMAIN)
+        if tuple(shape) != tuple(result):
+            sizes = self.constant(np.array(result, np.int64), f"{name}/shape")
+            out = wanted.value
+            made = self.add(last, "Reshape", [made, sizes], [], result, out, name)
         self.replace(last, made)
+
+
+def is_global(mean: ir.Node) -> bool:
+    """Whether a ReduceMean of an image is over all of its pixels."""
+    image, given = mean.inputs[0], mean.attributes.get("axes")
+    rank = 0 if image is None else len(shape_of(image))
+    if len(mean.inputs) > 1 and mean.inputs[1] is not None:
+        array = known_array(mean.inputs[1])
+        axes = [] if array is None else [int(a) for a in array.reshape(-1)]
+    else:
+        axes = [] if given is None else list(given.as_ints())
+    return rank > 2 and sorted(a % rank for a in axes) == list(range(2, rank))

@@ -3,7 +3,8 @@
     Quantize(move(Dequantize(q)))  ->  move(q)       same scale and zero point
 
 with moves that make no new numbers: Reshape, Transpose, Slice, MaxPool ...  Both
-roundings of the left side are far below half a step, so that every q comes back.
+roundings of the left side are far below half a step, so that every q comes back.  The
+parts of a Split are slices; what a Pad puts around is quantized while compiling.
 
     Quantize(Concat(a, b))  ->  Concat(Quantize(a), Quantize(b))
 
@@ -24,6 +25,7 @@ from nanoloom.graph.quantization import (
     BYTES,
     Quantized,
     dequantized,
+    known_array,
     only_user,
     quantization,
     quantizes_alike,
@@ -44,6 +46,7 @@ MOVES = {
     "Transpose",
     "Unsqueeze",
 }
+PAD = "Pad"  # with a number that is known, or numbers of its own
 ORDERED = {"MaxPool"}  # of integers as of their numbers, where the scale is positive
 RANGE = 2.0**-90, 2.0**90  # of scales: no number overflows or is denormal
 
@@ -52,6 +55,8 @@ def keep_integers(graph: ir.Graph) -> None:
     """Rewrite a graph with static shapes in place."""
     rewriting = Moves(graph)
     for node in graph:
+        if is_tensor_op(node, {"Split"}):
+            rewriting.cut(node)
         if node.op_type == "QuantizeLinear" and node.domain in ("", "ai.onnx"):
             for quantize in rewriting.parted(node):
                 rewriting.visit(quantize)
@@ -86,6 +91,30 @@ class Moves(GraphEditor):
         made = [part.producer() for part in parts]
         return [each for each in made if each is not None]
 
+    def cut(self, node: ir.Node) -> None:
+        """Slices in the place of a Split of integers that are quantized again."""
+        source, outs = node.inputs[0], node.outputs
+        if source is None or dequantized(origin_of(source)) is None:
+            return
+        if not all(out.name and is_static(out) for out in outs):
+            return
+        readers = (use.node.op_type for out in outs for use in out.uses())
+        if "QuantizeLinear" not in readers:
+            return
+        axis = Origin.of(node).int("axis", 0) % len(shape_of(source))
+        begin, parts = 0, list[ir.Value]()
+        for out in outs:
+            end = begin + shape_of(out)[axis]
+            given = [
+                self.constant(np.array([number]), f"{out.name}/{word}")
+                for word, number in (("begin", begin), ("end", end), ("axis", axis))
+            ]
+            name, shape = f"{node.name or 'Split'}/{begin}", shape_of(out)
+            inputs = [source, *given]
+            parts.append(self.add(node, "Slice", inputs, [], shape, out, name))
+            begin = end
+        self.replace(node, *parts)
+
     def visit(self, node: ir.Node) -> None:
         """Put the moved integers in the place of a Quantize that makes them again."""
         out = node.outputs[0]
@@ -105,7 +134,7 @@ class Moves(GraphEditor):
             made = self.add(
                 move,
                 move.op_type,
-                [made, *move.inputs[1:]],
+                self.inputs_of(move, made, given),
                 list(move.attributes.values()),
                 shape_of(move.outputs[0]),
                 made,
@@ -116,6 +145,36 @@ class Moves(GraphEditor):
         else:
             ir.convenience.replace_all_uses_with(out, made)
             self.graph.remove(node, safe=True)
+
+    def inputs_of(
+        self, move: ir.Node, made: ir.Value, given: Quantized
+    ) -> list[ir.Value | None]:
+        """What a move of integers reads; what a Pad puts around is one, too."""
+        inputs = [made, *move.inputs[1:]]
+        around = filling(move)
+        if move.op_type != PAD or around is None:
+            return inputs
+        dtype = made.dtype
+        assert dtype is not None
+        limits = np.iinfo(dtype.numpy())
+        zero = 0 if given.zero is None else int(given.zero)
+        number = np.rint(np.float32(around) / given.scale) + zero
+        stored = np.clip(number, limits.min, limits.max).astype(limits.dtype)
+        inputs += [None] * (3 - len(inputs))
+        inputs[2] = self.constant(np.asarray(stored), f"{move.name or PAD}/around")
+        return inputs
+
+
+def filling(pad: ir.Node) -> float | None:
+    """The known number that a Pad puts around, None if there is none."""
+    mode = pad.attributes.get("mode")
+    if mode is not None and mode.as_string() != "constant":
+        return None
+    value = pad.inputs[2] if len(pad.inputs) > 2 else None
+    array = known_array(value)
+    if value is not None and (array is None or array.size != 1):
+        return None
+    return 0.0 if array is None else float(array.reshape(()))
 
 
 def moves_of(value: ir.Value | None) -> tuple[list[ir.Node], Origin | None]:
@@ -130,8 +189,20 @@ def moves_of(value: ir.Value | None) -> tuple[list[ir.Node], Origin | None]:
 
 
 def is_move(node: ir.Node) -> bool:
-    plain = node.domain in ("", "ai.onnx") and node.op_type in MOVES | ORDERED
+    plain = node.domain in ("", "ai.onnx") and node.op_type in MOVES | ORDERED | {PAD}
+    if plain and node.op_type == PAD and not is_known(node):
+        return False
     return plain and len(node.outputs) == 1 and is_static(node.outputs[0])
+
+
+def is_known(pad: ir.Node) -> bool:
+    """Whether a Pad puts a known number around a tensor, or numbers of the tensor."""
+    if "pads" in pad.attributes:  # of opsets before 11, with its number beside
+        return False
+    mode = pad.attributes.get("mode")
+    around = filling(pad)
+    own = mode is not None and mode.as_string() != "constant"
+    return own or (around is not None and bool(np.isfinite(around)))
 
 
 def is_alike(one: Quantized, other: Quantized) -> bool:

@@ -25,6 +25,8 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "rounded up": {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1},
     "one": {"kernel_shape": [7, 9]},
+    "a mean": {"axes": [2, -1]},
+    "a mean without its axes": {"axes": [3, 2], "keepdims": 0},
 }  # fmt: skip
 SHAPE = (2, 5, 7, 9)
 
@@ -33,15 +35,20 @@ def model(name: str, x: str, y: str, scale: Any = None) -> onnx.ModelProto:
     """The average of a case between two quantizations."""
     words = CASES[name]
     op = "AveragePool" if words else "GlobalAveragePool"
+    op = "ReduceMean" if "axes" in words else op
     constants = {
         "s": SCALES["s"] if scale is None else scale,
         "t": SCALES["t"],
         "z": np.asarray(ZEROS[x][0], x),
         "w": np.asarray(ZEROS[y][1], y),
     }
+    given = ["d"]
+    if op == "ReduceMean":
+        words, given = {k: v for k, v in words.items() if k != "axes"}, ["d", "axes"]
+        constants["axes"] = np.array(CASES[name]["axes"])
     nodes = [
         helper.make_node("DequantizeLinear", ["x", "s", "z"], ["d"]),
-        helper.make_node(op, ["d"], ["m"], **words),
+        helper.make_node(op, given, ["m"], **words),
         helper.make_node("QuantizeLinear", ["m", "t", "w"], ["y"]),
     ]
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(x))
@@ -81,6 +88,7 @@ def exact(name: str, x: np.ndarray, y: str) -> np.ndarray:
         made[:, :, i, j] = total / counted[:, :, rows, columns].sum((2, 3))
     scale = SCALES["s"].astype(np.float64) / SCALES["t"]
     ends = np.iinfo(y)
+    made = made if words.get("keepdims", 1) else made[..., 0, 0]
     return np.clip(np.rint(made * scale) + ZEROS[y][1], ends.min, ends.max)
 
 
@@ -101,6 +109,15 @@ def test_averages_are_exact(name: str, x: str, y: str) -> None:
     assert got.dtype == y and got.shape == right.shape
     np.testing.assert_array_equal(got, right)
     assert len(np.unique(got)) > 3
+
+
+@pytest.mark.parametrize("axes", [[2], [1, 2], [1, 2, 3]])
+def test_a_mean_over_less_or_more_stays_in_floats(axes: list[int]) -> None:
+    proto = model("a mean", "uint8", "uint8")
+    given = next(x for x in proto.graph.initializer if x.name == "axes")
+    given.CopyFrom(numpy_helper.from_array(np.array(axes), "axes"))
+    made = optimized(proto)
+    assert [n.domain for n in made if n.op_type == "ReduceMean"] == [""]
 
 
 def test_a_scale_that_overflows_stays_in_floats() -> None:

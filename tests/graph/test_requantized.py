@@ -14,7 +14,8 @@ TURNED = "Transpose<perm = [1, 0]>(d)"
 WEIGHTS = """<float s = {0.3}, float t = {0.6}, float zero_scale = {0},
     float tiny = {1e-39}, uint8 z = {7}, uint8 w = {8}, int8 n = {7},
     int64[1] from = {1}, int64[1] to = {5}, int64[1] axis = {0},
-    int64[2] shape = {-1, 3}>"""
+    int64[2] shape = {-1, 3}, int64[4] pads = {1, 0, 2, 3}, float far = {-1e6},
+    int64[2] parts = {4, 2}>"""
 
 
 def text(body: str, x: str = "uint8[6, 4]", y: str = "uint8[N, M]") -> str:
@@ -26,6 +27,7 @@ MOVES = {
     "Reshape": "d = DequantizeLinear(x, s, z) m = Reshape(d, shape)",
     "Slice": "d = DequantizeLinear(x, s, z) m = Slice(d, from, to, axis)",
     "Gather": "d = DequantizeLinear(x, s, z) m = Gather(d, from)",
+    "Pad": "d = DequantizeLinear(x, s, z) m = Pad(d, pads)",
 }
 
 
@@ -40,6 +42,54 @@ def test_moves_take_the_integers(name: str) -> None:
     assert got.dtype == np.uint8
     np.testing.assert_array_equal(got, right)
     assert not (got == np.asarray(right) + 1).any()
+
+
+PADS = {
+    "zero": ("Pad(d, pads)", ["Pad"]),
+    "a number": ("Pad(d, pads, t)", ["Pad"]),
+    "one that saturates": ("Pad(d, pads, far)", ["Pad"]),
+    "its own": ('Pad<mode = "edge">(d, pads)', ["Pad"]),
+    "not known": (
+        "Pad(d, pads, v)", ["DequantizeLinear", "Pad", "QuantizeLinear"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PADS)
+def test_what_is_around_is_quantized(name: str) -> None:
+    pad, wanted = PADS[name]
+    model = f"""g (uint8[6, 4] x, float v) => (uint8[9, 7] y) {WEIGHTS} {{
+        d = DequantizeLinear(x, s, z) m = {pad} y = QuantizeLinear(m, s, z) }}"""
+    assert operators(optimized(model)) == wanted
+    x = np.random.default_rng(3).integers(0, 256, (6, 4), dtype=np.uint8)
+    feeds = {"x": x, "v": np.float32(3.3)}
+    got = evaluate(proto(model), feeds)[0]
+    (right,) = ReferenceEvaluator(proto(model)).run(None, feeds)
+    np.testing.assert_array_equal(got, right)
+    assert len(np.unique(got)) > 3
+
+
+def test_parts_are_slices() -> None:
+    """The second one has another scale."""
+    model = f"""g (uint8[6, 4] x) => (uint8[4, 4] y, uint8[2, 4] e) {WEIGHTS} {{
+        d = DequantizeLinear(x, s, z) a, b = Split(d, parts)
+        y = QuantizeLinear(a, s, z) e = QuantizeLinear(b, t, w) }}"""
+    made = operators(optimized(model))
+    assert made.count("Slice") == 2 and "Split" not in made
+    x = np.random.default_rng(3).integers(0, 256, (6, 4), dtype=np.uint8)
+    got = evaluate(proto(model), {"x": x})
+    right = ReferenceEvaluator(proto(model)).run(None, {"x": x})
+    for one, other in zip(got, right, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert len(np.unique(one)) > 3
+
+
+@pytest.mark.parametrize("source", ["d", "f"])
+def test_a_split_that_gives_floats_stays(source: str) -> None:
+    model = f"""g (uint8[6, 4] x, float[6, 4] f) => (float[4, 4] y, float[2, 4] e)
+        {WEIGHTS} {{ d = DequantizeLinear(x, s, z) a, b = Split({source}, parts)
+        y = Exp(a) e = Exp(b) }}"""
+    assert "Split" in operators(optimized(model))
 
 
 def test_several_moves_in_their_order() -> None:
