@@ -2,20 +2,29 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, layers, computations; inner_loops where it is named.
+whole_models, gemm, parts, layers, binary, computations; inner_loops where it is named.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import computations, gemm, inner_loops, layers, parts, whole_models
+from benchmarks import (
+    binary,
+    computations,
+    gemm,
+    inner_loops,
+    layers,
+    parts,
+    whole_models,
+)
 
 BENCHMARKS = {
     "whole_models": whole_models.main,
     "gemm": gemm.main,
     "parts": parts.main,
     "layers": layers.main,
+    "binary": binary.main,
     "computations": computations.main,
 }
 NAMED = {"inner_loops": inner_loops.main}  # needs llvm-mca: not among all of them

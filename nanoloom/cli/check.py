@@ -28,7 +28,8 @@ class Findings:
     """What is wrong with a model, and with which dimensions it was looked at.
 
     deciding: inputs whose values decide about shapes.  floats: layers of a quantized
-    network that are computed in floats.
+    network that are computed in floats.  counted, signs: products of signs that count
+    bits, and that are computed in floats.
     """
 
     problems: list[Problem]
@@ -36,6 +37,8 @@ class Findings:
     assumed: list[str]
     deciding: tuple[str, ...] = ()
     floats: tuple[Problem, ...] = ()
+    counted: tuple[str, ...] = ()
+    signs: tuple[Problem, ...] = ()
     nodes: int = 0
     parameters: int = 0
 
@@ -83,6 +86,7 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     """The findings for the dimensions given; for open ones, for the size that fits."""
     from nanoloom.errors import ModelError
     from nanoloom.frontend.dims import symbols
+    from nanoloom.inspect.in_bits import BitLayers, in_bits
     from nanoloom.inspect.in_floats import in_floats
     from nanoloom.inspect.refusals import refusals
 
@@ -100,7 +104,9 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
             first = first or error
             continue
         floats = () if found else in_floats(model, sizes, deciding)
-        findings = Findings(found, sizes, assumed, deciding, floats, **facts)
+        bits = BitLayers() if found else in_bits(model, sizes, deciding)
+        layers = floats, bits.counted, bits.floats
+        findings = Findings(found, sizes, assumed, deciding, *layers, **facts)
         if not found:
             return findings
         if not isinstance(first, Findings):
@@ -127,6 +133,8 @@ def answer(model: Path, findings: Findings) -> dict[str, Any]:
         "value_inputs": list(findings.deciding),
         "problems": [asdict(problem) for problem in findings.problems],
         "in_floats": [asdict(layer) for layer in findings.floats],
+        "in_bits": list(findings.counted),
+        "signs_in_floats": [asdict(layer) for layer in findings.signs],
     }
 
 
@@ -145,6 +153,15 @@ def show(model: Path, findings: Findings) -> None:
         layers = plural(len(findings.floats), "quantized layer")
         screen.print(f"\n{layers} computed in floats:", markup=False, soft_wrap=True)
         listed(findings.floats)
+    if findings.counted:
+        layers = plural(len(findings.counted), "binary layer")
+        screen.print(f"\n{layers}, computed in bits:", markup=False, soft_wrap=True)
+        screen.print(indented(", ".join(findings.counted), 2))
+    if findings.signs:
+        layers = plural(len(findings.signs), "layer")
+        said = f"\n{layers} of signs computed in floats:"
+        screen.print(said, markup=False, soft_wrap=True)
+        listed(findings.signs)
     for note in notes(findings):
         screen.print(indented(f"note: {note}", 0, "dim"))
 

@@ -136,3 +136,19 @@ def test_quantized_layers_in_floats(tmp_path: Path, nanoloom: Command) -> None:
     assert "(Softmax)" in said.out and "no integer form" in said.out
     (layer,) = json.loads(nanoloom("check", model, "--json").out)["in_floats"]
     assert layer["operator"] == "Softmax" and layer["reason"]
+
+
+def test_binary_layers(tmp_path: Path, nanoloom: Command) -> None:
+    text = """g (float[3, 8] x) => (float[3, 1] y, float[3, 1] z)
+        <float[8, 1] w = {2, -2, 2, 2, 2, -2, -2, 2},
+         float[8, 1] v = {2, -2, 2, 2, 2, -2, -2, 1}> {
+        s = Sign(x) y = MatMul(s, w) z = MatMul(s, v) }"""
+    model = models.write(tmp_path, text)
+    said = nanoloom("check", model)
+    assert said.status == 0
+    assert "1 binary layer, computed in bits:" in said.out
+    assert "1 layer of signs computed in floats:" in said.out
+    assert "one magnitude" in said.out
+    found = json.loads(nanoloom("check", model, "--json").out)
+    (layer,), (other,) = found["in_bits"], found["signs_in_floats"]
+    assert layer != other["node"] and other["reason"]
