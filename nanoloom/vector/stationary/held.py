@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, memref, vector
+from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
 from nanoloom.vector.access import add, coefficient, index
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.once import Once
+from nanoloom.vector.pipelined import ROLLED
 from nanoloom.vector.strip import Point
 from nanoloom.vector.vectorize import Stays
 from nanoloom.vector.widths import vector_type
@@ -37,6 +38,16 @@ def window_of(loops: Loops, stays: Stays) -> Window:
         for x in (*loops.inputs, *loops.outputs)
     )
     return Window(stays.anchor, stays.points, stays.sums, factors)
+
+
+def loop(
+    begin: ir.Value, end: ir.Value, step: int = 1, values: Sequence[ir.Value] = ()
+) -> scf.ForOp:
+    """A loop of a block of code, which LLVM leaves as it is: `turns` says how many of
+    its steps stand behind each other."""
+    made = scf.ForOp(begin, end, index(step), list(values))
+    made.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
+    return made
 
 
 @dataclass

@@ -20,7 +20,7 @@ from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_next
 from nanoloom.vector.jam import moved
 from nanoloom.vector.possible import possible
-from nanoloom.vector.stationary.held import Held, Key
+from nanoloom.vector.stationary.held import Held, Key, loop
 
 MOST_EXTENTS = 3  # of the innermost loop: each has code of its own
 
@@ -60,9 +60,9 @@ def rows(held: Held, ivs: Sequence[ir.Value], taps: list[Tap], level: int) -> No
     if is_next(index(0), end):
         step(index(0))
         return
-    loop = scf.ForOp(index(0), end, index(1))
-    with ir.InsertionPoint(loop.body):
-        step(loop.induction_variable)
+    every = loop(index(0), end)
+    with ir.InsertionPoint(every.body):
+        step(every.induction_variable)
         scf.yield_([])
 
 
@@ -146,17 +146,17 @@ def sweep(held: Held, ivs: Sequence[ir.Value], taps: list[Tap], extent: int) -> 
     middle = first + rounds * turns
     complete(held, moved(ivs, dim, index(first)), carried)
     values = [held.now[key][0] for key in carried]
-    loop = scf.ForOp(index(first), index(middle), index(turns), values)
-    with ir.InsertionPoint(loop.body):
-        enter(held, carried, list(loop.inner_iter_args))
+    inner = loop(index(first), index(middle), turns, values)
+    with ir.InsertionPoint(inner.body):
+        enter(held, carried, list(inner.inner_iter_args))
         for turn in range(turns):
-            at = add(loop.induction_variable, index(turn))
+            at = add(inner.induction_variable, index(turn))
             for number, tap in enumerate(taps):
                 held.compute(moved(ivs, dim, at), tap, keep[number])
             held.advance()
         assert set(held.now) == set(carried), "a step leaves what the next one finds"
         scf.yield_([held.now[key][0] for key in carried])
-    enter(held, carried, list(loop.results))
+    enter(held, carried, list(inner.results))
     steps(middle, last)
     held.release(moved(ivs, dim, index(last)))
 

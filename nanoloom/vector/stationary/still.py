@@ -16,7 +16,7 @@ from nanoloom.nest.taps import Tap
 from nanoloom.vector.access import constant_of, index
 from nanoloom.vector.jam import moved
 from nanoloom.vector.possible import possible
-from nanoloom.vector.stationary.held import Held
+from nanoloom.vector.stationary.held import Held, loop
 
 
 def run(held: Held, ivs: Sequence[ir.Value], sums: Sequence[int]) -> None:
@@ -53,8 +53,8 @@ def points(
         points(held, ivs, Tap(tap.sums, there), where, level + 1)
     if constant_of(extent) == written:
         return
-    loop = scf.ForOp(index(written), extent, index(1))
-    with ir.InsertionPoint(loop.body):
-        at = moved(ivs, dim, loop.induction_variable)
+    rest = loop(index(written), extent)
+    with ir.InsertionPoint(rest.body):
+        at = moved(ivs, dim, rest.induction_variable)
         points(held, at, tap, where, level + 1, known=False)
         scf.yield_([])
