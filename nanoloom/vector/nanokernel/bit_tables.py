@@ -116,22 +116,17 @@ class Step:
         halves = [[self.half(column, half) for half in range(2)] for column in columns]
         made: Values = []
         for row in self.rows:  # its numbers in front of its products
-            pieces = [self.pieces(place) for place in self.places(ivs, row)]
             now = sums[len(made) : len(made) + several]
-            products = [
-                arith.addi(sum_, self.ones(pieces, places))
-                for sum_, places in zip(now, halves, strict=True)
-            ]
-            made += in_order(self.tile.plan, products)
+            for half, place in enumerate(self.places(ivs, row)):
+                pieces = self.pieces(place)
+                found = [
+                    instruction(self.shuffle, self.kind, [pieces, column[half]])
+                    for column in halves
+                ]
+                pairs = zip(now, found, strict=True)
+                now = [arith.addi(sum_, ones) for sum_, ones in pairs]
+            made += in_order(self.tile.plan, now)
         return made
-
-    def ones(self, pieces: Values, places: Values) -> ir.Value:
-        """Of both halves of a byte, for each column."""
-        low, high = (
-            instruction(self.shuffle, self.kind, [piece, place])
-            for piece, place in zip(pieces, places, strict=True)
-        )
-        return arith.addi(low, high)
 
     def half(self, column: ir.Value, half: int) -> ir.Value:
         """The columns' low or high halves as places in 16 bytes."""

@@ -83,7 +83,7 @@ class ByteSums:
     def parts(self, dim: int, ivs: list[ir.Value], sums: Sums) -> Sums:
         """The innermost dimension in rounds of the same length, then what is left."""
         whole, rest = divmod(self.tile.shape.extents[dim], self.group)
-        many = max(whole // -(-whole // ROUND), 1)
+        many = -(-whole // -(-whole // ROUND))
         end = whole // many * many
 
         def part(place: ir.Value, now: Sums, steps: int) -> Sums:
