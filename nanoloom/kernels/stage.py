@@ -44,6 +44,7 @@ from nanoloom.kernels.reshaped import follow_products
 from nanoloom.kernels.several import join_results
 from nanoloom.kernels.slices import shapes_before_slices
 from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
+from nanoloom.kernels.widened import widen_in_readers
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, run_pipeline, tensor
@@ -74,6 +75,7 @@ def cut(
     pack_right_operands(lowered.module, len(lowered.inputs))
     shapes_before_slices(lowered.module)
     follow_products(lowered.module)
+    widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
     main = lowered.module.body.operations[0]

@@ -1,0 +1,112 @@
+"""What makes floats of bytes is a part of what reads them.
+
+y = f(bytes);  z = g(y, a)   ->   z = g'(bytes, a)      g'(b, a) = g(f(b), a)
+
+where others read the bytes as well, so that they are in memory: the floats would take
+four times as much, and a kernel of their own.  So are both ends of the residual blocks
+of quantized networks.
+"""
+
+from __future__ import annotations
+
+from nanoloom.kernels.fold import at_top
+from nanoloom.kernels.structure import (
+    Kind,
+    Op,
+    body,
+    input_count,
+    inputs,
+    is_copy,
+    is_generic,
+    is_identity,
+    is_pad,
+    kind,
+    maps,
+    yielded,
+)
+from nanoloom.mlir import ir, operations
+
+BYTE = 8  # bits
+
+
+def widen_in_readers(module: ir.Module) -> None:
+    """Rewrite a module in place."""
+    for op in operations(module, is_widening):
+        result = op.operation.results[0]
+        if not at_top(op) or not all(map(may_widen, result.uses)):
+            continue
+        while list(result.uses):
+            use = next(iter(result.uses))
+            absorb(op, use.owner.opview, use.operand_number)
+        op.operation.erase()
+
+
+def is_widening(op: Op) -> bool:
+    """Whether an operation makes floats of bytes alone, which others read, too."""
+    if not is_generic(op) or input_count(op) != 1 or len(op.operation.results) != 1:
+        return False
+    if kind(op) is not Kind.ELEMENTWISE or not all(map(is_identity, maps(op))):
+        return False
+    source, result = inputs(op)[0], op.operation.results[0]
+    if len(list(source.uses)) < 2 or not is_plain(op) or is_pad(op):
+        return False
+    given, made = (ir.RankedTensorType(v.type).element_type for v in (source, result))
+    is_bytes = isinstance(given, ir.IntegerType) and given.width == BYTE
+    return is_bytes and isinstance(made, ir.F32Type)
+
+
+def is_plain(op: Op) -> bool:
+    """Whether a body is a straight line of arithmetic."""
+    names = [inner.operation.name for inner in body(op).operations]
+    plain = all(not list(inner.operation.regions) for inner in body(op).operations)
+    return plain and not {"linalg.index", "tensor.extract"} & {*names}
+
+
+def may_widen(use: ir.OpOperand) -> bool:
+    """Whether a reader can make the floats itself: it reads each of them once."""
+    reader = use.owner.opview
+    if not is_generic(reader) or use.operand_number >= input_count(reader):
+        return False
+    if kind(reader) is not Kind.ELEMENTWISE or is_copy(reader) or is_pad(reader):
+        return False
+    every = is_identity(maps(reader)[use.operand_number])
+    return every and is_plain(reader)
+
+
+def absorb(op: Op, reader: Op, number: int) -> None:
+    """Put an operation in front of the body of what reads it as this operand."""
+    old = reader.operation
+    operands = list(old.operands)
+    operands[number] = inputs(op)[0]
+    kinds = [argument.type for argument in body(reader).arguments]
+    kinds[number] = body(op).arguments[0].type
+    with ir.InsertionPoint(reader), old.location:
+        made = ir.Operation.create(
+            "linalg.generic",
+            [result.type for result in old.results],
+            operands,
+            dict(old.attributes.items()),
+            regions=1,
+        )
+        places = [old.location] * len(kinds)
+        block = made.regions[0].blocks.append(*kinds, arg_locs=places)
+    arguments = list(block.arguments)
+    with ir.InsertionPoint(block), old.location:
+        inner = {body(op).arguments[0]: arguments[number]}
+        copy(list(body(op).operations)[:-1], inner)
+        outer = dict(zip(body(reader).arguments, arguments, strict=True))
+        (value,) = yielded(op)
+        outer[body(reader).arguments[number]] = inner.get(value, value)
+        copy(list(body(reader).operations), outer)
+    for before, after in zip(old.results, made.results, strict=True):
+        before.replace_all_uses_with(after)
+    old.erase()
+
+
+def copy(ops: list[Op], mapping: dict[ir.Value, ir.Value]) -> None:
+    """Operations again, on other values; mapping: of those, and of what is made."""
+    for op in ops:
+        made = op.operation.clone()
+        for place, value in enumerate(op.operation.operands):
+            made.operands[place] = mapping.get(value, value)
+        mapping |= dict(zip(op.operation.results, made.results, strict=True))
