@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.index import Index
 from nanoloom.schedule.dataflow.dataflow import parse
 from nanoloom.schedule.language import (
     Reorder,
@@ -218,6 +221,39 @@ def test_refusals(schedule: Schedule, reason: str) -> None:
     with pytest.raises(Error) as caught:
         schedule.apply(kernel.nest)
     assert reason in str(caught.value)
+
+
+def test_an_anchor_is_read_forward() -> None:
+    """A window that is turned around, as gradients have it: image[x - r + 2]."""
+    (kernel,) = kernels(Case((40,), (3,), 8, kind=DEPTHWISE).written()).kernels.values()
+    stage = kernel.nest.stage("made")
+    image, weights = stage.reads
+    turned = Index((("x", 1), ("r0", -1)), 2)
+    reads = replace(image, indices=(turned, image.indices[1])), weights
+    backward = replace(stage, reads=reads)
+    stages = tuple(backward if s == stage else s for s in kernel.nest.stages)
+    nest = replace(kernel.nest, stages=stages)
+    words = Vectorize("made", "c", Lanes(8)), Reorder("made", ("c", "x", "r0"))
+    word = Stationary("made", 2, ("x",), ("r0",))
+    assert Schedule((*words, word)).apply(nest)
+    with pytest.raises(Error, match="arg0 is not read forward along one axis"):
+        Schedule((*words, replace(word, anchor=0))).apply(nest)
+
+
+def test_a_script_is_looked_at_as_well() -> None:
+    """Where no word has been before."""
+    program = kernels(ROW.written())
+    (kernel,) = program.kernels.values()
+    script = parse("output").schedule_of(kernel.nest, AVX2).to_transform(kernel.nest)
+    for before, behind, reason in (
+        ("anchor = 2", "anchor = 3", "operands count from 0 to 2"),
+        ("points = [0", "points = [2", "parallel ones are wanted"),
+        ("turns = 1", "turns = 9999", "points behind each other, 4096 at most"),
+    ):
+        edited = script.replace(before, behind)
+        assert edited != script
+        with pytest.raises(Error, match=reason):
+            stage_text(program, "vector", AVX2, script=edited)
 
 
 def test_its_loops_take_no_more_words() -> None:

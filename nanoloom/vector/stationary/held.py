@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
-from nanoloom.vector.access import add, coefficient, index
+from nanoloom.vector.access import Operand, add, coefficient, index
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import ROLLED
@@ -29,15 +30,24 @@ NOTHING: frozenset[int] = frozenset()
 
 
 def window_of(loops: Loops, stays: Stays) -> Window:
-    """How the operands of a generic move with its dimensions."""
+    """How the operands of a generic move with its dimensions.
+
+    Raises Error where that is no sum of them.
+    """
+    operands = (*loops.inputs, *loops.outputs)
     factors = tuple(
-        tuple(
-            tuple(coefficient(each, dim) or 0 for each in x.indexing.results)
-            for dim in range(len(loops.kinds))
-        )
-        for x in (*loops.inputs, *loops.outputs)
+        tuple(factors_of(number, x, dim) for dim in range(len(loops.kinds)))
+        for number, x in enumerate(operands)
     )
     return Window(stays.anchor, stays.points, stays.sums, factors)
+
+
+def factors_of(number: int, x: Operand, dim: int) -> Place:
+    """How far an operand's place moves with a dimension."""
+    found = [coefficient(each, dim) for each in x.indexing.results]
+    if None in found:
+        raise Error(f"operand {number} lies at no sum of axes: nothing of it stays")
+    return tuple(factor for factor in found if factor is not None)
 
 
 def loop(

@@ -28,6 +28,9 @@ MOST_EXTENTS = 3  # of the innermost loop: each has code of its own
 def run(held: Held, ivs: Sequence[ir.Value], extents: Sequence[int]) -> None:
     """All points of a block of code.  extents: of the sums."""
     taps = held.window.taps(extents)
+    if any(max(tap.points) > 0 for tap in taps):
+        anchor = held.window.anchor
+        raise Error(f"operand {anchor} is read backwards: another one can stay")
     for operand, count in held.kept.items():
         if operand != held.result and not held.window.moves(operand):
             keep_still(held, ivs, taps, operand, count)
