@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import onnx_ir
@@ -20,7 +20,7 @@ import onnx_ir
 from nanoloom import mlir
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
-from nanoloom.cache import Cache, key
+from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
@@ -38,6 +38,8 @@ from nanoloom.schedule.given import given_schedule, naming_schedule, require_ker
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.schedule.shown import shown
+from nanoloom.search.search import search
+from nanoloom.target.remembered import host
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import MakeKernel, ShowKernel
 from nanoloom.workers.pool import Pool, pool
@@ -82,8 +84,27 @@ def compile_model(
     Raises nanoloom.errors.Error, in one sentence, for whatever the model is to blame.
     """
     program = cut_model(model, options, report)
+    options = searched(program, options, cache, report)
     compiled = compile_kernels(program, options, cache, report)
     return assemble(program, compiled)
+
+
+def searched(
+    program: Program, options: CompileOptions, cache: Cache, report: Report
+) -> CompileOptions:
+    """The options with schedules that are faster than the chosen ones, by trial.
+
+    What the user gives comes first.
+    """
+    if not options.search:
+        return options
+    require_schedules(options)
+    with report.stage("search"):
+        found = search(
+            program, options.target, host(cache), options.search, cache, pool(),
+            report.progress,
+        )  # fmt: skip
+    return replace(options, schedules=(*options.schedules, *found))
 
 
 def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
@@ -218,11 +239,9 @@ def compile_kernels(
         for kernel in program.kernels.values():
             with report.stage("schedule"), noting(f"kernel {kernel.name}"):
                 job = job_of(kernel, options)
-            way = (job.strategy, job.unrolling)
-            name = key("kernel", job.name, job.text, job.script, job.target, way)
-            found = cache.get(name)
+            found = cache.get(job.entry)
             if found is None:
-                names[job.name] = name
+                names[job.name] = job.entry
                 batch.ask(job.name, job, cost=len(job.text) + len(job.script))
             else:
                 report.cached += 1

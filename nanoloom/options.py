@@ -53,7 +53,8 @@ class CompileOptions:
     else it is clamped.  exact_conv: convolutions by sums of products only, not by
     Winograd's method.  strategy, unrolling: how kernels are lowered; a strategy other
     than the default has no schedules, and a single task for each kernel.  layout: of
-    channels between kernels: auto, last, first, or how many are a block.
+    channels between kernels: auto, last, first, or how many are a block.  search: so
+    many seconds at most, candidates of schedules are run and the fastest taken.
     """
 
     target: Target
@@ -64,6 +65,7 @@ class CompileOptions:
     strategy: Strategy = "default"
     unrolling: Unrolling = AS_IT_LIKES
     layout: str = "auto"
+    search: float = 0.0
 
     @property
     def faster_on(self) -> Target | None:

@@ -1,4 +1,4 @@
-"""--layout, --strategy and what goes with it: one argument of a verb, six of the
+"""--layout, --search, --strategy and its: one argument of a verb, seven of the
 command."""
 
 from __future__ import annotations
@@ -59,6 +59,16 @@ Layout = Annotated[
         help="Of channels between kernels: auto, last, first, or how many are a block.",
     ),
 ]
+Search = Annotated[
+    float,
+    typer.Option(
+        "--search",
+        min=0,
+        max=86400,
+        metavar="SECONDS",
+        help="Run other schedules of the kernels for so long, and take the fastest.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,7 @@ class Lowering:
     """The words as they are typed."""
 
     layout: str = "auto"
+    search: float = 0.0
     strategy: str = "default"
     vlen: int | None = None
     unroll_k: int | None = None
@@ -102,6 +113,7 @@ AS_IT_IS = Lowering()
 ARGUMENT = "lowering"
 TYPES = {
     "layout": Layout,
+    "search": Search,
     "strategy": Strategy,
     "vlen": VectorLength,
     "unroll_k": UnrollSum,
@@ -111,7 +123,7 @@ TYPES = {
 
 
 def with_lowering(verb: Callable[..., int]) -> Callable[..., int]:
-    """The verb with the six options in the place of its argument `lowering`."""
+    """The verb with the seven options in the place of its argument `lowering`."""
 
     @functools.wraps(verb)
     def typed(**given: object) -> int:

@@ -64,8 +64,10 @@ def compile_options(
     if lowering is None:
         return made
     strategy, unrolling = lowering.known()
-    layout = lowering.layout
-    return replace(made, strategy=strategy, unrolling=unrolling, layout=layout)
+    layout, search = lowering.layout, lowering.search
+    return replace(
+        made, strategy=strategy, unrolling=unrolling, layout=layout, search=search
+    )
 
 
 def open_program(

@@ -23,6 +23,7 @@ from nanoloom.binary.objects import (
     emit_assembly,
     initialize,
 )
+from nanoloom.cache import key
 from nanoloom.errors import Error
 from nanoloom.llvm.stage import to_llvm
 from nanoloom.notation.text import Text
@@ -57,6 +58,12 @@ class MakeKernel:
         if self.strategy == "default":
             return vectorize(module, self.script, self.target)
         return through_affine(module, self.strategy, self.unrolling, self.target)
+
+    @property
+    def entry(self) -> str:
+        """Of the cache that keeps what comes of it."""
+        way = (self.strategy, self.unrolling)
+        return key("kernel", self.name, self.text, self.script, self.target, way)
 
     @property
     def code(self) -> CodeOptions:

@@ -158,7 +158,10 @@ class Edges:
             self.pairs.append((made, operands[1]))
         self.pairs.append((small, whole))
         shape = shape_of(whole)
-        for one, d in matches(shape_of(small), list(part.sizes)):
+        same = list(matches(shape_of(small), list(part.sizes)))
+        if same[-1:] != [(len(shape_of(small)) - 1, len(shape) - 1)]:
+            self.kept |= {small, whole}  # one has channels that the other has not
+        for one, d in same:
             self.links.join((whole, d), (small, one))
             if part.sizes[d] != shape[d]:
                 self.steps += [

@@ -38,7 +38,7 @@ def planned(
 
 
 @pytest.mark.parametrize("only", [FIRST, blocks(2), blocks(4)], ids=str)
-@pytest.mark.parametrize("seed", [*range(16), 126, 136, 201, 239])
+@pytest.mark.parametrize("seed", [*range(15), 126, 136, 201, 239, 375])
 def test_random_networks(seed: int, only: Layout) -> None:
     """Small whole numbers: exact in any order of any loops."""
     model, x = network(seed, 14 if seed < 100 else 18)

@@ -1,0 +1,1 @@
+"""Schedules by measured times instead of predicted ones."""
