@@ -70,7 +70,7 @@ def other_sizes(
         and 0 < other.sizes[place] < (size or most)
     ]
     unit = min(smaller, default=0 if fixed else 1)
-    if not unit or (not size and not smaller):
+    if not unit or (not size and (not smaller or isinstance(word, Tile))):
         return []
     wanted = [size // 2, size * 2] if size else [unit * count for count in TILES]
     sizes = (rounded(new, unit) for new in wanted)
