@@ -35,6 +35,7 @@ ORDER = (
     "binary",
     "runtime",
     "workers",
+    "search",
     "compiler",
     "source",
     "binding",

@@ -1,4 +1,4 @@
-"""--strategy and what goes with it."""
+"""--strategy and what goes with it; --layout and --search."""
 
 from __future__ import annotations
 
@@ -47,6 +47,9 @@ WRONG = [
     (("--strategy", "fast"), 2, "fast is none of default, affine, plain, oml"),
     (("--vlen", "8"), 2, "the default has schedules instead"),
     (("--strategy", "affine", "--vlen", "6"), 2, "6 is no power of two"),
+    (("--layout", "nchw"), 2, "there is no layout nchw"),
+    (("--search", "-1"), 2, "is not in the range"),
+    (("--strategy", "affine", "--search", "1"), 1, "kernels have no schedules"),
 ]
 
 
@@ -73,3 +76,16 @@ def test_a_library_is_lowered_already(
     assert nanoloom("run", library).status == 0
     said = nanoloom("run", library, "--strategy", "affine")
     assert said.status == 2 and "kernels of a compiled library are made" in said.told
+
+
+@pytest.mark.parametrize("way", [("--search", "1"), ("--layout", "first")])
+def test_another_way_of_the_same(
+    layer: Path, nanoloom: Command, way: tuple[str, str]
+) -> None:
+    said = nanoloom("run", layer, *way)
+    assert said.status == 0, said.err
+
+
+def test_layouts_are_shown(layer: Path, nanoloom: Command) -> None:
+    said = nanoloom("compile", layer, "--emit", "layout", "-o", "-")
+    assert said.status == 0, said.err
