@@ -48,7 +48,7 @@ WRONG = [
     (("--vlen", "8"), 2, "the default has schedules instead"),
     (("--strategy", "affine", "--vlen", "6"), 2, "6 is no power of two"),
     (("--layout", "nchw"), 2, "there is no layout nchw"),
-    (("--search", "-1"), 2, "is not in the range"),
+    (("--search", "-1"), 2, "greater than or equal to 0"),
     (("--strategy", "affine", "--search", "1"), 1, "kernels have no schedules"),
 ]
 
