@@ -11,26 +11,26 @@ from a sum is a constant of its place, which is added to it.
 
 Where Sign may give 0, x has the two planes x > 0 and x < 0, and W the planes W and
 not W: of each product, none of two bits differ if it is 1, one if it is 0, two if it is
--1.  The sum is C - ones, with zeros around an image, too.  NaN is a 0 there.
+-1.  The sum is C - ones, with zeros around an image, too.  NaN is a 0 there.  What is
+known never to be 0 (graph/nonzero.py) has one plane.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
+from nanoloom.graph.nonzero import BYTE, DOMAIN, is_nonzero
 from nanoloom.graph.origin import Origin
 from nanoloom.graph.quantization import known_array
 from nanoloom.graph.signs import Bits, Signs, signs_of
 from nanoloom.graph.types import is_static, shape_of
 
-DOMAIN = "nanoloom.binary"
-BYTE = 8
 DEEPEST = 1 << 24  # products whose sum is a float32
 BYTES = ir.Value(name="bytes", type=ir.TensorType(ir.DataType.UINT8))
 
@@ -56,6 +56,8 @@ def binary_products(graph: ir.Graph) -> dict[str, str]:
             continue
         signs = signs_of(node.inputs[0])
         if signs is not None:
+            if is_nonzero(signs.positive.value):
+                signs = replace(signs, negative=None)
             is_conv = node.op_type == "Conv"
             visit = editor.visit_convolution if is_conv else editor.visit_product
             found[node.name or node.op_type] = visit(node, signs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import onnx
+import onnx.parser
 import onnx_ir as ir
 import pytest
 
@@ -14,6 +16,7 @@ from nanoloom.graph.stage import SIGNS, optimize
 from nanoloom.linalg.operators import OPERATORS
 from tests.graph.binary_models import FORMS, Binary, exact, model
 from tests.graph.models import constant, operators, optimized
+from tests.linalg.bounds import sample
 from tests.linalg.harness import evaluate
 
 CASES = [
@@ -87,6 +90,44 @@ def test_products_of_the_same_signs_share_their_bits() -> None:
     )
     assert operators(graph).count("Pack") == 1
     assert products(graph) == ["BitMatMul"] * 2 or products(graph) == ["BitMatMul"]
+
+
+def two_layers(bias: float) -> onnx.ModelProto:
+    """Sign, product with a bias, Clip, Sign, product."""
+    r = np.random.default_rng(5)
+    signs = [np.where(r.standard_normal((16, 16)) > 0, 1, -1) for _ in "wv"]
+    w, v = (
+        onnx.numpy_helper.from_array(x.astype(np.float32) * np.float32(0.3), name)
+        for x, name in zip(signs, "wv", strict=True)
+    )
+    b = onnx.numpy_helper.from_array(np.full(16, bias, np.float32), "b")
+    made = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 20]>
+        two (float[9,16] x) => (float[9,16] y)
+        <float one = {1}, float minus = {-1}> {
+            s = Sign (x)
+            p = Gemm (s, w, b)
+            q = Clip (p, minus, one)
+            t = Sign (q)
+            y = MatMul (t, v)
+        }"""
+    )
+    made.graph.initializer.extend([w, v, b])
+    return made
+
+
+def test_sums_that_are_never_zero_have_signs_of_one_plane() -> None:
+    """0 is a sum of 16 signs, and 2; a half of one is none."""
+    x = sample(6, (9, 16), "float32", -1, 1)
+    for bias, planes in ((0.15, 3), (0.0, 4), (-0.6, 4)):
+        proto = two_layers(bias)
+        assert operators(optimized(proto)).count("Pack") == planes
+        w, v, b = (onnx.numpy_helper.to_array(t) for t in proto.graph.initializer[-3:])
+        hidden = np.round(np.sign(x) @ np.sign(w)) * 0.3 + b
+        wanted = np.sign(np.where(abs(hidden) < 1e-3, 0, hidden)) @ np.sign(v)
+        got = evaluate(proto, {"x": x})[0]
+        np.testing.assert_array_equal(np.round(got / np.float32(0.3)), wanted)
+        assert (abs(hidden) < 1e-3).any() == (planes == 4)
 
 
 def reasons(proto: object) -> dict[str, str]:
