@@ -44,4 +44,5 @@ def begins_once(loops: Loops, stays: Stays) -> bool:
     """Whether each result is begun once, by a number as well as by memory."""
     others = [dim for dim in loops.reduced if dim not in stays.sums]
     once = all(constant_of(loops.extent(dim)) == 1 for dim in others)
-    return once and stays.anchor == len(loops.inputs)
+    across = loops.kinds[loops.dim] == "reduction"  # lanes are added to what lies there
+    return once and not across and stays.anchor == len(loops.inputs)
