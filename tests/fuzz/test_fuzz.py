@@ -12,7 +12,7 @@ from tests.fuzz.exceptions import NOT_DRAWN
 from tests.fuzz.pool import Case, Worker, run_cases
 from tests.fuzz.recipes.table import RECIPES
 
-GRAPHS, DAMAGED = 40, 120
+GRAPHS, DAMAGED = 30, 90
 SEED = 11_000_000
 
 
@@ -37,7 +37,7 @@ def test_a_small_part(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("seed", "kind"), [(0, "crash"), (1, "hang"), (2, "foreign")])
 def test_what_must_not_be_is_found(seed: int, kind: str, tmp_path: Path) -> None:
-    worker = Worker(tmp_path / "worker", seconds=20)
+    worker = Worker(tmp_path / "worker", seconds=12)
     try:
         outcome = worker.run(Case("broken", seed))
         assert outcome.status == "finding"
