@@ -149,11 +149,18 @@ class Loops:
             self.operands.append((self.cut(whole, read), self.map(read.indices)))
 
     def cut(self, whole: Tensor, read: Element) -> Tensor:
-        """The part of a tensor that is read, where an axis by itself ends before it."""
-        shape = tuple(
-            size if index.plain is None else self.statement.extents[index.plain]
-            for index, size in zip(read.indices, whole.shape, strict=True)
-        )
+        """The part of a tensor that is read, where an axis by itself ends before it.
+
+        So may the axes of a sum, as soon as one of them is a single point.
+        """
+        extents = self.statement.extents
+
+        def size(index: Index, most: int) -> int:
+            alone = index.plain is not None or 1 in (extents[x] for x in index.axes)
+            return index.ends(extents)[1] + 1 if alone else most
+
+        pairs = zip(read.indices, whole.shape, strict=True)
+        shape = tuple(size(index, most) for index, most in pairs)
         if shape == whole.shape:
             return whole
         return self.builder.slice(whole, [0] * whole.rank, shape)

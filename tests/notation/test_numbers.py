@@ -218,3 +218,16 @@ def test_a_bool_is_a_value_like_others() -> None:
     wanted = np.where((x > 0) | (x < -1), np.exp(x.astype(np.float64)), x <= 0)
     assert (found["t"] == (x > 0)).all()
     assert (abs(found["f"] - wanted) <= 3 * EPSILON * wanted).all()
+
+
+def test_a_window_at_a_single_place_of_a_larger_image() -> None:
+    """The axis of a single point is no loop, and the rest of the image is not read."""
+    x, r, c = axes("x r c")
+    image, weights = Buffer("image", (6, 5)), Buffer("weights", (4, 5))
+    made = Buffer("made", (1, 5))
+    made[x, c] += image[3 * x + r, c] * weights[r, c]
+    a, w = normal(6, 5), normal(4, 5, seed=1)
+    (got,) = run(computation(made), image=a, weights=w).values()
+    products = a[:4].astype(np.float64) * w
+    right, bound = products.sum(axis=0), 6 * EPSILON * abs(products).sum(axis=0)
+    assert (abs(got[0] - right) <= bound).all() and (abs(right) > bound).any()
