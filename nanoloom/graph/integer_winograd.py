@@ -98,6 +98,8 @@ def operands(node: ir.Node) -> Operands | None:
     image, less = zeros
     if image is not None and image.size != 1:
         return None
+    if less is not None and less.size not in (1, filters.shape[0]):
+        return None  # they do not fit: linalg says so
     wide = filters.astype(np.int16)
     if less is not None:
         wide = wide - less.astype(np.int16).reshape(-1, *(1,) * (wide.ndim - 1))

@@ -44,4 +44,7 @@ NOT_DRAWN: dict[str, str] = {
     "nanoloom.integer.AveragePool": "only nanoloom itself writes it",
     "nanoloom.integer.GlobalAveragePool": "only nanoloom itself writes it",
     "nanoloom.integer.Table": "only nanoloom itself writes it",
+    "nanoloom.binary.BitConvolution": "only nanoloom itself writes it",
+    "nanoloom.binary.BitMatMul": "only nanoloom itself writes it",
+    "nanoloom.binary.Pack": "only nanoloom itself writes it",
 }

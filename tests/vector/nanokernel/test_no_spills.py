@@ -20,11 +20,8 @@ from tests.vector.nanokernel.test_every_choice import KINDS
 NAMES = [t.name for t in TARGETS]
 SIZES = (
     (1, 768, 768),
-    (1, 333, 517),
-    (3, 130, 768),
-    (33, 17, 64),
-    (97, 130, 100),
-    (130, 768, 1000),
+    (3, 130, 517),
+    (97, 17, 64),
     (127, 333, 517),
 )
 PRODUCTS = re.compile(
