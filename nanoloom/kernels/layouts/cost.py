@@ -7,19 +7,29 @@ this compiler, on single layers of 1x1 and 3x3 filters, with 24 to 2,048 channel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 
 from nanoloom.kernels.layouts.choose import Term
 from nanoloom.kernels.layouts.edges import Edges, Product, shape_of
 from nanoloom.kernels.layouts.layout import FIRST, LAST, Layout
-from nanoloom.kernels.layouts.links import Dim
-from nanoloom.kernels.structure import Op, inputs, map_dims, maps
+from nanoloom.kernels.layouts.links import Dim, is_tensor
+from nanoloom.kernels.structure import (
+    Op,
+    inputs,
+    is_copy,
+    is_generic,
+    map_dims,
+    maps,
+)
 from nanoloom.mlir import ir
 from nanoloom.target.facts import Target
 
-COLUMNS_OF_PIXELS = 1.18  # pixels as vectors: they are packed at each call
+COLUMNS_OF_PIXELS = 1.12  # pixels as vectors
+PACKED = 1.0  # cycles for a number of the image, which is packed at each call then
 PARTS_APART = 1.06  # a pixel's channels lie a row of the image apart, without windows
+WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
 Choices = dict[Dim, tuple[Layout, ...]]
@@ -29,6 +39,7 @@ def terms_of(edges: Edges, choices: Choices, target: Target) -> list[Term[Dim, L
     """The cost of a network's layouts, as terms of the sets of channels."""
     made = [of_product(edges, each, choices, target) for each in edges.products]
     made += [of_copy(edges, each, choices) for each in edges.copies]
+    made += [t for op in edges.elementwise for t in of_elementwise(edges, op, choices)]
     return [term for term in made if term.variables]
 
 
@@ -76,16 +87,21 @@ def cycles(made: Product, read: Layout, written: Layout, target: Target) -> floa
     shape = shape_of(made.op.operation.results[0])
     features, pixels = shape[-1], prod(shape[:-1])
     lanes = target.vector.min_bits // 32
-    factor = COLUMNS_OF_PIXELS if written == FIRST else 1.0
     if written == FIRST and (read != FIRST or made.is_window):
         return float("inf")
-    columns = pixels if written == FIRST else features
-    if read == FIRST and written != FIRST and not made.is_window:
-        factor *= PARTS_APART
+    columns, factor, packed = features, 1.0, 0.0
+    if written == FIRST:
+        columns, factor = pixels, COLUMNS_OF_PIXELS
+        packed = PACKED * prod(shape_of(made.image))
+    elif read == FIRST and not made.is_window:
+        factor = PARTS_APART
+    elif read == FIRST and shape_of(made.image)[-1] > FEW:
+        factor = WINDOWS_APART
     if read.block or written.block:
         factor *= BLOCKS
     used = columns / (-(-columns // lanes) * lanes)
-    return factor * made.macs / used / (lanes * target.vector.fma_per_cycle)
+    work = made.macs / used / (lanes * target.vector.fma_per_cycle)
+    return factor * work + packed
 
 
 def of_copy(edges: Edges, op: Op, choices: Choices) -> Term[Dim, Layout]:
@@ -93,12 +109,32 @@ def of_copy(edges: Edges, op: Op, choices: Choices) -> Term[Dim, Layout]:
     source, result = inputs(op)[0], op.operation.results[0]
     read = layouts_of(edges, source, choices)
     written = layouts_of(edges, result, choices)
-    count = prod(shape_of(result))
+    readers = [use.owner.opview for use in result.uses]
+    read_so = all(is_generic(reader) and not is_copy(reader) for reader in readers)
+    count = 0 if read_so else prod(shape_of(result))
     costs = {
         (one, other): TURNED * count * is_turned(edges, op, one, other)
         for one, other in product(read[1], written[1])
     }
     return term_of([read[0], written[0]], costs)
+
+
+def of_elementwise(
+    edges: Edges, op: Op, choices: Choices
+) -> Iterator[Term[Dim, Layout]]:
+    """Of what reads a tensor that stays, and writes one that may not: it turns it."""
+    result = op.operation.results[0]
+    shape, written = shape_of(result), layouts_of(edges, result, choices)
+    for value in inputs(op):
+        if not is_tensor(value) or shape_of(value) != shape:
+            continue
+        read = layouts_of(edges, value, choices)
+        if read[0] != written[0]:
+            costs = {
+                (one, other): TURNED * prod(shape) * (one != other)
+                for one, other in product(read[1], written[1])
+            }
+            yield term_of([read[0], written[0]], costs)
 
 
 def is_turned(edges: Edges, op: Op, read: Layout, written: Layout) -> bool:

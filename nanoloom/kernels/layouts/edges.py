@@ -57,6 +57,7 @@ class Edges:
     pairs: list[tuple[ir.Value, ir.Value]] = field(default_factory=list)
     products: list[Product] = field(default_factory=list)
     copies: list[Op] = field(default_factory=list)
+    elementwise: list[Op] = field(default_factory=list)
     batches: set[Dim] = field(default_factory=set)
 
     def visit(self, op: Op) -> None:
@@ -106,6 +107,8 @@ class Edges:
             self.visit_product(op)
         elif "reduction" in iterators(op):
             self.visit_reduction(op)
+        else:
+            self.elementwise.append(op)
 
     def visit_reduction(self, op: Op) -> None:
         """Along channels it stays; windows stay in front of the channels."""

@@ -67,6 +67,8 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
     dense = iterators(op)[parts] == "reduction" and features not in image
     if not (dense and analyse(op) is not None) and parts != features:
         return None
+    if {*image} & {*weight} & {*result} - {None, features}:
+        return None  # in groups: each has a few channels, side by side
     return Product(op, operands[at], axis(op, parts), axis(op, features), None in image)
 
 
