@@ -127,6 +127,30 @@ def test_pools_and_norms_of_channels_stay_last() -> None:
         assert chosen(model, FIRST) <= {LAST}
 
 
+def test_groups_write_as_they_compute() -> None:
+    """What would turn their result behind them is not free, either."""
+    shapes = (1, 64, 14, 14), (64, 8, 3, 3)
+    arrays = [sample(i, shape, "float32") for i, shape in enumerate(shapes)]
+    words: dict[str, Any] = {"pads": PIXELS, "group": 8}
+    model = model_of("Conv", arrays, words, constants=(1,))[0]
+    relu = onnx.helper.make_node("Relu", ["y0"], ["z"])
+    model.graph.node.append(relu)
+    model.graph.output[0].name = "z"
+    with mlir.context():
+        _, plan = planned(model)
+        assert {*plan.chosen.values()} <= {LAST}
+
+
+def test_windows_with_steps_have_many_channels_last() -> None:
+    """A few, of an image, are read as they come."""
+    steps: dict[str, Any] = {"pads": PIXELS, "strides": [2, 2]}
+    for channels, layout in ((3, FIRST), (384, LAST)):
+        with mlir.context():
+            _, plan = planned(convolution(channels, 14, 768, 3, **steps))
+            (made,) = plan.edges.products
+            assert plan.chosen[plan.edges.links.find(made.parts)] == layout
+
+
 def test_loops_with_names_stay() -> None:
     """Who writes index expressions says how they go."""
     x, y = axes("x y")
