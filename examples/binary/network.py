@@ -27,7 +27,7 @@ class SignOf(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: torch.autograd.function.FunctionCtx, grad: torch.Tensor):
-        (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        (x,) = ctx.saved_tensors  # type: ignore[attr-defined] - torch's stubs lack it
         return grad * (x.abs() <= 1)
 
 

@@ -85,7 +85,7 @@ class BinaryProducts(GraphEditor):
             return TOO_DEEP
         bias = node.inputs[2] if len(node.inputs) > 2 else None
         given = node.attributes.get("kernel_shape")
-        fits = channels * groups == shape_of(node.inputs[0])[1]  # type: ignore[arg-type]
+        fits = channels * groups == shape_of(node.inputs[0])[1]  # type: ignore[arg-type] - an input that is there
         fits &= bias is None or shape_of(bias) == (filters,)
         if not fits or (given is not None and list(given.as_ints()) != kernel):
             return NO_FORM  # it is refused where it is lowered
@@ -114,7 +114,7 @@ class BinaryProducts(GraphEditor):
         if node.outputs[0].dtype != ir.DataType.FLOAT:
             return NO_WEIGHT
         positive = weight.positive.T if swapped else weight.positive
-        if len(positive) >= DEEPEST or len(shape_of(node.inputs[0])) < 2:  # type: ignore[arg-type]
+        if len(positive) >= DEEPEST or len(shape_of(node.inputs[0])) < 2:  # type: ignore[arg-type] - an input that is there
             return TOO_DEEP
         planes = planes_of(positive, 0, signs)
         shift = np.asarray(len(positive), np.int32)

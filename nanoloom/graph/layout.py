@@ -146,7 +146,7 @@ class Layout(GraphEditor):
             self.sink(node)
             return
         order = to_first(rank)
-        turned = self.transpose(x, inverse(order), node)  # type: ignore[arg-type]
+        turned = self.transpose(x, inverse(order), node)  # type: ignore[arg-type] - an input that is there
         axis = order[node.attributes["axis"].as_int() % rank]
         self.rebuild(node, [turned], order, {"axis": axis})
 

@@ -11,6 +11,7 @@ of what reads it: a generic whose body asks where it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.kernels.contraction import analyse
@@ -273,7 +274,7 @@ def border_of(copy: Op, read: Read) -> Border | None:
     )
 
 
-def matched(few: tuple[int, ...] | list[int], many: tuple[int, ...]) -> list[int]:
+def matched(few: Sequence[int], many: Sequence[int]) -> list[int]:
     """For each extent of a shape, which one it is of the same with more of 1."""
     found: list[int] = []
     for place, size in enumerate(many):

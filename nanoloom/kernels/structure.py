@@ -172,7 +172,7 @@ def factors_of(product: ir.Operation) -> list[ir.Value]:
         return operands
     differing = operands[0].owner
     known = not isinstance(differing, ir.Block) and differing.name == DIFFERING
-    return list(differing.operands) if known else []  # type: ignore[union-attr]
+    return list(differing.operands) if known else []  # type: ignore[union-attr] - `known` says so
 
 
 def widened(value: ir.Value) -> ir.Value:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +9,7 @@ from nanoloom.reproduce.channeled_forms import FORMS, TITLES, tile_of
 from nanoloom.reproduce.channeled_peers import OTHERS
 from nanoloom.reproduce.measured import Row
 from nanoloom.reproduce.pictures import panels, png
-from nanoloom.reproduce.tables import Sheet, rounded, whole
+from nanoloom.reproduce.tables import Sheet, csv_of, whole
 
 NAMES = {**TITLES, **{peer.key: peer.name for peer in OTHERS}}
 COLORS = {"nanoloom": "tab:orange", "halide": "tab:purple", "loops": "tab:gray"}
@@ -61,13 +59,7 @@ def of_halide(row: Row, key: str) -> float | None:
 
 
 def as_csv(row: Row) -> str:
-    """The records, a line each, with a heading."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    for each in records(row):
-        writer.writerow([rounded(each[name]) for name in FIELDS])
-    return text.getvalue()
+    return csv_of(FIELDS, records(row))
 
 
 def as_dict(row: Row, target: str) -> dict[str, Any]:

@@ -7,8 +7,6 @@ thread each, checked and then in turns.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,6 +26,7 @@ from nanoloom.inspect.timing import interleaved
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.program import compile
 from nanoloom.reproduce.oml_models import LAYERS, QUICK, Array, Layer, draw, model_of
+from nanoloom.reproduce.tables import csv_of
 from nanoloom.target.facts import Target
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import CountReductions
@@ -185,11 +184,7 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows([list(record.values()) for record in records(rows)])
-    return text.getvalue()
+    return csv_of(FIELDS, records(rows))
 
 
 def as_dict(rows: Sequence[Row], target: str) -> dict[str, Any]:

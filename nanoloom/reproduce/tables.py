@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -60,12 +60,16 @@ def record(row: Row, key: str) -> dict[str, Any]:
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    """The records, a line each, with a heading."""
+    return csv_of(FIELDS, records(rows))
+
+
+def csv_of(fields: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:
+    """Records of these fields, a line each, with a heading."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    for each in records(rows):
-        writer.writerow([rounded(each[name]) for name in FIELDS])
+    writer.writerow(fields)
+    for each in records:
+        writer.writerow([rounded(each[name]) for name in fields])
     return text.getvalue()
 
 

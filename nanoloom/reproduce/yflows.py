@@ -6,8 +6,6 @@ Figure 2, the basic dataflows; Figure 7, the best extended ones beside the basic
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +17,7 @@ from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce.flow_layers import FlowLayer, written
 from nanoloom.reproduce.flow_search import Ranked, search
+from nanoloom.reproduce.tables import csv_of
 from nanoloom.schedule.dataflow.dataflow import KINDS, Dataflow
 from nanoloom.schedule.dataflow.recommended import candidates
 from nanoloom.target.facts import Target
@@ -221,11 +220,7 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows([list(record.values()) for record in records(rows)])
-    return text.getvalue()
+    return csv_of(FIELDS, records(rows))
 
 
 def as_dict(rows: Sequence[Row], target: str) -> dict[str, Any]:

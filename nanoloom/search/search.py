@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache, key
@@ -18,6 +19,7 @@ from nanoloom.errors import Error
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.language import Schedule
+from nanoloom.schedule.library.panels import FEWEST_TASKS
 from nanoloom.schedule.predicted import number
 from nanoloom.search.candidates import candidates
 from nanoloom.search.trial import TimeKernels, are_floats, sizes_of
@@ -50,17 +52,26 @@ class Search:
         known = candidates(kernel.nest, self.target)
         if kept is not None:
             return next((s for s in known if str(s).encode() == kept), None)
-        fastest = self.measured(kernel, known) if len(known) > 1 else None
+        try:
+            fastest = self.measured(kernel, known) if len(known) > 1 else None
+        except Crashed:  # of the candidates one: nothing is known, nor kept, of any
+            return None
         self.cache.put(name, str(fastest).encode() if fastest else b"")
         return fastest
 
     def measured(self, kernel: Kernel, known: Sequence[Schedule]) -> Schedule | None:
-        """The fastest of some schedules, if it is not the first."""
+        """The fastest of some schedules, if it is not the first.
+
+        Only such as leave the threads of a program as many tasks.  Raises Crashed.
+        """
         made = self.compiled([self.job(kernel, schedule) for schedule in known])
+        if made[0] is None:
+            return None
+        enough = min(tasks_of(made[0]), FEWEST_TASKS)
         usable = [
             (schedule, code)
             for schedule, code in zip(known, made, strict=True)
-            if code is not None and not CompiledKernel.from_bytes(code).needs_tiles
+            if code is not None and tasks_of(code) >= enough and not needs_tiles(code)
         ]
         if len(usable) < 2 or usable[0][0] != known[0]:
             return None
@@ -73,10 +84,10 @@ class Search:
             are_floats(nest, len(shapes)),
             max(0.1, self.until - time.monotonic()),
         )
-        (times,) = self.asked([trial])
-        if not isinstance(times, list):
-            return None  # a candidate crashed
-        seconds: list[float] = times
+        answer = self.workers.submit(trial, 0, 1).result()
+        if answer.failure is not None:
+            raise answer.failure.exception()
+        seconds = cast("list[float]", answer.value)
         best = min(range(len(codes)), key=lambda n: seconds[n])
         return usable[best][0] if seconds[best] < GAIN * seconds[0] else None
 
@@ -94,8 +105,8 @@ class Search:
                 found[job] = code
         return [found[job] for job in jobs]
 
-    def asked(self, jobs: Sequence[MakeKernel | TimeKernels]) -> list[object]:
-        """What workers answer; None where one failed or crashed."""
+    def asked(self, jobs: Sequence[MakeKernel]) -> list[object]:
+        """What workers answer; None where a schedule does not go, or MLIR crashed."""
         most = default_threads()
         waiting = [self.workers.submit(job, 0, most) for job in jobs]
         made: list[object] = []
@@ -105,6 +116,16 @@ class Search:
             except Crashed:
                 made.append(None)
         return made
+
+
+def tasks_of(code: bytes) -> int:
+    """Of a compiled kernel's largest phase."""
+    return max(CompiledKernel.from_bytes(code).tasks, default=0)
+
+
+def needs_tiles(code: bytes) -> bool:
+    """Whether it uses tile registers, which a thread must ask the system for."""
+    return CompiledKernel.from_bytes(code).needs_tiles
 
 
 def search(

@@ -52,7 +52,7 @@ class TimeKernels:
         with stage("search"):
             known = zip(self.kernels, self.symbols, self.sizes, strict=True)
             runs = [
-                loaded(CompiledKernel.from_bytes(code), symbol, sizes, self.floats)
+                Loaded(CompiledKernel.from_bytes(code), symbol, sizes, self.floats)
                 for code, symbol, sizes in known
             ]
             first = [seconds(run) for run in runs]
@@ -78,34 +78,43 @@ def seconds(run: Run, count: int = 1) -> float:
     return (time.perf_counter() - begun) / count
 
 
-def loaded(
-    kernel: CompiledKernel, symbol: str, sizes: Sequence[int], floats: Sequence[bool]
-) -> Run:
+class Loaded:
     """All phases of a kernel on memory of its own, as one thread runs them."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic")
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(kernel.object))
-    engine.finalize_object()
-    held = [memory(size, NUMBER * is_float)
-            for size, is_float in zip(sizes, floats, strict=True)]  # fmt: skip
-    held += [memory(size, 0) for size in kernel.arena_bytes]
-    pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
-    scratch = [memory(size, 0) for size in kernel.scratch_bytes]
-    phases = [
-        (ENTRY(engine.get_function_address(f"{symbol}_{n}")), tasks, scratch[n])
-        for n, tasks in enumerate(kernel.tasks)
-    ]
-    table = ctypes.addressof(pointers)
 
-    def run() -> None:
-        for entry, tasks, own in phases:
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        symbol: str,
+        sizes: Sequence[int],
+        floats: Sequence[bool],
+    ) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic")
+        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self.engine.add_object_file(llvm.ObjectFileRef.from_data(kernel.object))
+        self.engine.finalize_object()
+        known = zip(sizes, floats, strict=True)
+        self.held = [memory(size, NUMBER * is_float) for size, is_float in known]
+        self.held += [memory(size, 0) for size in kernel.arena_bytes]
+        addresses = (array.ctypes.data for array in self.held)
+        self.pointers = (ctypes.c_void_p * len(self.held))(*addresses)
+        self.phases = [
+            (ENTRY(self.engine.get_function_address(f"{symbol}_{n}")), tasks, own)
+            for n, (tasks, own) in enumerate(
+                zip(kernel.tasks, map(scratch, kernel.scratch_bytes), strict=True)
+            )
+        ]
+
+    def __call__(self) -> None:
+        table = ctypes.addressof(self.pointers)
+        for entry, tasks, own in self.phases:
             if tasks:
                 entry(table, 0, tasks, own.ctypes.data)
 
-    run.held = (engine, held, pointers, scratch)  # type: ignore[attr-defined]
-    return run
+
+def scratch(size: int) -> np.ndarray:
+    return memory(size, 0)
 
 
 def memory(size: int, byte: int) -> np.ndarray:

@@ -69,7 +69,7 @@ class Combiner:
 def whole_number(lanes: ir.Value) -> bool:
     """Whether a vector has a lane for each bit of a number."""
     kind = ir.VectorType(lanes.type)
-    return not is_scalable(kind) and kind.shape[0] == kind.element_type.width  # type: ignore[attr-defined]
+    return not is_scalable(kind) and kind.shape[0] == kind.element_type.width  # type: ignore[attr-defined] - all types of numbers have it
 
 
 def bits_of(lanes: ir.Value) -> ir.Value:

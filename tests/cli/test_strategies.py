@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.cli.conftest import Command
+from tests.linalg.single import model_of
 from tests.notation.programs import normal
 from tests.notation.test_text import LAYER, wanted
 
@@ -80,12 +82,34 @@ def test_a_library_is_lowered_already(
 
 @pytest.mark.parametrize("way", [("--search", "1"), ("--layout", "first")])
 def test_another_way_of_the_same(
-    layer: Path, nanoloom: Command, way: tuple[str, str]
+    tmp_path: Path, nanoloom: Command, way: tuple[str, str]
 ) -> None:
-    said = nanoloom("run", layer, *way)
+    """Small whole numbers: exact in any order of any loops."""
+    x = np.rint(4 * normal(1 * 24, 9 * 9)).reshape(1, 24, 9, 9)
+    np.save(tmp_path / "x.npy", x)
+    w = pointwise(tmp_path)
+    given = ("-i", f"x={tmp_path}/x.npy", "-o", f"y={tmp_path}/y.npy")
+    said = nanoloom("run", tmp_path / "layer.onnx", *given, *way)
     assert said.status == 0, said.err
+    right = np.einsum("fc,nchw->nfhw", w, x)
+    assert (np.load(tmp_path / "y.npy") == right).all() and right.any()
 
 
-def test_layouts_are_shown(layer: Path, nanoloom: Command) -> None:
-    said = nanoloom("compile", layer, "--emit", "layout", "-o", "-")
+def test_layouts_are_shown(tmp_path: Path, nanoloom: Command) -> None:
+    pointwise(tmp_path)
+    file = tmp_path / "layer.onnx"
+    said = nanoloom("compile", file, "--emit", "layout", "--layout", "first", "-o", "-")
     assert said.status == 0, said.err
+    assert "tested: channels first" in said.out and "9x9x40" in said.out
+
+
+def pointwise(folder: Path) -> np.ndarray:
+    """layer.onnx, a convolution of 24 channels by 40 filters of one pixel: these."""
+    w = np.rint(4 * normal(40, 24, seed=1))
+    x = np.zeros((1, 24, 9, 9), np.float32)
+    arrays = [x, w.reshape(40, 24, 1, 1)]
+    model, _ = model_of("Conv", arrays, {}, constants=(1,))
+    model.graph.node[0].input[0] = model.graph.input[0].name = "x"
+    model.graph.node[0].output[0] = model.graph.output[0].name = "y"
+    onnx.save(model, folder / "layer.onnx")
+    return w

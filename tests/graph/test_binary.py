@@ -72,7 +72,7 @@ def test_zeros_around_an_image_are_no_signs() -> None:
     """A table of what the borders lack, which is 0 in the middle."""
     graph = optimized(model(Binary()))
     (node,) = [n for n in graph if n.op_type == "BitConvolution"]
-    shift = constant(graph, node.inputs[2].name or "")  # type: ignore[union-attr]
+    shift = constant(graph, node.inputs[2].name or "")  # type: ignore[union-attr] - it has a shift
     assert shift.shape == (6, 7, 5)
     assert (shift[1:-1, 1:-1] == 16 * 9).all() and (shift[0] != 16 * 9).any()
 
@@ -130,8 +130,8 @@ def test_sums_that_are_never_zero_have_signs_of_one_plane() -> None:
         assert (abs(hidden) < 1e-3).any() == (planes == 4)
 
 
-def reasons(proto: object) -> dict[str, str]:
-    made = optimize(ir.from_proto(proto), OPERATORS.keys())  # type: ignore[arg-type]
+def reasons(proto: onnx.ModelProto) -> dict[str, str]:
+    made = optimize(ir.from_proto(proto), OPERATORS.keys())
     return made.meta[SIGNS]
 
 

@@ -60,9 +60,8 @@ def test_a_search_ranks_what_is_right() -> None:
     flows = [parse("output; weight 2"), parse("weight"), parse("input; output 1")]
     found = search(ODD, flows, host(), rounds=2)
     assert {x.flow for x in found} == set(flows)
-    times = [x.seconds for x in found]
-    assert all(x is not None and x > 0 for x in times)
-    assert times == sorted(times)  # type: ignore[type-var]
+    times = [x.seconds for x in found if x.seconds is not None]
+    assert len(times) == len(flows) and min(times) > 0 and times == sorted(times)
 
 
 def test_who_is_refused_is_last_and_says_why() -> None:
@@ -141,7 +140,7 @@ def test_figures() -> None:
     found = records([made])
     assert found[2]["dataflow"] == "output; input 3"
     assert (found[2]["of_basic"], found[2]["of_output"]) == (0.51, 1.02)
-    assert as_csv([made]).splitlines()[1].startswith("3,56,128,1,1,8,output,output,2.0")
+    assert as_csv([made]).splitlines()[1].startswith("3,56,128,1,1,8,output,output,2,")
 
 
 def test_a_picture_of_each_figure() -> None:

@@ -197,8 +197,8 @@ STAGE = (Vectorize("made", "f", Lanes(8)), Reorder("made", ("c", "f", "y", "x"))
 
 def stays(*words: object, **changed: object) -> Schedule:
     given = {"anchor": 2, "points": ("y", "x"), "sums": ("r0", "r1"), **changed}
-    word = Stationary("made", **given)  # type: ignore[arg-type]
-    return Schedule((*(words or STAGE), word))  # type: ignore[arg-type]
+    word = Stationary("made", **given)  # type: ignore[arg-type] - wrong ones are what is tested
+    return Schedule((*(words or STAGE), word))  # type: ignore[arg-type] - wrong ones are what is tested
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nanoloom.kernels.layouts.edges import FREE, SLICE, Edges, is_free
+from nanoloom.kernels.group import MOVABLE
+from nanoloom.kernels.layouts.edges import Edges, is_free
 from nanoloom.kernels.layouts.layout import LAST, Layout, Piece, Place
 from nanoloom.kernels.layouts.links import Dim, axis, is_tensor, shape_of
 from nanoloom.kernels.layouts.shapes import again, grouped, reassociation, reshaped
 from nanoloom.kernels.parts import COLLAPSE, INSERT, Part
+from nanoloom.kernels.slices import SLICE
 from nanoloom.kernels.structure import (
     VIEWS,
     Op,
@@ -118,7 +120,7 @@ class Laid:
         name = op.operation.name
         touched = [*op.operation.operands, *op.operation.results]
         lies = [self.lies[v] for v in touched if is_tensor(v)]
-        if name in FREE or not any(lie.is_changed for lie in lies):
+        if name in MOVABLE or not any(lie.is_changed for lie in lies):
             return
         if is_generic(op) and not is_fill(op):
             self.rewrite_generic(op)
@@ -186,7 +188,7 @@ class Laid:
             [ir.AffineMapAttr.get(each) for each in indexings]
         )
         op.operation.attributes["iterator_types"] = ir.ArrayAttr.get(
-            [kinds[a] for a, _ in axes]  # type: ignore[index]
+            [kinds[a] for a, _ in axes]  # type: ignore[index] - MLIR's stubs know no kinds of attributes
         )
         self.give(op)
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nanoloom.kernels.group import MOVABLE
 from nanoloom.kernels.layouts.layout import LAST, Layout
 from nanoloom.kernels.layouts.links import (
     Dim,
     Links,
     axis,
     is_tensor,
-    matches,
     shape_of,
 )
 from nanoloom.kernels.layouts.products import Product, is_weight, product_of
+from nanoloom.kernels.pads import matched
 from nanoloom.kernels.parts import COLLAPSE, INSERT, Part
+from nanoloom.kernels.slices import SLICE
 from nanoloom.kernels.structure import (
     VIEWS,
     Op,
@@ -35,8 +37,6 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir, operations
 
-SLICE = "tensor.extract_slice"
-FREE = ("tensor.empty", "arith.constant")
 PLACED = {"linalg.index", "tensor.extract"}
 
 
@@ -62,7 +62,7 @@ class Edges:
 
     def visit(self, op: Op) -> None:
         name = op.operation.name
-        if name in FREE or (is_generic(op) and is_fill(op)):
+        if name in MOVABLE or (is_generic(op) and is_fill(op)):
             return
         if is_generic(op):
             self.visit_generic(op)
@@ -138,8 +138,8 @@ class Edges:
         if op.operation.name == COLLAPSE:
             narrow, wide = made, source
         shape = shape_of(wide)
-        for one, group in enumerate(op.operation.attributes["reassociation"]):  # type: ignore[arg-type]
-            dims = [int(d) for d in group]  # type: ignore[union-attr]
+        for one, group in enumerate(op.operation.attributes["reassociation"]):  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
+            dims = [int(d) for d in group]  # type: ignore[union-attr] - MLIR's stubs know no kinds of attributes
             several = [d for d in dims if shape[d] != 1] or dims[-1:]
             if len(several) == 1:
                 self.links.join((narrow, one), (wide, several[0]))
@@ -161,7 +161,7 @@ class Edges:
             self.pairs.append((made, operands[1]))
         self.pairs.append((small, whole))
         shape = shape_of(whole)
-        same = list(matches(shape_of(small), list(part.sizes)))
+        same = list(enumerate(matched(shape_of(small), part.sizes)))
         if same[-1:] != [(len(shape_of(small)) - 1, len(shape) - 1)]:
             self.kept |= {small, whole}  # one has channels that the other has not
         for one, d in same:
@@ -230,13 +230,13 @@ def is_free(value: ir.Value) -> bool:
     owner = base(value).owner
     if isinstance(owner, ir.Block):
         return False
-    return owner.name in FREE or is_fill(owner.opview)
+    return owner.name in MOVABLE or is_fill(owner.opview)
 
 
 def is_plain(op: Op) -> bool:
     """Whether a slice is known while compiling, without steps."""
     few = len(list(op.operation.operands)) == (2 if op.operation.name == INSERT else 1)
-    return few and set(op.operation.attributes["static_strides"]) <= {1}  # type: ignore[arg-type]
+    return few and set(op.operation.attributes["static_strides"]) <= {1}  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
 
 
 def read_edges(block: ir.Block, inputs_count: int) -> Edges:

@@ -6,8 +6,6 @@ of every other tensor which the axis goes over.  All that are one lie in memory 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir
 
@@ -47,15 +45,6 @@ class Links:
 def axis(op: Op, number: int) -> Dim:
     """A loop of a generic."""
     return (op.operation.results[0], -1 - number)
-
-
-def matches(few: list[int], many: list[int]) -> Iterator[tuple[int, int]]:
-    """The dimensions of a shape, and those of the same one with more extents of 1."""
-    at = 0
-    for place, size in enumerate(many):
-        if at < len(few) and few[at] == size:
-            yield at, place
-            at += 1
 
 
 def shape_of(value: ir.Value) -> list[int]:

@@ -55,7 +55,7 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
     operands, ways = inputs(op), maps(op)
     constant = [is_weight(value, weights) for value in operands]
     kinds = [ir.RankedTensorType(value.type).element_type for value in operands]
-    if sum(constant) != 1 or any(k.width < NARROW for k in kinds):  # type: ignore[attr-defined]
+    if sum(constant) != 1 or any(k.width < NARROW for k in kinds):  # type: ignore[attr-defined] - all types of numbers have it
         return None
     at = constant.index(False)
     image, weight, result = (map_dims(ways[n]) for n in (at, 1 - at, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.kernels.layouts.edges import FREE
+from nanoloom.kernels.group import MOVABLE
 from nanoloom.kernels.structure import base, yielded
 from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, tensor
@@ -14,7 +14,7 @@ def again(value: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
     """A new tensor of this type, filled as another one is."""
     source = base(value).owner
     made = tensor.empty(list(kind.shape), kind.element_type)
-    if isinstance(source, ir.Block) or source.name in FREE:
+    if isinstance(source, ir.Block) or source.name in MOVABLE:
         return made
     number = yielded(source.opview)[0].owner
     assert not isinstance(number, ir.Block), "a fill yields a constant"

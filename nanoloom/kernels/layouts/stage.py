@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 
 from nanoloom.kernels.layouts.apply import lay_out
 from nanoloom.kernels.layouts.choose import Term, cheapest
@@ -23,6 +24,8 @@ from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.names import NAME
 from nanoloom.mlir import ir, named
 from nanoloom.target.facts import Target
+
+SHOWN = 2  # layers of a set
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,13 @@ class Row:
 
     def __str__(self) -> str:
         sizes = (f"{count} of {'x'.join(map(str, s))}" for s, count in self.shapes)
-        lines = [f"{', '.join(self.layers) or '-'}: {self.layout}"]
+        more = len(self.layers) - SHOWN
+        named = ", ".join(self.layers[:SHOWN]) + f" and {more} more" * (more > 0)
+        lines = [f"{named or '-'}: {self.layout}"]
         lines.append(f"    {self.element}, {', '.join(sizes)}")
-        lines += [f"    {each}: {more:+,.0f} cycles" for each, more in self.others]
+        for each, cycles in self.others:
+            known = f"{cycles:+,.0f} cycles" if isfinite(cycles) else "no kernel"
+            lines.append(f"    {each}: {known}")
         return "\n".join(lines)
 
 

@@ -22,8 +22,8 @@ from math import lcm
 import numpy as np
 
 from nanoloom.linalg.products.winograd import (
-    BLOCK,
     counts_of,
+    fill_transformed,
     image_of,
     products,
     transformed,
@@ -105,14 +105,9 @@ class IntegerFilters(Change):
         return INT16
 
     def of(self, array: Stored) -> Stored:
-        matrix = integer_transforms(self.tile).filters
         made = np.empty(self.shape(array.shape), INT16)
-        step = max(1, BLOCK // max(1, made[..., 0].size))
-        for first in range(0, array.shape[0], step):
-            block = np.asarray(array[first : first + step], np.float32)
-            made[..., first : first + step] = np.einsum(
-                "ai,bj,fcij->abcf", matrix, matrix, block, optimize=True
-            )
+        matrix = integer_transforms(self.tile).filters
+        fill_transformed(made, array, matrix, np.float32)  # exact: below 2^24
         return made
 
 

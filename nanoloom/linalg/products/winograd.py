@@ -82,15 +82,21 @@ class TransformedFilters(Change):
         return (side, side, given[1], given[0])
 
     def of(self, array: Stored) -> Stored:
-        matrix = transforms(self.tile).filters
         made = np.empty(self.shape(array.shape), array.dtype)
-        step = max(1, BLOCK // max(1, made[..., 0].size))
-        for first in range(0, array.shape[0], step):
-            block = np.asarray(array[first : first + step], np.float64)
-            made[..., first : first + step] = np.einsum(
-                "ai,bj,fcij->abcf", matrix, matrix, block, optimize=True
-            )
+        fill_transformed(made, array, transforms(self.tile).filters, np.float64)
         return made
+
+
+def fill_transformed(
+    made: Array, filters: Stored, matrix: Array, wide: type[np.floating]
+) -> None:
+    """made[a, b, c, f] = M w M' of filters [f, c, 3, 3], some at a time, in `wide`."""
+    step = max(1, BLOCK // max(1, made[..., 0].size))
+    for first in range(0, filters.shape[0], step):
+        block = np.asarray(filters[first : first + step], wide)
+        made[..., first : first + step] = np.einsum(
+            "ai,bj,fcij->abcf", matrix, matrix, block, optimize=True
+        )
 
 
 def winograd(

@@ -115,7 +115,7 @@ def parse(text: str) -> Dataflow:
             case _:
                 reason = f"{' '.join(part)!r} is no operand with a number"
                 raise Error(reason, where="dataflow", hint=HINT)
-    return Dataflow(anchor[0], tuple(kept), **fields)  # type: ignore[arg-type]
+    return Dataflow(anchor[0], tuple(kept), **fields)  # type: ignore[arg-type] - the class checks them
 
 
 def number(text: str) -> int:

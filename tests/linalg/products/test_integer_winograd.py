@@ -56,7 +56,7 @@ def test_filters_in_blocks_are_those_at_once(
     whole = change.of(w)
     assert whole.shape == change.shape(w.shape)
     assert whole.dtype == change.dtype(w.dtype) == INT16
-    monkeypatch.setattr("nanoloom.linalg.products.integer_winograd.BLOCK", 200)
+    monkeypatch.setattr("nanoloom.linalg.products.winograd.BLOCK", 200)
     assert (change.of(w) == whole).all() and str(change) == f"winograd[{tile}, int16]"
 
 

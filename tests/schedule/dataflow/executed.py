@@ -63,16 +63,16 @@ def compute(op: Any, values: dict[Any, int]) -> None:
         if isinstance(attribute, (ir.IntegerAttr, ir.BoolAttr)):
             values[op.results[0]] = int(attribute.value)
         return
-    given = [values.get(x) for x in op.operands]
-    if None in given:
+    given = [values[x] for x in op.operands if x in values]
+    if len(given) < len(op.operands):
         return
     one, other = (*given, 0, 0)[:2]
     made = {
-        "arith.addi": lambda: one + other,  # type: ignore[operator]
-        "arith.subi": lambda: one - other,  # type: ignore[operator]
-        "arith.muli": lambda: one * other,  # type: ignore[operator]
-        "arith.andi": lambda: one & other,  # type: ignore[operator]
-        "arith.minsi": lambda: min(one, other),  # type: ignore[type-var]
+        "arith.addi": lambda: one + other,
+        "arith.subi": lambda: one - other,
+        "arith.muli": lambda: one * other,
+        "arith.andi": lambda: one & other,
+        "arith.minsi": lambda: min(one, other),
         "arith.cmpi": lambda: compared(op, one, other),
     }
     if op.name in made:

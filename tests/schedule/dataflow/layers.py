@@ -94,17 +94,14 @@ class Case:
 
     def draw(self) -> tuple[Array, Array]:
         random = np.random.default_rng(0)
-        shapes = self.shapes
-        if np.issubdtype(self.dtype, np.integer):
-            low, high = -128, 128
-            return tuple(  # type: ignore[return-value]
-                random.integers(low, high, shapes[name]).astype(self.dtype)
-                for name in ("image", "weights")
-            )
-        return tuple(  # type: ignore[return-value]
-            random.standard_normal(shapes[name]).astype(self.dtype)
-            for name in ("image", "weights")
-        )
+
+        def drawn(name: str) -> Array:
+            shape = self.shapes[name]
+            if np.issubdtype(self.dtype, np.integer):
+                return random.integers(-128, 128, shape).astype(self.dtype)
+            return random.standard_normal(shape).astype(self.dtype)
+
+        return drawn("image"), drawn("weights")
 
     def right(self, image: Array, weights: Array) -> Array:
         """In float64, or in integers that are exact."""

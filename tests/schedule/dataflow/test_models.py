@@ -73,7 +73,7 @@ NODES = [
 
 
 def reference(model: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
-    (made,) = ReferenceEvaluator(model).run(None, feeds)  # type: ignore[misc]
+    (made,) = ReferenceEvaluator(model).run(None, feeds)  # type: ignore[misc] - a list of one
     return np.asarray(made)
 
 

@@ -80,7 +80,7 @@ def spared(case: Case, anchor: str, operand: str, count: int) -> Traffic:
 
 
 def sizes(case: Case) -> Sizes:
-    return Sizes(case.window, case.size, case.result, case.steps[0])  # type: ignore[arg-type]
+    return Sizes(case.window, case.size, case.result, case.steps[0])  # type: ignore[arg-type] - pairs
 
 
 @pytest.mark.parametrize("case", [PLAIN, STRIDED, LARGER], ids=str)

@@ -79,7 +79,7 @@ def shuffled(kind: ir.VectorType, pieces: ir.Value, places: ir.Value) -> ir.Valu
     for first in range(0, kind.shape[0], PIECE):
         lanes = list(range(first, first + PIECE))
         given = [vector.shuffle(x, x, lanes) for x in (pieces, places)]
-        found = llvm.call_intrinsic(part, name, given, [], [])  # type: ignore[arg-type]
+        found = llvm.call_intrinsic(part, name, given, [], [])  # type: ignore[arg-type] - MLIR's stubs want results
         made = vector.insert_strided_slice(found, made, [first], [1])
     return made
 
