@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from nanoloom.binary.repeats import Repeat
 from nanoloom.binary.table import Buffer, Check, ProgramTable, Step, Tensor
 
 PARAMETER_SYMBOL = "nanoloom_parameter_block"
@@ -30,6 +31,8 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             *_array("nanoloom_buffer", "buffers", map(_buffer, buffers)),
             *_array("nanoloom_step", "steps", _steps(table.steps)),
             *_array("nanoloom_check", "checks", map(_check, table.checks)),
+            *_array("nanoloom_move", "moves", _moves(table)),
+            *_array("nanoloom_repeat", "repeats", _repeats(table.repeats)),
             *_tensors("inputs", table.inputs),
             *_tensors("outputs", table.outputs),
             "extern const struct nanoloom_program nanoloom_program;",
@@ -37,6 +40,8 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             f"    .steps = {'steps' if table.steps else '0'},",
             f"    .buffers = {'buffers' if buffers else '0'},",
             f"    .checks = {'checks' if table.checks else '0'},",
+            f"    .repeats = {'repeats' if table.repeats else '0'},",
+            f"    .moves = {'moves' if any(x.moves for x in table.repeats) else '0'},",
             f"    .inputs = {'inputs' if table.inputs else '0'},",
             f"    .outputs = {'outputs' if table.outputs else '0'},",
             f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
@@ -47,6 +52,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             f"    .step_count = {len(table.steps)},",
             f"    .buffer_count = {len(buffers)},",
             f"    .check_count = {len(table.checks)},",
+            f"    .repeat_count = {len(table.repeats)},",
             f"    .input_count = {len(table.inputs)},",
             f"    .output_count = {len(table.outputs)},",
             f"    .needs_tiles = {int(table.needs_tiles)},",
@@ -77,6 +83,25 @@ def _steps(steps: Sequence[Step]) -> Iterable[str]:
         count = len(step.buffers)
         numbers = f"{step.tasks}, {first}, {count}, {step.scratch_bytes}"
         yield f"{step.kernel}, {numbers}, {c_string(step.name)}"
+        first += count
+
+
+def _moves(table: ProgramTable) -> Iterable[str]:
+    first = [0]
+    for step in table.steps:
+        first.append(first[-1] + len(step.buffers))
+    for repeat in table.repeats:
+        for move in repeat.moves:
+            buffer = first[move.step] + move.operand
+            yield f"{move.stride}, {buffer}, {int(move.alternates)}"
+
+
+def _repeats(repeats: Sequence[Repeat]) -> Iterable[str]:
+    first = 0
+    for repeat in repeats:
+        count = len(repeat.moves)
+        numbers = f"{repeat.first}, {repeat.count}, {first}, {count}"
+        yield f"{repeat.trips}, {numbers}"
         first += count
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
 
+from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.errors import Unsupported
 
 MAX_TASKS = 2**31 - 1  # the pool counts the tasks of a step in 31 bits
@@ -144,6 +145,7 @@ class ProgramTable:
     outputs: tuple[Tensor, ...]
     needs_tiles: bool = False  # kernels use AMX tiles, which Linux hands out on request
     checks: tuple[Check, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
 
     def __post_init__(self) -> None:
         for check in self.checks:
@@ -159,6 +161,9 @@ class ProgramTable:
                 raise ValueError(f"step {step.name}: {step.tasks} tasks")
             for buffer in step.buffers:
                 self._check(step, buffer)
+        for repeat in self.repeats:
+            for move in repeat.moves:
+                self._check_move(repeat, move)
 
     @property
     def scratch_bytes(self) -> int:
@@ -185,3 +190,12 @@ class ProgramTable:
         inside = 0 <= buffer.index < len(sizes)
         if not inside or not 0 <= buffer.offset <= sizes[buffer.index]:
             raise ValueError(f"step {step.name}: {buffer} lies outside its space")
+
+    def _check_move(self, repeat: Repeat, move: Move) -> None:
+        """Nor may it lie outside in the last trip."""
+        if not repeat.first <= move.step < repeat.end <= len(self.steps):
+            raise ValueError(f"{repeat} moves an operand of a step outside of it")
+        step = self.steps[move.step]
+        buffer = step.buffers[move.operand]
+        moved = buffer.offset + move.farthest(repeat.trips)
+        self._check(step, replace(buffer, offset=moved))

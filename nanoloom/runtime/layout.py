@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 4  # NANOLOOM_LIBRARY_VERSION
+VERSION = 5  # NANOLOOM_LIBRARY_VERSION
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
@@ -51,6 +51,8 @@ class Program(ctypes.Structure):
         ("steps", ctypes.POINTER(Step)),
         ("buffers", ctypes.c_void_p),
         ("checks", ctypes.POINTER(Check)),
+        ("repeats", ctypes.c_void_p),
+        ("moves", ctypes.c_void_p),
         ("inputs", ctypes.POINTER(Tensor)),
         ("outputs", ctypes.POINTER(Tensor)),
         ("parameters", ctypes.c_void_p),
@@ -61,6 +63,7 @@ class Program(ctypes.Structure):
         ("step_count", ctypes.c_int32),
         ("buffer_count", ctypes.c_int32),
         ("check_count", ctypes.c_int32),
+        ("repeat_count", ctypes.c_int32),
         ("input_count", ctypes.c_int32),
         ("output_count", ctypes.c_int32),
         ("needs_tiles", ctypes.c_int32),

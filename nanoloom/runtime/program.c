@@ -143,6 +143,57 @@ const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *prog
     return NULL;
 }
 
+/* One run under way. */
+struct run {
+    const struct nanoloom_program *program;
+    void **pointers; /* of all buffers, as they are in this trip */
+    struct call call; /* what is the same for all steps */
+    nanoloom_parallel parallel;
+    void *context;
+    int64_t *nanoseconds;
+    int64_t before; /* when the last step ended */
+};
+
+static void run_step(struct run *run, int32_t number)
+{
+    const struct nanoloom_step *step = &run->program->steps[number];
+    struct call call = run->call;
+    call.kernel = step->kernel;
+    call.buffers = run->pointers + step->first_buffer;
+    nanoloom_task task = step->scratch_bytes ? run_tasks : run_alone;
+    if (run->parallel && step->tasks > 1)
+        run->parallel(run->context, task, &call, step->tasks);
+    else
+        run_alone(&call, 0, step->tasks);
+    if (run->nanoseconds) {
+        int64_t after = now();
+        run->nanoseconds[number] += after - run->before;
+        run->before = after;
+    }
+}
+
+/* The steps `step` ... `end` - 1; `next` is the first repeat that may begin there. */
+static void run_steps(struct run *run, int32_t step, int32_t end, int32_t next)
+{
+    const struct nanoloom_program *program = run->program;
+    while (step < end) {
+        while (next < program->repeat_count && program->repeats[next].first_step < step)
+            next++;
+        if (next == program->repeat_count || program->repeats[next].first_step > step) {
+            run_step(run, step++);
+            continue;
+        }
+        const struct nanoloom_repeat *repeat = &program->repeats[next];
+        next++;
+        for (int64_t trip = 0; trip < repeat->trips; trip++) {
+            run_steps(run, step, step + repeat->step_count, next);
+            nanoloom_move(repeat, program->moves, run->pointers, trip);
+        }
+        nanoloom_move_back(repeat, program->moves, run->pointers);
+        step += repeat->step_count;
+    }
+}
+
 int nanoloom_run(const struct nanoloom_program *program,
                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
                  void *context, int64_t *nanoseconds)
@@ -153,22 +204,18 @@ int nanoloom_run(const struct nanoloom_program *program,
     char *scratch = (char *)owners + owner_bytes(memory->threads);
     for (int32_t i = 0; i < program->buffer_count; i++)
         pointers[i] = resolve(&program->buffers[i], memory);
-    int64_t before = nanoseconds ? now() : 0;
-    for (int32_t i = 0; i < program->step_count; i++) {
-        const struct nanoloom_step *step = &program->steps[i];
-        struct call call = {step->kernel, pointers + step->first_buffer, scratch,
-                            program->scratch_bytes, owners, memory->threads};
-        nanoloom_task task = step->scratch_bytes ? run_tasks : run_alone;
-        if (parallel && step->tasks > 1)
-            parallel(context, task, &call, step->tasks);
-        else
-            run_alone(&call, 0, step->tasks);
-        if (nanoseconds) {
-            int64_t after = now();
-            nanoseconds[i] = after - before;
-            before = after;
-        }
-    }
+    for (int32_t i = 0; nanoseconds && i < program->step_count; i++)
+        nanoseconds[i] = 0;
+    struct run run = {
+        .program = program,
+        .pointers = pointers,
+        .call = {NULL, NULL, scratch, program->scratch_bytes, owners, memory->threads},
+        .parallel = parallel,
+        .context = context,
+        .nanoseconds = nanoseconds,
+        .before = nanoseconds ? now() : 0,
+    };
+    run_steps(&run, 0, program->step_count, 0);
     int64_t index;
     int failed = nanoloom_failed(program, memory->workspace, &index) != NULL;
     return failed ? NANOLOOM_OUT_OF_RANGE : NANOLOOM_OK;

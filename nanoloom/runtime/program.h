@@ -2,6 +2,7 @@
 #ifndef NANOLOOM_PROGRAM_H
 #define NANOLOOM_PROGRAM_H
 
+#include "repeats.h"
 #include "types.h"
 
 /* Runs the tasks begin .. end - 1 of one kernel.  Tasks are independent of each other.
@@ -49,6 +50,8 @@ struct nanoloom_program {
     const struct nanoloom_step *steps;
     const struct nanoloom_buffer *buffers;
     const struct nanoloom_check *checks;
+    const struct nanoloom_repeat *repeats;
+    const struct nanoloom_move *moves;
     const struct nanoloom_tensor *inputs;
     const struct nanoloom_tensor *outputs;
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
@@ -59,6 +62,7 @@ struct nanoloom_program {
     int32_t step_count;
     int32_t buffer_count;
     int32_t check_count;
+    int32_t repeat_count;
     int32_t input_count;
     int32_t output_count;
     int32_t needs_tiles; /* kernels use x86 AMX tiles, which Linux hands out on request */
@@ -80,7 +84,8 @@ int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program,
                                  int64_t threads);
 
 /* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE.  `parallel` is NULL for
- * the calling thread alone; `nanoseconds` is NULL or receives the time of every step. */
+ * the calling thread alone; `nanoseconds` is NULL or receives the time of every step, that
+ * of all its trips. */
 int nanoloom_run(const struct nanoloom_program *program,
                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
                  void *context, int64_t *nanoseconds);

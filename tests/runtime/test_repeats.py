@@ -1,0 +1,129 @@
+"""Steps that run several times in a row, on hand-made tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nanoloom.binary.repeats import Move, Repeat
+from nanoloom.binary.shared import write_in_process
+from nanoloom.binary.table import (
+    Buffer,
+    Element,
+    ProgramTable,
+    Space,
+    Step,
+    Tensor,
+)
+from nanoloom.cache import Cache
+from nanoloom.runtime.library import Library
+from tests.runtime.native import TRIPLE, kernels
+
+TASKS = 5
+COUNT = 3 * TASKS
+ROW = 4 * COUNT
+SLOT = 64 * 3  # a state's
+TEMPORARY = Buffer(Space.ARENA, 2 * SLOT)
+
+
+def recurrence(trips: int) -> ProgramTable:
+    """s = 2 h; for t: m = s x[t], y[t] = s + m, s = m + x[-1 - t]; last = s + h."""
+    x, h = Buffer(Space.INPUT), Buffer(Space.INPUT, index=1)
+    y, last = Buffer(Space.OUTPUT), Buffer(Space.OUTPUT, index=1)
+    end = Buffer(Space.INPUT, (trips - 1) * ROW)
+    state, after = Buffer(Space.ARENA), Buffer(Space.ARENA, SLOT)
+    final = after if trips % 2 else state
+    moves = (
+        Move(1, 0, SLOT, alternates=True),
+        Move(1, 1, ROW),
+        Move(2, 0, SLOT, alternates=True),
+        Move(2, 2, ROW),
+        Move(3, 1, -ROW),
+        Move(3, 2, -SLOT, alternates=True),
+    )
+    return ProgramTable(
+        (
+            Step("add_f32", TASKS, (h, h, state), "begin"),
+            Step("mul_f32", TASKS, (state, x, TEMPORARY), "product"),
+            Step("add_f32", TASKS, (state, TEMPORARY, y), "shown"),
+            Step("add_f32", TASKS, (TEMPORARY, end, after), "state"),
+            Step("add_f32", TASKS, (final, h, last), "end"),
+        ),
+        3 * SLOT,
+        0,
+        (_rows("x", trips), _rows("h", 1)),
+        (_rows("y", trips), _rows("last", 1)),
+        repeats=(Repeat(1, 3, trips, moves),),
+    )
+
+
+def _rows(name: str, count: int) -> Tensor:
+    return Tensor(name, Element.F32, (count, COUNT))
+
+
+def right(x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What `recurrence` computes, one operation of f32 after the other."""
+    state, shown = h + h, np.zeros_like(x)
+    for t, row in enumerate(x):
+        product = state * row
+        shown[t] = (state + product)[0]
+        state = product + x[len(x) - 1 - t]
+    return shown, state + h
+
+
+@pytest.mark.parametrize("trips", [1, 2, 5, 8])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_operands_move_and_states_alternate(
+    tmp_path: Path, cache: Cache, trips: int, threads: int
+) -> None:
+    path = tmp_path / "model.so"
+    write_in_process(kernels(), recurrence(trips), path, triple=TRIPLE, cache=cache)
+    r = np.random.default_rng(trips)
+    x, h = (r.uniform(-1, 1, (n, COUNT)).astype(np.float32) for n in (trips, 1))
+    made = [np.zeros((trips, COUNT), np.float32), np.zeros((1, COUNT), np.float32)]
+    times = np.zeros(5, np.int64)
+    with Library(path).create(threads) as instance:
+        for _ in range(2):  # the second run finds everything where the first did
+            instance.run([x, h], made, nanoseconds=times)
+            for one, other in zip(made, right(x, h), strict=True):
+                np.testing.assert_array_equal(one, other)
+                assert other.any()
+    assert (times > 0).all()
+
+
+def test_a_repeat_inside_of_another(tmp_path: Path, cache: Cache) -> None:
+    """y[i, j] = x[i] + x[j]: the inner operands begin again in each outer trip."""
+    outer, inner = 3, 4
+    x, y = Buffer(Space.INPUT), Buffer(Space.OUTPUT)
+    table = ProgramTable(
+        (Step("add_f32", TASKS, (x, x, y), "both"),),
+        0,
+        0,
+        (_rows("x", 4),),
+        (Tensor("y", Element.F32, (outer, inner, COUNT)),),
+        repeats=(
+            Repeat(0, 1, outer, (Move(0, 0, ROW), Move(0, 2, inner * ROW))),
+            Repeat(0, 1, inner, (Move(0, 1, ROW), Move(0, 2, ROW))),
+        ),
+    )
+    path = tmp_path / "model.so"
+    write_in_process(kernels(), table, path, triple=TRIPLE, cache=cache)
+    given = np.random.default_rng(0).uniform(-1, 1, (4, COUNT)).astype(np.float32)
+    made = np.zeros((outer, inner, COUNT), np.float32)
+    with Library(path).create(1) as instance:
+        instance.run([given], [made])
+    np.testing.assert_array_equal(made, given[:outer, None] + given[None])
+
+
+def test_operands_that_leave_their_memory() -> None:
+    table = recurrence(4)
+    for move in (Move(1, 1, 2 * ROW), Move(1, 1, -ROW), Move(2, 0, 9 * SLOT, True)):
+        with pytest.raises(ValueError, match="lies outside its space"):
+            replace(table, repeats=(Repeat(1, 3, 4, (move,)),))
+    with pytest.raises(ValueError, match="outside of it"):
+        replace(table, repeats=(Repeat(0, 1, 2, (Move(4, 0, 4),)),))
+    with pytest.raises(ValueError, match="repeats nothing"):
+        Repeat(0, 1, 0)
