@@ -22,7 +22,7 @@ from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
-from nanoloom.graph.stage import optimize
+from nanoloom.graph.stage import NOT_ALONG, optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.widening import widen
@@ -115,7 +115,9 @@ def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
     with mlir.context():
         linalg = lowered(model, options, report)
         with report.stage("kernels"):
-            program = cut(linalg, options.target, options.layout)
+            program = cut(
+                linalg, options.target, options.layout, turns=not options.along_sums
+            )
     if options.schedules:
         require_schedules(options)
         require_kernels(program, options)
@@ -131,18 +133,29 @@ def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModu
         with report.stage("linalg"):
             return with_precision(model.lower(), options)
     with report.stage("graph"):
-        graph = optimize(model, OPERATORS.keys(), options.faster_on, options.target)
+        graph = optimized(model, options)
     with report.stage("linalg"):
         return with_precision(lower(graph, checked=options.checked), options)
+
+
+def optimized(model: onnx_ir.Model, options: CompileOptions) -> onnx_ir.Model:
+    """The graph stage by these options; the model is changed in place."""
+    return optimize(
+        model,
+        OPERATORS.keys(),
+        options.faster_on,
+        options.target,
+        along=options.along_sums,
+    )
 
 
 def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) -> None:
     """Give `dump` the text of one stage: of the model, or of every kernel."""
     if stage == "graph":
-        graph = optimize(
-            require_graph(model), OPERATORS.keys(), options.faster_on, options.target
-        )
-        dump(stage, "", onnx_ir.to_onnx_text(graph, exclude_initializers=True))
+        graph = optimized(require_graph(model), options)
+        stay = [f"# {n} stays: {why}\n" for n, why in graph.meta[NOT_ALONG].items()]
+        text = onnx_ir.to_onnx_text(graph, exclude_initializers=True)
+        dump(stage, "", "".join(stay) + text)
         return
     if stage == "linalg":
         with mlir.context():

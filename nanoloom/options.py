@@ -72,3 +72,8 @@ class CompileOptions:
         """The target, where convolutions may be computed by Winograd's method."""
         exact = self.exact_conv or self.precision != "f32"
         return None if exact else self.target
+
+    @property
+    def along_sums(self) -> bool:
+        """Whether right operands of products are laid along the sum."""
+        return self.strategy == "affine"

@@ -250,13 +250,9 @@ def write_graph(job: Job, model: Model, options: CompileOptions) -> None:
     import onnx_ir
 
     from nanoloom.binary.output import scratch_beside
-    from nanoloom.compiler import require_graph
-    from nanoloom.graph.stage import optimize
-    from nanoloom.linalg.operators import OPERATORS
+    from nanoloom.compiler import optimized, require_graph
 
-    graph = optimize(
-        require_graph(model), OPERATORS.keys(), options.faster_on, options.target
-    )
+    graph = optimized(require_graph(model), options)
     tensors = [value.const_value for value in graph.graph.initializers.values()]
     size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
     beside = f"{job.out.name}.data" if size > LARGEST_MESSAGE else None

@@ -23,8 +23,9 @@ from nanoloom.graph.images import image_order, to_first, to_last
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
+from nanoloom.graph.regrouped import sink_reshape
 from nanoloom.graph.tables import is_table
-from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.types import is_computed, is_static, shape_of
 
 DOMAIN = "nanoloom"
 # Of integers and of bits
@@ -36,13 +37,6 @@ def channels_last(graph: ir.Graph) -> None:
     rewriting = Layout(graph)
     for node in graph:  # new nodes go before the current one: seen once each
         rewriting.visit(node)
-
-
-def is_computed(value: ir.Value | None) -> bool:
-    """Whether a value is neither constant nor a single element."""
-    if value is None or value.const_value is not None:
-        return False
-    return int(np.prod(shape_of(value), dtype=np.int64)) != 1
 
 
 @dataclass
@@ -290,6 +284,7 @@ RULES: dict[str, Callable[[Layout, ir.Node], None]] = {
     "BatchNormalization": Layout.sink_channels,
     "Concat": Layout.sink,
     "Pad": Layout.sink_with_vectors,
+    "Reshape": sink_reshape,
     "Resize": Layout.sink_with_vectors,
     "Slice": Layout.sink_slice,
     "Split": Layout.sink_split,

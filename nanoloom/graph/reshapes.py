@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.layout import is_computed
 from nanoloom.graph.orders import ELEMENTWISE, is_tensor_op
 from nanoloom.graph.quantization import only_user, quantizes_alike
 from nanoloom.graph.tables import is_table
-from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.types import is_computed, is_static, shape_of
 
 PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 

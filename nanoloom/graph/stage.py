@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.graph.along_sums import along_sums
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
 from nanoloom.graph.integer_winograd import transform_integers
@@ -29,6 +30,7 @@ from nanoloom.target.facts import Target
 
 IN_FLOATS = "nanoloom.in_floats"  # of a model: why quantized products stay in floats
 SIGNS = "nanoloom.signs"  # of a model: why products of signs are not counted
+NOT_ALONG = "nanoloom.not_along"  # of a model: why right operands stay as they are
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -54,11 +56,14 @@ def optimize(
     direct: Set[str],
     faster_on: Target | None = None,
     integers_on: Target | None = None,
+    *,
+    along: bool = False,
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
 
     faster_on: convolutions may be computed by Winograd's method where that is faster on
     this target.  integers_on: those of 8-bit integers, which it computes exactly.
+    along: right operands of products lie along the sum, where that costs nothing.
     """
     opsets = dict(model.opset_imports)
     Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
@@ -77,5 +82,7 @@ def optimize(
         transform_integers(model.graph, integers_on)
     passes.RemoveUnusedNodesPass()(model)
     sink_reshapes(model.graph)  # last: what transposes let through stands behind them
+    passes.RemoveUnusedNodesPass()(model)
+    model.meta[NOT_ALONG] = along_sums(model.graph, opsets.get("", 0)) if along else {}
     passes.RemoveUnusedNodesPass()(model)
     return model

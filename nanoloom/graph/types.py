@@ -39,6 +39,13 @@ def shape_of(value: ir.Value) -> tuple[int, ...]:
     return tuple(int(d) for d in value.shape.dims)  # type: ignore[arg-type]
 
 
+def is_computed(value: ir.Value | None) -> bool:
+    """Whether a value is neither constant nor a single element."""
+    if value is None or value.const_value is not None:
+        return False
+    return int(np.prod(shape_of(value), dtype=np.int64)) != 1
+
+
 def require_tensor(value: ir.Value) -> None:
     """Refuse sequences and optionals, which are not tensors."""
     if value.type is not None and not isinstance(value.type, ir.TensorType):

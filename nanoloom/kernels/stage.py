@@ -47,7 +47,7 @@ from nanoloom.kernels.structure import Kind, base, bytes_of, element_bytes
 from nanoloom.kernels.widened import widen_in_readers
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
-from nanoloom.mlir import ir, named, run_pipeline, tensor
+from nanoloom.mlir import ir, run_pipeline, tensor
 from nanoloom.target.facts import Target
 from nanoloom.weights.weight import Weight, weight_of
 
@@ -61,18 +61,24 @@ SIMPLIFY = (
 
 
 def cut(
-    lowered: LinalgModule, target: Target | None = None, layout: str = "auto"
+    lowered: LinalgModule,
+    target: Target | None = None,
+    layout: str = "auto",
+    *,
+    turns: bool = True,
 ) -> Program:
     """Cut a linalg module into kernels (the module is changed in place).
 
     target: on which tensors get the layouts that are the fastest, or this one; without
-    a target they keep theirs.
+    a target they keep theirs.  turns: right operands that lie along the sum are turned
+    first, by kernels of their own.
     """
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
         plan_layouts(lowered, target, layout_named(layout)).apply()
     fold_copies(lowered.module)
-    pack_right_operands(lowered.module, len(lowered.inputs))
+    if turns:
+        pack_right_operands(lowered.module, len(lowered.inputs))
     shapes_before_slices(lowered.module)
     follow_products(lowered.module)
     widen_in_readers(lowered.module)
@@ -292,6 +298,3 @@ class Cutting:
 
 def text_of(module: ir.Module) -> str:
     return module.operation.get_asm(enable_debug_info=False)
-
-
-__all__ = ["cut", "named"]

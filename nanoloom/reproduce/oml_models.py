@@ -38,7 +38,6 @@ LAYERS = (
     Layer("transformer", 512, 8),
     Layer("nsnet2", 400, 0, 64),
 )
-PROJECTIONS = ("wq", "wk", "wv", "wo", "wi")
 QUICK = (Layer("tiny", 36, 3, 7), Layer("tiny-gru", 20, 0, 5))
 
 
@@ -62,22 +61,10 @@ def draw(layer: Layer, seed: int = 0) -> dict[str, Array]:
     return found
 
 
-def model_of(
-    layer: Layer, numbers: Mapping[str, Array], *, transposed: bool
-) -> onnx.ModelProto:
-    """The layer as ONNX.
-
-    transposed: weights of products lie along the sum, as Gemm's transB has them.
-    """
+def model_of(layer: Layer, numbers: Mapping[str, Array]) -> onnx.ModelProto:
+    """The layer as ONNX."""
     nodes = attention() if layer.heads else recurrence(layer)
-    held: dict[str, Array] = {}
-    for name, array in numbers.items():
-        if name != "x":
-            turned = transposed and name in PROJECTIONS
-            held[name] = np.ascontiguousarray(array.T) if turned else array
-    for node in nodes:
-        if node.op_type == "Gemm" and transposed:
-            node.attribute.append(helper.make_attribute("transB", 1))
+    held = {name: array for name, array in numbers.items() if name != "x"}
     held |= sizes(layer)
     shape = numbers["x"].shape
     graph = helper.make_graph(

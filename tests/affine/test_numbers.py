@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.compiler import Report
+from nanoloom.compiler import Report, cut_model
 from nanoloom.errors import Error
 from nanoloom.frontend.inputs import random_inputs
+from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions, Strategy, Unrolling
 from nanoloom.target.host import host
 from tests.conformance.test_models import shaped
@@ -168,3 +171,14 @@ def test_a_schedule_is_for_the_default_strategy() -> None:
     options = CompileOptions(host(), schedules=(("*", ""),), strategy="affine")
     with pytest.raises(Error, match="kernels have no schedules with the strategy aff"):
         nanoloom.compile(model, options=options, cache=shared_cache())
+
+
+@pytest.mark.parametrize(("strategy", "turned"), [("affine", 0), ("default", 1)])
+def test_keys_are_read_as_they_lie(strategy: Strategy, turned: int) -> None:
+    """Along the sum: no kernel turns them, where the strategy's loops want them so."""
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[3,70,20] q, float[3,90,20] k) => (float[3,70,90] y)
+    { t = Transpose<perm = [0, 2, 1]>(k) y = MatMul(q, t) }"""
+    options = CompileOptions(host(), strategy=strategy)
+    program = cut_model(load(onnx.parser.parse_model(text)), options, Report())
+    assert len(program.calls) == 1 + turned
