@@ -14,6 +14,7 @@ from nanoloom.schedule.library.register_tiles import (
 )
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.stencils import stencils
+from nanoloom.schedule.library.tile_width import is_of_any_width
 from nanoloom.schedule.library.turns import with_turns
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
@@ -35,6 +36,10 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     chain = chain_of(nest)
     if chain is not None:
         return chained(nest, chain, last, target)
+    if len(products) == 1 and is_of_any_width(nest, products[0], target):
+        schedule = register_tiles(nest, last, target)
+        if schedule is not None:
+            return schedule
     if len(products) == 1 and not is_window(nest, last):
         schedule = contraction(nest, products[0], last, target)
         if schedule is not None:

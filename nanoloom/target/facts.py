@@ -13,7 +13,8 @@ class VectorUnit:
     counts it (128 on SVE, 64 on RVV), so that `vector<[lanes]xf32>` is one register.
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
     alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
-    dot products of pairs; both 0 where they are as fma_per_cycle.
+    dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
+    registers can be one operand, and take as many turns (LMUL of RVV).
     """
 
     bits: int
@@ -25,6 +26,7 @@ class VectorUnit:
     load_per_cycle: float
     store_per_cycle: float
     mask_registers: int = 0
+    grouped: int = 1
     alu_per_cycle: float = 0
     bf16_dot_per_cycle: float = 0
     vscale_min: int = 1

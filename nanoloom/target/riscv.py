@@ -30,6 +30,7 @@ def of_length(name: str, vlen: int) -> Target:
             load_per_cycle=1,
             store_per_cycle=1,
             mask_registers=1,  # v0 alone can mask
+            grouped=8,
             vscale_min=vlen // 64,
             vscale_max=LONGEST // 64,
         ),

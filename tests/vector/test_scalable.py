@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from benchmarks.assembly import count, inner_loops
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import Buffer, Computation, axes, computation, exp, maximum, tanh
@@ -16,6 +17,7 @@ from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import (
     ALL,
     Directive,
+    Nanokernel,
     Parallel,
     Schedule,
     UnrollAndJam,
@@ -121,6 +123,27 @@ def test_a_product_by_words(
     code = stage_text(made, "asm", target, script=schedule)
     assert code.count(product) >= 10
     assert load in code
+
+
+@pytest.mark.parametrize(
+    ("name", "product", "products"),
+    [("rv64gcv", "vfmacc.vf", 12), ("armv9-sve2", "fm", 48)],
+)
+def test_full_tiles_of_a_product_stay_in_registers(
+    name: str, product: str, products: int
+) -> None:
+    """Its inner loop is loads, products and pointers: no masks, no stack."""
+    made, target = kernels(globals()["product"]()), by_name(name)
+    (kernel,) = made.kernels.values()
+    words = choose(kernel.nest, target).directives
+    assert all(x.lanes.scalable for x in words if isinstance(x, Vectorize))
+    assert not [x for x in words if isinstance(x, Nanokernel)]
+    loops = inner_loops(stage_text(made, "asm", target))
+    loop = max(loops, key=lambda lines: count(lines, product))
+    assert count(loop, product) == products
+    assert not [x for x in loop if "sp" in re.findall(r"\w+", x) or "v0.t" in x]
+    assert not [x for x in loop if x.startswith(("vs", "st")) and "vset" not in x]
+    assert len(loop) <= 2 * products + 8
 
 
 @pytest.mark.parametrize(

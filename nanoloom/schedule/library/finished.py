@@ -19,7 +19,7 @@ from nanoloom.schedule.language import (
     UnrollAndJam,
     Vectorize,
 )
-from nanoloom.schedule.library.vectors import is_scalable, lanes_of, vector_axis, width
+from nanoloom.schedule.library.vectors import is_scalable, lanes_of, width
 from nanoloom.target.facts import Target
 
 
@@ -86,8 +86,15 @@ def is_finished(nest: LoopNest, sums: Stage) -> bool:
     return True
 
 
-def lanes_at_tile(nest: LoopNest, sums: Stage, target: Target) -> Lanes:
-    """Lanes that all stages of a tile can have: scalable only if each can be."""
-    axes = [(s, vector_axis(s)) for s in nest.stages if s.inside is None]
-    scalable = all(x is not None and is_scalable(s, x, target) for s, x in axes)
-    return width(lanes_of(sums, target), scalable)
+def lanes_at_tile(
+    nest: LoopNest, sums: Stage, target: Target, count: int | None = None
+) -> Lanes:
+    """Lanes that all stages of a tile can have: scalable only if each can be.
+
+    count: of a vector, without it those of a register.
+    """
+    stages = [s for s in nest.stages if s.inside is None]
+    columns = [[n for n, x in enumerate(s.axes) if not x.is_reduction] for s in stages]
+    pairs = zip(stages, columns, strict=True)
+    scalable = all(x and is_scalable(stage, x[-1], target) for stage, x in pairs)
+    return width(count or lanes_of(sums, target), scalable)

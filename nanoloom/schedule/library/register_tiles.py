@@ -30,12 +30,17 @@ from nanoloom.schedule.language import (
     Tile,
     Unroll,
 )
-from nanoloom.schedule.library.finished import is_finished, on_tile, points
+from nanoloom.schedule.library import tile_width
+from nanoloom.schedule.library.finished import (
+    is_finished,
+    on_tile,
+    points,
+)
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.rows import numbers
 from nanoloom.schedule.library.semiring import step_cost
-from nanoloom.schedule.library.vectors import lanes_of, vectors
+from nanoloom.schedule.library.vectors import lanes_of, vectors, width
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
@@ -109,17 +114,18 @@ def with_tile(
     nest: LoopNest, last: Stage, form: Form, tile: RegisterTile, target: Target
 ) -> tuple[tuple[Directive, ...], str]:
     """Tasks, and the loops of a form inside them, with the reason."""
-    stage, lanes = form.stage, lanes_of(form.stage, target)
-    columns = tile.vectors * lanes
+    stage = form.stage
+    lanes, vectors = tile_width.lanes_of_tile(nest, stage, tile, target)
+    columns = tile_width.panel_columns(lanes, vectors, target)
     sizes = task_sizes(form, tile, columns, target)
     chunks = chunk_sizes(form, columns, target)
     names = stage.names if last == stage else form.parallel
-    jam = {form.parallel.index(form.column): tile.vectors}
+    jam = {form.parallel.index(form.column): vectors}
     if form.row:
         jam = {form.parallel.index(form.row): tile.rows, **jam}
     directives = (
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
-        *tile_words(nest, last, form, chunks, Lanes(lanes), jam, target),
+        *tile_words(nest, last, form, chunks, lanes, jam, target),
         *copies(form, tile, columns, sizes, target),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
@@ -204,7 +210,7 @@ def tiles_of(form: Form, lanes: int, target: Target) -> list[RegisterTile]:
     columns, unit = form.extent(form.column), target.vector
     step = step_cost(form.stage, target)
     tiles = [
-        RegisterTile(r, v, register_tile.cost(r, v, r, columns, lanes, unit, step))
+        RegisterTile(r, v, tile_width.tile_cost(r, v, columns, lanes, unit, step))
         for r, v in register_tile.candidates(unit.registers, step)
         if r <= min(rows, TILE_ROWS)
     ]
@@ -289,6 +295,6 @@ def copies(
         read = form.stage.reads[number]
         numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
         if numbers_ * bits(read.element) // 8 > LINES:
-            lanes = Lanes(target.lanes(bits(read.element)))
+            lanes = width(target.lanes(bits(read.element)), target.vector.scalable)
             found.append(CopyOperand(form.stage.name, number, lanes))
     return found

@@ -7,6 +7,8 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.facts import Target
 
+SVE_OTHERS = 3  # numbers of rows that LLVM loads early
+
 
 def step_cost(stage: Stage, target: Target) -> StepCost:
     """What a vector of results takes, by the operations of a point.
@@ -18,6 +20,12 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
     work = [name for name in stage.body if name not in NO_WORK]
     floats = stage.writes[0].element in ("f32", "f64")
     if stage.is_contraction and floats and (target.has("fma") or not x86):
+        if target.arch == "riscv64":
+            # Numbers have registers of their own; LLVM loads the next vector early.
+            return StepCost(right_registers=2, others=0)
+        if target.vector.scalable:
+            # ld1rw reaches 63 numbers: a row has an address of its own each step.
+            return StepCost(left_loads=2, others=SVE_OTHERS)
         return StepCost()
     keeping = [name for name in work if name in KEEPS_NAN and x86]
     additions = max(0, len(work) - 1 + 2 * len(keeping))

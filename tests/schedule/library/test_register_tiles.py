@@ -123,7 +123,9 @@ def test_a_convolution_has_no_spills(name: str) -> None:
     products = count(loop, "vfmadd") + count(loop, "fmla")
     assert products % np.prod(points) == 0
     assert not touches_stack(loop)
-    assert len(loop) <= products * (1 + 1 / points[0] + 1 / points[1]) + 8
+    # SVE's broadcast loads reach little: they have an address each.
+    broadcasts = (1 + target.vector.scalable) / points[1]
+    assert len(loop) <= products * (1 + 1 / points[0] + broadcasts) + 8
 
 
 @pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "neoverse-v1"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,5 +106,7 @@ def test_a_product_is_kept_until_it_is_added() -> None:
 
 
 def test_whole_registers_of_unknown_length() -> None:
-    kinds = {kind for row in assembly(by_name("rv64gcv")) for kind in row.split(", ")}
+    known = by_name("rv64gcv")
+    target = replace(known, vector=replace(known.vector, vscale_max=1))
+    kinds = {kind for row in assembly(target) for kind in row.split(", ")}
     assert kinds == {"vector<[2]xf32>"}
