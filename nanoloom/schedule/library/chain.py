@@ -30,11 +30,12 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
+from nanoloom.schedule.library.any_width_chain import any_width, suits_any_width
 from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
 from nanoloom.schedule.library.family import family_of, step_cost
 from nanoloom.schedule.library.nanokernels import Operands, nanokernel_of, woven
 from nanoloom.schedule.library.vectors import vectors
-from nanoloom.schedule.library.weighed import with_candidates
+from nanoloom.schedule.library.weighed import schedule_of, with_candidates
 from nanoloom.schedule.predicted import predicted
 from nanoloom.target.facts import Target
 
@@ -53,6 +54,8 @@ def chained(nest: LoopNest, chain: Chain, last: Stage, target: Target) -> Schedu
     woven = family_of(nest, first, inner, target, packed=False) is AMX_BF16
     most_bytes, most_rows = TILES if woven else VECTORS
     rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
+    if suits_any_width(chain, target):
+        return schedule_of(nest, target, any_width(nest, chain, last, rows, target))
     block = Block(nest, chain, last, rows, target)
     one, *ones = plans_of(nest, inner, first, rows, target)
     other, *others = plans_of(nest, outer, root, rows, target)

@@ -43,9 +43,14 @@ def lanes_of_tile(
     Registers that are one group, as RISC-V's can be, are one vector.
     """
     count = lanes_of(stage, target)
-    group = gcd(tile.vectors, target.vector.grouped)
+    group = group_of(tile.vectors, target)
     lanes = lanes_at_tile(nest, stage, target, count * group)
     return lanes, tile.vectors // group
+
+
+def group_of(vectors: int, target: Target) -> int:
+    """How many of a tile's vectors are one group of registers."""
+    return gcd(vectors, target.vector.grouped)
 
 
 def panel_columns(lanes: Lanes, vectors: int, target: Target) -> int:
