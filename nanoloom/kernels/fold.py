@@ -7,6 +7,7 @@ x = generic(...); y = transpose(x)     ->   y = generic(...), written transposed
 from __future__ import annotations
 
 from nanoloom.kernels.contraction import analyse
+from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
     Op,
     base,
@@ -22,6 +23,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, operations, tensor
+from nanoloom.nest.contraction import lanes_along_sum
 
 
 def fold_copies(module: ir.Module) -> None:
@@ -171,6 +173,8 @@ def pack_right_operands(module: ir.Module, inputs_count: int) -> None:
     """Give contractions of two activations a right operand that is read in vectors.
 
     right[n, k]  ->  copy to [k, n] first: a kernel of its own, a transpose.
+
+    Not where few rows share it: their sums have lanes along k.
     inputs_count: so many arguments of @main are activations, the others parameters.
     """
     block = module.body.operations[0].operation.regions[0].blocks[0]
@@ -180,6 +184,8 @@ def pack_right_operands(module: ir.Module, inputs_count: int) -> None:
             continue
         shape = analyse(op)
         if shape is None or shape.contiguous or shape.other_columns:
+            continue
+        if lanes_along_sum(alone(op), shape):
             continue
         source = inputs(op)[shape.right]
         if base(source) in parameters:

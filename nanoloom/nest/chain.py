@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.nest.contraction import Contraction, roles
+from nanoloom.nest.contraction import Contraction, lanes_along_sum, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 
@@ -47,7 +47,10 @@ def chain_of(nest: LoopNest) -> Chain | None:
 def begins(product: Stage) -> Contraction | None:
     """The roles of a product's axes, if a chain can begin with it."""
     shape = roles(product)
-    return shape if shape is not None and is_tileable(shape) else None
+    if shape is None or not is_tileable(shape):
+        return None
+    fits = shape.contiguous or lanes_along_sum(product, shape)
+    return shape if fits else None
 
 
 def ends(product: Stage) -> Contraction | None:
@@ -56,7 +59,7 @@ def ends(product: Stage) -> Contraction | None:
     Its left operand is [shared..., row, reduced], as what goes along rows writes it.
     """
     shape = begins(product)
-    if shape is None:
+    if shape is None or not shape.contiguous:
         return None
     wanted = [*shape.shared, *shape.rows, *shape.reduced]
     read = product.reads[shape.left].plain
@@ -69,4 +72,4 @@ def is_tileable(shape: Contraction) -> bool:
     A single row, as of the next word of a text, is no axis of its own.
     """
     few = len(shape.rows) < 2 and len(shape.reduced) == 1 and not shape.other_columns
-    return few and shape.contiguous and 0 < shape.extents[shape.column] <= MOST_COLUMNS
+    return few and 0 < shape.extents[shape.column] <= MOST_COLUMNS

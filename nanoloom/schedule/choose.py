@@ -7,6 +7,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
+from nanoloom.schedule.library.dots import dots
 from nanoloom.schedule.library.register_tiles import (
     columns_only,
     is_window,
@@ -41,7 +42,9 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
         if schedule is not None:
             return schedule
     if len(products) == 1 and not is_window(nest, last):
-        schedule = contraction(nest, products[0], last, target)
+        schedule = contraction(nest, products[0], last, target) or dots(
+            nest, products[0], last, target
+        )
         if schedule is not None:
             return schedule
     return (

@@ -120,17 +120,17 @@ def test_a_right_operand_is_turned_by_a_kernel_of_its_own() -> None:
         keys = b.elementwise(lambda s: s + s, y)
         return b.einsum("mk,nk->mn", x, keys)
 
-    other = sample(3, (13, 17), "float32")
+    x, other = sample(1, (9, 17), "float32"), sample(3, (13, 17), "float32")
     with mlir.context():
-        lowered = build(make, X, other)
+        lowered = build(make, x, other)
         pack_right_operands(lowered.module, len(lowered.inputs))
         assert lowered.module.operation.verify()
         text = str(lowered.module)
     check_text(text, "CHECK: tensor.empty() : tensor<17x13xf32>\n")
-    kernels = [k.root for k in program_of(make, X, other).kernels.values()]
+    kernels = [k.root for k in program_of(make, x, other).kernels.values()]
     assert kernels == ["elementwise", "elementwise", "contraction"]
     check(
-        run(make, X, other), 2 * wide(X) @ wide(other).T, 17, 2 * abs(X) @ abs(other).T
+        run(make, x, other), 2 * wide(x) @ wide(other).T, 17, 2 * abs(x) @ abs(other).T
     )
 
 

@@ -27,13 +27,15 @@ from nanoloom.runtime.emulation import (
 from tests.c_libraries import lend
 
 EPSILON = float(np.finfo(np.float32).eps)
-# A perceptron, a convolution and a product of bytes; sizes that no vector divides.
+# A perceptron, a convolution, a product of bytes, and of two rows with keys that lie
+# along the sum; sizes that no vector divides.
 MODEL = """
 <ir_version: 10, opset_import: ["": 21]>
 block (float[5, 37] x, float[1, 5, 11, 9] image, uint8[5, 37] q,
+       float[3, 2, 37] query, float[3, 41, 37] keys,
        float[37, 83] a, float[83] b, float[83, 19] c,
        float[13, 5, 3, 3] k, int8[37, 19] d)
-   => (float[5, 19] y, float[1, 13, 11, 9] f, int32[5, 19] i)
+   => (float[5, 19] y, float[1, 13, 11, 9] f, int32[5, 19] i, float[3, 2, 41] scores)
 {
     h = MatMul(x, a)
     s = Add(h, b)
@@ -42,9 +44,11 @@ block (float[5, 37] x, float[1, 5, 11, 9] image, uint8[5, 37] q,
     e = Conv<pads = [1, 1, 1, 1]>(image, k)
     f = Relu(e)
     i = MatMulInteger(q, d)
+    turned = Transpose<perm = [0, 2, 1]>(keys)
+    scores = MatMul(query, turned)
 }
 """
-INPUTS = ("x", "image", "q")
+INPUTS = ("x", "image", "q", "query", "keys")
 # One file runs at all lengths of a row.
 LENGTHS = {
     "riscv64+v": (":vlen=128", ":vlen=256", ":vlen=512", ":vlen=1024"),
@@ -100,11 +104,16 @@ def expected(v: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray | float]]:
     off = (37 + 3) * EPSILON * (abs(x) @ abs(a) + abs(b))
     bound = (83 + 2) * EPSILON * ((hidden + off) @ abs(c)) + off @ abs(c)
     image, k = wide["image"], wide["k"]
+    keys = wide["keys"].swapaxes(1, 2)
     window = (45 + 2) * EPSILON * convolved(abs(image), abs(k))
     return {
         "y": (hidden @ c, bound),
         "f": (np.maximum(convolved(image, k), 0), window),
         "i": (v["q"].astype(np.int32) @ v["d"].astype(np.int32), 0.0),
+        "scores": (
+            wide["query"] @ keys,
+            (37 + 2) * EPSILON * abs(wide["query"]) @ abs(keys),
+        ),
     }
 
 

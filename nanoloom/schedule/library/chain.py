@@ -32,6 +32,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library.any_width_chain import any_width, suits_any_width
 from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
+from nanoloom.schedule.library.dots import lanes_and_tile
 from nanoloom.schedule.library.family import family_of, step_cost
 from nanoloom.schedule.library.nanokernels import Operands, nanokernel_of, woven
 from nanoloom.schedule.library.vectors import vectors
@@ -43,7 +44,10 @@ from nanoloom.target.facts import Target
 # Tile registers take more: both right operands are woven anew by every task.
 VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
 WEIGHED = 4  # tiles of each product
-Plan = tuple[Nanokernel, float]  # and what is predicted of its tile
+Plan = tuple[Nanokernel | None, float]  # and what is predicted of its tile
+# No nanokernel: the first product's operands lie along the sum (library/dots.py).
+DOTS: list[Plan] = [(None, 0.0)]
+DOT_COLUMNS = 64  # whose results what follows takes from the first-level cache
 
 
 def chained(nest: LoopNest, chain: Chain, last: Stage, target: Target) -> Schedule:
@@ -57,7 +61,9 @@ def chained(nest: LoopNest, chain: Chain, last: Stage, target: Target) -> Schedu
     if suits_any_width(chain, target):
         return schedule_of(nest, target, any_width(nest, chain, last, rows, target))
     block = Block(nest, chain, last, rows, target)
-    one, *ones = plans_of(nest, inner, first, rows, target)
+    one, *ones = (
+        plans_of(nest, inner, first, rows, target) if inner.contiguous else DOTS
+    )
     other, *others = plans_of(nest, outer, root, rows, target)
     pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
     weighed = [block.with_tiles(*pair) for pair in pairs]
@@ -89,12 +95,13 @@ class Block:
             *vectors(rest, target),
         )
         keys = outer.extents[outer.reduced[0]]
-        tiles = [f"{plan.rows} x {plan.vectors}" for plan, _ in (one, other)]
+        plans = {first.name: one, root.name: other}
+        tiles = [f"{x.rows} x {x.vectors}" for x, _ in plans.values() if x is not None]
         reason = (
             f"{self.rows} rows of {keys} scores at a time, tiles of "
             f"{' and '.join(tiles)} vectors"
         )
-        costs = {first.name: one[1], root.name: other[1]}
+        costs = {name: cost for name, (x, cost) in plans.items() if x is not None}
         made = Schedule(directives).apply(nest)
         return Candidate(directives, reason, predicted(made, target, costs))
 
@@ -103,6 +110,8 @@ def plans_of(
     nest: LoopNest, shape: Contraction, stage: Stage, rows: int, target: Target
 ) -> list[Plan]:
     """The nanokernels of one of the products; its right operand is an activation."""
+    if not shape.contiguous:
+        return DOTS
     family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
         rows_, lanes = min(rows, TILE_ROWS), Lanes(AMX_COLUMNS // 2)
@@ -122,16 +131,20 @@ def plans_of(
 
 
 def products(
-    shape: Contraction, stages: Sequence[Stage], plan: Nanokernel, target: Target
+    shape: Contraction, stages: Sequence[Stage], plan: Nanokernel | None, target: Target
 ) -> tuple[Directive, ...]:
     """Register tiles of stages[0], with what follows it up to stages[-1]."""
     product, last = stages[0], stages[-1]
+    # Each is read by the one fused before it.
+    fused = tuple(stage.name for stage in reversed(stages[:-1]))
+    if plan is None:
+        columns = {shape.column: DOT_COLUMNS}
+        tile = Tile(last.name, sizes(shape, product, last, columns), fused)
+        return tile, *lanes_and_tile(product, shape, target)
     tiles = FAMILIES[plan.family].tiles
     width = bits(product.writes[0].element)
     lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // width
     inner = dict.fromkeys(shape.rows, plan.rows) | {shape.column: plan.vectors * lanes}
-    # Each is read by the one fused before it.
-    fused = tuple(stage.name for stage in reversed(stages[:-1]))
     return Tile(last.name, sizes(shape, product, last, inner), fused), plan
 
 
