@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,12 @@ import numpy as np
 from nanoloom.cache import Cache, key
 from nanoloom.forks import waiting
 from nanoloom.options import CompileOptions
-from nanoloom.runtime.variant import LIBRARY, PARAMETERS
+from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
+from nanoloom.runtime.variant import LIBRARY, Variant
 from nanoloom.source import Source
 
 if TYPE_CHECKING:
+    from nanoloom.binary.mapped import Placed
     from nanoloom.compiler import Compiled, Report
 
 Array = np.ndarray
@@ -39,15 +42,38 @@ class Binding:
         sizes = dict(sorted(self.shapes.items()))
         return key("model", self.source.digest, sizes, parts, self.options)
 
-    def write(self, compiled: Compiled, folder: Path) -> None:
-        """Write what a Variant of this process is read from."""
+    def loaded(self, threads: int) -> Variant:
+        """The program in this process; compiled, if the cache has not all of it."""
+        made = functools.cache(self.placed)  # the disk may want it twice
+        weights = Weights(self.cache, lambda name, file: made().write_large(name, file))
+        for _ in range(2):
+            with self.cache.folder(
+                self.name, lambda draft: self.write(made(), draft)
+            ) as folder:
+                try:
+                    return Variant(folder, threads, weights)
+                except LookupError:
+                    # It was compiled otherwise this time: a search may find others.
+                    self.cache.forget(self.name)
+        raise AssertionError("what was written just now has other weights")
+
+    def placed(self) -> Placed:
+        """The program with its large weights in files of their own."""
+        with waiting():
+            from nanoloom.binary.mapped import placed
+
+        return placed(self.to_link())
+
+    def write(self, placed: Placed, folder: Path) -> None:
+        """Write what a Variant of this process is read from, but for large weights."""
         with waiting():
             from nanoloom.binary.shared import write_in_process
 
-        compiled.parameters.write(folder / PARAMETERS)
+        placed.write_small(folder / PARAMETERS)
+        write_listed(folder, placed.listed())
         write_in_process(
-            compiled.objects,
-            compiled.table,
+            placed.objects,
+            placed.table,
             folder / LIBRARY,
             triple=self.options.target.triple,
             cache=self.cache,

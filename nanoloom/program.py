@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -110,11 +109,7 @@ class Program:
         binding = self._binding(shapes, values)
         if (name := binding.name) not in self._variants:
             self._require_here()
-            compiled = functools.cache(binding.to_link)  # the disk may want it twice
-            with self.cache.folder(
-                name, lambda draft: binding.write(compiled(), draft)
-            ) as folder:
-                self._variants[name] = Variant(folder, self.threads)
+            self._variants[name] = binding.loaded(self.threads)
         return self._variants[name]
 
     def _binding(

@@ -40,10 +40,15 @@ class ParameterBlock:
         start = file.seek(0, SEEK_END)
         for weight, offset in self.entries.items():
             file.seek(start + offset)
-            for piece in weight.written():
-                write_all(file, piece.reshape(-1).view(np.uint8).data)
-            weight.source.release()
+            write_weight(file, weight)
         file.truncate(start + self.size)
+
+
+def write_weight(file: RawIOBase | BinaryIO, weight: Weight) -> None:
+    """Write a weight where the file stands, and give back what reading it took."""
+    for piece in weight.written():
+        write_all(file, piece.reshape(-1).view(np.uint8).data)
+    weight.source.release()
 
 
 def write_all(file: RawIOBase | BinaryIO, data: memoryview) -> None:

@@ -2,6 +2,7 @@
 
     root/kernels/KEY    MAGIC, digest, bytes
     root/models/KEY/    the files of a model, and MANIFEST with their sizes and digests
+    root/weights/KEY    bytes to map, and a seal (sealed.py)
     root/tmp/           drafts, and what is on its way out
 
 Everything is made in tmp and appears by one rename, so a reader sees a whole entry or
@@ -19,9 +20,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
-from nanoloom.cache import digest, files
+from nanoloom.cache import digest, files, sealed
 
 MAGIC = b"nanoloom cache 2\n"
 HEADER_BYTES = len(MAGIC) + 64
@@ -29,9 +30,13 @@ HEADER_BYTES = len(MAGIC) + 64
 STALE_SECONDS, STALE_SECONDS_UNLOCKED = 60, 24 * 3600
 # For backup programs: https://bford.info/cachedir/
 TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
+# Who maps a file anew writes its time at most so often: another time, another look.
+USED_SECONDS = 3600
 
 Made = TypeVar("Made")
 Held = tuple[int, Path]  # a folder and the descriptor that has the lock on it
+Write = Callable[[BinaryIO], None]
+Use = Callable[[int], bool]  # of an open file; False: it is damaged
 
 
 class Root:
@@ -44,6 +49,7 @@ class Root:
         self.path = path
         self.limit_bytes = limit_bytes
         self._kernels, self._models = path / "kernels", path / "models"
+        self._weights = path / "weights"
         self._tmp = path / "tmp"
         self._room = 0  # bytes to write before the next look at all entries
 
@@ -126,6 +132,55 @@ class Root:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
         return descriptor, path
 
+    def forget(self, key: str) -> None:
+        """The folder under `key` is of no use to anybody."""
+        self._set_aside(self._models / key)
+
+    def use_file(self, key: str, use: Use) -> bool:
+        """Whether there is a file under `key`, and `use` takes it.
+
+        Nobody removes it meanwhile, but for `use` that finds it damaged.
+        """
+        path = self._weights / key
+        try:
+            with digest.opened(path) as descriptor:
+                if files.lock(descriptor, fcntl.LOCK_SH) is False:
+                    return False  # it is being removed
+                if os.fstat(descriptor).st_mtime < time.time() - USED_SECONDS:
+                    with suppress(OSError):
+                        os.utime(descriptor)
+                if use(descriptor):
+                    return True
+        except OSError as error:
+            if error.errno in files.OF_THE_PROCESS:
+                raise
+            return False
+        self._set_aside(path)
+        return False
+
+    def make_file(self, key: str, draft: Path, write: Write, use: Use) -> None:
+        """Write a file and use it; or the one of another, who was faster.
+
+        draft: an empty folder.
+        """
+        made, path = draft / "file", self._weights / key
+        with made.open("xb+", buffering=0) as file:
+            files.lock(file.fileno(), fcntl.LOCK_SH)
+            write(file)  # type: ignore[arg-type]  # unbuffered
+            sealed.seal(file)  # type: ignore[arg-type]
+            self._make_room(made.stat().st_size)
+            try:
+                os.link(made, path)
+            except OSError:
+                # In the way: a file to be used, or what is damaged; or no links here.
+                if self.use_file(key, use):
+                    return
+                if path.is_dir():
+                    self._set_aside(path)
+                os.replace(made, path)
+            if not use(file.fileno()):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
     def in_draft(self, work: Callable[[Path], Made]) -> Made:
         """What `work(empty folder)` returns; then the folder goes, unless published."""
         draft = self._new_draft()
@@ -140,7 +195,7 @@ class Root:
 
     def _new_draft(self) -> Path:
         """A path in tmp that nothing has; whatever folder is missing is made."""
-        for folder in (self._kernels, self._models, self._tmp):
+        for folder in (self._kernels, self._models, self._weights, self._tmp):
             folder.mkdir(parents=True, exist_ok=True)
         tag = self.path / "CACHEDIR.TAG"
         if not tag.exists():
@@ -167,7 +222,7 @@ class Root:
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
         """(time of the last use, bytes, path) of each entry."""
-        for folder in (self._kernels, self._models):
+        for folder in (self._kernels, self._models, self._weights):
             for path in files.children(folder):
                 with suppress(OSError):  # another process may remove it meanwhile
                     used = path.stat().st_mtime

@@ -29,10 +29,15 @@ def is_whole(path: Path) -> bool | None:
     Raises OSError for a file that cannot be read.
     """
     with digest.opened(path) as descriptor:
-        size = os.fstat(descriptor).st_size - SEAL_BYTES
-        if size < 0:
-            return None
-        found = os.pread(descriptor, SEAL_BYTES, size)
-        if not found.startswith(MAGIC):
-            return None
-        return found == MAGIC + digest.of_descriptor(descriptor, size).encode()
+        return is_whole_file(descriptor)
+
+
+def is_whole_file(descriptor: int) -> bool | None:
+    """The same of an open file."""
+    size = os.fstat(descriptor).st_size - SEAL_BYTES
+    if size < 0:
+        return None
+    found = os.pread(descriptor, SEAL_BYTES, size)
+    if not found.startswith(MAGIC):
+        return None
+    return found == MAGIC + digest.of_descriptor(descriptor, size).encode()

@@ -1,4 +1,4 @@
-"""The disk cache: compiled code as bytes, models as folders of files.
+"""The disk cache: compiled code as bytes, models as folders of files, and weights.
 
 The cache may fail, the work may not: where its root cannot be written to, one warning
 is given, and a temporary folder takes its place.
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nanoloom.cache import digest, files
-from nanoloom.cache.root import Held, Made, Root
+from nanoloom.cache.root import Held, Made, Root, Use, Write
 from nanoloom.errors import Error
 
 DEFAULT_LIMIT = 4 << 30
@@ -100,6 +100,24 @@ class Cache:
             yield held[1]
         finally:
             os.close(held[0])
+
+    def forget(self, key: str) -> None:
+        """Remove the folder under `key`: it is whole, but of no use."""
+        for root in self._roots():
+            root.forget(key)
+
+    def file(self, key: str, write: Write, use: Use) -> None:
+        """Give `use` the descriptor of the file under `key`, to map it.
+
+        Where there is none, `write` makes it, unless another process is faster.  `use`
+        is called again if it returns False: the file is damaged, and made anew.  What
+        was mapped stays readable.  Errors of `write` are treated as `folder` does.
+        """
+        if not any(root.use_file(key, use) for root in self._roots()):
+            self._anywhere(lambda root, draft: root.make_file(key, draft, write, use))
+
+    def _roots(self) -> list[Root]:
+        return [self._own, *([self._spare] if self._spare else [])]
 
     def in_draft(self, work: Callable[[Path], Made]) -> Made:
         """What `work(empty folder)` returns; nothing is left of the folder.

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES, address, empty
 from nanoloom.runtime.loading import Code, load
+from nanoloom.runtime.scattered import Scattered
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
+Parameters: TypeAlias = np.ndarray | Scattered | None  # None: in the library
 
 
 class Library:
@@ -53,11 +56,10 @@ class Library:
         """Arrays for `Instance.run` to write, each beginning with a line of cache."""
         return [empty(shape, dtype) for shape, dtype in self._kinds]
 
-    def create(self, threads: int, parameters: np.ndarray | None = None) -> Instance:
+    def create(self, threads: int, parameters: Parameters = None) -> Instance:
         """A thread pool and working memory to run the program with.
 
-        `parameters` is the block of `parameter_bytes` bytes, 64-byte aligned, which
-        is only referred to; None when the library holds it.
+        `parameters`, 64-byte aligned bytes or pieces of them, are only referred to.
         """
         return Instance(self, self._code, self._entry, threads, parameters)
 
@@ -71,8 +73,10 @@ class Instance:
         code: Code,
         entry: layout.Library,
         threads: int,
-        parameters: np.ndarray | None,
+        parameters: Parameters,
     ) -> None:
+        if isinstance(parameters, Scattered):
+            entry = parameters.seen_by(entry)
         self._pool: int | None = None
         self._arenas: deque[Arena] = deque()
         self._closing = threading.Lock()
@@ -241,11 +245,13 @@ def _tensor(row: layout.Tensor) -> Tensor:
     return Tensor(row.name.decode(), Element(row.element), shape)
 
 
-def _parameter_address(library: Library, parameters: np.ndarray | None) -> int | None:
+def _parameter_address(library: Library, parameters: Parameters) -> int | None:
     if parameters is None:
         if library.parameter_bytes and not library.inner_parameters:
             raise ValueError("the library needs its parameters")
         return library.inner_parameters
+    if isinstance(parameters, Scattered):
+        return None
     if parameters.nbytes != library.parameter_bytes:
         raise ValueError(
             f"{parameters.nbytes} bytes of parameters, not {library.parameter_bytes}"

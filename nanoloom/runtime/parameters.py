@@ -1,57 +1,100 @@
-"""A program's parameters in memory, on huge pages where the system has them."""
+"""A program's parameters in memory: large weights are pages of files, to be shared."""
 
 from __future__ import annotations
 
 import ctypes
-import mmap
-from contextlib import suppress
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
+from weakref import WeakValueDictionary
 
-import numpy as np
-
+from nanoloom.cache import Cache, sealed
+from nanoloom.cache.digest import opened
 from nanoloom.errors import Error
-from nanoloom.runtime.arrays import empty
+from nanoloom.runtime.mapping import Mapping
+from nanoloom.runtime.scattered import Scattered
 
-HUGE_PAGE = 2 << 20
+PARAMETERS, WEIGHTS = "parameters.bin", "weights.json"  # files of a program's folder
+# Names of large weights, where each begins in the block, and bytes.
+Listed = list[tuple[str, int, int]]
+Identity = tuple[int, int, int, int]
+
+# Files that were found whole, for as long as somebody has them mapped.
+_mapped: WeakValueDictionary[Identity, Mapping] = WeakValueDictionary()
 
 
-def load_parameters(file: Path, size: int) -> np.ndarray:
-    """The block's bytes, read-only, in memory of its own.
+@dataclass(frozen=True)
+class Weights:
+    """Where large weights are kept, and who makes one that is not there.
 
-    The pages of a file are small, and every run walks through all weights, so that
-    translating addresses costs up to a tenth of a matrix product; and a mapped file
-    keeps a descriptor.
+    write: called with its name and a file.
     """
-    if file.stat().st_size < size:
-        raise Error("the file of parameters ends too early", where=str(file))
-    block = room(size)
-    with file.open("rb", buffering=0) as source:
-        done = 0
-        while done < size:
-            read = source.readinto(block[done:].data)
-            if not read:
-                raise Error("the file of parameters ends too early", where=str(file))
-            done += read
-    block.flags.writeable = False
-    return block
+
+    cache: Cache
+    write: Callable[[str, BinaryIO], None]
 
 
-def room(size: int) -> np.ndarray:
-    """New bytes that begin with a line of the cache, many of them on huge pages."""
-    if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return empty((size,), np.dtype(np.uint8))
+def write_listed(folder: Path, large: Listed) -> None:
+    """Write which weights a program has behind its small ones."""
+    (folder / WEIGHTS).write_text(json.dumps(large))
+
+
+def load_parameters(folder: Path, weights: Weights) -> Scattered:
+    """The parameters of the program in a folder.
+
+    Large weights are mapped from the cache: every program with the same ones, in this
+    process and in others, reads the same memory.  They lie on huge pages where the
+    file system has such: every run walks through all of them, and translating the
+    addresses of small pages costs up to a tenth of a matrix product.
+    """
+    listed: Listed = json.loads((folder / WEIGHTS).read_text())
     give_back_heap()
-    # Private: of shared memory, mmap's default, Linux makes huge pages for nobody.
-    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    pieces: list[tuple[int, Mapping]] = []
+    with opened(folder / PARAMETERS) as descriptor:
+        if size := os.fstat(descriptor).st_size:
+            pieces.append((0, Mapping.copied(descriptor, size)))
+    for name, begin, size in listed:
+        pieces.append((begin, weight(name, size, weights)))
+    return Scattered(pieces)
+
+
+def weight(name: str, size: int, weights: Weights) -> Mapping:
+    """A large weight of so many bytes, in memory as often as in the cache: once."""
+    found: list[Mapping] = []
+
+    def use(descriptor: int) -> bool:
+        try:
+            found[:] = [whole(descriptor, size)]
+        except Error:
+            return False
+        return True
+
+    weights.cache.file(name, lambda file: weights.write(name, file), use)
+    return found[0]
+
+
+def whole(descriptor: int, size: int) -> Mapping:
+    """A file's first bytes in memory; raises Error if they are not what was written."""
+    if (known := _mapped.get(identity(descriptor))) and known.size == size:
+        return known
     try:
-        memory = mmap.mmap(-1, size + HUGE_PAGE, flags=private)
-    except OSError:
-        raise MemoryError(f"no memory for {size} bytes of parameters") from None
-    whole = np.frombuffer(memory, np.uint8)
-    front = -whole.ctypes.data % HUGE_PAGE
-    with suppress(OSError):  # a wish: refusal costs only speed
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return whole[front : front + size]
+        made, shared = Mapping.of(descriptor, size), True
+    except OSError:  # a file system without mappings, or too many of them
+        made, shared = Mapping.copied(descriptor, size), False
+    if not sealed.is_whole_file(descriptor):
+        raise Error("a weight is damaged")
+    if shared:
+        _mapped[identity(descriptor)] = made
+    return made
+
+
+def identity(descriptor: int) -> Identity:
+    """Of an open file with its content, as long as somebody keeps the inode."""
+    now = os.fstat(descriptor)
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def give_back_heap() -> None:

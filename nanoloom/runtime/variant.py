@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 
 from nanoloom.runtime.library import Instance, Library
-from nanoloom.runtime.parameters import load_parameters
+from nanoloom.runtime.parameters import Weights, load_parameters
 
 Array = np.ndarray[Any, np.dtype[Any]]
-PARAMETERS, LIBRARY = "parameters.bin", "program.so"  # files of its folder
+LIBRARY = "program.so"  # in its folder, beside the parameters
 
 
 class Variant:
     """The program in a folder, on threads of its own."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, threads: int, weights: Weights) -> None:
         self.library = Library(folder / LIBRARY)
-        file = folder / PARAMETERS
         block = None
         if self.library.parameter_bytes:
-            block = load_parameters(file, self.library.parameter_bytes)
+            block = load_parameters(folder, weights)
         self.instance: Instance = self.library.create(threads, block)
         self.inputs = [x.name for x in self.library.inputs]
         self.outputs = [x.name for x in self.library.outputs]

@@ -1,0 +1,77 @@
+"""A program whose large weights are files of their own, which others have, too."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from nanoloom.binary.assemble import Compiled
+from nanoloom.binary.parameters import ALIGNMENT, ParameterBlock, write_weight
+from nanoloom.binary.table import Buffer, ProgramTable, Space
+from nanoloom.weights.identity import weight_key
+from nanoloom.weights.weight import Source, Weight
+
+LARGE = 64 << 10  # bytes: smaller ones are not worth a file and its pages
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A program as its folder has it.
+
+    small: the weights at the front of the block.  large: the others by their names in
+    the cache, and where they begin.
+    """
+
+    objects: list[bytes]
+    table: ProgramTable
+    small: ParameterBlock
+    large: dict[str, tuple[int, Weight]]
+
+    def listed(self) -> list[tuple[str, int, int]]:
+        """(name, where it begins, bytes) of each large weight."""
+        return [(name, at, w.nbytes) for name, (at, w) in self.large.items()]
+
+    def write_small(self, path: Path) -> None:
+        self.small.write(path)
+
+    def write_large(self, name: str, file: BinaryIO) -> None:
+        """Write a large weight, a piece in memory at a time."""
+        write_weight(file, self.large[name][1])
+
+
+def placed(compiled: Compiled) -> Placed:
+    """The program with its small weights in front of the large ones."""
+    entries = compiled.parameters.entries
+    small = ParameterBlock()
+    moved = {at: small.offset(w) for w, at in entries.items() if w.nbytes < LARGE}
+    end, contents = small.size, dict[Source, str]()
+    large = dict[str, tuple[int, Weight]]()
+    for weight, at in entries.items():
+        if weight.nbytes < LARGE:
+            continue
+        name = weight_key(weight, contents)
+        if name not in large:  # of sources that are equal, but not the same
+            large[name] = end, weight
+            end += -(-weight.nbytes // ALIGNMENT) * ALIGNMENT
+        moved[at] = large[name][0]
+    table = relocated(compiled.table, moved, end)
+    return Placed(compiled.objects, table, small, large)
+
+
+def relocated(table: ProgramTable, moved: dict[int, int], size: int) -> ProgramTable:
+    """The table of a program whose weights lie elsewhere.
+
+    moved: where each begins now, by where it began; what lies in one stays in it.
+    """
+    begins = sorted(moved)
+
+    def place(buffer: Buffer) -> Buffer:
+        if buffer.space is not Space.PARAMETERS:
+            return buffer
+        begin = begins[bisect_right(begins, buffer.offset) - 1]
+        return replace(buffer, offset=moved[begin] + buffer.offset - begin)
+
+    steps = [replace(x, buffers=tuple(map(place, x.buffers))) for x in table.steps]
+    return replace(table, steps=tuple(steps), parameter_bytes=size)
