@@ -16,6 +16,7 @@ from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.options import CompileOptions, Precision
+from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
 from nanoloom.source import Source, bound_dims, source_of
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # of inputs by their names
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
+# Of a program in memory: a variant has threads of its own.
+MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
+MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
 
 
 def values_of(arrays: Mapping[str, Array], names: Iterable[str]) -> tuple[bytes, ...]:
@@ -38,7 +42,9 @@ class Program:
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
     One variant a set of input shapes is compiled when it is first needed, and kept on
-    disk.  Threads may call the same program at the same time.
+    disk; weights are there once for all of them.  In memory are the variants that were
+    used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
+    Threads may call the same program at the same time.
     """
 
     def __init__(
@@ -58,9 +64,13 @@ class Program:
         self.report = report
         self.inputs, self.outputs = source.interface(cache)
         self.dims = bound_dims(self.inputs, dims)
-        self._variants: dict[str, Variant] = {}
-        self._called: dict[Call, Variant] = {}
-        self._deciding: dict[Shapes, tuple[str, ...]] = {}
+        self.variants = Recent[str, Variant](
+            MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
+        )
+        self._called = Recent[Call, str](
+            MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
+        )
+        self._deciding = Recent[Shapes, tuple[str, ...]](MOST_CALLS, 0, lambda *_: 0)
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
@@ -77,12 +87,13 @@ class Program:
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""
         given = tuple([(name, array.shape) for name, array in arrays.items()])
-        names = self._deciding.get(given, ())
-        found = self._called.get((given, values_of(arrays, names)))
+        names = self._deciding.get(given) or ()
+        called = self._called.get((given, values_of(arrays, names)))
+        found = self.variants.get(called) if called else None
         if found is None:
             found, names = self._variant(arrays, dict(given))
-            self._deciding[given] = names
-            self._called[given, values_of(arrays, names)] = found
+            self._deciding.put(given, names)
+            self._called.put((given, values_of(arrays, names)), found.name)
         return found
 
     def _variant(
@@ -107,10 +118,12 @@ class Program:
     ) -> Variant:
         """The program for these shapes, and for values of inputs that decide shapes."""
         binding = self._binding(shapes, values)
-        if (name := binding.name) not in self._variants:
-            self._require_here()
-            self._variants[name] = binding.loaded(self.threads)
-        return self._variants[name]
+        if found := self.variants.get(binding.name):
+            return found
+        self._require_here()
+        made = binding.loaded(self.threads)
+        self.variants.put(made.name, made)
+        return made
 
     def _binding(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]

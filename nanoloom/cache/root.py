@@ -178,7 +178,7 @@ class Root:
                 if path.is_dir():
                     self._set_aside(path)
                 os.replace(made, path)
-            if not use(file.fileno()):
+            if not self.use_file(key, use):  # the lock still keeps it there
                 raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
     def in_draft(self, work: Callable[[Path], Made]) -> Made:

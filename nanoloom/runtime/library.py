@@ -15,7 +15,8 @@ import numpy as np
 from nanoloom.binary.table import Element, Tensor
 from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
-from nanoloom.runtime.arrays import HEADER_BYTES, address, empty
+from nanoloom.runtime.arena import Arena
+from nanoloom.runtime.arrays import address, empty
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.scattered import Scattered
 
@@ -95,6 +96,13 @@ class Instance:
         if not self._pool:
             raise MemoryError("no memory for a thread pool")
         self.threads = int(entry.pool_threads(self._pool))
+        self.workspace_bytes = int(entry.workspace_bytes(entry.program, self.threads))
+        self._arenas_made = 0
+
+    @property
+    def arena_bytes(self) -> int:
+        """Of the arenas that it keeps: as many as runs were under way at once."""
+        return self.workspace_bytes * max(self._arenas_made, 1)
 
     def arena(self) -> Arena:
         """New working memory for one `run` at a time."""
@@ -173,6 +181,7 @@ class Instance:
         try:
             return self._arenas.pop()
         except IndexError:
+            self._arenas_made += 1
             return self.arena()
 
     def _times(self, array: np.ndarray) -> int:
@@ -180,64 +189,6 @@ class Instance:
         if not right or not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
         return address(array)
-
-
-class Arena:
-    """Working memory of one run, on huge pages where the system has them.
-
-    call: the struct that a run takes, at `pointer`; objects: where the arrays' own
-    addresses go, inputs and outputs: where those of their numbers go.
-    """
-
-    def __init__(
-        self,
-        code: Code,
-        entry: layout.Library,
-        parameters: int | None,
-        pool: int | None,
-        types: list[np.dtype],
-    ) -> None:
-        self._code, self._entry = code.hold(), entry
-        threads = int(entry.pool_threads(pool))
-        self._bytes = int(entry.workspace_bytes(entry.program, threads))
-        self.address = entry.arena_create(self._bytes)
-        if not self.address:
-            raise MemoryError(f"no memory for an arena of {self._bytes} bytes")
-        program = entry.program.contents
-        self.inputs = (ctypes.c_void_p * program.input_count)()
-        self.outputs = (ctypes.c_void_p * program.output_count)()
-        self.objects = (ctypes.c_void_p * len(types))()
-        self._types = types
-        self._memory = layout.Memory(
-            parameters, self.inputs, self.outputs, self.address, threads
-        )
-        self.call = layout.Call(
-            ctypes.addressof(program),
-            ctypes.addressof(self._memory),
-            entry.pool_run,
-            pool,
-            self.objects,
-            (ctypes.c_void_p * len(types))(*map(id, types)),
-            id(np.ndarray),
-            HEADER_BYTES,
-        )
-        self.pointer = ctypes.addressof(self.call)
-
-    def failure(self) -> InputError:
-        """Why the last run failed."""
-        index = ctypes.c_int64()
-        found = self._entry.failed(self._entry.program, self.address, index)
-        check = found.contents
-        return InputError(
-            f"{check.what.decode()} {index.value} is outside {check.low}..{check.high}",
-            where=check.where.decode(),
-        )
-
-    def __del__(self) -> None:
-        if hasattr(self, "_code"):
-            if getattr(self, "address", None):
-                self._entry.arena_destroy(self.address, self._bytes)
-            self._code.release()
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

@@ -16,9 +16,13 @@ LIBRARY = "program.so"  # in its folder, beside the parameters
 
 
 class Variant:
-    """The program in a folder, on threads of its own."""
+    """The program in a folder of the cache, which has its name; on threads of its own.
+
+    Code, threads and memory go when nobody refers to it.
+    """
 
     def __init__(self, folder: Path, threads: int, weights: Weights) -> None:
+        self.name = folder.name
         self.library = Library(folder / LIBRARY)
         block = None
         if self.library.parameter_bytes:

@@ -1,0 +1,70 @@
+"""Working memory of a loaded program, and what a run of it is given."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from nanoloom.errors import InputError
+from nanoloom.runtime import layout
+from nanoloom.runtime.arrays import HEADER_BYTES
+from nanoloom.runtime.loading import Code
+
+
+class Arena:
+    """Working memory of one run, on huge pages where the system has them.
+
+    bytes: of it.  call: the struct that a run takes, at `pointer`; objects: where the
+    arrays' own addresses go, inputs and outputs: where those of their numbers go.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        entry: layout.Library,
+        parameters: int | None,
+        pool: int | None,
+        types: list[np.dtype],
+    ) -> None:
+        self._code, self._entry = code.hold(), entry
+        threads = int(entry.pool_threads(pool))
+        self.bytes = int(entry.workspace_bytes(entry.program, threads))
+        self.address = entry.arena_create(self.bytes)
+        if not self.address:
+            raise MemoryError(f"no memory for an arena of {self.bytes} bytes")
+        program = entry.program.contents
+        self.inputs = (ctypes.c_void_p * program.input_count)()
+        self.outputs = (ctypes.c_void_p * program.output_count)()
+        self.objects = (ctypes.c_void_p * len(types))()
+        self._types = types
+        self._memory = layout.Memory(
+            parameters, self.inputs, self.outputs, self.address, threads
+        )
+        self.call = layout.Call(
+            ctypes.addressof(program),
+            ctypes.addressof(self._memory),
+            entry.pool_run,
+            pool,
+            self.objects,
+            (ctypes.c_void_p * len(types))(*map(id, types)),
+            id(np.ndarray),
+            HEADER_BYTES,
+        )
+        self.pointer = ctypes.addressof(self.call)
+
+    def failure(self) -> InputError:
+        """Why the last run failed."""
+        index = ctypes.c_int64()
+        found = self._entry.failed(self._entry.program, self.address, index)
+        check = found.contents
+        return InputError(
+            f"{check.what.decode()} {index.value} is outside {check.low}..{check.high}",
+            where=check.where.decode(),
+        )
+
+    def __del__(self) -> None:
+        if hasattr(self, "_code"):
+            if getattr(self, "address", None):
+                self._entry.arena_destroy(self.address, self.bytes)
+            self._code.release()
