@@ -24,9 +24,15 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
 from nanoloom.graph.stage import NOT_ALONG, optimize
 from nanoloom.kernels.program import Kernel, Program
+from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.widening import widen
-from nanoloom.kernels.shown import describe_layouts, describe_program, kernels_of
+from nanoloom.kernels.shown import (
+    describe_layouts,
+    describe_module,
+    describe_program,
+    kernels_of,
+)
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
@@ -131,11 +137,12 @@ def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModu
     """
     if not isinstance(model, onnx_ir.Model):
         with report.stage("linalg"):
-            return with_precision(model.lower(), options)
+            return with_precision(outline_repeats(model.lower()), options)
     with report.stage("graph"):
         graph = optimized(model, options)
     with report.stage("linalg"):
-        return with_precision(lower(graph, checked=options.checked), options)
+        made = lower(graph, checked=options.checked)
+        return with_precision(outline_repeats(made), options)
 
 
 def optimized(model: onnx_ir.Model, options: CompileOptions) -> onnx_ir.Model:
@@ -159,7 +166,7 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
         return
     if stage == "linalg":
         with mlir.context():
-            dump(stage, "", str(lowered(model, options, Report()).module))
+            dump(stage, "", describe_module(lowered(model, options, Report())))
         return
     if stage == "layout":
         with mlir.context():
@@ -214,7 +221,9 @@ def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModu
     """The module with its products in the precision that was asked for.
 
     Multiplied in f32 where the target has nothing better: the numbers are the same.
+    Those of repetitions, too.
     """
+    lowered = lowered.with_bodies(lambda body: with_precision(body, options))
     if options.precision == "bf16":
         lowered = to_bf16(lowered)
     return widen(lowered, lambda kind: multiplies(options.target, kind))

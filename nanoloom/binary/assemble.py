@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.parameters import ParameterBlock
+from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.binary.table import (
     WORD_BYTES,
     Buffer,
@@ -36,7 +37,9 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
     """Objects, table and parameters of a program whose kernels are compiled."""
     block = ParameterBlock()
     steps: list[Step] = []
+    begins: list[int] = []
     for call in program.calls:
+        begins.append(len(steps))
         kernel = compiled[call.kernel]
         shapes = program.kernels[call.kernel].shapes
         packed = {p.argument: p for p in kernel.packings}
@@ -58,8 +61,27 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         tuple(tensor(x) for x in program.outputs),
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
+        repeats_of(program, [*begins, len(steps)]),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
+
+
+def repeats_of(program: Program, begins: list[int]) -> tuple[Repeat, ...]:
+    """The program's repeats, of steps.  begins: the first step of each call."""
+    made: list[Repeat] = []
+    for repeat in program.repeats:
+        first, end = begins[repeat.first], begins[repeat.first + repeat.count]
+        calls = range(repeat.first, repeat.first + repeat.count)
+        moves = tuple(
+            Move(step, operand, place.stride, place.alternates)
+            for call in calls
+            for step in range(begins[call], begins[call + 1])
+            for operand, place in enumerate(program.calls[call].arguments)
+            if place.stride
+        )
+        if end > first:
+            made.append(Repeat(first, end - first, repeat.trips, moves))
+    return tuple(made)
 
 
 def own_bytes(kernel: CompiledKernel) -> int:
@@ -88,7 +110,7 @@ def buffer(
         case Storage.PARAMETER:
             weight = packed(program.parameters[place.index], shape, packing)
             offset = block.offset(weight)
-            return Buffer(Space.PARAMETERS, offset)
+            return Buffer(Space.PARAMETERS, offset + place.offset)
         case Storage.INPUT:
             return Buffer(Space.INPUT, place.offset, place.index)
         case Storage.OUTPUT:

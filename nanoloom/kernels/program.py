@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
 from nanoloom.linalg.stage import Spec
 from nanoloom.linalg.words.checks import Limits
@@ -24,12 +25,16 @@ class Storage(Enum):
 class Place:
     """One buffer: which input, output or parameter, or which arena buffer.
 
-    offset: bytes from its beginning to where a kernel's argument begins.
+    offset: bytes from its beginning to where a kernel's argument begins; in a repeat,
+    in its first trip, and `stride` bytes further in each other one.  alternates: forth
+    behind even trips and back behind odd ones, for what a trip leaves to the next.
     """
 
     storage: Storage
     index: int
     offset: int = 0
+    stride: int = 0
+    alternates: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,20 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Repeated:
+    """The calls first ... first + count - 1 run `trips` times in a row."""
+
+    first: int
+    count: int
+    trips: int
+
+    def __contains__(self, call: int) -> bool:
+        return self.first <= call < self.first + self.count
+
+
+@dataclass(frozen=True)
 class Program:
-    """A model as kernel calls in order.
+    """A model as kernel calls in order, some of them repeated.
 
     buffers: bytes of each arena buffer; offsets: its place in the arena.
     checks: what must be in range when all calls are done, in the order of the nodes.
@@ -88,3 +105,8 @@ class Program:
     offsets: tuple[int, ...]
     arena_bytes: int
     checks: tuple[Word, ...] = ()
+    repeats: tuple[Repeated, ...] = ()
+
+    def trips(self, call: int) -> int:
+        """How often a call runs."""
+        return prod(x.trips for x in self.repeats if call in x)

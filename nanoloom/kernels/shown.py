@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nanoloom.errors import Error, some_of
 from nanoloom.kernels.layouts.layout import layout_named
 from nanoloom.kernels.layouts.stage import plan_layouts
-from nanoloom.kernels.program import Kernel, Program
+from nanoloom.kernels.program import Kernel, Place, Program
 from nanoloom.kernels.stage import SIMPLIFY
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.mlir import run_pipeline
@@ -33,13 +33,32 @@ def describe_program(program: Program, names: Sequence[str] = ()) -> str:
     """The kernels' text one after another, then the calls: for --emit kernels."""
     wanted = [k for k in program.kernels.values() if not names or k.name in names]
     parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in wanted]
-    lines = [
-        f"// {call.layer or '-'}: {call.kernel}("
-        + ", ".join(f"{p.storage.value}{p.index}" for p in call.arguments)
-        + ")"
-        for call in program.calls
-    ]
+    lines: list[str] = []
+    for number, call in enumerate(program.calls):
+        within = [x for x in program.repeats if number in x]
+        lines += [f"// {x.trips} times:" for x in within if x.first == number]
+        given = ", ".join(map(shown_place, call.arguments))
+        indent = "  " * len(within)
+        lines.append(f"// {indent}{call.layer or '-'}: {call.kernel}({given})")
     return "\n// -----\n".join(parts) + "\n// calls in order:\n" + "\n".join(lines)
+
+
+def shown_place(place: Place) -> str:
+    """A place, and in a repeat how many bytes it moves from trip to trip."""
+    name = f"{place.storage.value}{place.index}"
+    if not place.stride:
+        return name
+    word = "by turns " if place.alternates else ""
+    return f"{name} {word}{place.stride:+}"
+
+
+def describe_module(lowered: LinalgModule) -> str:
+    """A module, then the bodies of its repetitions: for --emit linalg."""
+    parts = [str(lowered.module)]
+    for name, repetition in lowered.repeats.items():
+        parts.append(f"// @{name}, {repetition.trips} times:\n")
+        parts.append(describe_module(repetition.body))
+    return "".join(parts)
 
 
 def describe_layouts(lowered: LinalgModule, target: Target, layout: str) -> str:

@@ -9,9 +9,10 @@ its name, and a `Weight` beside the module says what its array is made of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import onnx_ir
@@ -51,6 +52,7 @@ class LinalgModule:
     """What the stage gives: arguments of @main are the inputs, then the parameters.
 
     checks: what @main returns behind the outputs, limits for each word of a result.
+    repeats: by the functions that @main calls, which have no body in the module.
     """
 
     module: ir.Module
@@ -58,6 +60,50 @@ class LinalgModule:
     outputs: tuple[Spec, ...]
     parameters: tuple[Weight, ...]
     checks: tuple[tuple[Limits, ...], ...] = ()
+    repeats: Mapping[str, Repetition] = field(default_factory=dict[str, "Repetition"])
+
+    def with_bodies(self, changed: Callable[[LinalgModule], LinalgModule]) -> Self:
+        """This one with the bodies of its repetitions changed."""
+        made = {n: replace(x, body=changed(x.body)) for n, x in self.repeats.items()}
+        return replace(self, repeats=made)
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Where a tensor of a repetition's body lies: in which operand or result of a call.
+
+    offset: bytes into it in the first trip, and `stride` further in each other one.
+    is_state: of two places by turns; in the one that a trip writes, the next one reads.
+    """
+
+    number: int
+    offset: int = 0
+    stride: int = 0
+    is_state: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Repetition:
+    """A body that runs `trips` times in a row.
+
+    @main calls it with what is carried from trip to trip and then with what it reads
+    besides; the results are what is carried.  inputs, outputs: of the body's @main.
+    """
+
+    trips: int
+    body: LinalgModule
+    inputs: tuple[Moving, ...]
+    outputs: tuple[Moving, ...]
+
+    @property
+    def states(self) -> set[int]:
+        """Which carried values are written whole in each trip."""
+        return {moving.number for moving in self.outputs if moving.is_state}
+
+    @property
+    def sequences(self) -> set[int]:
+        """Which carried values are written in parts."""
+        return {moving.number for moving in self.outputs} - self.states
 
 
 def spec(value: onnx_ir.Value) -> Spec:

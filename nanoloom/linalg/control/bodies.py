@@ -60,8 +60,10 @@ def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
         trips = 0
     number_shape = shape_of(body.inputs[0])
 
-    def step(i: ir.Value, running: Tensor, inside: list[Tensor]) -> list[Tensor]:
-        arguments = [number(b, i, number_shape), running, *inside[:count]]
+    def step(
+        i: ir.Value, trip: Tensor, running: Tensor, inside: list[Tensor]
+    ) -> list[Tensor]:
+        arguments = [b.reshape(trip, number_shape), running, *inside[:count]]
         after, *made = node.lower_body(body, arguments)
         grown = [
             write_at(b, x, y, 0, i)
@@ -71,28 +73,34 @@ def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
 
     if len(body.outputs) > 1 + count:
         assert trips is not None, "the graph stage asks for the number of trips"
-        carried += [
-            empty_like(b, x, 0, max(trips, 0)) for x in body.outputs[1 + count :]
-        ]
+        carried += [empty_like(b, x, max(trips, 0)) for x in body.outputs[1 + count :]]
     if (trips is None and limit is None) or not (starts and keeps_running(body)):
         return until(b, node, carried, step)
-    last = max(trips, 0) if trips is not None else to_index(element(b, node.input(0)))
     running = b.constant(np.ones(shape_of(body.inputs[1]), np.bool_))
-    return repeat(b, last, carried, lambda i, x: step(i, running, x)[1:])
+    if trips is not None:
+        numbers = b.constant(np.arange(max(trips, 0), dtype=np.int64))
+        return repeat(
+            b,
+            max(trips, 0),
+            carried,
+            lambda i, x: step(i, read_at(b, numbers, 0, i), running, x)[1:],
+            in_kernels=True,
+        )
+    last = to_index(element(b, node.input(0)))
+    return repeat(b, last, carried, lambda i, x: step(i, number(b, i), running, x)[1:])
 
 
-def empty_like(b: Builder, value: onnx_ir.Value, axis: int, trips: int) -> Tensor:
-    """Room for what a body gives in all its trips, one after the other along axis."""
-    shape, dtype = list(shape_of(value)), numpy_dtype(value)
-    shape.insert(axis, trips)
-    return Tensor(tuple(shape), dtype, b.empty(shape, dtype))
+def empty_like(b: Builder, value: onnx_ir.Value, trips: int) -> Tensor:
+    """Room for what a body gives in all its trips, one after the other."""
+    shape, dtype = (trips, *shape_of(value)), numpy_dtype(value)
+    return Tensor(shape, dtype, b.empty(shape, dtype))
 
 
 def until(
     b: Builder,
     node: Node,
     carried: list[Tensor],
-    step: Callable[[ir.Value, Tensor, list[Tensor]], list[Tensor]],
+    step: Callable[[ir.Value, Tensor, Tensor, list[Tensor]], list[Tensor]],
 ) -> list[Tensor]:
     """A Loop that its condition may stop, as scf.while.
 
@@ -119,7 +127,7 @@ def until(
     with b.checks.body() as checks, ir.InsertionPoint(after):
         i, *values = after.arguments
         inside = tensors(b, values, states)
-        condition, *made = step(i, inside[0], inside[1:])
+        condition, *made = step(i, number(b, i), inside[0], inside[1:])
         made = [b.reshape(condition, shape), *made]
         scf.YieldOp([arith.addi(i, index(1)), *settled(b, made, inside)])
     results = list(carry(b, while_.operation, checks).results)
@@ -130,11 +138,11 @@ def to_index(value: ir.Value) -> ir.Value:
     return arith.index_cast(ir.IndexType.get(), value)
 
 
-def number(b: Builder, i: ir.Value, shape: tuple[int, ...]) -> Tensor:
-    """The number of the trip, int64, in the shape that the body declares."""
+def number(b: Builder, i: ir.Value) -> Tensor:
+    """The number of the trip, int64."""
     wide = arith.index_cast(ir.IntegerType.get_signless(64), i)
     dtype = np.dtype(np.int64)
-    made = tensor.FromElementsOp(tensor_type(shape, dtype), [wide]).result
+    made = tensor.FromElementsOp(tensor_type((), dtype), [wide]).result
     return b.tensor(made, dtype)
 
 
@@ -157,30 +165,38 @@ def scan(b: Builder, node: Node) -> Sequence[Tensor | None]:
     turned = node.ints("scan_input_directions", [0] * count)
     turned_out = node.ints("scan_output_directions", [0] * len(outputs))
     trips = inputs[0].shape[axes[0]]
-    scans = [
-        empty_like(b, x, axis, trips) for x, axis in zip(outputs, into, strict=True)
-    ]
+    inputs = [first(b, x, axis) for x, axis in zip(inputs, axes, strict=True)]
+    scans = [empty_like(b, x, trips) for x in outputs]
 
     def step(i: ir.Value, inside: list[Tensor]) -> list[Tensor]:
         back = arith.subi(index(trips - 1), i)
         parts = [
-            read_at(b, x, axis, back if turn else i)
-            for x, axis, turn in zip(inputs, axes, turned, strict=True)
+            read_at(b, x, 0, back if turn else i)
+            for x, turn in zip(inputs, turned, strict=True)
         ]
         made = node.lower_body(body, [*inside[: len(states)], *parts])
         grown = [
-            write_at(b, x, y, axis, back if turn else i)
-            for x, y, axis, turn in zip(
-                made[len(states) :],
-                inside[len(states) :],
-                into,
-                turned_out,
-                strict=True,
+            write_at(b, x, y, 0, back if turn else i)
+            for x, y, turn in zip(
+                made[len(states) :], inside[len(states) :], turned_out, strict=True
             )
         ]
         return [*made[: len(states)], *grown]
 
-    return repeat(b, trips, [*states, *scans], step)
+    made = repeat(b, trips, [*states, *scans], step, in_kernels=True)
+    grown = zip(made[len(states) :], into, strict=True)
+    return [*made[: len(states)], *[last(b, y, axis) for y, axis in grown]]
+
+
+def first(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """x with an axis in front of all others: each trip reads one piece of memory."""
+    return b.transpose(x, [axis, *[d for d in range(x.rank) if d != axis]])
+
+
+def last(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """x with its first axis at another place."""
+    order = list(range(1, x.rank))
+    return b.transpose(x, [*order[:axis], 0, *order[axis:]])
 
 
 OPERATORS = {"If": branch, "Loop": loop, "Scan": scan}

@@ -22,7 +22,7 @@ from nanoloom.linalg.words.builder import Builder, computed_as
 from nanoloom.linalg.words.indexing import INT64
 from nanoloom.linalg.words.loops import repeat
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import index, read_at, write_at
+from nanoloom.linalg.words.places import index, read_at, write
 from nanoloom.linalg.words.ranges import check
 from nanoloom.linalg.words.scalar import BOOL, select
 from nanoloom.linalg.words.tensor import Tensor
@@ -44,6 +44,20 @@ class Kind:
     functions: tuple[str, ...]
     cell: Cell
     splits_bias: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One direction of a node in front of its loop.
+
+    projected: what enters in every time step, [time, batch, gates, hidden].  initial:
+    states, [batch, hidden].
+    """
+
+    part: Direction
+    projected: Tensor
+    initial: list[Tensor]
+    backwards: bool
 
 
 RNN = Kind(1, (5,), ("Tanh",), rnn_cell)
@@ -73,24 +87,23 @@ def recurrent(b: Builder, node: Node, kind: Kind) -> list[Tensor | None]:
     if batch_first:
         x = b.transpose(x, (1, 0, 2))
     functions = activation_functions(node, kind.functions, len(reverse))
+    layers = [
+        Layer(
+            direction(b, node, kind, d, functions[d]),
+            project(b, node, kind, x, d),
+            [initial_state(b, node, x, i, d) for i in kind.states],
+            backwards,
+        )
+        for d, backwards in enumerate(reverse)
+    ]
     wanted = bool(node.wanted) and node.wanted[0]
-    sequences, finals = list[Tensor](), list[list[Tensor]]()
-    for d, backwards in enumerate(reverse):
-        part = direction(b, node, kind, d, functions[d])
-        projected = project(b, node, kind, x, d)
-        initial = [initial_state(b, node, x, i, d) for i in kind.states]
-        y, states = run(b, node, kind, part, projected, initial, backwards, wanted)
-        sequences += y
-        finals.append(states)
-    axis = 2 if batch_first else 1
+    sequence, finals = run(b, node, kind, layers, wanted)
     outputs: list[Tensor | None] = [None]
-    if wanted:
-        apart = [b.reshape(y, (y.shape[0], 1, *y.shape[1:])) for y in sequences]
-        outputs = [b.concat(apart, 1)]
-        if batch_first and outputs[0] is not None:
-            outputs = [b.transpose(outputs[0], (2, 0, 1, 3))]
+    if sequence is not None:
+        outputs = [b.transpose(sequence, (2, 0, 1, 3)) if batch_first else sequence]
     for states in zip(*finals, strict=True):
-        outputs.append(stacked(b, [b.cast(s, x.dtype) for s in states], axis - 1))
+        made = [b.cast(s, x.dtype) for s in states]
+        outputs.append(stacked(b, made, 1 if batch_first else 0))
     return outputs
 
 
@@ -172,41 +185,60 @@ def initial_state(b: Builder, node: Node, x: Tensor, place: int, d: int) -> Tens
 
 
 def run(
+    b: Builder, node: Node, kind: Kind, layers: list[Layer], wanted: bool
+) -> tuple[Tensor | None, list[list[Tensor]]]:
+    """The loop over time, all directions in each step.
+
+    Gives [time, directions, batch, hidden] if wanted, and the last states of each.
+    """
+    steps, batch, _, hidden = layers[0].projected.shape
+    dtype, count = node.input(0).dtype, len(kind.states)
+    valid = running(b, node, steps, batch)
+    carried = [state for layer in layers for state in layer.initial]
+    if wanted:
+        shape = (steps, len(layers), batch, hidden)
+        carried.append(Tensor(shape, dtype, b.empty(shape, dtype)))
+
+    def step(i: ir.Value, carried: list[Tensor]) -> list[Tensor]:
+        made = list[Tensor]()
+        sequence = carried[count * len(layers) :]
+        for d, layer in enumerate(layers):
+            time = arith.subi(index(steps - 1), i) if layer.backwards else i
+            states = carried[count * d : count * (d + 1)]
+            shown, new = advance(b, kind, layer, states, time, valid)
+            made += new
+            row, size = b.cast(shown, dtype), (1, 1, batch, hidden)
+            sequence = [write(b, row, y, (time, d, 0, 0), size) for y in sequence]
+        return [*made, *sequence]
+
+    made = repeat(b, steps, carried, step, in_kernels=True)
+    finals = [made[count * d : count * (d + 1)] for d in range(len(layers))]
+    return made[-1] if wanted else None, finals
+
+
+def advance(
     b: Builder,
-    node: Node,
     kind: Kind,
-    part: Direction,
-    projected: Tensor,
-    initial: list[Tensor],
-    backwards: bool,
-    wanted: bool,
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The loop over time: [time, batch, hidden] if wanted, and the last states.
+    layer: Layer,
+    states: list[Tensor],
+    time: ir.Value,
+    valid: Tensor | None,
+) -> tuple[Tensor, list[Tensor]]:
+    """A step of one direction: what it shows, and its states.
 
     A sequence that has ended keeps its state and gives zeros.
     """
-    dtype, count = node.input(0).dtype, len(initial)
-    steps, batch, _, hidden = projected.shape
-    valid = running(b, node, steps, batch)
-    sequence = [b.full((steps, batch, hidden), 0, dtype)] if wanted else []
-
-    def step(i: ir.Value, carried: list[Tensor]) -> list[Tensor]:
-        time = arith.subi(index(steps - 1), i) if backwards else i
-        states, outputs = carried[:count], carried[count:]
-        new = kind.cell(b, part, read_at(b, projected, 0, time), states)
-        shown = new[0]
-        if valid is not None:
-            now = b.reshape(read_at(b, valid, 0, time), (batch, 1))
-            shown = b.elementwise(lambda s, v: select(v, s, 0), shown, now)
-            new = [
-                b.elementwise(lambda s, old, v: select(v, s, old), s, old, now)
-                for s, old in zip(new, states, strict=True)
-            ]
-        rows = [write_at(b, b.cast(shown, dtype), y, 0, time) for y in outputs]
-        return [*new, *rows]
-
-    made = repeat(b, steps, [*initial, *sequence], step)
-    return made[count:], made[:count]
+    entering = read_at(b, layer.projected, 0, time)
+    new = kind.cell(b, layer.part, entering, states)
+    if valid is None:
+        return new[0], new
+    now = b.reshape(read_at(b, valid, 0, time), (states[0].shape[0], 1))
+    shown = b.elementwise(lambda s, v: select(v, s, 0), new[0], now)
+    kept = [
+        b.elementwise(lambda s, old, v: select(v, s, old), s, old, now)
+        for s, old in zip(new, states, strict=True)
+    ]
+    return shown, kept
 
 
 def running(b: Builder, node: Node, steps: int, batch: int) -> Tensor | None:

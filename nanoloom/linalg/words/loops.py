@@ -16,13 +16,22 @@ from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
+# On an scf.for: its body is to be kernels of its own, not a part of one.
+REPEAT = "nanoloom.repeat"
 WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for")
 
 
 def repeat(
-    b: Builder, trips: ir.Value | int, carried: Sequence[Tensor], step: Step
+    b: Builder,
+    trips: ir.Value | int,
+    carried: Sequence[Tensor],
+    step: Step,
+    *,
+    in_kernels: bool = False,
 ) -> list[Tensor]:
     """carried = step(i, carried) for i in 0 .. trips, as scf.for; shapes stay.
+
+    in_kernels: a step is large enough for kernels of its own.
 
     One trip is no loop: canonicalization would inline it, and two initial values that
     are equal would then be one buffer to settle two results in.
@@ -35,7 +44,10 @@ def repeat(
         inside = tensors(b, loop.inner_iter_args, carried)
         made = step(loop.induction_variable, inside)
         scf.YieldOp(settled(b, made, inside))
-    results = list(carry(b, loop.operation, checks).results)
+    made_loop = carry(b, loop.operation, checks)
+    if in_kernels:
+        made_loop.attributes[REPEAT] = ir.UnitAttr.get()
+    results = list(made_loop.results)
     return tensors(b, results[: len(carried)], carried)
 
 

@@ -1,0 +1,39 @@
+"""From which call to which the buffers of a program are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nanoloom.kernels.plan import Lifetime
+from nanoloom.kernels.program import Call, Repeated, Storage
+
+
+def lifetimes(
+    calls: Sequence[Call],
+    repeats: Sequence[Repeated],
+    sizes: Sequence[int],
+    inner: set[int],
+    read_later: set[int],
+) -> list[Lifetime]:
+    """Of each buffer of `sizes` bytes, between the first call and the last one.
+
+    What a repeat does not make for one trip alone (`inner`) lives in all of its trips;
+    read_later: when all calls are done.
+    """
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for step, call in enumerate(calls):
+        around = next((x for x in repeats if step in x), None)
+        for place in call.arguments:
+            if place.storage is Storage.ARENA:
+                begin, end = step, step
+                if around is not None and place.index not in inner:
+                    begin, end = around.first, around.first + around.count - 1
+                first[place.index] = min(begin, first.get(place.index, begin))
+                last[place.index] = max(end, last.get(place.index, end))
+    unused = len(calls)
+    last |= dict.fromkeys(read_later, unused)
+    return [
+        Lifetime(size, first.get(i, unused), last.get(i, unused))
+        for i, size in enumerate(sizes)
+    ]

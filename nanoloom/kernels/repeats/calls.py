@@ -1,0 +1,123 @@
+"""The calls of a repetition's body as calls of the program around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nanoloom.kernels.group import is_movable
+from nanoloom.kernels.plan import rounded
+from nanoloom.kernels.program import Call, Place, Program, Storage
+from nanoloom.kernels.structure import Op, base, bytes_of
+from nanoloom.linalg.stage import LinalgModule, Moving
+from nanoloom.linalg.words.pointwise import itself, pointwise
+from nanoloom.mlir import ir, tensor
+
+
+@dataclass(frozen=True)
+class Trips:
+    """A body's program at work: where its inputs and outputs lie in each trip.
+
+    parameters: the numbers of its parameters in the program around it.  buffers: how
+    many of that one's buffers stand in front of its own.
+    """
+
+    program: Program
+    trips: int
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    parameters: tuple[int, ...]
+    buffers: int
+
+    def calls(self) -> list[Call]:
+        return [
+            replace(call, arguments=tuple(map(self.place, call.arguments)))
+            for call in self.program.calls
+        ]
+
+    def place(self, inner: Place) -> Place:
+        """Where an argument lies in the program around the body."""
+        match inner.storage:
+            case Storage.ARENA:
+                return replace(inner, index=self.buffers + inner.index)
+            case Storage.PARAMETER:
+                return replace(inner, index=self.parameters[inner.index])
+            case Storage.INPUT:
+                whole = self.inputs[inner.index]
+            case Storage.OUTPUT:
+                whole = self.outputs[inner.index]
+        return replace(whole, offset=whole.offset + inner.offset)
+
+
+def read_place(
+    moving: Moving, operands: Sequence[Place], values: Sequence[ir.Value]
+) -> Place:
+    """Where an input of a body lies.  operands: places of the call's operands."""
+    place = operands[moving.number]
+    if moving.is_state:
+        slot = rounded(bytes_of(values[moving.number].type))
+        return replace(place, stride=slot, alternates=True)
+    return replace(place, offset=place.offset + moving.offset, stride=moving.stride)
+
+
+def written_place(
+    moving: Moving,
+    operands: Sequence[Place],
+    results: Sequence[Place],
+    values: Sequence[ir.Value],
+) -> Place:
+    """Where an output of a body lies: of a state, where it is not read meanwhile."""
+    if moving.is_state:
+        place = operands[moving.number]
+        slot = rounded(bytes_of(values[moving.number].type))
+        return replace(place, offset=place.offset + slot, stride=-slot, alternates=True)
+    place = results[moving.number]
+    return replace(place, offset=place.offset + moving.offset, stride=moving.stride)
+
+
+def is_repeat(op: Op) -> bool:
+    """Whether an operation stands for a repetition."""
+    return op.operation.name == "func.call"
+
+
+def callee(call: Op) -> str:
+    return call.operation.attributes["callee"].value  # type: ignore[attr-defined]
+
+
+def repeat_calls(block: ir.Block) -> list[Op]:
+    return [op for op in block.operations if is_repeat(op)]
+
+
+def is_state(value: ir.Value, lowered: LinalgModule) -> bool:
+    """Whether a repetition carries a value in its two places."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not is_repeat(owner.opview):
+        return False
+    number = list(owner.results).index(value)
+    return number in lowered.repeats[callee(owner.opview)].states
+
+
+def separate_repeats(block: ir.Block, lowered: LinalgModule) -> None:
+    """What repetitions begin with gets bytes of its own, which they write over.
+
+    Nothing is copied where nothing is known: a tensor that they fill.
+    """
+    for call in repeat_calls(block):
+        repetition = lowered.repeats[callee(call)]
+        written = repetition.states | repetition.sequences
+        for number, value in enumerate(list(call.operation.operands)):
+            owner = base(value).owner
+            made = not isinstance(owner, ir.Block)
+            unknown = made and owner.name == "tensor.empty"  # type: ignore[union-attr]
+            free = made and is_movable(owner.opview)  # type: ignore[union-attr]
+            if unknown and number not in repetition.states:
+                continue
+            if number in written or free:
+                with ir.InsertionPoint(call), ir.Location.unknown():
+                    call.operation.operands[number] = copy_of(value)
+
+
+def copy_of(value: ir.Value) -> ir.Value:
+    kind = ir.RankedTensorType(value.type)
+    target = tensor.empty(kind.shape, kind.element_type)
+    return pointwise([value], target, itself)
