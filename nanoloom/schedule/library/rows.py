@@ -8,8 +8,9 @@ from nanoloom.nest.contraction import bits
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.language import ALL, Parallel, Schedule, Tile
-from nanoloom.schedule.library.vectors import innermost, vectors
+from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, Tile
+from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
+from nanoloom.schedule.library.vectors import innermost, lanes_of, vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
@@ -36,6 +37,11 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
         return schedule_of(nest, target, (words, reason))
     tiles = task_sizes(sizes, parallel, {}, row_elements(nest, rows))
     reason = "rows are independent: one task a few of them, producers fused"
+    points = one_loop(nest, last, target) if several else None
+    if points is not None:
+        reason = "rows are independent: one task a few of them, one loop for all stages"
+        words = (Parallel(last.name, tiles, ALL), *points)
+        return schedule_of(nest, target, (words, reason))
     row: tuple[Tile, ...] = ()
     if several and any(tiles[d] > 1 for d in parallel):
         ones = tuple(1 if d in parallel else 0 for d in range(len(sizes)))
@@ -43,6 +49,28 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     return schedule_of(
         nest, target, ((Parallel(last.name, tiles, ALL), *row, *inner), reason)
     )
+
+
+def one_loop(
+    nest: LoopNest, last: Stage, target: Target
+) -> tuple[Directive, ...] | None:
+    """All stages on a vector of points, what is between them in registers.
+
+    None where they are not at the same points, have vectors of several widths, or
+    functions: exp and its kin have numbers enough of their own in registers.
+    """
+    working = [stage for stage in nest.stages if stage.reads]
+    if any(stage.is_reduction for stage in nest.stages) or nest.pads:
+        return None
+    if any(name.startswith("math.") for stage in working for name in stage.body):
+        return None
+    first, *_ = working
+    along = all(read.lies_along(first.names[-1]) for read in first.reads)
+    if not first.lanewise or not along or not is_finished(nest, first):
+        return None
+    if len({lanes_of(stage, target) for stage in nest.stages}) > 1:
+        return None
+    return on_tile(nest, first, last, lanes_at_tile(nest, first, target), {})
 
 
 def numbers(stage: Stage) -> list[int]:
