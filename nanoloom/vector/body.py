@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nanoloom.mlir import arith, ir, memref, vector
+from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.lookups import byte_of, is_table, lookup
@@ -247,13 +247,30 @@ def filler(element: ir.Type) -> ir.Value:
     return arith.constant(element, one)
 
 
+def takes_any(block: ir.Block) -> bool:
+    """Whether a body can be given anything at all in masked lanes: sums of products."""
+    kinds = {op.operation.name for op in block.operations}
+    return kinds <= {"arith.mulf", "arith.addf", "linalg.yield"}
+
+
 def read(
-    kind: ir.VectorType, buffer: ir.Value, at: list[ir.Value], mask: ir.Value | None
+    kind: ir.VectorType,
+    buffer: ir.Value,
+    at: list[ir.Value],
+    mask: ir.Value | None,
+    body: ir.Block | None = None,
 ) -> ir.Value:
-    """Contiguous elements as a vector."""
+    """Contiguous elements as a vector.
+
+    body: what reads them.  Where it takes anything in masked lanes, no register holds
+    what they are.
+    """
     if mask is None:
         return vector.load(kind, buffer, at)
-    rest = vector.broadcast(kind, filler(kind.element_type))
+    if body is not None and takes_any(body):
+        rest = llvm.mlir_poison(kind)
+    else:
+        rest = vector.broadcast(kind, filler(kind.element_type))
     return vector.maskedload(kind, buffer, at, mask, rest)
 
 

@@ -246,7 +246,7 @@ class Strip:
             return vector.broadcast(kind, arith.constant(x.element, zero))
         if self.lanes == ONE:
             return vector.broadcast(kind, memref.load(x.buffer, x.indices(point.ivs)))
-        return read(kind, x.buffer, x.indices(point.ivs), point.mask)
+        return read(kind, x.buffer, x.indices(point.ivs), point.mask, self.block)
 
     def lanes_of(self, number: int, point: Point, once: Once) -> LaneValue:
         """An input at a point, read if it is not at hand."""
@@ -287,7 +287,7 @@ class Strip:
             return Uniform(memref.load(x.buffer, at))
         kind = vector_type(self.lanes, x.element)
         if access is Access.CONTIGUOUS and self.lanes != ONE:
-            return Vector(read(kind, x.buffer, at, point.mask))
+            return Vector(read(kind, x.buffer, at, point.mask, self.block))
         places: list[list[ir.Value]] = []
         for lane in range(self.lanes.count):
             beside = add(point.ivs[self.dim], index(lane))

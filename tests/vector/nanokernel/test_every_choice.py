@@ -1,7 +1,11 @@
-"""Every target has a schedule for products of all numbers and sizes, packed or not."""
+"""Every target has a schedule for products of all numbers and sizes, packed or not.
+
+A nanokernel; loops of words where vectors of floats are as wide as the machine's.
+"""
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import Any
 
@@ -25,6 +29,7 @@ KINDS = {
 }
 ROWS = 1, 17, 48, 400  # one; fewer and as many as copies are worth it for
 COLUMNS = 3, 17, 100  # less than a vector, than two, and a rest
+SUMS = 4  # registers of them that are added to at once, where there are so many
 
 
 def kernel_of(kind: str, packed: bool, m: int, n: int) -> Kernel:
@@ -40,12 +45,63 @@ def kernel_of(kind: str, packed: bool, m: int, n: int) -> Kernel:
     return kernel
 
 
-@pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_schedule(kind: str, packed: bool) -> None:
+def registers_of_sums(script: str, lanes: int) -> int:
+    """Registers of any width that loops of words keep sums in; 0: of no such width.
+
+    lanes: of a register with the least width that there is.
+    """
+    words = re.findall(r'"nanoloom\.(\w+)"\(%product\w*\) {(.*)}', script)
+    found = 0
+    for word, text in words:
+        fields = {name: int(x) for name, x in re.findall(r"(\w+) = (\d+)", text)}
+        if word == "vectorize" and fields["scalable"]:
+            found = fields["lanes"] // lanes
+        if word == "unroll_and_jam":
+            found *= fields["count"]
+    return found
+
+
+def wrong_choices(kind: str, packed: bool, any_width: bool) -> list[str]:
+    """Of all targets whose floats are as wide as the machine, or of all others."""
+    found: list[str] = []
     for m, n in product(ROWS, COLUMNS):
         kernel = kernel_of(kind, packed, m, n)
         for target in TARGETS:
+            floats = kind in ("float32", "float64") and target.vector.vscale_max > 1
+            if floats != any_width:
+                continue
             text = job_of(kernel, CompileOptions(target)).script
-            assert '"nanoloom.nanokernel"' in text, (target.name, m, n)
-            assert packed or '"nanoloom.pack"' not in text
+            tile = '"nanoloom.nanokernel"' in text
+            bits = 8 * np.dtype(kind).itemsize if floats else 0
+            right = tile
+            if floats:
+                registers = registers_of_sums(text, target.vector.bits // bits)
+                most = m * -(-n * bits // target.vector.min_bits)
+                right = not tile and registers >= min(most, SUMS)
+            if not right or (not packed and '"nanoloom.pack"' in text):
+                found.append(f"{target.name}: {m} x {n}")
+    return found
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_nanokernel(kind: str, packed: bool) -> None:
+    assert wrong_choices(kind, packed, any_width=False) == []
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_vectors_of_any_width(kind: str, packed: bool) -> None:
+    assert wrong_choices(kind, packed, any_width=True) == []
+
+
+def test_other_scripts_are_not_taken_for_one() -> None:
+    fields = "axis = 1 : i64, lanes = 8 : i64, scalable = 1 : i64, chains = 1 : i64"
+    vectors = f'"nanoloom.vectorize"(%product_6) {{{fields}}} : ()'
+    jam = '"nanoloom.unroll_and_jam"(%product_9) {axis = 0 : i64, count = 6 : i64}'
+    assert registers_of_sums(f"{vectors}\n{jam}", 2) == 24
+    assert registers_of_sums(vectors, 2) == 4
+    fixed = vectors.replace("scalable = 1", "scalable = 0")
+    assert registers_of_sums(f"{fixed}\n{jam}", 2) == 0
+    others = f"{vectors}\n{jam}".replace("%product", "%fill")
+    assert registers_of_sums(others, 2) == 0
