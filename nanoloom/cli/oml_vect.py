@@ -1,4 +1,4 @@
-"""nanoloom reproduce oml-vect: reductions found, and the times of strategies."""
+"""nanoloom reproduce oml-vect: a paper's table, figures and claims."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.failures import AT_FAULT, DONE, say
 
 if TYPE_CHECKING:
-    from nanoloom.reproduce.oml_vect import Row
+    from nanoloom.reproduce.oml_results import Result
     from nanoloom.target.facts import Target
 
 
@@ -19,53 +19,79 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
     from nanoloom.cli import places
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.progress import Watch
-    from nanoloom.reproduce import oml_vect
+    from nanoloom.reproduce import oml_results, oml_vect
 
     places.folder(folder)
+    results: list[Result] = []
     with (
         Watch("measuring") as watch,
         tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
     ):
-        rows = oml_vect.run(target, Path(scratch), watch.say, quick=quick)
-    text = as_json(oml_vect.as_dict(rows, target.name))
-    places.write_text(folder / "results.csv", oml_vect.as_csv(rows))
+        for each in oml_vect.run(target, Path(scratch), watch.say, quick=quick):
+            results.append(each)
+            places.write_text(folder / "results.csv", oml_results.as_csv(results))
+    text = as_json(oml_results.as_dict(results, target.name))
     places.write_text(folder / "results.json", text + "\n")
+    draw(results, folder)
     if json:
         print(text)
     else:
-        show(rows, target, folder)
-    missing = {name for row in rows for name in row.absent} - {oml_vect.PEER}
-    return AT_FAULT if missing else DONE
+        show(results, target, folder)
+    return AT_FAULT if any("wrong" in each.note for each in results) else DONE
 
 
-def show(rows: Sequence[Row], target: Target, folder: Path) -> None:
-    """Figures 7 and 8 as tables, and whether what the paper claims holds here."""
+def draw(results: Sequence[Result], folder: Path) -> None:
+    """The figures, where they can be drawn."""
+    from nanoloom.cli import places
+    from nanoloom.cli.reproduce import EXTRA
+    from nanoloom.reproduce.pictures import can_draw
+
+    if not can_draw():
+        say(f"nanoloom: no pictures without matplotlib; {EXTRA}")
+        return
+    from nanoloom.reproduce.oml_pictures import pictures
+
+    for name, data in pictures(results).items():
+        with places.written(folder / name) as file:
+            file.write(data)
+
+
+def show(results: Sequence[Result], target: Target, folder: Path) -> None:
+    """A table for each figure and quantity, and whether the claims hold here."""
     from nanoloom.cli.screen import indented, out, table
-    from nanoloom.reproduce.oml_vect import CONFIGURATIONS, PEER, claims
+    from nanoloom.reproduce.oml_results import claims
 
-    screen, names = out(), (*CONFIGURATIONS, PEER)
-    found = [(row.layer.name, str(row.reductions), str(row.by_mlir)) for row in rows]
-    columns = ("layer", ">nanoloom", ">MLIR")
-    screen.print(table("Figure 7: reductions found in the same loops", columns, found))
-    screen.print()
-    cells = [
-        (row.layer.name, row.layer.size, *(milliseconds(row, name) for name in names))
-        for row in rows
-    ]
-    heads = ("layer", "size", *(f">{name}" for name in names))
-    screen.print(table("Figure 8: milliseconds with one thread", heads, cells))
-    for row in rows:
-        for name, reason in row.absent.items():
-            screen.print(indented(f"{row.layer.name}, {name}: {reason}", 2, "dim"))
-    screen.print()
-    for claim in claims(rows):
-        here = "not measured" if claim.here is None else f"{claim.here:.2f}"
-        word = "" if claim.holds is None else ": holds" if claim.holds else ": does not"
-        told = f"{claim.what}: {here} here, {claim.paper:g} in the paper{word}"
-        screen.print(indented(told, 0))
-    screen.print(indented(f"compiled for {target.name}", 0, "dim"))
-    screen.print(indented(f"results.csv, results.json: {folder}", 0))
+    screen = out()
+    for figure, quantity in dict.fromkeys((x.figure, x.quantity) for x in results):
+        own = [x for x in results if (x.figure, x.quantity) == (figure, quantity)]
+        names = list(dict.fromkeys(each.contender for each in own))
+        cells = [
+            (layer, *(number(own, layer, name) for name in names))
+            for layer in dict.fromkeys(each.layer for each in own)
+        ]
+        first = "reduction" if figure == "Table I" else "layer"
+        columns = (first, *(f">{name}" for name in names))
+        screen.print(table(f"{figure}: {quantity}", columns, cells))
+        screen.print()
+    for each in results:
+        if each.note:
+            told = f"{each.figure}, {each.layer}, {each.contender}: {each.note}"
+            screen.print(indented(told, 2, "dim"))
+    for claim in claims(results):
+        here = "not measured" if claim.here is None else f"{claim.here:.3g}"
+        word = {None: "", True: ": holds", False: ": does not hold"}[claim.holds]
+        paper = f"{'at most ' if claim.most else ''}{claim.paper:g} in the paper"
+        screen.print(indented(f"{claim.what}: {here} here, {paper}{word}", 0))
+    screen.print(indented(f"compiled for {target.name}, one thread", 0, "dim"))
+    screen.print(indented(f"results.csv, results.json, pictures: {folder}", 0))
 
 
-def milliseconds(row: Row, name: str) -> str:
-    return f"{row.seconds[name] * 1e3:.3g}" if name in row.seconds else ""
+def number(results: Sequence[Result], layer: str, contender: str) -> str:
+    """Four digits, or nothing where nothing was measured."""
+    for each in results:
+        if (each.layer, each.contender) == (layer, contender):
+            value = each.value
+            if value is None:
+                return ""
+            return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from nanoloom import mlir
-from nanoloom.affine.counting import counts
+from nanoloom.affine.counting import counts, counts_of_loops
 from nanoloom.affine.report import Loop, describe
 from nanoloom.affine.stage import through_affine
 from nanoloom.binary.frames import require_small
@@ -160,15 +160,20 @@ class FindReductions:
 
 @dataclass(frozen=True)
 class CountReductions:
-    """How many reductions a kernel's loops have, and how many MLIR itself finds."""
+    """How many reductions a kernel's loops have, and how many MLIR itself finds.
+
+    of_loops: of text that is affine loops already.
+    """
 
     text: str
+    of_loops: bool = False
 
     def run(self, stage: Stage) -> tuple[int, int]:
         """Raises what lowering the kernel raises."""
         del stage
         with context():
-            return counts(mlir.ir.Module.parse(self.text))
+            module = mlir.ir.Module.parse(self.text)
+            return counts_of_loops(module) if self.of_loops else counts(module)
 
 
 class _Kept:

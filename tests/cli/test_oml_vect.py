@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 
 from nanoloom.reproduce import oml_vect
-from nanoloom.reproduce.oml_models import QUICK, draw
-from nanoloom.reproduce.oml_vect import CONFIGURATIONS, PEER, Row, claims, wrong
+from nanoloom.reproduce.oml_models import QUICK, Layer, draw
+from nanoloom.reproduce.oml_results import (
+    FOUND,
+    STRIDES,
+    TABLE,
+    X86,
+    Claim,
+    Result,
+    claims,
+    mean,
+    ratio,
+)
+from nanoloom.reproduce.oml_vect import CONFIGURATIONS, PEER, Case
+from nanoloom.target.host import host
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
 
@@ -19,50 +31,111 @@ WORDS = ("reproduce", "oml-vect", "--quick", "--folder")
 
 
 def test_a_tiny_run(tmp_path: Path, nanoloom: Command) -> None:
-    said = nanoloom(*WORDS, tmp_path / "made")
+    folder = tmp_path / "made"
+    said = nanoloom(*WORDS, folder)
     assert said.status == 0, said
-    assert "Figure 7: reductions" in said.out and "Figure 8: milliseconds" in said.out
+    for title in ("Table I: found", "Figure 7: reductions", "Figure 8: seconds"):
+        assert title in said.out
     assert "in the paper" in said.out
-    with (tmp_path / "made" / "results.csv").open() as file:
+    with (folder / "results.csv").open() as file:
         found = list(csv.DictReader(file))
-    names = [each["contender"] for each in found if each["layer"] == "tiny"]
-    assert names == [*CONFIGURATIONS, PEER]
-    assert all(float(each["median_seconds"]) > 0 for each in found)
-    counts = {(int(r["reductions"]), int(r["mlir_reductions"])) for r in found}
+    times = [r for r in found if r["figure"] == X86 and r["layer"] == "tiny"]
+    assert [each["contender"] for each in times] == [*CONFIGURATIONS, PEER]
+    assert all(float(r["value"]) > 0 for r in found if r["quantity"] == "seconds")
+    counts = {
+        who: [
+            int(r["value"])
+            for r in found
+            if (r["figure"], r["contender"]) == (FOUND, who)
+        ]
+        for who in ("nanoloom", "mlir")
+    }
     # Attention: six products, two of softmax and two of the normalization, which are
-    # all that MLIR sees.  A GRU: of both products, those of gates apart.
-    assert (10, 2) in counts
-    assert all(own > theirs for own, theirs in counts)
-    told = json.loads((tmp_path / "made" / "results.json").read_text())
-    assert len(told["results"]) == len(found) and len(told["claims"]) == 2
+    # all that MLIR sees; relative places are two more products.  A GRU: of both
+    # products, those of gates apart.
+    assert counts["nanoloom"][:2] == [10, 12] and counts["mlir"][:2] == [2, 2]
+    assert counts["nanoloom"][2] > counts["mlir"][2]
+    told = json.loads((folder / "results.json").read_text())
+    assert len(told["results"]) == len(found)
+    assert {"figure-3.png", "figure-7.png", "figure-8.png"} <= {
+        path.name for path in folder.iterdir()
+    }
+
+
+def test_the_kinds_that_mlir_does_not_see(tmp_path: Path, nanoloom: Command) -> None:
+    """Table I: multiply-adds, and extremes that are written as comparisons."""
+    from nanoloom.reproduce.oml_reductions import kinds
+
+    found = {(r.layer, r.contender): r.value for r in kinds()}
+    assert {value for (_, who), value in found.items() if who == "nanoloom"} == {1}
+    missed = {
+        kind for (kind, who), value in found.items() if who == "mlir" and not value
+    }
+    assert {"math.fma", "arith.cmpf, arith.select"} <= missed
+    assert "arith.addf" not in missed
 
 
 def test_a_wrong_result_is_named_and_not_timed(
     tmp_path: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everybody is compared with what is right for other numbers."""
-    monkeypatch.setattr(oml_vect, "wrong", lambda runs, wanted: wrong(runs, -wanted))
+    right = Case.right
+    monkeypatch.setattr(Case, "right", lambda self, got: right(self, -got))
     monkeypatch.setattr(oml_vect, "QUICK", QUICK[:1])
     monkeypatch.setattr(oml_vect, "interleaved", lambda runs, turns: [])
     said = nanoloom(*WORDS, tmp_path, "--json")
     assert said.status == 1, said
-    found = json.loads(said.out)["results"]
+    found = [r for r in json.loads(said.out)["results"] if r["figure"] == X86]
     assert all("wrong result" in each["note"] for each in found)
-    assert all(each["median_seconds"] is None for each in found)
+    assert all(each["value"] is None for each in found)
+
+
+def results(figure: str, quantity: str, **given: float) -> list[Result]:
+    return [Result(figure, "a", "", n, quantity, value) for n, value in given.items()]
 
 
 def test_claims_without_times() -> None:
-    row = Row(QUICK[0], reductions=10, by_mlir=5)
-    found = claims([row])
-    assert [claim.holds for claim in found] == [False, None]
-    row.seconds = {"onnx-mlir": 2.0, "oml-vect": 1.0}
-    assert [claim.holds for claim in claims([row])] == [False, True]
+    counts = results(FOUND, "reductions", nanoloom=10, mlir=5)
+    found = {claim.what: claim for claim in claims(counts)}
+    assert found["reductions found, of MLIR's"].here == pytest.approx(2)
+    assert found["reductions found, of MLIR's"].holds is False
+    assert sum(claim.holds is None for claim in found.values()) == len(found) - 1
+
+
+def test_claims_of_at_most() -> None:
+    assert Claim("", 0.5, 0.4, most=True).holds and not Claim("", 0.5, 0.4).holds
+    slower = results(STRIDES, "seconds", none=1.0, forced=2.0)
+    (claim,) = (c for c in claims(slower) if "forced" in c.what)
+    assert claim.here == pytest.approx(0.5) and claim.holds
+    assert Claim("", 0.5, 0.6, most=True).holds is False
+
+
+def test_only_layers_of_both_count() -> None:
+    some = results(TABLE, "found", nanoloom=4.0)
+    assert ratio(some, TABLE, "found", "nanoloom", "loops") is None
+    assert mean([2.0, 8.0]) == pytest.approx(4)
 
 
 def test_the_numbers_are_seeded() -> None:
-    one, other = draw(QUICK[1]), draw(QUICK[1])
+    one, other = draw(QUICK[2]), draw(QUICK[2])
     assert all((one[name] == other[name]).all() for name in one)
-    assert not np.allclose(one["wi"], draw(QUICK[1], seed=1)["wi"])
+    assert not np.allclose(one["wi"], draw(QUICK[2], seed=1)["wi"])
+
+
+FORMS = (
+    *QUICK,
+    Layer("tiny-distilbert", 24, 2, "distilbert", 9),
+    Layer("tiny-plain", 24, 2, "plain", 9),
+)
+
+
+@pytest.mark.parametrize("layer", FORMS, ids=lambda layer: layer.name)
+def test_every_form_by_every_strategy(layer: Layer, tmp_path: Path) -> None:
+    """Against ONNX's reference; another layer's numbers are not these."""
+    case = oml_vect.case_of(layer, tmp_path)
+    found = list(oml_vect.times(case, host(), tmp_path, lambda _: None, 1))
+    assert not [each.note for each in found if each.note]
+    assert case.right(np.roll(case.wanted, 1, -1))
 
 
 @pytest.mark.parametrize("words", [("--threads", "2"), ("--against", "none")])
