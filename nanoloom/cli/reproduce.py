@@ -82,6 +82,16 @@ Folder = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Tiny sizes, hardly measured: does it work?")
 ]
+Tvm = Annotated[
+    Path | None,
+    typer.Option(
+        "--tvm",
+        metavar="PYTHON",
+        exists=True,
+        dir_okay=False,
+        help="Of yflows: the Python that has TVM, if not ours.",
+    ),
+]
 
 
 def reproduce(
@@ -93,6 +103,7 @@ def reproduce(
     against: Against = None,
     target: TargetName = "host",
     folder: Folder = None,
+    tvm: Tvm = None,
     quick: Quick = False,
     json: words.Json = False,
     debug: words.Debug = False,
@@ -105,14 +116,18 @@ def reproduce(
 
     listed(name, "NAME", SUITES)
     place = folder or Path(name)
+    if tvm is not None and name != YFLOWS:
+        raise typer.BadParameter(f"{name} has no TVM", param_hint="--tvm")
     if name == CHAPTER_H:
         refuse(name, {"--threads": threads, "--sizes": sizes, "--precision": precision})
         return chapter_h(only, against, target, place, quick, json)
     if name in (OML_VECT, YFLOWS):
         given = {"--threads": threads, "--sizes": sizes, "--precision": precision}
         refuse(name, {**given, "--only": only, "--against": against})
-        suite = oml_vect if name == OML_VECT else yflows
-        return suite.measure(machine(target), place, quick=quick, json=json)
+        if name == OML_VECT:
+            return oml_vect.measure(machine(target), place, quick=quick, json=json)
+        python = str(tvm or "")
+        return yflows.measure(machine(target), place, python, quick=quick, json=json)
     chosen = [] if against == NONE else listed(against, "--against", PEER_KEYS)
     wanted = listed(precision, "--precision", ARITHMETICS)
     plan = Plan(
@@ -152,7 +167,7 @@ def refuse(name: str, given: Mapping[str, str | None]) -> None:
     """Raises typer.BadParameter for an option that a measurement does not have."""
     for option, value in given.items():
         if value is not None:
-            reason = f"{name} is measured in f32, with one thread"
+            reason = f"{name} has sizes, types and threads of its own"
             raise typer.BadParameter(reason, param_hint=option)
 
 

@@ -34,7 +34,8 @@ AVX2_ONLY = {
 class Peer:
     """A system to compare with.  packages: all that it needs; function: its `open`.
 
-    limited: whether AVX2_ONLY keeps it from wider vectors.
+    limited: whether AVX2_ONLY keeps it from wider vectors.  python: the interpreter of
+    an environment of its own, "" for this one.
     """
 
     key: str
@@ -42,10 +43,11 @@ class Peer:
     packages: tuple[str, ...]
     function: str
     limited: bool = True
+    python: str = ""
 
     @property
     def installed(self) -> bool:
-        """Whether this environment has all of its packages."""
+        """Whether this environment has all packages that it needs from here."""
         return all(importlib.util.find_spec(p) is not None for p in self.packages)
 
 
@@ -86,11 +88,14 @@ class Remote:
         self.key, self.name = peer.key, peer.name
         self.facts: dict[str, Any] = {}
         self._folder = folder
-        counts = {"OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+        libraries = ("OPENBLAS", "OMP", "TVM")
+        counts = {f"{name}_NUM_THREADS": str(threads) for name in libraries}
+        if peer.python:
+            counts["PYTHONPATH"] = str(Path(__file__).parents[2])
         self._said = folder / f"said-{peer.key}-{threads}.txt"
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "nanoloom.reproduce.worker"],
+                [peer.python or sys.executable, "-m", "nanoloom.reproduce.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,

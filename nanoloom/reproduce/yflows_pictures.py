@@ -1,10 +1,15 @@
-"""Figures 2, 7a and 7b as pictures: bars for each layer and anchor (matplotlib)."""
+"""The dataflow paper's figures as pictures (matplotlib).
+
+Figures 2, 7a and 7b: bars for each layer and anchor.  Figures 8 and 9: bars for each
+network or layer and contender.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nanoloom.reproduce import flow_figures
 from nanoloom.reproduce.pictures import panels, png
 from nanoloom.reproduce.yflows import Row, gain, to_basic_output, to_output
 from nanoloom.schedule.dataflow.dataflow import KINDS
@@ -55,3 +60,34 @@ def bars(panel: Any, rows: Sequence[Row], value: Value) -> None:
     panel.axhline(1, color="black", linewidth=0.6)
     if rows:
         panel.legend(fontsize=7)
+
+
+def network_pictures(rows: Sequence[flow_figures.Row]) -> dict[str, bytes]:
+    """Figures 8 and 9, PNG files by name: times of all, of nanoloom's."""
+    found: dict[str, bytes] = {}
+    for number in dict.fromkeys(row.subject.figure for row in rows):
+        own = [row for row in rows if row.subject.figure == number]
+        parts = list(dict.fromkeys((row.subject.element, row.threads) for row in own))
+        figure, axes = panels(len(parts), 1, (7.0, 3.0))
+        for place, part in enumerate(parts):
+            here = [r for r in own if (r.subject.element, r.threads) == part]
+            contender_bars(axes[place][0], here)
+            axes[place][0].set_title(f"{part[0]}, threads: {part[1]}", size=9)
+        found[f"figure-{number}.png"] = png(figure)
+    return found
+
+
+def contender_bars(panel: Any, rows: Sequence[flow_figures.Row]) -> None:
+    """A group for each network, a bar for each contender."""
+    keys = list(dict.fromkeys(key for row in rows for key in row.seconds))
+    width = WIDE / max(1, len(keys))
+    for number, key in enumerate(keys):
+        heights = [row.times(key) or 0.0 for row in rows]
+        places = [place + number * width for place in range(len(rows))]
+        panel.bar(places, heights, width, label=key)
+    names = [row.subject.name for row in rows]
+    panel.set_xticks(range(len(rows)), names, size=7)
+    panel.set_ylabel("time, of nanoloom's", size=8)
+    panel.set_yscale("log")
+    if keys:
+        panel.legend(fontsize=6, ncols=3)

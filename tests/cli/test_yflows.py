@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from nanoloom.reproduce import yflows
+from nanoloom.reproduce import flow_figures, yflows
+from nanoloom.reproduce.flow_binary import BinaryLayer, binary
+from nanoloom.reproduce.flow_figures import Subject
 from nanoloom.reproduce.flow_layers import FlowLayer
 from nanoloom.reproduce.flow_search import Ranked
 from nanoloom.schedule.dataflow.dataflow import Dataflow
@@ -16,6 +20,10 @@ from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
 
 WORDS = ("reproduce", "yflows", "--quick", "--folder")
+TITLES = (
+    "Figure 2", "Figure 7a", "Figure 7b", "Finding 1", "Finding 5", "Figure 8",
+    "Figure 9", "not measured: tvm: TVM is not installed",
+)  # fmt: skip
 TINY = FlowLayer(3, 9, 2, 1, 1, 8)
 
 
@@ -23,9 +31,11 @@ def test_a_tiny_run(
     tmp_path: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(yflows, "layers", lambda target, quick: [TINY])
+    small = Subject(9, "small", "binary", partial(binary, BinaryLayer(8, 5)), (1,))
+    monkeypatch.setattr(flow_figures, "subjects", lambda quick: [small])
     said = nanoloom(*WORDS, tmp_path / "made")
     assert said.status == 0, said
-    for title in ("Figure 2", "Figure 7a", "Figure 7b", "Finding 1", "Finding 5"):
+    for title in TITLES:
         assert title in said.out
     with (tmp_path / "made" / "results.csv").open() as file:
         found = list(csv.DictReader(file))
@@ -33,6 +43,10 @@ def test_a_tiny_run(
     assert all(float(each["median_seconds"]) > 0 for each in found)
     told = json.loads((tmp_path / "made" / "results.json").read_text())
     assert len(told["results"]) == len(found) and len(told["findings"]) == 5
+    with (tmp_path / "made" / "networks.csv").open() as file:
+        timed = [x for x in csv.DictReader(file) if x["median_seconds"]]
+    assert {"nanoloom", "plain"} <= {each["contender"] for each in timed}
+    assert len(told["networks"]) > len(timed)
     assert all(isinstance(each["holds"], bool) for each in told["findings"])
 
 
@@ -42,10 +56,19 @@ def test_a_wrong_result_is_named(
     ranked = (Ranked(Dataflow("output"), None, "wrong result"),)
     made = [yflows.Row(TINY, ranked)]
     monkeypatch.setattr(yflows, "run", lambda target, say, quick: iter(made))
+    monkeypatch.setattr(flow_figures, "subjects", lambda quick: [])
     said = nanoloom(*WORDS, tmp_path)
     assert said.status == 1 and "output: wrong result" in said.out
 
 
 def test_words_that_it_has_not(tmp_path: Path, nanoloom: Command) -> None:
     said = nanoloom(*WORDS, tmp_path, "--threads", "2")
-    refused(said, "yflows is measured in f32, with one thread", status=2)
+    refused(said, "yflows has sizes, types and threads of its own", status=2)
+
+
+def test_tvm_is_for_this_one_alone(tmp_path: Path, nanoloom: Command) -> None:
+    words = ("reproduce", "oml-vect", "--folder", tmp_path)
+    said = nanoloom(*words, "--tvm", sys.executable)
+    refused(said, "oml-vect has no TVM", status=2)
+    said = nanoloom(*WORDS, tmp_path, "--tvm", tmp_path / "no-python")
+    assert said.status == 2 and "does not exist" in said.err
