@@ -2,7 +2,8 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, layers, binary, computations; inner_loops where it is named.
+whole_models, gemm, parts, layers, binary, computations; inner_loops and instructions
+where they are named.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from benchmarks import (
     computations,
     gemm,
     inner_loops,
+    instructions,
     layers,
     parts,
     whole_models,
@@ -27,7 +29,8 @@ BENCHMARKS = {
     "binary": binary.main,
     "computations": computations.main,
 }
-NAMED = {"inner_loops": inner_loops.main}  # needs llvm-mca: not among all of them
+# What needs llvm-mca or qemu-user: not among all of them.
+NAMED = {"inner_loops": inner_loops.main, "instructions": instructions.main}
 
 
 def main() -> None:

@@ -53,6 +53,8 @@ def _cpu_words(target: Target, behind: str, spec: str) -> list[str]:
     bits = target.vector.min_bits
     if behind:
         bits = _length(target, behind, spec)
+    if target.arch == "riscv64" and not target.vector.scalable:
+        return ["rv64"]
     if target.arch == "riscv64":
         return ["rv64", "v=true", f"vlen={bits}", "elen=64", "vext_spec=v1.0"]
     if target.arch == "aarch64" and target.vector.scalable:

@@ -124,7 +124,7 @@ def _closest(arch: str, present: set[str], maker: str, vscale: int) -> Target:
 
     def likeness(target: Target) -> float:
         union = target.extensions | (present & every)
-        return len(target.extensions & present) / len(union)
+        return len(target.extensions & present) / max(1, len(union))
 
     fitting = [
         target
@@ -143,7 +143,8 @@ def _width_fits(target: Target, present: set[str], vscale: int) -> bool:
     """Whether the machine has registers as wide as the facts of `target` say."""
     if target.arch == "riscv64":
         # Nothing reports the vector length: take the row that promises the least.
-        return "v" in present and not target.has("zvl256b")
+        scalable = target.vector.scalable
+        return scalable == ("v" in present) and not target.has("zvl256b")
     if target.arch == "aarch64":
         vector = target.vector
         length_fits = vector.vscale_min <= vscale <= vector.vscale_max

@@ -17,7 +17,7 @@ from nanoloom.target.facts import Target
 TARGETS = x86.TARGETS + aarch64.TARGETS + riscv.TARGETS
 _BY_NAME = {target.name: target for target in TARGETS}
 
-# What a name that promises no vectors of its own becomes with its first feature.
+# What a name that promises no vectors of its own becomes with the feature for them.
 _BASES: Mapping[str, Mapping[str, str]] = {"riscv64": {"v": "rv64gcv"}}
 _LENGTHS = {f"zvl{bits}b": bits for bits in (128, 256, 512, 1024)}
 _ARM = ("dotprod", "fullfp16", "fp16fml", "bf16", "i8mm")
@@ -61,7 +61,7 @@ def with_feature(target: Target, feature: str) -> Target:
 
 def _widened(base: str, features: list[str]) -> str:
     """The table's name of a base with the first feature that gives it vectors, which
-    is taken from the list."""
+    is taken from the list; the base where none does."""
     wide = _BASES[base]
     for feature in features:
         if feature in wide:
@@ -69,8 +69,7 @@ def _widened(base: str, features: list[str]) -> str:
             return wide[feature]
     if any(feature in _LENGTHS for feature in features) and "v" in wide:
         return wide["v"]
-    listed = " or ".join(f"{base}+{feature}" for feature in wide)
-    raise Error(f"{base} alone has no vectors to compile for", hint=f"write {listed}")
+    return base
 
 
 def _as_known(target: Target) -> Target:

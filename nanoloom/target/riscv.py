@@ -1,4 +1,5 @@
-"""RISC-V targets: rv64gcv with a promised vector length, the code running at any above.
+"""RISC-V targets: rv64gcv with a promised vector length, the code running at any above,
+and a core without vectors.
 
 RVV 1.0: LLVM's vscale is VLEN / 64.  An application profile (RVA23) promises 128 bits.
 Latency: SiFive P600 and SpacemiT X60 in LLVM's scheduling models (6 cycles a vfmacc);
@@ -41,7 +42,28 @@ def of_length(name: str, vlen: int) -> Target:
     )
 
 
+# No vectors: a register of two floats is two of the 32 that hold one each.  Latency and
+# the single port: SiFive U74 in LLVM's scheduling model.
+SCALAR = Target(
+    name="riscv64",
+    triple="riscv64-unknown-linux-gnu",
+    cpu="generic-rv64",
+    features="+m,+a,+f,+d,+c",
+    vector=VectorUnit(
+        64,
+        16,
+        fma_latency=5,
+        fma_per_cycle=0.5,
+        load_per_cycle=0.5,
+        store_per_cycle=0.5,
+    ),
+    caches=Cache(32 * K, 512 * K, 2 * M),
+    extensions=frozenset(),
+    abi="lp64d",
+    code_model="medium",
+)
 TARGETS = (
+    SCALAR,
     of_length("rv64gcv", 128),
     of_length("rv64gcv-zvl256b", 256),
     of_length("rv64gcv-zvl512b", 512),

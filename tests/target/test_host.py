@@ -113,11 +113,16 @@ def test_risc_v_promises_no_more_than_v_does() -> None:
     assert found.has("v", "zvl128b") and "-" not in found.features
 
 
+def test_risc_v_without_vectors() -> None:
+    found = host.describe("riscv64-unknown-linux-gnu", {"v": False})
+    assert found.vector == by_name("riscv64").vector and not found.vector.scalable
+    assert not found.has("v") and "+v" not in found.features.split(",")
+
+
 @pytest.mark.parametrize(
     ("triple", "features"),
     [
         (X86, {"sse2": True}),
-        ("riscv64-unknown-linux-gnu", {"v": False}),
         ("powerpc64le-unknown-linux-gnu", {"vsx": True}),
     ],
 )

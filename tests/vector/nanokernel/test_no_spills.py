@@ -17,7 +17,7 @@ from tests.vector.assembly import count, inner_loops
 from tests.vector.kernel_harness import program_of, stage_text
 from tests.vector.nanokernel.test_every_choice import KINDS
 
-NAMES = [t.name for t in TARGETS]
+NAMES = [t.name for t in TARGETS if t.name != "riscv64"]  # which has no vectors
 SIZES = (
     (1, 768, 768),
     (3, 130, 517),

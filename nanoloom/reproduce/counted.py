@@ -1,0 +1,80 @@
+"""How many instructions an executable runs for another machine, counted by qemu.
+
+A plugin of qemu-user counts.  What a program does around its model, reading files for
+one, is left out: what two runs execute more than one is one run of the model.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nanoloom.binary.toolchain import Run
+from nanoloom.errors import Error
+from nanoloom.runtime.emulation import Machine, emulator
+
+SOURCE = Path(__file__).with_name("count_instructions.c")
+SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Count:
+    """Instructions of one run, and those of vectors (SVE and NEON, RVV) among them.
+
+    Arm's scalar floats are counted with the vectors, whose registers they use.
+    """
+
+    all: int
+    vectors: int
+
+    def __sub__(self, other: Count) -> Count:
+        return Count(self.all - other.all, self.vectors - other.vectors)
+
+
+def build_plugin(folder: Path) -> Path:
+    """Compile the plugin into a folder.
+
+    Raises:
+        Error: the C compiler refuses.
+    """
+    made = folder / "count_instructions.so"
+    words = ["cc", "-shared", "-fPIC", "-nostdlib", "-O2"]
+    given = [*words, "-o", str(made), str(SOURCE)]
+    Run(given, "compiling the plugin that counts instructions", folder).wait()
+    return made
+
+
+def counted(
+    plugin: Path, machine: Machine, program: Path, words: Sequence[str] = ()
+) -> Count:
+    """What a whole process executes.
+
+    Raises:
+        Error: the emulator is missing or has no plugins, or the program fails.
+    """
+    name, *flags = machine.command
+    loaded = ["-plugin", f"file={plugin}", "-d", "plugin"]
+    called = [emulator(name), *loaded, *flags, str(program), *words]
+    done = subprocess.run(
+        called, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    found = dict(re.findall(r"^(instructions|vectors) (\d+)$", done.stderr, re.M))
+    if done.returncode or len(found) != 2:
+        told = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+        raise Error(f"{name} counted no instructions of {program.name}: {told}")
+    return Count(int(found["instructions"]), int(found["vectors"]))
+
+
+def of_one_run(
+    plugin: Path, machine: Machine, program: Path, inputs: Sequence[Path]
+) -> Count:
+    """What one run of an executable's model executes, by one thread."""
+    files = [str(path) for path in inputs]
+    one, two = (
+        counted(plugin, machine, program, [*files, "--threads=1", f"--repeat={n}"])
+        for n in (1, 2)
+    )
+    return two - one
