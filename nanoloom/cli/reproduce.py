@@ -167,7 +167,9 @@ def refuse(name: str, given: Mapping[str, str | None]) -> None:
     """Raises typer.BadParameter for an option that a measurement does not have."""
     for option, value in given.items():
         if value is not None:
-            reason = f"{name} has sizes, types and threads of its own"
+            own = "has sizes, types and threads of its own"
+            one = "is measured in f32, with one thread"
+            reason = f"{name} {own if name == YFLOWS else one}"
             raise typer.BadParameter(reason, param_hint=option)
 
 

@@ -22,7 +22,7 @@ def complaint(network: Network, got: np.ndarray) -> str:
 
 def reference(network: Network) -> np.ndarray:
     found = ReferenceEvaluator(network.model).run(None, {"image": network.image})
-    return np.asarray(list(found)[0])
+    return np.asarray(next(iter(found)))
 
 
 @pytest.mark.parametrize("name", ["resnet18", "vgg11"])
