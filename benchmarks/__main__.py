@@ -2,8 +2,8 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, layers, binary, computations; inner_loops and instructions
-where they are named.
+whole_models, gemm, parts, layers, binary, computations; inner_loops, ports and
+instructions where they are named.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks import (
     instructions,
     layers,
     parts,
+    ports,
     whole_models,
 )
 
@@ -30,7 +31,11 @@ BENCHMARKS = {
     "computations": computations.main,
 }
 # What needs llvm-mca or qemu-user: not among all of them.
-NAMED = {"inner_loops": inner_loops.main, "instructions": instructions.main}
+NAMED = {
+    "inner_loops": inner_loops.main,
+    "ports": ports.main,
+    "instructions": instructions.main,
+}
 
 
 def main() -> None:

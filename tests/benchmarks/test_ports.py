@@ -1,0 +1,77 @@
+"""Loops for llvm-mca, which need not be here: the cut, the limit, the refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import ports
+from benchmarks.llvm_mca import Refused
+from benchmarks.ports import CORES, LAYERS, Row, main_loop, parse, products_of, sheet
+from nanoloom.target import by_name
+
+TEXT = """
+kernel_0:
+	vsetivli	zero, 4, e64, m1, ta, ma
+.LBB0_1:
+	vle64.v	v8, (a0)
+	bnez	a0, .LBB0_1
+	vsetvli	a3, zero, e32, m4, ta, ma
+.LBB0_2:
+	vl4re32.v	v8, (a0)
+	vfmacc.vf	v12, fa0, v8
+	addi	a0, a0, 64
+	bnez	a0, .LBB0_2
+"""
+
+
+def test_the_loop_with_most_products_and_its_groups() -> None:
+    loop = main_loop(TEXT)
+    assert loop[:2] == ["# LLVM-MCA-RISCV-LMUL M4", "# LLVM-MCA-RISCV-SEW E32"]
+    assert loop[2].startswith("vl4re32.v") and len(loop) == 6
+    assert products_of(loop) == ["vfmacc.vf\tv12, fa0, v8"]
+    with pytest.raises(Refused, match="there is no loop of products"):
+        main_loop(TEXT.replace("vfmacc", "vadd"))
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_every_core_has_a_target(core: str) -> None:
+    assert by_name(CORES[core])
+
+
+def test_the_limit_is_of_the_products_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulator that takes a cycle for each line."""
+
+    def lines(mca: str, loop: list[str], target: object) -> tuple[str, float, float]:
+        return str(target), float(len(loop)), float(len(loop))
+
+    monkeypatch.setattr(ports, "simulate", lines)
+    monkeypatch.setattr(ports, "found", str)
+    monkeypatch.setattr(ports, "version_of", str)
+    path = tmp_path / "loops.json"
+    ports.main(["--only=znver4", f"--json={path}"])
+    rows = json.loads(path.read_text())["loops"]
+    assert [row["layer"] for row in rows] == list(LAYERS)
+    for row in rows:
+        assert row["limit"] == row["products"] >= 24
+        assert row["limit"] < row["cycles"] <= 2 * row["limit"]
+        assert row["percent"] == 100 * row["limit"] / row["cycles"]
+    assert "znver4" in capsys.readouterr().out
+
+
+def test_the_sheet() -> None:
+    rows = [Row("product", "znver4", 12, 6, 8), Row("product", "znver5", note="no")]
+    made = sheet(rows, "version")
+    assert made.rows[0][3:] == ("12", "6.0", "8.0", "75")
+    assert made.rows[1][3:] == ("", "", "", "")
+    assert made.notes[-1] == "product on znver5: no"
+
+
+def test_an_unknown_core_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--only=cortex-a1"])
+    assert "cortex-a1 is none of neoverse-v1, " in capsys.readouterr().err
