@@ -18,20 +18,29 @@ from nanoloom.runtime.emulation import Machine, emulator
 
 SOURCE = Path(__file__).with_name("count_instructions.c")
 SECONDS = 600
+KINDS = ("instructions", "vectors", "loads", "stores")
 
 
 @dataclass(frozen=True)
 class Count:
     """Instructions of one run, and those of vectors (SVE and NEON, RVV) among them.
 
-    Arm's scalar floats are counted with the vectors, whose registers they use.
+    Arm's scalar floats are counted with the vectors, whose registers they use.  loads,
+    stores: of vectors, on RISC-V.
     """
 
     all: int
     vectors: int
+    loads: int = 0
+    stores: int = 0
 
     def __sub__(self, other: Count) -> Count:
-        return Count(self.all - other.all, self.vectors - other.vectors)
+        return Count(
+            self.all - other.all,
+            self.vectors - other.vectors,
+            self.loads - other.loads,
+            self.stores - other.stores,
+        )
 
 
 def build_plugin(folder: Path) -> Path:
@@ -61,11 +70,11 @@ def counted(
     done = subprocess.run(
         called, capture_output=True, text=True, timeout=SECONDS, check=False
     )
-    found = dict(re.findall(r"^(instructions|vectors) (\d+)$", done.stderr, re.M))
-    if done.returncode or len(found) != 2:
+    found = dict(re.findall(rf"^({'|'.join(KINDS)}) (\d+)$", done.stderr, re.M))
+    if done.returncode or len(found) != len(KINDS):
         told = (done.stderr.strip() or "it said nothing").splitlines()[-1]
         raise Error(f"{name} counted no instructions of {program.name}: {told}")
-    return Count(int(found["instructions"]), int(found["vectors"]))
+    return Count(*(int(found[kind]) for kind in KINDS))
 
 
 def of_one_run(

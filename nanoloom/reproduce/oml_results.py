@@ -123,23 +123,10 @@ def claims(results: Sequence[Result]) -> list[Claim]:
 
 def cost_claims(results: Sequence[Result]) -> list[Claim]:
     """Of section VI-C."""
-    told = (
-        ("OML-vect's binary, of ONNX-MLIR's", 1.0267, "bytes of the executable"),
-        ("OML-vect's instructions in it, of ONNX-MLIR's", 0.978, "instructions in it"),
-        ("OML-vect's peak memory, of ONNX-MLIR's", 0.65, "bytes of peak memory"),
-    )
-    share = values(results, COSTS, "share of the two passes", OURS)
+    told = (("OML-vect's binary, of ONNX-MLIR's", 1.0267, "bytes of the executable"),)
     return [
-        *(
-            Claim(what, paper, ratio(results, COSTS, quantity, OURS, BASE), most=True)
-            for what, paper, quantity in told
-        ),
-        Claim(
-            "share of both passes in the time of compilation",
-            0.085,
-            max(share.values(), default=None),
-            most=True,
-        ),
+        Claim(what, paper, ratio(results, COSTS, quantity, OURS, BASE), most=True)
+        for what, paper, quantity in told
     ]
 
 

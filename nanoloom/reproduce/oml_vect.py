@@ -2,28 +2,26 @@
 
 Table I and Figure 7, reductions found by nanoloom and by MLIR in the same loops;
 Figure 3, vectors across rows; Figure 8, the times of the paper's configurations beside
-nanoloom's default and ONNX Runtime, one thread each, checked and then in turns.
+nanoloom's default and ONNX Runtime, one thread each, checked and then in turns; Figure
+9, what they execute on RISC-V.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import onnx
 
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.inspect.peers import open_peer
-from nanoloom.inspect.references import open_reference
 from nanoloom.inspect.timing import interleaved
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.program import compile
-from nanoloom.reproduce.oml_models import LAYERS, QUICK, Array, Layer, draw, model_of
+from nanoloom.reproduce.oml_case import Case, case_of
+from nanoloom.reproduce.oml_models import LAYERS, QUICK, Array
 from nanoloom.reproduce.oml_reductions import found_in, kinds
 from nanoloom.reproduce.oml_results import X86, Result
+from nanoloom.reproduce.oml_riscv import LENGTHS, MOST_ROWS, QUICK_LENGTHS, emulated
 from nanoloom.reproduce.oml_strides import strides
 from nanoloom.target.facts import Target
 
@@ -37,38 +35,7 @@ CONFIGURATIONS: Mapping[str, Strategy] = {
     "nanoloom": "default",
 }
 PEER = "ort"
-ROOM = 1e-4  # of the largest number, that results may differ by
 TURNS, QUICK_TURNS = 11, 3
-
-
-@dataclass(frozen=True)
-class Case:
-    """A layer, its numbers, its model and what that gives."""
-
-    layer: Layer
-    numbers: Mapping[str, Array]
-    model: onnx.ModelProto
-    wanted: Array
-
-    @property
-    def feeds(self) -> dict[str, Array]:
-        return {"x": self.numbers["x"]}
-
-    def right(self, got: Array) -> str:
-        """What is wrong with a result; "" if nothing is."""
-        exact = self.wanted.astype(np.float64)
-        error = abs(got - exact).max()
-        right = error <= ROOM * abs(exact).max()
-        return "" if right else f"wrong result: off by {error:.2g}"
-
-
-def case_of(layer: Layer, folder: Path) -> Case:
-    """The layer's numbers by ONNX's reference; the model is a file in folder, too."""
-    numbers = draw(layer)
-    model, path = model_of(layer, numbers), folder / f"{layer.name}.onnx"
-    onnx.save(model, path)
-    (wanted,) = open_reference("reference", path, 1)({"x": numbers["x"]})
-    return Case(layer, numbers, model, wanted)
 
 
 def run(target: Target, folder: Path, say: Say, *, quick: bool) -> Iterator[Result]:
@@ -83,6 +50,9 @@ def run(target: Target, folder: Path, say: Say, *, quick: bool) -> Iterator[Resu
         say(f"{layer.name}: vectors across rows")
         yield from strides(layer, target, turns)
         yield from times(case, target, folder, say, turns)
+        short = case_of(layer.shorter(MOST_ROWS), folder)
+        lengths = QUICK_LENGTHS if quick else LENGTHS
+        yield from emulated(short, CONFIGURATIONS, lengths, say)
 
 
 def times(
@@ -102,7 +72,7 @@ def times(
         runs[PEER] = open_peer(PEER, path, case.feeds, 1).run
     except Error as error:
         notes[PEER] = str(error)
-    notes |= {name: case.right(each()[0]) for name, each in runs.items()}
+    notes |= {name: case.wrong(each()[0]) for name, each in runs.items()}
     right = {name: each for name, each in runs.items() if not notes[name]}
     say(f"{layer.name}: measuring")
     measured = interleaved(list(right.values()), turns)
