@@ -4,9 +4,9 @@
 
 Weights are seeded, images of one channels-first picture.  Every scale is a power of two
 and every sum a whole number below 2^24 of its units, so that any way of computing, in
-integers or in f32, arrives at the same numbers; only the halves that averages leave are
-rounded by some up and by others to even.  Weights have 7 bits, as quantizers choose for
-machines whose products of bytes saturate.
+integers or in f32, arrives at the same numbers if it rounds halves to even, as ONNX
+says.  Some peers round some of them up: a network leaves room for that.  Weights have 7
+bits, as quantizers choose for machines whose products of bytes saturate.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ class Network:
 class Drawing:
     """A network while it is drawn: nodes, and their numbers beside them.
 
-    part: the channels are so many times fewer than the network's.  halves: whether
-    there were averages of a few numbers, which are rounded in two ways.
+    part: the channels are so many times fewer than the network's.
     """
 
     part: int = 1
@@ -60,7 +59,6 @@ class Drawing:
     )
     nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
     held: dict[str, Array] = field(default_factory=dict[str, Array])
-    halves: bool = False
 
     # ---- words of networks
 
@@ -115,14 +113,12 @@ class Drawing:
 
     def average(self, x: Made) -> Made:
         """Of 2x2 pixels."""
-        self.halves = True
         value = windows(x.value, 2, 2).mean((-2, -1))
         words = {"kernel_shape": [2, 2], "strides": [2, 2]}
         return self.shaped("AveragePool", x, value, **words)
 
     def mean(self, x: Made) -> Made:
         """Of all pixels."""
-        self.halves |= x.value[0].size % 2 == 0
         value = x.value.mean((1, 2), keepdims=True)
         return self.shaped("GlobalAveragePool", x, value)
 
@@ -260,7 +256,7 @@ NETWORKS: Mapping[str, tuple[Layers, tuple[int, ...]]] = {
     "densenet121": (densenet, (6, 12, 24, 16)),
 }
 SIDE, QUICK_SIDE, QUICK_PART = 224, 32, 16
-ROOM = 0.1  # of the largest number, where halves are rounded in two ways
+ROOM = 0.1  # of the largest number, for peers that round halves up
 
 
 def drawn(name: str, *, quick: bool) -> Network:
@@ -271,7 +267,7 @@ def drawn(name: str, *, quick: bool) -> Network:
     image = net.random.integers(0, 256, (3, side, side)).astype(np.float64) / 256
     made = net.quantized("image", image, 1 / 256)
     last = net.dense(layers(net, made, blocks), CLASSES // net.part, relu=False)
-    room = ROOM * float(abs(last.value).max()) if net.halves else 0.0
+    room = ROOM * float(abs(last.value).max())
     value = last.value[None]
     return Network(
         model_of(name, net, image.shape, last),
