@@ -29,7 +29,7 @@ from benchmarks.arguments import parser_of
 from benchmarks.assembly import count, inner_loops
 from benchmarks.llvm_mca import Refused, found, simulate, version_of
 from benchmarks.show import Progress, print_sheet
-from nanoloom.compiler import emit_stage
+from nanoloom.emit import emit_stage
 from nanoloom.kernels.retype.widening import ROWS
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce.tables import Sheet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +15,13 @@ from nanoloom.forks import waiting
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
 from nanoloom.runtime.variant import LIBRARY, Variant
+from nanoloom.sizes.samples import Samples
+from nanoloom.sizes.size import Dims
 from nanoloom.source import Source
 
 if TYPE_CHECKING:
     from nanoloom.binary.mapped import Placed
-    from nanoloom.compiler import Compiled, Report
+    from nanoloom.compiler import Compiled, Model, Report
 
 Array = np.ndarray
 
@@ -94,16 +96,47 @@ class Binding:
         if not self._is_made():  # else the cache has its kernels
             start_early(self.report.workers if self.report else None)
         with waiting():
-            from nanoloom.compiler import Report, compile_model
+            from nanoloom.compiler import Report
 
-        report = self.report or Report()
-        model = self.source.entry(self.shapes, self.values)
-        compiled = compile_model(model, self.options, self.cache, report)
+        compiled = self.made(self.report or Report())
         self.cache.put(key("made", self.name), b"")
         return compiled
+
+    def made(self, report: Report) -> Compiled:
+        """The program, compiled."""
+        from nanoloom.compiler import compile_model
+
+        model = self.source.entry(self.shapes, self.values)
+        return compile_model(model, self.options, self.cache, report)
 
     def _is_made(self) -> bool:
         """Whether the cache has seen this variant, as far as is known at once."""
         if not self.source.is_hashed():
             return False
         return self.cache.get(key("made", self.name)) is not None
+
+
+@dataclass(frozen=True)
+class OpenBinding(Binding):
+    """A model for all sizes of some dimensions; `samples` of them stand for the others.
+
+    shapes: of the inputs, by the first sample.
+    """
+
+    samples: Samples
+    shapes_of: Callable[[Dims], Mapping[str, tuple[int, ...]]]
+
+    @property
+    def name(self) -> str:
+        samples = [dict(sorted(sample.items())) for sample in self.samples]
+        first = dict(sorted(self.shapes.items()))
+        return key("sizes", self.source.digest, samples, first, self.options)
+
+    def made(self, report: Report) -> Compiled:
+        """Raises Differs where the model has no program for all sizes."""
+        from nanoloom.compiler import compile_sized
+
+        def bound(dims: Dims) -> Model:
+            return self.source.entry(self.shapes_of(dims), {})
+
+        return compile_sized(bound, self.samples, self.options, self.cache, report)

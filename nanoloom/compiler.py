@@ -10,7 +10,7 @@ processes do it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -22,17 +22,12 @@ from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
-from nanoloom.graph.stage import NOT_ALONG, optimize
+from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.widening import widen
-from nanoloom.kernels.shown import (
-    describe_layouts,
-    describe_module,
-    describe_program,
-    kernels_of,
-)
+from nanoloom.kernels.sized import sized_program
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
@@ -43,16 +38,16 @@ from nanoloom.schedule.choose import choose
 from nanoloom.schedule.given import given_schedule, naming_schedule, require_kernels
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
-from nanoloom.schedule.shown import shown
 from nanoloom.search.search import search
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.graph import open_values
+from nanoloom.sizes.samples import Samples
+from nanoloom.sizes.size import Dims
 from nanoloom.target.remembered import host
 from nanoloom.workers.batch import Batch
-from nanoloom.workers.jobs import MakeKernel, ShowKernel
+from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.pool import Pool, pool
 
-MODEL_STAGES = ("graph", "linalg", "layout", "kernels")  # the whole model at once
-KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
-Dump = Callable[[str, str, str], None]  # stage, name, text
 Model: TypeAlias = onnx_ir.Model | Entry
 
 
@@ -95,6 +90,30 @@ def compile_model(
     return assemble(program, compiled)
 
 
+def compile_sized(
+    bound: Callable[[Dims], Model],
+    samples: Samples,
+    options: CompileOptions,
+    cache: Cache,
+    report: Report,
+) -> Compiled:
+    """All stages, for all sizes of some dimensions, from a model bound to samples.
+
+    Raises Differs where there is no such program, Error as compile_model does.
+    """
+    with report.stage("sizes"):
+        models = [require_graph(bound(dims)) for dims in samples]
+        found = open_values(models, OPERATORS.keys(), samples)
+    programs = [cut_model(bound(dims), options, report, found.kept) for dims in samples]
+    with report.stage("sizes"):
+        program = sized_program(programs, samples, found.limits)
+    try:
+        compiled = compile_kernels(program, options, cache, report)
+    except Error as error:  # a kernel that is compiled for known sizes only
+        raise Differs(str(error)) from None
+    return assemble(program, compiled)
+
+
 def searched(
     program: Program, options: CompileOptions, cache: Cache, report: Report
 ) -> CompileOptions:
@@ -113,13 +132,19 @@ def searched(
     return replace(options, schedules=(*options.schedules, *found))
 
 
-def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
+def cut_model(
+    model: Model,
+    options: CompileOptions,
+    report: Report,
+    kept: Set[str] = frozenset(),
+) -> Program:
     """The model as kernels and their calls.
 
-    Raises Error for a schedule of a kernel that is not among them.
+    kept: values that are no constants.  Raises Error for a schedule of a kernel that
+    is not among them.
     """
     with mlir.context():
-        linalg = lowered(model, options, report)
+        linalg = lowered(model, options, report, kept)
         with report.stage("kernels"):
             program = cut(
                 linalg, options.target, options.layout, turns=not options.along_sums
@@ -130,7 +155,12 @@ def cut_model(model: Model, options: CompileOptions, report: Report) -> Program:
     return program
 
 
-def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModule:
+def lowered(
+    model: Model,
+    options: CompileOptions,
+    report: Report,
+    kept: Set[str] = frozenset(),
+) -> LinalgModule:
     """The model as linalg; an MLIR context must be current.
 
     What is no graph enters here.
@@ -139,13 +169,15 @@ def lowered(model: Model, options: CompileOptions, report: Report) -> LinalgModu
         with report.stage("linalg"):
             return with_precision(outline_repeats(model.lower()), options)
     with report.stage("graph"):
-        graph = optimized(model, options)
+        graph = optimized(model, options, kept)
     with report.stage("linalg"):
-        made = lower(graph, checked=options.checked)
+        made = lower(graph, checked=options.checked, kept=kept)
         return with_precision(outline_repeats(made), options)
 
 
-def optimized(model: onnx_ir.Model, options: CompileOptions) -> onnx_ir.Model:
+def optimized(
+    model: onnx_ir.Model, options: CompileOptions, kept: Set[str] = frozenset()
+) -> onnx_ir.Model:
     """The graph stage by these options; the model is changed in place."""
     return optimize(
         model,
@@ -153,61 +185,8 @@ def optimized(model: onnx_ir.Model, options: CompileOptions) -> onnx_ir.Model:
         options.faster_on,
         options.target,
         along=options.along_sums,
+        kept=kept,
     )
-
-
-def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) -> None:
-    """Give `dump` the text of one stage: of the model, or of every kernel."""
-    if stage == "graph":
-        graph = optimized(require_graph(model), options)
-        stay = [f"# {n} stays: {why}\n" for n, why in graph.meta[NOT_ALONG].items()]
-        text = onnx_ir.to_onnx_text(graph, exclude_initializers=True)
-        dump(stage, "", "".join(stay) + text)
-        return
-    if stage == "linalg":
-        with mlir.context():
-            dump(stage, "", describe_module(lowered(model, options, Report())))
-        return
-    if stage == "layout":
-        with mlir.context():
-            module = lowered(model, options, Report())
-            dump(stage, "", describe_layouts(module, options.target, options.layout))
-        return
-    program = cut_model(model, options, Report())
-    if stage == "kernels":
-        dump(stage, "", describe_program(program))
-        return
-    emit_kernels(list(program.kernels.values()), stage, options, dump)
-
-
-def emit_kernels(
-    kernels: Sequence[Kernel], stage: str, options: CompileOptions, dump: Dump
-) -> None:
-    """Give `dump` the text of some kernels at one of KERNEL_STAGES."""
-    if stage == "schedule":
-        require_schedules(options)
-        for kernel in kernels:
-            dump(stage, kernel.name, shown(kernel, scheduled(kernel, options)))
-        return
-    with Batch[str](pool(), default_threads(), Report().add) as batch:
-        for kernel in kernels:
-            batch.ask(kernel.name, ShowKernel(job_of(kernel, options), stage))
-        for name, text in batch.answers().items():
-            dump(stage, name, text)
-
-
-def emit_layers(model: Model, only: str, options: CompileOptions, dump: Dump) -> None:
-    """Give `dump` every stage of the kernels of some layers.
-
-    only: a layer's name, a kernel's, or a pattern of either.  Raises Error if there is
-    no such layer.
-    """
-    program = cut_model(model, options, Report())
-    kernels = kernels_of(program, only)
-    for kernel in kernels:
-        dump("kernels", kernel.name, kernel.text)
-    for stage in KERNEL_STAGES:
-        emit_kernels(kernels, stage, options, dump)
 
 
 def require_graph(model: Model) -> onnx_ir.Model:

@@ -15,6 +15,7 @@ from nanoloom.errors import DataDependent, Error, InputError, public
 from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
+from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
@@ -41,8 +42,10 @@ def values_of(arrays: Mapping[str, Array], names: Iterable[str]) -> tuple[bytes,
 class Program:
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
-    One variant a set of input shapes is compiled when it is first needed, and kept on
-    disk; weights are there once for all of them.  In memory are the variants that were
+    Dimensions with a name are sizes that the program takes at each call, where that is
+    possible (sizes/graph.py): it is compiled once, at the first call.  Otherwise one
+    variant a set of input shapes is compiled when it is first needed.  All is kept on
+    disk; weights are there once for all of it.  In memory are the variants that were
     used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
     Threads may call the same program at the same time.
     """
@@ -70,6 +73,7 @@ class Program:
         self._called = Recent[Call, str](
             MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
         )
+        self.open = OpenProgram(self.inputs, self.dims, source, options, cache, report)
         self._deciding = Recent[Shapes, tuple[str, ...]](MOST_CALLS, 0, lambda *_: 0)
 
     @public
@@ -100,6 +104,10 @@ class Program:
         self, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
     ) -> tuple[Variant, tuple[str, ...]]:
         """The variant, and the inputs whose values decide it beside their shapes."""
+        self._require_here()
+        if (bound := self.open.bound(shapes, self.threads)) is not None:
+            self.variants.put(bound.name, bound)
+            return bound, ()
         values: dict[str, Array] = {}
         for name in self.source.value_inputs(self.cache, shapes):
             values[name] = arrays[name]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.repeats import Move, Repeat
+from nanoloom.binary.sizes import NONE, SizesTable
 from nanoloom.binary.table import (
     WORD_BYTES,
     Buffer,
@@ -47,21 +49,26 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
             buffer(program, block, place, shapes[i], packed.get(i))
             for i, place in enumerate(call.arguments)
         )
-        buffers += own_buffers(program.arena_bytes, kernel)
+        word = next(
+            (p.index for p in call.arguments if p.storage is Storage.SIZES), NONE
+        )
+        buffers += own_buffers(program, kernel)
         for phase, tasks in enumerate(kernel.tasks):
             if tasks:
                 symbol = f"{call.kernel}_{phase}"
                 name, scratch = call.layer or symbol, kernel.scratch_bytes[phase]
-                steps.append(Step(symbol, tasks, buffers, name, scratch))
+                steps.append(Step(symbol, tasks, buffers, name, scratch, word))
+    sizes = program.sizes
     table = ProgramTable(
         tuple(steps),
         program.arena_bytes + max(map(own_bytes, compiled.values()), default=0),
         block.size,
-        tuple(tensor(x) for x in program.inputs),
-        tuple(tensor(x) for x in program.outputs),
+        tensors(program.inputs, sizes.inputs if sizes else ()),
+        tensors(program.outputs, sizes.outputs if sizes else ()),
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
         repeats_of(program, [*begins, len(steps)]),
+        sizes=SizesTable(sizes.dims, sizes.words, sizes.buffers) if sizes else None,
     )
     return Compiled([k.object for k in compiled.values()], table, block)
 
@@ -89,10 +96,14 @@ def own_bytes(kernel: CompiledKernel) -> int:
     return sum(kernel.arena_bytes)
 
 
-def own_buffers(begin: int, kernel: CompiledKernel) -> tuple[Buffer, ...]:
+def own_buffers(program: Program, kernel: CompiledKernel) -> tuple[Buffer, ...]:
     """A kernel's own tensors, one behind the other, behind those of all others."""
     offsets = (sum(kernel.arena_bytes[:i]) for i in range(len(kernel.arena_bytes)))
-    return tuple(Buffer(Space.ARENA, begin + offset) for offset in offsets)
+    slot = len(program.sizes.buffers) if program.sizes else NONE
+    return tuple(
+        Buffer(Space.ARENA, program.arena_bytes + offset, slot=slot)
+        for offset in offsets
+    )
 
 
 def buffer(
@@ -104,17 +115,22 @@ def buffer(
 ) -> Buffer:
     """Where a kernel's argument lies when the program runs."""
     match place.storage:
+        case Storage.ARENA if program.sizes:
+            offset, word = place.offset, place.word
+            return Buffer(Space.ARENA, offset, slot=place.index, word=word)
         case Storage.ARENA:
             begin = program.offsets[place.index]
             return Buffer(Space.ARENA, begin + place.offset)
+        case Storage.SIZES:
+            return Buffer(Space.SIZES, WORD_BYTES * place.index)
         case Storage.PARAMETER:
             weight = packed(program.parameters[place.index], shape, packing)
             offset = block.offset(weight)
             return Buffer(Space.PARAMETERS, offset + place.offset)
         case Storage.INPUT:
-            return Buffer(Space.INPUT, place.offset, place.index)
+            return Buffer(Space.INPUT, place.offset, place.index, word=place.word)
         case Storage.OUTPUT:
-            return Buffer(Space.OUTPUT, place.offset, place.index)
+            return Buffer(Space.OUTPUT, place.offset, place.index, word=place.word)
 
 
 def packed(weight: Weight, shape: tuple[int, ...], packing: Packing | None) -> Weight:
@@ -127,10 +143,18 @@ def packed(weight: Weight, shape: tuple[int, ...], packing: Packing | None) -> W
 
 def check(program: Program, word: Word) -> Check:
     """Where a word of a check lies in the arena, and what it may be."""
-    offset = program.offsets[word.buffer] + WORD_BYTES * word.number
-    limits = word.limits
-    return Check(offset, limits.low, limits.high, limits.where, limits.what)
+    limits, offset = word.limits, WORD_BYTES * word.number
+    what = limits.low, limits.high, limits.where, limits.what
+    if program.sizes:
+        return Check(offset, *what, slot=word.buffer, word=word.extent)
+    return Check(program.offsets[word.buffer] + offset, *what)
 
 
-def tensor(spec: Spec) -> Tensor:
-    return Tensor(spec.name, Element.of(spec.dtype), spec.shape)
+def tensors(
+    specs: Sequence[Spec], words: Sequence[tuple[int, ...]]
+) -> tuple[Tensor, ...]:
+    """words: of each, which word of the sizes its axes are; () without sizes."""
+    return tuple(
+        Tensor(x.name, Element.of(x.dtype), x.shape, row)
+        for x, row in zip(specs, words or [()] * len(specs), strict=True)
+    )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nanoloom.binary.repeats import Repeat
+from nanoloom.binary.sizes_source import NO_SIZES, sizes_c
 from nanoloom.binary.table import Buffer, Check, ProgramTable, Step, Tensor
 
 PARAMETER_SYMBOL = "nanoloom_parameter_block"
 
 
 def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
-    """C source that defines `nanoloom_program`, to be compiled beside program.h.
+    """C source that defines `nanoloom_program` and `nanoloom_open_sizes`.
+
+    To be compiled beside sizes.h.
 
     With `parameters_inside` the table points at the symbol PARAMETER_SYMBOL, which
     another object must define; otherwise its pointer is NULL and the loader brings one.
@@ -21,7 +24,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
     return "\n".join(
         [
             "/* Written by nanoloom: the steps of one model. */",
-            '#include "program.h"',
+            '#include "sizes.h"',
             "",
             *(
                 f"void {name}(void *const *, int64_t, int64_t, void *);"
@@ -35,31 +38,41 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             *_array("nanoloom_repeat", "repeats", _repeats(table.repeats)),
             *_tensors("inputs", table.inputs),
             *_tensors("outputs", table.outputs),
+            *(sizes_c(table, table.sizes) if table.sizes else [NO_SIZES]),
             "extern const struct nanoloom_program nanoloom_program;",
             "const struct nanoloom_program nanoloom_program = {",
-            f"    .steps = {'steps' if table.steps else '0'},",
-            f"    .buffers = {'buffers' if buffers else '0'},",
-            f"    .checks = {'checks' if table.checks else '0'},",
-            f"    .repeats = {'repeats' if table.repeats else '0'},",
-            f"    .moves = {'moves' if any(x.moves for x in table.repeats) else '0'},",
-            f"    .inputs = {'inputs' if table.inputs else '0'},",
-            f"    .outputs = {'outputs' if table.outputs else '0'},",
-            f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
-            f"    .arena_bytes = {table.arena_bytes},",
-            f"    .parameter_bytes = {table.parameter_bytes},",
-            f"    .scratch_bytes = {table.scratch_bytes},",
-            f"    .alone_bytes = {table.alone_bytes},",
-            f"    .step_count = {len(table.steps)},",
-            f"    .buffer_count = {len(buffers)},",
-            f"    .check_count = {len(table.checks)},",
-            f"    .repeat_count = {len(table.repeats)},",
-            f"    .input_count = {len(table.inputs)},",
-            f"    .output_count = {len(table.outputs)},",
-            f"    .needs_tiles = {int(table.needs_tiles)},",
+            *_fields(table, buffers, parameters_inside=parameters_inside),
             "};",
             "",
         ]
     )
+
+
+def _fields(
+    table: ProgramTable, buffers: tuple[Buffer, ...], *, parameters_inside: bool
+) -> list[str]:
+    """The table's own fields."""
+    return [
+        f"    .steps = {'steps' if table.steps else '0'},",
+        f"    .buffers = {'buffers' if buffers else '0'},",
+        f"    .checks = {'checks' if table.checks else '0'},",
+        f"    .repeats = {'repeats' if table.repeats else '0'},",
+        f"    .moves = {'moves' if any(x.moves for x in table.repeats) else '0'},",
+        f"    .inputs = {'inputs' if table.inputs else '0'},",
+        f"    .outputs = {'outputs' if table.outputs else '0'},",
+        f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
+        f"    .arena_bytes = {table.arena_bytes},",
+        f"    .parameter_bytes = {table.parameter_bytes},",
+        f"    .scratch_bytes = {table.scratch_bytes},",
+        f"    .alone_bytes = {table.alone_bytes},",
+        f"    .step_count = {len(table.steps)},",
+        f"    .buffer_count = {len(buffers)},",
+        f"    .check_count = {len(table.checks)},",
+        f"    .repeat_count = {len(table.repeats)},",
+        f"    .input_count = {len(table.inputs)},",
+        f"    .output_count = {len(table.outputs)},",
+        f"    .needs_tiles = {int(table.needs_tiles)},",
+    ]
 
 
 def c_string(text: str) -> str:

@@ -27,6 +27,7 @@ from nanoloom.forks import waiting
 LOADER_EXPORT = "nanoloom_library"
 RUNTIME_SOURCES = (
     "program",
+    "sizes",
     "arrays",
     "threads",
     "arena",

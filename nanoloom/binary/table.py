@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from nanoloom.binary.repeats import Move, Repeat
+from nanoloom.binary.sizes import COUNTED, NONE, SizesTable
 from nanoloom.errors import Unsupported
 
 MAX_TASKS = 2**31 - 1  # the pool counts the tasks of a step in 31 bits
@@ -26,6 +27,7 @@ class Space(enum.IntEnum):
     PARAMETERS = 1
     INPUT = 2
     OUTPUT = 3
+    SIZES = 4
 
 
 class Element(enum.IntEnum):
@@ -79,11 +81,16 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """One input or output: dense, row-major."""
+    """One input or output: dense, row-major.
+
+    words: for each axis which word of the sizes it is, NONE for a number; () for
+    numbers only.
+    """
 
     name: str
     element: Element
     shape: tuple[int, ...]
+    words: tuple[int, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -96,11 +103,14 @@ class Buffer:
     """An operand of a kernel: `offset` bytes into a space.
 
     `index` says which input or output; it is 0 in the arena and the parameters.
+    `slot`: of the arena, where it begins; `word`: of the sizes, added to the offset.
     """
 
     space: Space
     offset: int = 0
     index: int = 0
+    slot: int = NONE
+    word: int = NONE
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,8 @@ class Step:
 
     `kernel` is the symbol in an object; `name` is what reports call the step.
     `scratch_bytes`, in whole lines of cache, is what it needs in each thread.
+    COUNTED for either: the kernel has a function of its sizes, the words from `word`
+    on.
     """
 
     kernel: str
@@ -116,6 +128,15 @@ class Step:
     buffers: tuple[Buffer, ...]
     name: str
     scratch_bytes: int = 0
+    word: int = NONE
+
+    @property
+    def is_counted(self) -> bool:
+        return self.tasks == COUNTED
+
+    @property
+    def grows(self) -> bool:
+        return self.scratch_bytes == COUNTED
 
 
 @dataclass(frozen=True)
@@ -132,6 +153,8 @@ class Check:
     high: int
     where: str
     what: str
+    slot: int = NONE
+    word: int = NONE
 
 
 @dataclass(frozen=True)
@@ -146,10 +169,14 @@ class ProgramTable:
     needs_tiles: bool = False  # kernels use AMX tiles, which Linux hands out on request
     checks: tuple[Check, ...] = ()
     repeats: tuple[Repeat, ...] = ()
+    sizes: SizesTable | None = None  # what of all this is known only at run time
 
     def __post_init__(self) -> None:
         for check in self.checks:
-            if not 0 <= check.offset <= self.arena_bytes - WORD_BYTES:
+            if (
+                check.slot == NONE
+                and not 0 <= check.offset <= self.arena_bytes - WORD_BYTES
+            ):
                 raise ValueError(f"{check} lies outside the arena")
         for step in self.steps:
             if not step.kernel.isidentifier() or not step.kernel.isascii():
@@ -157,7 +184,7 @@ class ProgramTable:
             if step.tasks > MAX_TASKS:
                 reason = "has more elements than one run can go through"
                 raise Unsupported(reason, where=step.name)
-            if step.tasks <= 0:
+            if step.tasks <= 0 and not step.is_counted:
                 raise ValueError(f"step {step.name}: {step.tasks} tasks")
             for buffer in step.buffers:
                 self._check(step, buffer)
@@ -178,6 +205,8 @@ class ProgramTable:
 
     def _check(self, step: Step, buffer: Buffer) -> None:
         """A buffer that begins outside its space would be a wild pointer."""
+        if self.sizes and buffer.space is not Space.PARAMETERS:
+            return  # nobody knows yet how large the others are
         match buffer.space:
             case Space.ARENA:
                 sizes = [self.arena_bytes]
@@ -187,6 +216,8 @@ class ProgramTable:
                 sizes = [tensor.bytes for tensor in self.inputs]
             case Space.OUTPUT:
                 sizes = [tensor.bytes for tensor in self.outputs]
+            case Space.SIZES:
+                sizes = []
         inside = 0 <= buffer.index < len(sizes)
         if not inside or not 0 <= buffer.offset <= sizes[buffer.index]:
             raise ValueError(f"step {step.name}: {buffer} lies outside its space")

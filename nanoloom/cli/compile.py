@@ -210,7 +210,7 @@ def write_stage(job: Job, model: Model, options: CompileOptions, watch: Watch) -
     """The text of a stage, a part with a heading for each kernel."""
     from nanoloom.cli import places
     from nanoloom.cli.schedules import heading
-    from nanoloom.compiler import emit_stage
+    from nanoloom.emit import emit_stage
 
     parts: list[str] = []
     comment = job.emit.comment
@@ -234,7 +234,7 @@ def write_all(job: Job, model: Model, options: CompileOptions, watch: Watch) -> 
     """Every stage of a layer's kernels, a small file each."""
     from nanoloom.cli import places
     from nanoloom.cli.schedules import heading
-    from nanoloom.compiler import emit_layers
+    from nanoloom.emit import emit_layers
 
     def dump(stage: str, kernel: str, text: str) -> None:
         watch.say(f"writing {stage} {kernel}")

@@ -9,7 +9,7 @@ computed or read before somebody asks for the array.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -46,12 +46,14 @@ DECIDING = {"Compress": 1, "NonZero": 0, "Resize": 1, "Unique": 0, "Upsample": 1
 class Propagation:
     """direct: operators with a lowering of their own (their bodies are not expanded).
 
-    names: what is taken in the graph and its bodies.
+    names: what is taken in the graph and its bodies.  kept: names of values that are
+    computed when the program runs, even if their inputs are constants.
     """
 
     direct: Set[str]
     opsets: dict[str, int]
     names: Names
+    kept: Set[str] = field(default=frozenset(), kw_only=True)
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
@@ -103,6 +105,8 @@ class Propagation:
         if node.domain not in DEFAULT_DOMAINS or not agrees(node):
             return False
         if not all(x is None or known(x) for x in node.inputs):
+            return False
+        if any(x.name in self.kept for x in node.outputs):
             return False
         return not may_lead_out(node)
 

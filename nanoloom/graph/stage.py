@@ -58,15 +58,18 @@ def optimize(
     integers_on: Target | None = None,
     *,
     along: bool = False,
+    kept: Set[str] = frozenset(),
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
 
     faster_on: convolutions may be computed by Winograd's method where that is faster on
     this target.  integers_on: those of 8-bit integers, which it computes exactly.
     along: right operands of products lie along the sum, where that costs nothing.
+    kept: values that are no constants, as they depend on sizes known at run time.
     """
     opsets = dict(model.opset_imports)
-    Propagation(direct, opsets, unique_names(model.graph)).run(model.graph)
+    names = unique_names(model.graph)
+    Propagation(direct, opsets, names, kept=kept).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
     keep_integers(model.graph)

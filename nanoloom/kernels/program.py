@@ -9,7 +9,10 @@ from math import prod
 from nanoloom.linalg.stage import Spec
 from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
+from nanoloom.sizes.size import Size
 from nanoloom.weights.weight import Weight
+
+NONE = -1  # in the place of the number of a word of the sizes
 
 
 class Storage(Enum):
@@ -19,15 +22,17 @@ class Storage(Enum):
     PARAMETER = "parameter"
     INPUT = "input"
     OUTPUT = "output"
+    SIZES = "sizes"
 
 
 @dataclass(frozen=True)
 class Place:
-    """One buffer: which input, output or parameter, or which arena buffer.
+    """One buffer: which input, output or parameter, which arena buffer or size.
 
     offset: bytes from its beginning to where a kernel's argument begins; in a repeat,
     in its first trip, and `stride` bytes further in each other one.  alternates: forth
     behind even trips and back behind odd ones, for what a trip leaves to the next.
+    word: of the program's sizes, so many bytes more; NONE for none.
     """
 
     storage: Storage
@@ -35,6 +40,7 @@ class Place:
     offset: int = 0
     stride: int = 0
     alternates: bool = False
+    word: int = NONE
 
 
 @dataclass(frozen=True)
@@ -68,12 +74,30 @@ class Call:
 class Word:
     """Where a check's result lies when the program has run.
 
-    buffer: which arena buffer; number: which of the words in it.
+    buffer: which arena buffer; number: which of the words in it.  extent: which of the
+    program's sizes the axis is that the indices are of; NONE for a number.
     """
 
     limits: Limits
     buffer: int
     number: int
+    extent: int = NONE
+
+
+@dataclass(frozen=True)
+class ProgramSizes:
+    """What of a program is known only when it runs (kernels/sized.py).
+
+    dims: names of the dimensions.  words: sizes that are evaluated for it.  buffers: of
+    the arena, which words say their bytes; such buffers are slots, one behind the
+    other.  inputs, outputs: which word each axis is, NONE for a number.
+    """
+
+    dims: tuple[str, ...]
+    words: tuple[Size, ...]
+    buffers: tuple[tuple[int, ...], ...]
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -94,6 +118,7 @@ class Program:
 
     buffers: bytes of each arena buffer; offsets: its place in the arena.
     checks: what must be in range when all calls are done, in the order of the nodes.
+    sizes: of a program for all shapes; offsets are those of its buffers' slots then.
     """
 
     kernels: dict[str, Kernel]
@@ -106,6 +131,7 @@ class Program:
     arena_bytes: int
     checks: tuple[Word, ...] = ()
     repeats: tuple[Repeated, ...] = ()
+    sizes: ProgramSizes | None = None
 
     def trips(self, call: int) -> int:
         """How often a call runs."""

@@ -9,7 +9,7 @@ its name, and a `Weight` beside the module says what its array is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -36,6 +36,8 @@ from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.tensor import Tensor, constant
 from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
+
+FEW = 16  # elements of a constant that says what a node does
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Lowering:
     entry: ir.Block
     tensors: dict[onnx_ir.Value, Tensor] = field(default_factory=dict)
     checks: Checks = field(default_factory=Checks)
+    kept: Set[str] = frozenset()
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -148,6 +151,13 @@ class Lowering:
             self.tensors[value] = constant(weight_of(known, value.name or ""))
         return self.tensors[value]
 
+    def moved_later(self, value: onnx_ir.Value | None) -> Tensor | None:
+        """A value that is not moved or cut as long as nothing but a constant is."""
+        found = self.tensor_of(value)
+        if found is None or found.value is not None or found.size <= FEW:
+            return found
+        return replace(found, value=self.parameters.add(found))
+
     def body(self, graph: onnx_ir.Graph, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Lower a body's nodes at the insertion point; gives its outputs."""
         for formal, actual in zip(graph.inputs, arguments, strict=False):
@@ -168,11 +178,13 @@ class Lowering:
         if lower is None:
             raise Unsupported("nanoloom does not know this operator", where=where)
         outputs = list(node.outputs)
+        is_kept = any(x.name in self.kept for x in outputs)
+        read = self.moved_later if is_kept else self.tensor_of
         view = Node(
             node.op_type,
             node.name or node.op_type,
             node.version or self.version_of(node.domain),
-            tuple(self.tensor_of(x) for x in node.inputs),
+            tuple(read(x) for x in node.inputs),
             tuple(
                 shape_of(x) if x.shape is not None and x.name else () for x in outputs
             ),
@@ -201,10 +213,13 @@ class Lowering:
                 self.tensors[value] = result
 
 
-def lower(model: onnx_ir.Model, *, checked: bool = False) -> LinalgModule:
+def lower(
+    model: onnx_ir.Model, *, checked: bool = False, kept: Set[str] = frozenset()
+) -> LinalgModule:
     """Lower a simplified model; an MLIR context must be current.
 
-    checked: the program looks whether run-time indices are in range.
+    checked: the program looks whether run-time indices are in range.  kept: values that
+    are computed when it runs, as they depend on sizes known then.
     """
     graph = model.graph
     given = [v for v in graph.inputs if v.const_value is None]
@@ -215,7 +230,7 @@ def lower(model: onnx_ir.Model, *, checked: bool = False) -> LinalgModule:
         main = func.FuncOp("main", ir.FunctionType.get(kinds, []))
         entry = main.add_entry_block()
     checks = Checks(checked)
-    lowering = Lowering(graph, model.opset_imports, entry, checks=checks)
+    lowering = Lowering(graph, model.opset_imports, entry, checks=checks, kept=kept)
     for value, x, argument in zip(given, inputs, entry.arguments, strict=True):
         lowering.tensors[value] = Tensor(x.shape, x.dtype, argument, None, x.name)
     with ir.InsertionPoint(entry):

@@ -3,15 +3,20 @@
 Every phase NAME of a kernel is exported as
 
     void NAME(void *const *buffers, int64_t begin, int64_t end, void *scratch)
+    int64_t NAME_tasks(const int64_t *sizes)
+    int64_t NAME_scratch(const int64_t *sizes)
 
 which loads the buffer pointers and runs the tasks begin..end-1.  `scratch` is the
 calling thread's memory for temporaries, where the phase has any (vector/scratch.py).
+The others are there where sizes decide how many tasks it has, and how many bytes its
+temporaries take.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nanoloom.errors import Error
 from nanoloom.llvm.addresses import share_addresses
@@ -19,8 +24,11 @@ from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
 from nanoloom.llvm.rolled import bound_copies, keep_rolled
 from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
+from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.math import expand_math
-from nanoloom.vector.scratch import lines_of, scratch_arguments
+from nanoloom.vector.scratch import SCRATCH, lines_of, scratch_arguments
+from nanoloom.vector.sized_temporaries import Room, rooms_of
+from nanoloom.vector.tasks import COUNTED, TASKS
 from nanoloom.vector.temporaries import LINE
 
 Phase = tuple[str, int]
@@ -39,14 +47,34 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     keep_rolled(module)
     require_llvm(module)
     module.operation.verify()
+    counting = counts_tasks(module, phases, name)
     text = inlined(llvm.translate_module_to_llvmir(module.operation))
-    entries = [
-        entry(f"{name}_{i}", phase, *signature)
-        for i, ((phase, _), signature) in enumerate(
-            zip(phases, signatures, strict=True)
-        )
-    ]
-    return without_calls(text + "\n".join(entries))
+    entries: list[str] = []
+    for i, ((phase, _), signature) in enumerate(zip(phases, signatures, strict=True)):
+        entries.append(entry(f"{name}_{i}", phase, signature))
+        if signature.grown:
+            entries.append(asks_scratch(f"{name}_{i}", signature))
+    return without_calls(text + "\n".join([*entries, *counting]))
+
+
+def counts_tasks(module: ir.Module, phases: Sequence[Phase], name: str) -> list[str]:
+    """Functions NAME_0_tasks(sizes) of the phases whose sizes decide about tasks."""
+    made: list[str] = []
+    for i, (phase, tasks) in enumerate(phases):
+        if tasks == COUNTED:
+            function = function_named(module, phase + TASKS).operation
+            count = len(function.regions[0].blocks[0].arguments)
+            place = function.attributes[ARGUMENT].value  # type: ignore[attr-defined]
+            given = ", ".join(
+                "ptr %sizes" if n == place else "ptr null" for n in range(count)
+            )
+            made += [
+                f"define i64 @{name}_{i}{TASKS}(ptr %sizes) {{",
+                f"  %n = call i64 @{phase}{TASKS}({given})",
+                "  ret i64 %n",
+                "}",
+            ]
+    return made
 
 
 def inlined(text: str) -> str:
@@ -55,7 +83,7 @@ def inlined(text: str) -> str:
     It would decide so by itself, after it has optimized the phase, and do it again.
     """
     return re.sub(
-        r"^define (void @kernel_.*) \{$",
+        r"^define ((?:void|i64) @kernel_.*) \{$",
         r"define internal \1 alwaysinline {",
         text,
         flags=re.MULTILINE,
@@ -96,48 +124,94 @@ def flatten_empty(module: ir.Module, phases: Sequence[Phase]) -> None:
         function.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
 
 
-def signature_of(function: ir.OpView) -> tuple[int, list[int]]:
-    """How many buffers a phase takes, and the bytes of its temporaries.
+@dataclass(frozen=True)
+class Signature:
+    """How many buffers a phase takes, and what its temporaries take.
 
-    Those overlap nothing: their arguments are marked so.
+    grown: of those that grow with sizes, which stand first.  rooms: bytes of the
+    others.  sizes: which buffer the kernel's sizes are, None without any.
     """
+
+    buffers: int
+    grown: tuple[Room, ...]
+    rooms: tuple[int, ...]
+    sizes: int | None
+
+
+def signature_of(function: ir.OpView) -> Signature:
+    """Temporaries overlap nothing: their arguments are marked so."""
     arguments = list(function.operation.regions[0].blocks[0].arguments)
-    rooms = [lines_of(kind) for kind in scratch_arguments(function)]
-    buffers = len(arguments) - len(rooms) - len(("begin", "end"))
-    if rooms:
+    grown, kinds = rooms_of(function), scratch_arguments(function)
+    rooms = [lines_of(kind) for kind in kinds[len(grown) :]]
+    buffers = len(arguments) - len(kinds) - len(("begin", "end"))
+    if kinds:
         alone = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-        others = [ir.DictAttr.get({})] * (len(arguments) - len(rooms))
-        words = ir.ArrayAttr.get([*others, *[alone] * len(rooms)])
+        others = [ir.DictAttr.get({})] * (len(arguments) - len(kinds))
+        words = ir.ArrayAttr.get([*others, *[alone] * len(kinds)])
         function.operation.attributes["arg_attrs"] = words
-    return buffers, rooms
+    words = function.operation.attributes
+    sizes = words[ARGUMENT].value if ARGUMENT in words else None  # type: ignore[attr-defined]
+    return Signature(buffers, tuple(grown), tuple(rooms), sizes)
 
 
-def entry(symbol: str, phase: str, buffers: int, rooms: Sequence[int]) -> str:
+def entry(symbol: str, phase: str, of: Signature) -> str:
     """The exported function around one phase.
 
-    rooms: bytes of the temporaries, one behind the other in scratch memory.
+    Temporaries lie one behind the other in scratch memory.
     """
     head = "ptr %buffers, i64 %begin, i64 %end, ptr %scratch"
     lines = [f"define void @{symbol}({head}) {{"]
-    for i in range(buffers):
+    for i in range(of.buffers):
         lines.append(f"  %a{i} = getelementptr ptr, ptr %buffers, i64 {i}")
         lines.append(f"  %p{i} = load ptr, ptr %a{i}")
-    for i in range(len(rooms)):
-        lines += temporary(i, sum(rooms[:i]))
-    given = "".join(f"ptr %p{i}, " for i in range(buffers))
-    made = "".join(f", ptr %t{i}" for i in range(len(rooms)))
+    for i in range(len(of.rooms)):
+        lines += temporary(f"t{i}", str(sum(of.rooms[:i])))
+    lines += room_sizes(of, f"%p{of.sizes}")
+    for i in range(len(of.grown)):
+        lines += temporary(f"g{i}", f"%end{i}")
+    given = "".join(f"ptr %p{i}, " for i in range(of.buffers))
+    made = "".join(f", ptr %g{i}" for i in range(len(of.grown)))
+    made += "".join(f", ptr %t{i}" for i in range(len(of.rooms)))
     lines.append(f"  call void @{phase}({given}i64 %begin, i64 %end{made})")
     return "\n".join([*lines, "  ret void", "}", ""])
 
 
-def temporary(number: int, offset: int) -> list[str]:
-    """The address of a temporary, %tNUMBER, as of one that lies anywhere.
+def room_sizes(of: Signature, sizes: str) -> list[str]:
+    """%end0, %end1, ...: where each temporary that grows begins, and where all end."""
+    lines = [f"  %end0 = add i64 0, {sum(of.rooms)}"] if of.grown else []
+    for i, room in enumerate(of.grown):
+        now = str(room.bytes)
+        for k, number in enumerate(room.sizes):
+            name = f"{i}.{k}"
+            lines += [
+                f"  %where{name} = getelementptr i64, ptr {sizes}, i64 {number}",
+                f"  %size{name} = load i64, ptr %where{name}",
+                f"  %bytes{name} = mul i64 {now}, %size{name}",
+            ]
+            now = f"%bytes{name}"
+        lines += [
+            f"  %up{i} = add i64 {now}, {LINE - 1}",
+            f"  %lines{i} = and i64 %up{i}, {-LINE}",
+            f"  %end{i + 1} = add i64 %end{i}, %lines{i}",
+        ]
+    return lines
+
+
+def asks_scratch(symbol: str, of: Signature) -> str:
+    """A function SYMBOL_scratch(sizes): bytes that temporaries take in each thread."""
+    lines = [f"define i64 @{symbol}{SCRATCH}(ptr %sizes) {{"]
+    lines += room_sizes(of, "%sizes")
+    return "\n".join([*lines, f"  ret i64 %end{len(of.grown)}", "}", ""])
+
+
+def temporary(name: str, offset: str) -> list[str]:
+    """The address of a temporary, %NAME, as of one that lies anywhere.
 
     LLVM would move loads from one over stores to another at a known distance, and keep
     more numbers than there are registers: assembly without a word says nothing of it.
     """
     return [
-        f"  %s{number} = getelementptr i8, ptr %scratch, i64 {offset}",
-        f'  %t{number} = call ptr asm "", "=r,0"(ptr %s{number})',
-        f'  call void @llvm.assume(i1 true) ["align"(ptr %t{number}, i64 {LINE})]',
+        f"  %s.{name} = getelementptr i8, ptr %scratch, i64 {offset}",
+        f'  %{name} = call ptr asm "", "=r,0"(ptr %s.{name})',
+        f'  call void @llvm.assume(i1 true) ["align"(ptr %{name}, i64 {LINE})]',
     ]

@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from nanoloom.compiler import Report as CompilerReport
-from nanoloom.compiler import cut_model, emit_kernels, scheduled
+from nanoloom.compiler import cut_model, scheduled
+from nanoloom.emit import emit_kernels
 from nanoloom.errors import Error
 from nanoloom.nest.drawn import drawn
 from nanoloom.reproduce import stored

@@ -13,7 +13,7 @@ import numpy as np
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.compiler import emit_stage
+from nanoloom.emit import emit_stage
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program
 from nanoloom.reproduce.jobs import Job, Ready

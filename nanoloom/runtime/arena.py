@@ -10,6 +10,7 @@ from nanoloom.errors import InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES
 from nanoloom.runtime.loading import Code
+from nanoloom.runtime.tables import Table
 
 
 class Arena:
@@ -23,17 +24,18 @@ class Arena:
         self,
         code: Code,
         entry: layout.Library,
+        table: Table,
         parameters: int | None,
         pool: int | None,
         types: list[np.dtype],
     ) -> None:
-        self._code, self._entry = code.hold(), entry
+        self._code, self._entry, self._table = code.hold(), entry, table
         threads = int(entry.pool_threads(pool))
-        self.bytes = int(entry.workspace_bytes(entry.program, threads))
+        self.bytes = int(entry.workspace_bytes(table.program, threads))
         self.address = entry.arena_create(self.bytes)
         if not self.address:
             raise MemoryError(f"no memory for an arena of {self.bytes} bytes")
-        program = entry.program.contents
+        program = table.program.contents
         self.inputs = (ctypes.c_void_p * program.input_count)()
         self.outputs = (ctypes.c_void_p * program.output_count)()
         self.objects = (ctypes.c_void_p * len(types))()
@@ -56,7 +58,7 @@ class Arena:
     def failure(self) -> InputError:
         """Why the last run failed."""
         index = ctypes.c_int64()
-        found = self._entry.failed(self._entry.program, self.address, index)
+        found = self._entry.failed(self._table.program, self.address, index)
         check = found.contents
         return InputError(
             f"{check.what.decode()} {index.value} is outside {check.low}..{check.high}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 5  # NANOLOOM_LIBRARY_VERSION
+VERSION = 6  # NANOLOOM_LIBRARY_VERSION
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
@@ -55,6 +55,7 @@ class Program(ctypes.Structure):
         ("moves", ctypes.c_void_p),
         ("inputs", ctypes.POINTER(Tensor)),
         ("outputs", ctypes.POINTER(Tensor)),
+        ("words", ctypes.POINTER(ctypes.c_int64)),
         ("parameters", ctypes.c_void_p),
         ("arena_bytes", ctypes.c_int64),
         ("parameter_bytes", ctypes.c_int64),
@@ -67,6 +68,26 @@ class Program(ctypes.Structure):
         ("input_count", ctypes.c_int32),
         ("output_count", ctypes.c_int32),
         ("needs_tiles", ctypes.c_int32),
+    )
+
+
+class Sizes(ctypes.Structure):
+    """struct nanoloom_sizes."""
+
+    _fields_ = (
+        ("program", ctypes.POINTER(Program)),
+        ("dims", ctypes.POINTER(ctypes.c_char_p)),
+        ("terms", ctypes.c_void_p),
+        ("word_ends", ctypes.c_void_p),
+        ("slot_words", ctypes.c_void_p),
+        ("slot_ends", ctypes.c_void_p),
+        ("buffers", ctypes.c_void_p),
+        ("steps", ctypes.c_void_p),
+        ("checks", ctypes.c_void_p),
+        ("shape_words", ctypes.POINTER(ctypes.c_int32)),
+        ("dim_count", ctypes.c_int32),
+        ("word_count", ctypes.c_int32),
+        ("slot_count", ctypes.c_int32),
     )
 
 
@@ -98,6 +119,7 @@ class Call(ctypes.Structure):
 
 
 _PROGRAM = ctypes.POINTER(Program)
+_SIZES = ctypes.POINTER(Sizes)
 _FAILED = ctypes.CFUNCTYPE(
     ctypes.POINTER(Check), _PROGRAM, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)
 )
@@ -121,4 +143,12 @@ class Library(ctypes.Structure):
         ("arena_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)),
         ("arena_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)),
         ("request_tiles", ctypes.CFUNCTYPE(ctypes.c_int)),
+        ("sizes", ctypes.POINTER(_SIZES)),
+        ("bound_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _SIZES)),
+        (
+            "bind",
+            ctypes.CFUNCTYPE(
+                ctypes.c_void_p, _SIZES, ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p
+            ),
+        ),
     )

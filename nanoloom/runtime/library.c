@@ -18,4 +18,7 @@ const struct nanoloom_library nanoloom_library = {
     .arena_create = nanoloom_arena_create,
     .arena_destroy = nanoloom_arena_destroy,
     .request_tiles = nanoloom_request_tiles,
+    .sizes = &nanoloom_open_sizes,
+    .bound_bytes = nanoloom_bound_bytes,
+    .bind = nanoloom_bind,
 };

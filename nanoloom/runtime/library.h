@@ -4,12 +4,13 @@
 
 #include "arrays.h"
 #include "program.h"
+#include "sizes.h"
 #include "threads.h"
 
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 5 };
+enum { NANOLOOM_LIBRARY_VERSION = 6 };
 
 struct nanoloom_library {
     int64_t version;
@@ -27,6 +28,11 @@ struct nanoloom_library {
     void *(*arena_create)(int64_t);
     void (*arena_destroy)(void *, int64_t);
     int (*request_tiles)(void);
+    const struct nanoloom_sizes *const *sizes; /* of its programs: *sizes is NULL for one
+                                                  whose shapes are known */
+    int64_t (*bound_bytes)(const struct nanoloom_sizes *);
+    const struct nanoloom_program *(*bind)(const struct nanoloom_sizes *, const int64_t *,
+                                           void *);
 };
 
 /* The one name the loader looks up; every library has its own. */
@@ -34,5 +40,6 @@ NANOLOOM_PUBLIC extern const struct nanoloom_library nanoloom_library;
 
 /* Defined by the generated table of the model. */
 extern const struct nanoloom_program nanoloom_program;
+extern const struct nanoloom_sizes *const nanoloom_open_sizes;
 
 #endif

@@ -19,6 +19,7 @@ from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.scattered import Scattered
+from nanoloom.runtime.tables import Table
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 Parameters: TypeAlias = np.ndarray | Scattered | None  # None: in the library
@@ -32,9 +33,34 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         """Load the library; raises Error as `loading.load` does."""
-        self._code, self._entry = load(path)
-        program = self._entry.program.contents
+        code, entry = load(path)
+        self._show(path, code, entry, Table(entry.program))
+
+    def bound(self, dims: Sequence[int]) -> Library:
+        """The program for numbers of its dimensions, in the order of `dims`.
+
+        Raises Error where they make it too large.  It takes microseconds.
+        """
+        sizes, entry = self._entry.sizes.contents, self._entry
+        room = empty((int(entry.bound_bytes(sizes)),), np.dtype(np.uint8))
+        given = (ctypes.c_int64 * len(dims))(*dims)
+        made = entry.bind(sizes, given, address(room))
+        if not made:
+            pairs = zip(self.dims, dims, strict=True)
+            called = ", ".join(f"{name}={number}" for name, number in pairs)
+            raise Error(f"the model is too large for {called}")
+        program = ctypes.cast(made, ctypes.POINTER(layout.Program))
+        library = Library.__new__(Library)
+        library._show(self.path, self._code.hold(), entry, Table(program, room))
+        return library
+
+    def _show(
+        self, path: Path, code: Code, entry: layout.Library, table: Table
+    ) -> None:
+        self._code, self._entry, self._table = code, entry, table
         self.path = path
+        program = table.program.contents
+        self.dims = _dims(entry)
         self.inputs = tuple(
             _tensor(program.inputs[i]) for i in range(program.input_count)
         )
@@ -57,12 +83,14 @@ class Library:
         """Arrays for `Instance.run` to write, each beginning with a line of cache."""
         return [empty(shape, dtype) for shape, dtype in self._kinds]
 
-    def create(self, threads: int, parameters: Parameters = None) -> Instance:
-        """A thread pool and working memory to run the program with.
+    def create(
+        self, threads: int | Instance, parameters: Parameters = None
+    ) -> Instance:
+        """A thread pool, or that of another instance, and memory to run with.
 
         `parameters`, 64-byte aligned bytes or pieces of them, are only referred to.
         """
-        return Instance(self, self._code, self._entry, threads, parameters)
+        return Instance(self, self._code, self._entry, self._table, threads, parameters)
 
 
 class Instance:
@@ -73,15 +101,16 @@ class Instance:
         library: Library,
         code: Code,
         entry: layout.Library,
-        threads: int,
+        table: Table,
+        threads: int | Instance,
         parameters: Parameters,
     ) -> None:
         if isinstance(parameters, Scattered):
-            entry = parameters.seen_by(entry)
+            table = Table(parameters.seen_by(table.program), table.room)
         self._pool: int | None = None
         self._arenas: deque[Arena] = deque()
         self._closing = threading.Lock()
-        self._code, self._entry = code.hold(), entry
+        self._code, self._entry, self._table = code.hold(), entry, table
         self._run, self._run_arrays = entry.run, entry.run_arrays
         self._inputs = _wanted(library.inputs)
         self._outputs = _wanted(library.outputs)
@@ -89,14 +118,18 @@ class Instance:
         self._step_count = len(library.steps)
         self._parameters = parameters  # kept alive: the program reads it in place
         self._parameter_address = _parameter_address(library, parameters)
-        if entry.program.contents.needs_tiles and entry.request_tiles() != 0:
+        if table.program.contents.needs_tiles and entry.request_tiles() != 0:
             reason = "the system grants no AMX tile registers"
             raise Error(reason, where=str(library.path))
-        self._pool = entry.pool_create(threads)
+        self._lender = threads if isinstance(threads, Instance) else None
+        if isinstance(threads, Instance):
+            self._pool = threads._pool
+        else:
+            self._pool = entry.pool_create(threads)
         if not self._pool:
             raise MemoryError("no memory for a thread pool")
         self.threads = int(entry.pool_threads(self._pool))
-        self.workspace_bytes = int(entry.workspace_bytes(entry.program, self.threads))
+        self.workspace_bytes = int(entry.workspace_bytes(table.program, self.threads))
         self._arenas_made = 0
 
     @property
@@ -108,7 +141,7 @@ class Instance:
         """New working memory for one `run` at a time."""
         types = [dtype for dtype, _, _ in (*self._inputs, *self._outputs)]
         start, pool = self._parameter_address, self._pool
-        return Arena(self._code, self._entry, start, pool, types)
+        return Arena(self._code, self._entry, self._table, start, pool, types)
 
     def run(
         self,
@@ -157,7 +190,7 @@ class Instance:
         """End the threads and free the memory; no run may be under way."""
         with self._closing:
             pool, self._pool = self._pool, None
-        if pool:
+        if pool and self._lender is None:
             self._entry.pool_destroy(pool)
         self._arenas.clear()
 
@@ -189,6 +222,14 @@ class Instance:
         if not right or not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
         return address(array)
+
+
+def _dims(entry: layout.Library) -> tuple[str, ...]:
+    """Names of the dimensions that numbers are bound to."""
+    if not entry.sizes.contents:
+        return ()
+    sizes = entry.sizes.contents.contents
+    return tuple(sizes.dims[i].decode() for i in range(sizes.dim_count))
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

@@ -40,7 +40,8 @@ int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program, int64_t
            (together > alone ? together : alone);
 }
 
-static void *resolve(const struct nanoloom_buffer *buffer,
+static void *resolve(const struct nanoloom_program *program,
+                     const struct nanoloom_buffer *buffer,
                      const struct nanoloom_memory *memory)
 {
     /* Kernels take all operands alike as void *; they write none of the const ones. */
@@ -54,6 +55,9 @@ static void *resolve(const struct nanoloom_buffer *buffer,
         break;
     case NANOLOOM_OUTPUT:
         base = memory->outputs[buffer->index];
+        break;
+    case NANOLOOM_SIZES:
+        base = (char *)(uintptr_t)program->words;
         break;
     default:
         base = memory->workspace;
@@ -203,7 +207,7 @@ int nanoloom_run(const struct nanoloom_program *program,
     owner *owners = (owner *)((char *)pointers + pointer_bytes(program));
     char *scratch = (char *)owners + owner_bytes(memory->threads);
     for (int32_t i = 0; i < program->buffer_count; i++)
-        pointers[i] = resolve(&program->buffers[i], memory);
+        pointers[i] = resolve(program, &program->buffers[i], memory);
     for (int32_t i = 0; nanoseconds && i < program->step_count; i++)
         nanoseconds[i] = 0;
     struct run run = {

@@ -16,7 +16,8 @@ enum nanoloom_space {
     NANOLOOM_ARENA = 0,
     NANOLOOM_PARAMETERS = 1,
     NANOLOOM_INPUT = 2,
-    NANOLOOM_OUTPUT = 3
+    NANOLOOM_OUTPUT = 3,
+    NANOLOOM_SIZES = 4 /* the words that sizes.c evaluates */
 };
 
 struct nanoloom_buffer {
@@ -54,6 +55,7 @@ struct nanoloom_program {
     const struct nanoloom_move *moves;
     const struct nanoloom_tensor *inputs;
     const struct nanoloom_tensor *outputs;
+    const int64_t *words; /* of a program that is bound to sizes, else NULL */
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
     int64_t arena_bytes;
     int64_t parameter_bytes;

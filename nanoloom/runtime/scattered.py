@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from nanoloom.runtime.mapping import Mapping
 BUFFER = np.dtype([("space", np.int32), ("index", np.int32), ("offset", np.int64)])
 
 
-class Relocated(layout.Library):
-    """An entry with a table of its own: what lies in the parameters has an address."""
+class Relocated(layout.Program):
+    """A program with buffers of its own: what lies in the parameters has an address."""
 
-    buffers: np.ndarray
+    moved: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,15 @@ class Scattered:
 
     pieces: Sequence[tuple[int, Mapping]]
 
-    def seen_by(self, entry: layout.Library) -> layout.Library:
-        """The entry of a program that finds its parameters there.
+    def seen_by(self, program: Any) -> Any:
+        """The program (a pointer, as what is given) that finds its parameters there.
 
         It is to be called with parameters at address 0.  The pieces have to stay.
         """
-        made = Relocated.from_buffer_copy(entry)
-        program = layout.Program.from_buffer_copy(entry.program.contents)
-        made.buffers = self._moved(program)
-        program.buffers = made.buffers.ctypes.data
-        made.program = ctypes.pointer(program)  # and keeps it
-        return made
+        made = Relocated.from_buffer_copy(program.contents)
+        made.moved = self._moved(made)
+        made.buffers = made.moved.ctypes.data
+        return ctypes.pointer(made)  # and keeps it
 
     def _moved(self, program: layout.Program) -> np.ndarray:
         """The program's buffers, their places in the block now those in memory."""

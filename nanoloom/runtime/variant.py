@@ -1,4 +1,4 @@
-"""A program for one set of shapes, as the cache keeps it, loaded."""
+"""A program as the cache keeps it, loaded: for one set of shapes, or for all sizes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,33 @@ LIBRARY = "program.so"  # in its folder, beside the parameters
 class Variant:
     """The program in a folder of the cache, which has its name; on threads of its own.
 
-    Code, threads and memory go when nobody refers to it.
+    Code, threads and memory go when nobody refers to it.  One with `dims` runs when it
+    is bound to numbers of them.
     """
 
     def __init__(self, folder: Path, threads: int, weights: Weights) -> None:
         self.name = folder.name
         self.library = Library(folder / LIBRARY)
-        block = None
+        self._block = None
         if self.library.parameter_bytes:
-            block = load_parameters(folder, weights)
-        self.instance: Instance = self.library.create(threads, block)
+            self._block = load_parameters(folder, weights)
+        self._show(self.library.create(threads, self._block))
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return self.library.dims
+
+    def bound(self, dims: Mapping[str, int]) -> Variant:
+        """The program for numbers of its dimensions, on the same threads."""
+        made = Variant.__new__(Variant)
+        made.name = self.name + "".join(f" {name}={n}" for name, n in dims.items())
+        made.library = self.library.bound([dims[name] for name in self.dims])
+        made._block = self._block
+        made._show(made.library.create(self.instance, self._block))
+        return made
+
+    def _show(self, instance: Instance) -> None:
+        self.instance = instance
         self.inputs = [x.name for x in self.library.inputs]
         self.outputs = [x.name for x in self.library.outputs]
 

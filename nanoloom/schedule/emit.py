@@ -167,6 +167,7 @@ class Writer:
             word = self.kernels[stage.name]
             values = {**vars(word), "lanes": word.lanes.count}
             del values["stage"]
+            self.steps.name_loops()
             self.steps.own("nanokernel", stage.name, values)
             return
         for number, lanes in placement.copied:

@@ -18,6 +18,7 @@ class Steps:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.count = 0
+        self.named: dict[str, str] = {}  # loops that get names, by their handles
 
     def module(self, reason: str) -> str:
         """The whole script."""
@@ -116,8 +117,6 @@ class Steps:
     ) -> str:
         """The innermost loop's handle.  name: what it is known by to other steps."""
         inner = f"{loops}#{count - 1}" if count > 1 else loops
-        if name:
-            self.annotate(inner, "nanoloom.loop", name)
         if slowest is not None:
             parameter = self.fresh("slowest")
             self.lines += [
@@ -127,7 +126,15 @@ class Steps:
                 f": {ANY}, !transform.param<i64>",
             ]
         self.clean()
+        if name:
+            self.named[inner] = name
         return inner
+
+    def name_loops(self) -> None:
+        """Write their names on the loops: one that is made again loses its name."""
+        for handle, name in self.named.items():
+            self.annotate(handle, "nanoloom.loop", name)
+        self.named = {}
 
     def fuse(self, stage: str, loops: str) -> str:
         producer = self.match(stage)
@@ -150,6 +157,7 @@ class Steps:
         ]
         self.annotate(first, "nanoloom.part", "first")
         self.clean()
+        self.of_kernel("whole_slices", {})
 
     def split_reduction(self, stage: str, parts: int, place: int) -> None:
         """A sum of partial sums, which have names of their own.

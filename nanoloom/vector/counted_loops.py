@@ -19,10 +19,16 @@ def round_of(loops: tuple[scf.ForOp, ...]) -> ir.Value:
 
 
 def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
-    """The loops around a block with a limit to their rounds, outermost first."""
+    """The loops around a block with a limit to their rounds, outermost first.
+
+    A branch in between is no loop.
+    """
     loops: list[scf.ForOp] = []
     owner = block.owner
-    while owner.operation.name == "scf.for":
+    while owner.operation.name in ("scf.for", "scf.if"):
+        if owner.operation.name == "scf.if":
+            owner = owner.operation.block.owner
+            continue
         loop = owner.opview if isinstance(owner, ir.Operation) else owner
         assert isinstance(loop, scf.ForOp)
         if None in bounds(loop):

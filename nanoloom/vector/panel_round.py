@@ -1,6 +1,6 @@
 """A round of a loop that reads a panel, as the nanokernel says that made the loop.
 
-    "nanoloom.panel_round"(%following..., %number) {argument, extent, rounds, once}
+    "nanoloom.panel_round"(%following..., %number, %now) {argument, extent, ...}
 
 stands where the round begins, on indices alone, from tensors to buffers.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.mlir import ir
+from nanoloom.vector.access import constant_of, index
 from nanoloom.vector.dialect import LOOP, PANEL_ROUND
 
 
@@ -19,8 +20,8 @@ class PanelRound:
 
     following: where the next part of an argument begins, indices of the shared
     dimensions, the panel and its outermost reduced dimension; extent: of a part in that
-    one.  number: of this round among `rounds` that read a part.  once: no tile reads it
-    again.
+    one.  number: of this round among `rounds` at most that read a part; now: how many
+    there are, where that is known at run time.  once: no tile reads it again.
     """
 
     following: tuple[ir.Value, ...]
@@ -28,6 +29,7 @@ class PanelRound:
     number: ir.Value
     rounds: int
     once: bool
+    now: ir.Value | None = None
 
     def leave(self, argument: int, loop: str) -> None:
         """Write it down at the insertion point, for an argument of the kernel.
@@ -42,16 +44,21 @@ class PanelRound:
             "once": self.once,
         }
         attributes = {k: ir.IntegerAttr.get(i64, int(v)) for k, v in words.items()}
-        operands = [*self.following, self.number]
+        now = index(self.rounds) if self.now is None else self.now
+        operands = [*self.following, self.number, now]
         made = ir.Operation.create(PANEL_ROUND, [], operands, attributes)  # type: ignore[arg-type]
         made.attributes[LOOP] = ir.StringAttr.get(loop)
 
     @classmethod
     def of(cls, op: ir.OpView) -> tuple[int, PanelRound]:
         """The argument that an operation is about, and what it says of it."""
-        *following, number = op.operation.operands
+        *following, number, now = op.operation.operands
         argument, extent, rounds, once = (
             op.operation.attributes[name].value  # type: ignore[attr-defined]
             for name in ("argument", "extent", "rounds", "once")
         )
-        return argument, cls(tuple(following), extent, number, rounds, bool(once))
+        known = constant_of(now) is not None
+        made = cls(
+            tuple(following), extent, number, rounds, bool(once), None if known else now
+        )
+        return argument, made

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, memref, named
+from nanoloom.mlir import arith, ir, memref, named, scf
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.words.memory import LEVELS, Prefetch
-from nanoloom.vector.access import add, index, multiply
+from nanoloom.vector.access import add, constant_of, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
 from nanoloom.vector.nanokernel.tile.tile import origin
@@ -139,23 +139,42 @@ def prefetch(
     share = -(-lines(buffer, round_) // round_.rounds)
     if not round_.once:
         share = min(share, word.lines)
+    shares = index(share) if round_.now is None else share_now(buffer, round_, word)
     for ahead in range(share):
         here = ir.InsertionPoint.current
         if places:
             here = ir.InsertionPoint(places[ahead * len(places) // share])
         with here:
-            prefetch_line(buffer, round_, word, ahead, share)
+            prefetch_line(buffer, round_, word, index(ahead), shares)
+    if round_.now is not None:
+        loop = scf.ForOp(index(share), shares, index(1))
+        with ir.InsertionPoint(loop.body):
+            prefetch_line(buffer, round_, word, loop.induction_variable, shares)
+            scf.yield_([])
+
+
+def share_now(buffer: ir.Value, round_: PanelRound, word: Prefetch) -> ir.Value:
+    """How many lines a round asks for, where the rounds are counted at run time."""
+    assert round_.now is not None
+    with ir.InsertionPoint.after(round_.now.owner):
+        most = index(lines(buffer, round_))
+        return arith.minui(arith.ceildivui(most, round_.now), index(word.lines))
 
 
 def prefetch_line(
-    buffer: ir.Value, round_: PanelRound, word: Prefetch, ahead: int, share: int
+    buffer: ir.Value,
+    round_: PanelRound,
+    word: Prefetch,
+    ahead: ir.Value,
+    shares: ir.Value,
 ) -> None:
     """Ask for one of this round's lines."""
     most = lines(buffer, round_)
-    line = add(multiply(round_.number, index(share)), index(ahead))
+    line = add(multiply(round_.number, shares), ahead)
+    share = constant_of(shares)
     if round_.once:
         line = add(line, index(word.ahead))
-    elif round_.rounds * share > most:
+    elif share is None or round_.rounds * share > most:
         line = arith.minui(line, index(most - 1))
     # Past the end of its row on purpose: a panel is contiguous.
     inside = ir.MemRefType(buffer.type).rank - 1 - len(round_.following)

@@ -19,6 +19,7 @@ from nanoloom.vector.temporaries import LINE, bytes_of
 STACK_BYTES = 16 * 1024  # of all temporaries of a phase that lie on the stack
 LOOPS = ("scf.for", "scf.while", "scf.forall", "scf.parallel")
 MADE = ("memref.alloc", "memref.alloca")
+SCRATCH = "_scratch"  # behind a phase's name: a function that says how much it wants
 IN_FRONT = "nanoloom.in_front"  # of a function: bytes, see `ask_in_front`
 SAME = ("memref.subview", "memref.view", "memref.cast", "memref.collapse_shape",
         "memref.expand_shape", "memref.reinterpret_cast", "arith.select")  # fmt: skip

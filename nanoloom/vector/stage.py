@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanoloom.kernels.structure import Kind
-from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.mlir import function_named, ir, memref, named, run_pipeline
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel, Prefetch
@@ -25,7 +25,7 @@ from nanoloom.vector.copies import copies_of_stages, copies_to_generics
 from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
-from nanoloom.vector.nanokernel import families, instructions
+from nanoloom.vector.nanokernel import few_rows, instructions
 from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
@@ -36,6 +36,8 @@ from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import fetch_panels, require_fetched, require_numbers
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
+from nanoloom.vector.sized import read_extents
+from nanoloom.vector.sized_temporaries import place_sized, rooms_of
 from nanoloom.vector.store_apart import store_apart
 from nanoloom.vector.store_at import (
     arena_bytes,
@@ -43,7 +45,7 @@ from nanoloom.vector.store_at import (
     join_copies,
     store_at,
 )
-from nanoloom.vector.tasks import split_into_phases
+from nanoloom.vector.tasks import COUNTED, split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import Meaning, apply_script
 from nanoloom.vector.vectorize import (
@@ -56,6 +58,7 @@ from nanoloom.vector.vectorize import (
     unroll_stage,
     vectorize_stage,
 )
+from nanoloom.vector.whole_slices import fold_whole_slices
 
 CLEAN = ("canonicalize", "cse")
 
@@ -95,7 +98,8 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
 class Vectorized:
     """What a script made of a kernel.
 
-    phases: their names and numbers of tasks.  packings: of the kernel's weights.
+    phases: their names and numbers of tasks, COUNTED where sizes decide; so is what is
+    in scratch_bytes.  packings: of the kernel's weights.
     scratch_bytes: memory that each phase's temporaries take, in each thread.
     arena_bytes: of each tensor between phases, an argument behind the results.
     """
@@ -121,6 +125,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
     bound_temporaries(module)
+    place_sized(module)
     lower_matrix_tiles(module, said.prefetches)
     instructions.make_instructions(module)
     keep_order(module, target)
@@ -131,8 +136,12 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     make_lookups(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
+    read_extents(module)
     module.operation.verify()
-    scratch = scratch_bytes(module, phases)
+    scratch = tuple(
+        COUNTED if rooms_of(function_named(module, name)) else bytes_
+        for (name, _), bytes_ in zip(phases, scratch_bytes(module, phases), strict=True)
+    )
     return Vectorized(tuple(phases), tuple(said.packings), scratch, between)
 
 
@@ -156,6 +165,7 @@ class Said:
             "nanokernel": self.nanokernel,
             "pack": self.pack,
             "prefetch": self.prefetch,
+            "whole_slices": lambda op, _: fold_whole_slices(op),
             "copies": with_fields(copies_of_stages(self.widths)),
             **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
         }
@@ -203,7 +213,7 @@ def lower(
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return
-        sums = families.accumulate(tile, target)
+        sums = few_rows.accumulate(tile, target)
         epilogue.finish(tile, sums)
 
 

@@ -3,16 +3,19 @@
     func @kernel(buffers...)  ->  func @kernel_0(buffers..., begin, end), kernel_1, ...
 
 Each top-level forall is a phase: a function that runs the iterations begin..end-1 of
-the loop's linearized space.  A kernel without one, or with work between its loops, is a
-single phase of one task.  The split depends on shapes only, so that results are the
-same at any thread count.
+the loop's linearized space, and, where sizes that are known at run time decide how many
+there are, a function that counts them.  A kernel without one, or with work between its
+loops, is a single phase of one task.  The split depends on shapes only, so that results
+are the same at any thread count.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
+from typing import TypeAlias
 
-from nanoloom.mlir import arith, ir, named, scf
+from nanoloom.mlir import arith, func, ir, named, scf
 from nanoloom.vector.access import add, index, multiply
 
 PURE = (
@@ -28,6 +31,12 @@ PURE = (
     "vector.broadcast",
     "ub.poison",
 )
+
+
+COUNTED = -1  # tasks that depend on sizes: a function of the kernel counts them
+TASKS = "_tasks"  # behind the name of a phase: that function's
+DYNAMIC = ir.ShapedType.get_dynamic_size()
+Bound: TypeAlias = int | ir.Value
 
 
 def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
@@ -82,8 +91,8 @@ def only_phase(module: ir.Module, kernel: ir.OpView, number: int, name: str) -> 
         other.operation.erase()
     begin, end = add_bounds(phase)
     loop = loops[number]
-    counts = trip_counts(loop)
     with ir.InsertionPoint(loop), loop.operation.location:
+        counts = trip_counts(loop)
         tasks = scf.ForOp(begin, end, index(1))
         with ir.InsertionPoint(tasks.body):
             ivs = delinearized(loop, tasks.induction_variable, counts)
@@ -92,7 +101,31 @@ def only_phase(module: ir.Module, kernel: ir.OpView, number: int, name: str) -> 
     loop.operation.erase()
     for inner in reversed(named(phase, "scf.forall")):
         sequential(inner)
-    return prod(counts)
+    known = [count for count in counts if isinstance(count, int)]
+    if len(known) == len(counts):
+        return prod(known)
+    count_tasks(module, kernel, number, name)
+    return COUNTED
+
+
+def count_tasks(module: ir.Module, kernel: ir.OpView, number: int, name: str) -> None:
+    """A function beside a phase with the kernel's arguments: how many tasks it has."""
+    with ir.InsertionPoint(module.body):
+        counting = kernel.operation.clone().opview
+    counting.operation.attributes["sym_name"] = ir.StringAttr.get(name + TASKS)
+    loops = top_loops(counting)
+    returned = list(counting.operation.regions[0].blocks[0].operations)[-1]
+    with ir.InsertionPoint(returned), returned.operation.location:
+        first, *others = map(value, trip_counts(loops[number]))
+        total = reduce(multiply, others, first)
+        func.ReturnOp([total])
+    returned.operation.erase()
+    for loop in loops:
+        loop.operation.erase()
+    kinds = [a.type for a in counting.operation.regions[0].blocks[0].arguments]
+    signature = ir.FunctionType.get(kinds, [ir.IndexType.get()])
+    counting.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+    del counting.operation.attributes["arg_attrs"]
 
 
 def add_bounds(kernel: ir.OpView) -> tuple[ir.Value, ir.Value]:
@@ -107,33 +140,46 @@ def add_bounds(kernel: ir.OpView) -> tuple[ir.Value, ir.Value]:
     return bounds[0], bounds[1]
 
 
-def bounds_of(loop: ir.OpView) -> tuple[list[int], list[int], list[int]]:
+def bounds_of(loop: ir.OpView) -> tuple[list[Bound], list[Bound], list[Bound]]:
+    """Lower bounds, upper bounds and steps: numbers, or values of sizes."""
     attributes = loop.operation.attributes
+    rest = iter(loop.operation.operands)
     lower, upper, step = (
-        list(attributes[k])  # type: ignore[call-overload]
+        [next(rest) if n == DYNAMIC else n for n in attributes[k]]  # type: ignore[attr-defined]
         for k in ("staticLowerBound", "staticUpperBound", "staticStep")
     )
     return lower, upper, step
 
 
-def trip_counts(loop: ir.OpView) -> list[int]:
-    lower, upper, step = bounds_of(loop)
-    return [
-        max(0, -(-(u - b) // s)) for b, u, s in zip(lower, upper, step, strict=True)
-    ]
+def trip_counts(loop: ir.OpView) -> list[Bound]:
+    """How often each loop runs, at the insertion point where sizes decide that."""
+    return [trips(*bounds) for bounds in zip(*bounds_of(loop), strict=True)]
 
 
-def delinearized(loop: ir.OpView, task: ir.Value, counts: list[int]) -> list[ir.Value]:
+def trips(lower: Bound, upper: Bound, step: Bound) -> Bound:
+    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+        return max(0, -(-(upper - lower) // step))
+    length = arith.subi(value(upper), value(lower))
+    return arith.ceildivsi(length, value(step))
+
+
+def value(bound: Bound) -> ir.Value:
+    return index(bound) if isinstance(bound, int) else bound
+
+
+def delinearized(
+    loop: ir.OpView, task: ir.Value, counts: list[Bound]
+) -> list[ir.Value]:
     """The loop variables of a task's number, the last loop fastest."""
     lower, _, step = bounds_of(loop)
     places: list[ir.Value] = []
     rest = task
     for count in reversed(counts[1:]):
-        places.append(arith.remui(rest, index(count)))
-        rest = arith.divui(rest, index(count))
+        places.append(arith.remui(rest, value(count)))
+        rest = arith.divui(rest, value(count))
     places.append(rest)
     return [
-        add(multiply(p, index(s)), index(b))
+        add(multiply(p, value(s)), value(b))
         for p, b, s in zip(reversed(places), lower, step, strict=True)
     ]
 
@@ -156,7 +202,7 @@ def sequential(loop: ir.OpView) -> None:
     inner: scf.ForOp | None = None
     for lower, upper, step in zip(*bounds_of(loop), strict=True):
         with place, loop.operation.location:
-            inner = scf.ForOp(index(lower), index(upper), index(step))
+            inner = scf.ForOp(value(lower), value(upper), value(step))
         with ir.InsertionPoint(inner.body), loop.operation.location:
             end = scf.YieldOp([])
         ivs.append(inner.induction_variable)

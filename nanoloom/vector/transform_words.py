@@ -3,6 +3,7 @@
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
     "nanoloom.prefetch"(%function) {argument, lines, ahead, loops, level}
     "nanoloom.copies"(%function) {bits, lanes, scalable}
+    "nanoloom.whole_slices"(%function)
     "nanoloom.store_apart"(%stage)
     "nanoloom.store_at"(%stage) {where}
     "nanoloom.nanokernel"(%stage) {rows, vectors, lanes, packed, family, ...}
@@ -61,6 +62,12 @@ class CopiesOp(Dialect.Operation, name="copies"):
     bits: ir.IntegerAttr
     lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
+
+
+class WholeSlicesOp(Dialect.Operation, name="whole_slices"):
+    """A slice that is all of a tensor, as its sizes say, is the tensor."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
 
 
 class StoreApartOp(Dialect.Operation, name="store_apart"):
@@ -193,6 +200,7 @@ OPERATIONS = (
     PackOp,
     PrefetchOp,
     CopiesOp,
+    WholeSlicesOp,
     StoreApartOp,
     StoreAtOp,
     NanokernelOp,

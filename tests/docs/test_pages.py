@@ -30,6 +30,7 @@ RUNNABLE = (
     "getting-started.md",
     "kernels.md",
     "schedules.md",
+    "sizes.md",
 )
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.compiler import Report, emit_stage
+from nanoloom.compiler import Report
+from nanoloom.emit import emit_stage
 from nanoloom.errors import Error, InputError
 from nanoloom.notation import Buffer, Computation, axes, constant, maximum
 from nanoloom.options import CompileOptions

@@ -17,7 +17,9 @@ import nanoloom
 from nanoloom import program as programs
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
+from nanoloom.options import CompileOptions
 from nanoloom.program import Program
+from nanoloom.target.remembered import host
 from nanoloom.weights.weight import Weight
 
 DEPTH, WIDTH = 300, 500
@@ -44,7 +46,11 @@ def network(second: str = "Add") -> bytes:
 
 
 def made(root: Path, model: bytes | None = None, threads: int = 1) -> Program:
-    return nanoloom.compile(model or network(), threads=threads, cache=Cache(root))
+    cache = Cache(root)
+    options = CompileOptions(host(cache), layout="last")  # a variant for each size
+    return nanoloom.compile(
+        model or network(), threads=threads, options=options, cache=cache
+    )
 
 
 def check(program: Program, rows: int) -> None:

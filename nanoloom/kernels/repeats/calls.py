@@ -46,6 +46,8 @@ class Trips:
                 whole = self.inputs[inner.index]
             case Storage.OUTPUT:
                 whole = self.outputs[inner.index]
+            case Storage.SIZES:
+                return inner
         return replace(whole, offset=whole.offset + inner.offset)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.mlir import ir, scf
-from nanoloom.vector.access import add, index
+from nanoloom.mlir import arith, ir, scf
+from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 # A step of the sums at loop variables; the loop of a dimension's steps: its extent,
 # steps of a round, the dimension, loop variables, sums, what a step does.
 Step = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
+Extent = int | ir.Value  # a number, or one that is known at run time
 Innermost = Callable[
-    [int, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
+    [Extent, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
 ]
 
 
@@ -25,7 +26,7 @@ def nest(
     innermost: Innermost,
 ) -> list[ir.Value]:
     """One loop a reduced dimension, the accumulators carried through all of them."""
-    extent = tile.shape.extents[dims[0]]
+    extent = tile.extent(dims[0])
     if len(dims) == 1:
         return innermost(extent, tile.plan.unroll, dims[0], ivs, sums, step)
     if extent == 1:
@@ -39,7 +40,7 @@ def nest(
 
 
 def unrolled(
-    extent: int,
+    extent: Extent,
     steps: int,
     dim: int,
     ivs: list[ir.Value],
@@ -47,31 +48,43 @@ def unrolled(
     step: Step,
 ) -> list[ir.Value]:
     """The innermost reduction: so many steps a round, then the steps that are left."""
-    whole = extent // steps * steps if extent > steps else 0
+
+    def one(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
+        return step(with_value(ivs, dim, place), now)
 
     def rounds(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
         for ahead in range(steps):
-            now = step(with_value(ivs, dim, add(place, index(ahead))), now)
+            now = one(add(place, index(ahead)), now)
         return now
 
+    if isinstance(extent, ir.Value):
+        whole_rounds = multiply(arith.divui(extent, index(steps)), index(steps))
+        sums = counted(whole_rounds, steps, sums, rounds)
+        return counted(extent, 1, sums, one, begin=whole_rounds)
+    whole = extent // steps * steps if extent > steps else 0
     if whole:
         sums = counted(whole, steps, sums, rounds)
     for place in range(whole, extent):
-        sums = step(with_value(ivs, dim, index(place)), sums)
+        sums = one(index(place), sums)
     return sums
 
 
 def counted(
-    extent: int,
+    extent: Extent,
     steps: int,
     sums: list[ir.Value],
     inside: Callable[[ir.Value, list[ir.Value]], list[ir.Value]],
+    begin: Extent = 0,
 ) -> list[ir.Value]:
     """A loop that carries the accumulators."""
-    loop = scf.ForOp(index(0), index(extent), index(steps), sums)
+    loop = scf.ForOp(place(begin), place(extent), index(steps), sums)
     with ir.InsertionPoint(loop.body):
         scf.yield_(inside(loop.induction_variable, list(loop.inner_iter_args)))
     return list(loop.results)
+
+
+def place(extent: Extent) -> ir.Value:
+    return index(extent) if isinstance(extent, int) else extent
 
 
 def with_value(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:

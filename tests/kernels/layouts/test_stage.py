@@ -8,7 +8,7 @@ import onnx
 import onnx_ir
 import pytest
 
-from nanoloom import compiler, mlir
+from nanoloom import emit, mlir
 from nanoloom.kernels.layouts.layout import FIRST, LAST, Layout, blocks
 from nanoloom.kernels.layouts.stage import plan_layouts
 from nanoloom.notation import Buffer, axes, computation
@@ -91,7 +91,7 @@ def test_it_is_shown() -> None:
     """--emit layout: of each set of tensors what was chosen, and what more else is."""
     shown: list[str] = []
     model = onnx_ir.from_proto(convolution(24, 56, 144))
-    compiler.emit_stage(
+    emit.emit_stage(
         model, "layout", CompileOptions(TARGET), lambda *text: shown.append(text[-1])
     )
     check_text(

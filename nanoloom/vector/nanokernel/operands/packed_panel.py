@@ -15,9 +15,11 @@ from math import prod
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
-from nanoloom.vector.access import add, constant_of, divide, index
+from nanoloom.sizes.lift import ARGUMENT
+from nanoloom.vector.access import add, constant_of, divide, index, multiply
 from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
 from nanoloom.vector.dialect import LOOP
+from nanoloom.vector.nanokernel.tile.task import is_within
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     as_index,
@@ -27,6 +29,9 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
 from nanoloom.vector.panel_round import PanelRound
+from nanoloom.vector.scratch import function_around
+
+NEVER = 1 << 20  # visits of a panel: fewer lines than rounds
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,8 @@ class PackedPanel:
         own = (*tiles, *sums)
         following, extent = self.following(loops, once)
         rounds = prod(trip_count(loop) for loop in own)
-        round_ = PanelRound(following, extent, round_of(own), rounds, once)
+        now = None if once else rounds_now(tiles, sums, self.tile.plan.rows)
+        round_ = PanelRound(following, extent, round_of(own), rounds, once, now)
         round_.leave(number, name)
 
     def following(
@@ -128,6 +134,32 @@ class PackedPanel:
         if len(self.begins) == 1:
             part = -(-part // self.group)
         return (*shared, *after_part(panel, carries[-1], begin, part, extent)), part
+
+
+def rounds_now(
+    tiles: Sequence[scf.ForOp], sums: Sequence[scf.ForOp], rows: int
+) -> ir.Value | None:
+    """The rounds of a kernel with sizes, counted in front of the loops.
+
+    None where they are `rounds`, but for blocks at the edge.  A single row has so many
+    that next to nothing is fetched: it waits for memory only, and took half as long
+    again where it asked for all lines ahead.
+    """
+    bounds = [list(loop.operation.operands)[:3] for loop in tiles]
+    ends = [x for row in bounds for x in row if constant_of(x) is None]
+    if not ends or ARGUMENT not in function_around(tiles[0]).attributes:
+        return None
+    if any(is_within(x, tiles[0].operation) for x in ends):
+        return None
+    with ir.InsertionPoint(tiles[0]):
+        visits: ir.Value = index(1)
+        for lower, upper, step in bounds:
+            visits = multiply(visits, arith.ceildivui(arith.subi(upper, lower), step))
+        if rows == 1:
+            single = arith.cmpi(arith.CmpIPredicate.eq, visits, index(1))
+            visits = arith.select(single, index(NEVER), visits)
+        made = multiply(visits, index(prod(trip_count(loop) for loop in sums)))
+        return arith.maxui(made, index(1))  # it is divided by
 
 
 def from_named(

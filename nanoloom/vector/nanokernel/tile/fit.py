@@ -70,7 +70,7 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
     for dim in shape.result:
         require_room(op, dim, room.get(dim, 1), any_number=tiles and dim == row)
     for dim in shape.reduced:
-        if shape.extents[dim] < 0:
+        if shape.extents[dim] < 0 and (plan.packed or plan.family != "fma"):
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
     require_panels(op, shape, plan, columns, target)
     if not tiles:

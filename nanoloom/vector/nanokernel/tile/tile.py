@@ -11,6 +11,7 @@ from nanoloom.kernels.structure import (
     input_count,
     is_fill,
     is_generic,
+    map_dims,
     maps,
 )
 from nanoloom.mlir import arith, ir, tensor, vector
@@ -88,6 +89,16 @@ class Tile:
         if self.row is None:
             return ivs
         return [*ivs[: self.row], row, *ivs[self.row + 1 :]]
+
+    def extent(self, dim: int) -> int | ir.Value:
+        """How far a dimension of the sum goes, as far as that is known."""
+        known = self.shape.extents[dim]
+        if known >= 0:
+            return known
+        sides = zip(maps(self.op), self.op.operation.operands, strict=True)
+        found = ((v, map_dims(m).index(dim)) for m, v in sides if dim in map_dims(m))
+        value, place = next(found)
+        return tensor.dim(value, index(place))
 
     @property
     def steps(self) -> int:

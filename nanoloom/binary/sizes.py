@@ -1,0 +1,23 @@
+"""What sizes decide of a table of calls: what sizes.h describes in C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.sizes.size import Size
+
+NONE = -1  # NANOLOOM_NONE
+COUNTED = -1  # a number that a function of the kernel's sizes gives
+
+
+@dataclass(frozen=True)
+class SizesTable:
+    """The sizes of a program.
+
+    dims: names of the dimensions.  words: the sizes that anything asks for.  slots: of
+    the arena; each is as large as the largest of these words.
+    """
+
+    dims: tuple[str, ...]
+    words: tuple[Size, ...]
+    slots: tuple[tuple[int, ...], ...]

@@ -1,0 +1,87 @@
+"""The sizes of a program as C source, behind the table that they complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from nanoloom.binary.sizes import NONE, SizesTable
+from nanoloom.sizes.size import DEGREE, Monomial
+from nanoloom.vector.scratch import SCRATCH
+from nanoloom.vector.tasks import TASKS
+
+if TYPE_CHECKING:
+    from nanoloom.binary.table import ProgramTable, Step, Tensor
+
+POINTER = "const struct nanoloom_sizes *const nanoloom_open_sizes"
+NO_SIZES = f"extern {POINTER};\n{POINTER} = 0;"
+
+
+def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
+    """Lines that define `nanoloom_open_sizes`."""
+    buffers = [b for step in table.steps for b in step.buffers]
+    tensors = (*table.inputs, *table.outputs)
+    terms = [term(sizes, *t) for word in sizes.words for t in word.terms]
+    return [
+        *declared(table.steps),
+        *array("char *const", "size_dims", [f'"{name}"' for name in sizes.dims]),
+        *array("struct nanoloom_term", "size_terms", terms),
+        *array("int32_t", "word_ends", ends([len(w.terms) for w in sizes.words])),
+        *array("int32_t", "slot_words", [w for slot in sizes.slots for w in slot]),
+        *array("int32_t", "slot_ends", ends([len(slot) for slot in sizes.slots])),
+        *array(
+            "struct nanoloom_open_buffer",
+            "open_buffers",
+            [f"{{{b.slot}, {b.word}}}" for b in buffers],
+        ),
+        *array("struct nanoloom_open_step", "open_steps", map(open_step, table.steps)),
+        *array(
+            "struct nanoloom_open_check",
+            "open_checks",
+            [f"{{{c.slot}, {c.word}}}" for c in table.checks],
+        ),
+        *array("int32_t", "shape_words", [w for x in tensors for w in words(x)]),
+        "extern const struct nanoloom_program nanoloom_program;",
+        "static const struct nanoloom_sizes open_sizes = {",
+        "    &nanoloom_program, size_dims, size_terms, word_ends, slot_words,",
+        "    slot_ends, open_buffers, open_steps, open_checks, shape_words,",
+        f"    {len(sizes.dims)}, {len(sizes.words)}, {len(sizes.slots)},",
+        "};",
+        f"extern {POINTER};",
+        f"{POINTER} = &open_sizes;",
+    ]
+
+
+def declared(steps: Iterable[Step]) -> list[str]:
+    """The functions that count a kernel's tasks and bytes."""
+    names = {step.kernel + TASKS for step in steps if step.is_counted}
+    names |= {step.kernel + SCRATCH for step in steps if step.grows}
+    return [f"int64_t {name}(const int64_t *);" for name in sorted(names)]
+
+
+def open_step(step: Step) -> str:
+    tasks = step.kernel + TASKS if step.is_counted else "0"
+    scratch = step.kernel + SCRATCH if step.grows else "0"
+    return f"{{{tasks}, {scratch}, {max(step.word, 0)}}}"
+
+
+def term(sizes: SizesTable, coefficient: int, names: Monomial) -> str:
+    places = [sizes.dims.index(name) for name in names]
+    places += [NONE] * (DEGREE - len(places))
+    return f"{{{coefficient}, {{{', '.join(map(str, places))}}}}}"
+
+
+def words(tensor: Tensor) -> Sequence[int]:
+    """For each axis, which word it is."""
+    return tensor.words or [NONE] * len(tensor.shape)
+
+
+def ends(counts: Iterable[int]) -> list[int]:
+    return list(accumulate(counts))
+
+
+def array(kind: str, name: str, rows: Iterable[object]) -> list[str]:
+    """Of one element where there are none: C has no empty arrays."""
+    lines = [f"    {row}," for row in rows] or ["    0,"]
+    return [f"static const {kind} {name}[] = {{", *lines, "};"]

@@ -1,0 +1,231 @@
+"""One program for every size, from the same model cut for samples of its dimensions.
+
+In:  programs that differ in sizes only.
+Out: a program whose kernels, buffers and shapes have the sizes of any dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from blake3 import blake3
+
+from nanoloom import mlir
+from nanoloom.kernels.program import (
+    NONE,
+    Call,
+    Kernel,
+    Place,
+    Program,
+    ProgramSizes,
+    Storage,
+    Word,
+)
+from nanoloom.kernels.slots import slots_of
+from nanoloom.linalg.stage import Spec
+from nanoloom.mlir import ir
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.lift import Lifted, lift
+from nanoloom.sizes.size import Dims, Size, found
+from nanoloom.weights.weight import Weight
+
+
+def sized_program(
+    programs: Sequence[Program], samples: Sequence[Dims], limits: Sequence[Size] = ()
+) -> Program:
+    """The program for all sizes; its schedules are chosen for the first sample's.
+
+    limits: sizes that must not be below 0.  Raises Differs where the samples differ
+    otherwise than in sizes.
+    """
+    first = programs[0]
+    if any(p.repeats for p in programs):
+        raise Differs("its recurrences are compiled for known sizes")
+    if len({len(p.calls) for p in programs}) > 1:
+        raise Differs("numbers of calls")
+    if any(p.parameters != first.parameters for p in programs):
+        require_equal([p.parameters for p in programs])
+    if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
+        raise Differs("where indices are looked at")
+    return Joining(programs, samples, list(limits)).program()
+
+
+def named(word: Word) -> tuple[object, ...]:
+    """What of a check no size decides."""
+    limits = word.limits
+    return limits.where, limits.what, limits.low < 0, word.number
+
+
+def require_equal(rows: Sequence[tuple[Weight, ...]]) -> None:
+    """Raise Differs for constants that depend on the sizes."""
+    if len({len(row) for row in rows}) > 1:
+        raise Differs("numbers of constants")
+    for weights in zip(*rows, strict=True):
+        first = weights[0]
+        for other in weights[1:]:
+            if first == other:
+                continue
+            name = first.source.name or "a constant"
+            if (first.shape, first.dtype) != (other.shape, other.dtype):
+                raise Differs(f"{name} depends on sizes")
+            if not np.array_equal(bytes_of(first), bytes_of(other)):
+                raise Differs(f"{name} depends on sizes")
+
+
+def bytes_of(weight: Weight) -> np.ndarray:
+    return np.frombuffer(weight.array().tobytes(), np.uint8)
+
+
+@dataclass
+class Joining:
+    """The program while it is put together from those of the samples."""
+
+    programs: Sequence[Program]
+    samples: Sequence[Dims]
+    words: list[Size] = field(default_factory=list[Size])
+    kernels: dict[tuple[str, ...], tuple[Kernel, tuple[Size, ...]]] = field(
+        default_factory=dict
+    )
+
+    def program(self) -> Program:
+        first = self.programs[0]
+        calls = tuple(
+            self.call(each)
+            for each in zip(*[p.calls for p in self.programs], strict=True)
+        )
+        inputs, outputs = (
+            tuple(self.shape(each) for each in zip(*rows, strict=True))
+            for rows in (
+                [p.inputs for p in self.programs],
+                [p.outputs for p in self.programs],
+            )
+        )
+        rows = zip(*[p.buffers for p in self.programs], strict=True)
+        sizes = [self.size(each, "a buffer") for each in rows]
+        slots = slots_of(first, calls)
+        of_slots = [
+            tuple(dict.fromkeys(self.word(sizes[i]) for i in slot)) for slot in slots
+        ]
+        checks = [
+            self.check(each)
+            for each in zip(*[p.checks for p in self.programs], strict=True)
+        ]
+        place = {i: number for number, slot in enumerate(slots) for i in slot}
+        return replace(
+            first,
+            kernels={kernel.name: kernel for kernel, _ in self.kernels.values()},
+            calls=tuple(in_slots(call, place) for call in calls),
+            buffers=(),
+            offsets=tuple(range(len(slots))),
+            arena_bytes=0,
+            checks=tuple(replace(c, buffer=place[c.buffer]) for c in checks),
+            sizes=ProgramSizes(
+                tuple(sorted(self.samples[0])),
+                tuple(self.words),
+                tuple(of_slots),
+                inputs,
+                outputs,
+            ),
+        )
+
+    def check(self, words: Sequence[Word]) -> Word:
+        extent = self.size([w.limits.high + 1 for w in words], "an axis")
+        if extent.number is not None:
+            return words[0]
+        return replace(words[0], extent=self.word(extent))
+
+    def size(self, numbers: Sequence[int], where: str) -> Size:
+        made = found(numbers, self.samples)
+        if made is None:
+            raise Differs(f"{where}: {', '.join(map(str, numbers))}")
+        return made
+
+    def word(self, size: Size) -> int:
+        """Which word of the program's a size is."""
+        return self.first_word((size,))
+
+    def first_word(self, sizes: tuple[Size, ...]) -> int:
+        """Where some sizes stand one behind the other among the words."""
+        count = len(sizes)
+        for place in range(len(self.words) - count + 1):
+            if tuple(self.words[place : place + count]) == sizes:
+                return place
+        self.words += sizes
+        return len(self.words) - count
+
+    def shape(self, specs: Sequence[Spec]) -> tuple[int, ...]:
+        """Which word each axis of an input or output is."""
+        rows = zip(*[spec.shape for spec in specs], strict=True)
+        sizes = [self.size(each, specs[0].name) for each in rows]
+        return tuple(NONE if s.number is not None else self.word(s) for s in sizes)
+
+    def call(self, calls: Sequence[Call]) -> Call:
+        kernel, sizes = self.kernel([call.kernel for call in calls])
+        places = zip(*[call.arguments for call in calls], strict=True)
+        arguments = [self.place(each) for each in places]
+        if sizes:
+            results = len(list_of_results(kernel))
+            word = Place(Storage.SIZES, self.first_word(sizes))
+            arguments.insert(len(arguments) - results, word)
+        return Call(kernel.name, tuple(arguments), calls[0].layer)
+
+    def place(self, places: Sequence[Place]) -> Place:
+        first = places[0]
+        if len({(p.storage, p.index) for p in places}) > 1:
+            raise Differs("where arguments lie")
+        offset = self.size([p.offset for p in places], "where a part begins")
+        if offset.number is not None:
+            return first
+        return replace(first, offset=0, word=self.word(offset))
+
+    def kernel(self, names: Sequence[str]) -> tuple[Kernel, tuple[Size, ...]]:
+        """The kernel for all sizes of those for the samples, and the sizes it reads."""
+        key = tuple(names)
+        if key not in self.kernels:
+            pairs = zip(self.programs, names, strict=True)
+            kernels = [program.kernels[name] for program, name in pairs]
+            self.kernels[key] = self.lifted(kernels)
+        return self.kernels[key]
+
+    def lifted(self, kernels: Sequence[Kernel]) -> tuple[Kernel, tuple[Size, ...]]:
+        first = kernels[0]
+        if len({(k.root, k.constants) for k in kernels}) > 1:
+            raise Differs(f"kernel {first.name}")
+        with mlir.context():
+            modules = [ir.Module.parse(kernel.text) for kernel in kernels]
+            try:
+                made: Lifted = lift(modules, self.samples)
+            except Differs as reason:
+                raise Differs(f"kernel {first.name}: {reason}") from None
+        if not made.sizes:
+            return first, ()
+        digest = blake3(made.text.encode()).hexdigest()[:8]
+        place = len(first.constants)
+        return (
+            replace(
+                first,
+                name=f"{first.name.rpartition('_')[0]}_{digest}",
+                text=made.text,
+                constants=(*first.constants, True),
+                shapes=(
+                    *first.shapes[:place], (len(made.sizes),), *first.shapes[place:]
+                ),
+            ),
+            made.sizes,
+        )  # fmt: skip
+
+
+def list_of_results(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
+    """Shapes of a kernel's results, its last arguments."""
+    return kernel.shapes[len(kernel.constants) :]
+
+
+def in_slots(call: Call, place: dict[int, int]) -> Call:
+    """A call whose buffers of the arena are slots."""
+    arguments = (
+        replace(p, index=place[p.index]) if p.storage is Storage.ARENA else p
+        for p in call.arguments
+    )
+    return replace(call, arguments=tuple(arguments))

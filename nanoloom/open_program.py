@@ -1,0 +1,133 @@
+"""A model whose named dimensions are sizes: compiled once, bound to their numbers.
+
+Where a model cannot be compiled so, `reason` says why, and each set of shapes is a
+variant of its own (program.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from nanoloom.binding import OpenBinding
+from nanoloom.cache import Cache, key
+from nanoloom.errors import Error, InputError, ModelError, Unsupported
+from nanoloom.options import CompileOptions
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.samples import Samples, samples_of
+from nanoloom.source import Entering, Interface, Source
+
+if TYPE_CHECKING:
+    from nanoloom.compiler import Report
+    from nanoloom.runtime.variant import Variant
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class OpenProgram:
+    """A program for all sizes of the dimensions that have no number yet.
+
+    names: of these dimensions, in the order of the inputs.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Interface],
+        known: Mapping[str, int],
+        source: Source,
+        options: CompileOptions,
+        cache: Cache,
+        report: Report | None,
+    ) -> None:
+        """known: numbers of dimensions."""
+        self.inputs, self.known = inputs, known
+        self.source, self.options = source, options
+        self.cache, self.report = cache, report
+        texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
+        self.names = tuple(dict.fromkeys(d for d in texts if d not in known))
+        self.reason = self.excluded()
+        self._loading = threading.Lock()
+        self._variant: Variant | None = None
+
+    def excluded(self) -> str:
+        """Why sizes are not tried; "" where they are."""
+        if not self.names:
+            return "no dimension is open"
+        if not all(name.isidentifier() for name in self.names):
+            return "a dimension is an expression of others"
+        options = self.options
+        usual = CompileOptions(
+            options.target, options.precision, checked=options.checked
+        )
+        if options != usual:
+            return "its kernels are scheduled for known sizes"
+        if isinstance(self.source, Entering):
+            return "it is no graph"
+        if not self.samples:
+            return "it has too many dimensions"
+        return ""
+
+    @cached_property
+    def samples(self) -> Samples:
+        return samples_of([x.shape for x in self.inputs], self.names)
+
+    def bound(self, shapes: Shapes, threads: int) -> Variant | None:
+        """The program for the sizes that inputs of these shapes have.
+
+        None where it is not compiled so, or these sizes are outside of what it takes.
+        """
+        if self.reason:
+            return None
+        dims: dict[str, int] = {}
+        for x in self.inputs:
+            for d, number in zip(x.shape, shapes[x.name], strict=True):
+                if d in self.names:
+                    dims[str(d)] = number
+        variant = self.variant(threads)
+        try:
+            return None if variant is None else variant.bound(dims)
+        except Error:  # its own variant says what is wrong, or right
+            return None
+
+    def variant(self, threads: int) -> Variant | None:
+        """The program, compiled if it is not yet; None where it cannot be."""
+        with self._loading:
+            if self._variant is None and not self.reason:
+                self._load(threads)
+            return self._variant
+
+    def _load(self, threads: int) -> None:
+        binding, cache = self.binding, self.cache
+        refused = key("refused", binding.name)
+        known = cache.get(refused)
+        if known is not None:
+            self.reason = known.decode()
+            return
+        try:
+            self._variant = binding.loaded(threads)
+        except (Differs, InputError, ModelError, Unsupported) as reason:
+            self.reason = str(reason)
+            cache.put(refused, self.reason.encode())
+
+    @property
+    def binding(self) -> OpenBinding:
+        return OpenBinding(
+            self.source,
+            self.options,
+            self.cache,
+            self.report,
+            self.shapes(self.samples[0]),
+            {},
+            self.samples,
+            self.shapes,
+        )
+
+    def shapes(self, dims: Mapping[str, int]) -> Shapes:
+        """Of the inputs, for numbers of the open dimensions."""
+        known = {**self.known, **dims}
+        return {
+            x.name: tuple(d if isinstance(d, int) else known[d] for d in x.shape)
+            for x in self.inputs
+        }

@@ -1,0 +1,191 @@
+/* Binds a program to the numbers of its dimensions. */
+#include "sizes.h"
+
+#include <stddef.h>
+
+enum { LINE = 64 };
+
+static const int64_t MOST_TASKS = ((int64_t)1 << 31) - 1;
+static const int64_t MOST_BYTES = (int64_t)1 << 46;
+
+/* What lies in the memory of a bound program, one behind the other. */
+struct parts {
+    struct nanoloom_program *program;
+    int64_t *words;
+    int64_t *slots; /* where each begins, and where the last ends */
+    struct nanoloom_step *steps;
+    struct nanoloom_buffer *buffers;
+    struct nanoloom_check *checks;
+    struct nanoloom_tensor *tensors; /* inputs, then outputs */
+    int64_t *extents;
+    char *end;
+};
+
+static char *behind(char **end, int64_t bytes)
+{
+    char *begin = *end;
+    *end += (bytes + LINE - 1) / LINE * LINE;
+    return begin;
+}
+
+static int64_t axes(const struct nanoloom_program *program)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < program->input_count; i++)
+        sum += program->inputs[i].rank;
+    for (int32_t i = 0; i < program->output_count; i++)
+        sum += program->outputs[i].rank;
+    return sum;
+}
+
+static struct parts parts_of(const struct nanoloom_sizes *sizes, char *room)
+{
+    const struct nanoloom_program *p = sizes->program;
+    int64_t tensors = p->input_count + p->output_count;
+    struct parts made;
+    made.program = (void *)behind(&room, sizeof *made.program);
+    made.words = (void *)behind(&room, sizes->word_count * (int64_t)sizeof(int64_t));
+    made.slots =
+        (void *)behind(&room, (sizes->slot_count + 1) * (int64_t)sizeof(int64_t));
+    made.steps = (void *)behind(&room, p->step_count * (int64_t)sizeof *made.steps);
+    made.buffers = (void *)behind(&room, p->buffer_count * (int64_t)sizeof *made.buffers);
+    made.checks = (void *)behind(&room, p->check_count * (int64_t)sizeof *made.checks);
+    made.tensors = (void *)behind(&room, tensors * (int64_t)sizeof *made.tensors);
+    made.extents = (void *)behind(&room, axes(p) * (int64_t)sizeof(int64_t));
+    made.end = room;
+    return made;
+}
+
+int64_t nanoloom_bound_bytes(const struct nanoloom_sizes *sizes)
+{
+    static char nothing;
+    return parts_of(sizes, &nothing).end - &nothing;
+}
+
+/* Every word; 0 where one is more than MOST_BYTES or below 0. */
+static int evaluate(const struct nanoloom_sizes *sizes, const int64_t *dims,
+                    int64_t *words)
+{
+    int32_t term = 0;
+    for (int32_t i = 0; i < sizes->word_count; i++) {
+        int64_t sum = 0;
+        for (; term < sizes->word_ends[i]; term++) {
+            int64_t product = sizes->terms[term].coefficient;
+            for (int k = 0; k < NANOLOOM_FACTORS; k++) {
+                int32_t dim = sizes->terms[term].dims[k];
+                if (dim != NANOLOOM_NONE &&
+                    __builtin_mul_overflow(product, dims[dim], &product))
+                    return 0;
+            }
+            if (__builtin_add_overflow(sum, product, &sum))
+                return 0;
+        }
+        if (sum < 0 || sum > MOST_BYTES)
+            return 0;
+        words[i] = sum;
+    }
+    return 1;
+}
+
+static int place_slots(const struct nanoloom_sizes *sizes, struct parts *to)
+{
+    int32_t at = 0;
+    to->slots[0] = 0;
+    for (int32_t i = 0; i < sizes->slot_count; i++) {
+        int64_t most = 1;
+        for (; at < sizes->slot_ends[i]; at++) {
+            int64_t bytes = to->words[sizes->slot_words[at]];
+            most = bytes > most ? bytes : most;
+        }
+        to->slots[i + 1] = to->slots[i] + (most + LINE - 1) / LINE * LINE;
+        if (to->slots[i + 1] > MOST_BYTES)
+            return 0;
+    }
+    return 1;
+}
+
+static void place_buffers(const struct nanoloom_sizes *sizes, struct parts *to)
+{
+    for (int32_t i = 0; i < sizes->program->buffer_count; i++) {
+        struct nanoloom_open_buffer open = sizes->buffers[i];
+        to->buffers[i] = sizes->program->buffers[i];
+        if (open.slot != NANOLOOM_NONE)
+            to->buffers[i].offset += to->slots[open.slot];
+        if (open.word != NANOLOOM_NONE)
+            to->buffers[i].offset += to->words[open.word];
+    }
+}
+
+/* Tasks and scratch memory of every step. */
+static int count_tasks(const struct nanoloom_sizes *sizes, struct parts *to)
+{
+    struct nanoloom_program *program = to->program;
+    program->scratch_bytes = program->alone_bytes = 0;
+    for (int32_t i = 0; i < program->step_count; i++) {
+        const struct nanoloom_open_step *open = &sizes->steps[i];
+        struct nanoloom_step *step = &to->steps[i];
+        *step = sizes->program->steps[i];
+        if (open->tasks)
+            step->tasks = open->tasks(to->words + open->first_word);
+        if (open->scratch)
+            step->scratch_bytes = open->scratch(to->words + open->first_word);
+        if (step->tasks > MOST_TASKS || step->scratch_bytes > MOST_BYTES)
+            return 0;
+        int64_t *most = step->tasks > 1 ? &program->scratch_bytes : &program->alone_bytes;
+        if (step->scratch_bytes > *most)
+            *most = step->scratch_bytes;
+    }
+    return 1;
+}
+
+static void shape_tensors(const struct nanoloom_sizes *sizes, struct parts *to)
+{
+    const struct nanoloom_program *from = sizes->program;
+    int64_t *extent = to->extents;
+    const int32_t *word = sizes->shape_words;
+    for (int32_t i = 0; i < from->input_count + from->output_count; i++) {
+        int inside = i < from->input_count;
+        struct nanoloom_tensor *tensor = &to->tensors[i];
+        *tensor = inside ? from->inputs[i] : from->outputs[i - from->input_count];
+        const int64_t *known = tensor->shape;
+        tensor->shape = tensor->rank ? extent : NULL;
+        for (int32_t k = 0; k < tensor->rank; k++, word++)
+            *extent++ = *word == NANOLOOM_NONE ? known[k] : to->words[*word];
+    }
+}
+
+static void limit_indices(const struct nanoloom_sizes *sizes, struct parts *to)
+{
+    for (int32_t i = 0; i < to->program->check_count; i++) {
+        struct nanoloom_open_check open = sizes->checks[i];
+        struct nanoloom_check *check = &to->checks[i];
+        *check = sizes->program->checks[i];
+        check->offset += to->slots[open.slot];
+        if (open.extent == NANOLOOM_NONE)
+            continue;
+        int64_t extent = to->words[open.extent];
+        check->low = check->low < 0 ? -extent : 0;
+        check->high = extent - 1;
+    }
+}
+
+const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
+                                             const int64_t *dims, void *room)
+{
+    struct parts to = parts_of(sizes, room);
+    *to.program = *sizes->program;
+    if (!evaluate(sizes, dims, to.words) || !place_slots(sizes, &to) ||
+        !count_tasks(sizes, &to))
+        return NULL;
+    place_buffers(sizes, &to);
+    shape_tensors(sizes, &to);
+    limit_indices(sizes, &to);
+    to.program->words = to.words;
+    to.program->steps = to.steps;
+    to.program->buffers = to.buffers;
+    to.program->checks = to.checks;
+    to.program->inputs = to.tensors;
+    to.program->outputs = to.tensors + to.program->input_count;
+    to.program->arena_bytes += to.slots[sizes->slot_count];
+    return to.program;
+}

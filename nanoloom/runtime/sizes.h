@@ -1,0 +1,64 @@
+/* A program whose dimensions are known at run time: bound to numbers, it is a program as
+ * any other.  That takes microseconds, and no kernel is made for it. */
+#ifndef NANOLOOM_SIZES_H
+#define NANOLOOM_SIZES_H
+
+#include "program.h"
+
+enum { NANOLOOM_FACTORS = 3, NANOLOOM_NONE = -1 };
+
+/* coefficient * product of dimensions; NANOLOOM_NONE for a factor that is not there. */
+struct nanoloom_term {
+    int64_t coefficient;
+    int32_t dims[NANOLOOM_FACTORS];
+};
+
+/* What of a buffer the sizes decide: its slot of the arena, and a word that is added to
+ * its offset; NANOLOOM_NONE for none. */
+struct nanoloom_open_buffer {
+    int32_t slot;
+    int32_t word;
+};
+
+/* What of a step they decide: functions of the kernel's sizes, which are the words from
+ * first_word on; NULL where the step's own number holds. */
+struct nanoloom_open_step {
+    int64_t (*tasks)(const int64_t *sizes);
+    int64_t (*scratch)(const int64_t *sizes);
+    int64_t first_word;
+};
+
+/* What of a check they decide: the slot of its word, and the word with the extent of the
+ * axis that its indices are of; NANOLOOM_NONE where low and high are numbers. */
+struct nanoloom_open_check {
+    int32_t slot;
+    int32_t extent;
+};
+
+/* Word i is the sum of terms[word_ends[i - 1] ... word_ends[i] - 1].  Slot i of the arena
+ * is as large as the largest of slot_words[slot_ends[i - 1] ... slot_ends[i] - 1]. */
+struct nanoloom_sizes {
+    const struct nanoloom_program *program; /* the numbers that no size decides */
+    const char *const *dims;                /* their names */
+    const struct nanoloom_term *terms;
+    const int32_t *word_ends;
+    const int32_t *slot_words;
+    const int32_t *slot_ends;
+    const struct nanoloom_open_buffer *buffers; /* one for each of the program's */
+    const struct nanoloom_open_step *steps;
+    const struct nanoloom_open_check *checks;
+    const int32_t *shape_words; /* of inputs, then of outputs, one for each axis */
+    int32_t dim_count;
+    int32_t word_count;
+    int32_t slot_count;
+};
+
+/* The memory that a bound program takes. */
+int64_t nanoloom_bound_bytes(const struct nanoloom_sizes *sizes);
+
+/* The program for these dimensions, in `room`, which is 64-byte aligned; NULL where they
+ * make it too large, or a word less than 0.  Its names and kernels are those of sizes->program. */
+const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
+                                             const int64_t *dims, void *room);
+
+#endif

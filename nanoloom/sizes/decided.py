@@ -1,0 +1,79 @@
+"""Integers that are computed from sizes: only what is right for all sizes alike.
+
+Samples cannot tell `min(length, 512)` from `length`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nanoloom.graph.folding import words
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.trace import Visit
+
+# Polynomials of their inputs, or only moved.
+WHOLE = words(
+    """
+    Add Cast CastLike Concat Flatten Identity Mul Neg Reshape Shape Size Squeeze Sub
+    Sum Transpose Unsqueeze
+    """
+)
+# Only moved, where the inputs from the second on say the same for all sizes.
+MOVED = words(
+    """
+    Expand Gather GatherElements GatherND Slice Split Tile
+    """
+)
+
+
+def require(visits: Sequence[Visit]) -> None:
+    """Raise Differs where other sizes than the samples might give something else."""
+    first = visits[0]
+    rows = [
+        [None if x is None else x.numbers for x in inputs]
+        for inputs in zip(*[v.inputs for v in visits], strict=True)
+    ]
+    match first.operator:
+        case name if name in WHOLE:
+            right = True
+        case name if name in MOVED:
+            right = all(alike(row) for row in rows[1:])
+        case "Where":
+            right = alike(rows[0])
+        case "Equal":
+            right = never_equal(rows[0], rows[1])
+        case "Div":
+            right = alike(rows[1]) and all(map(is_whole, *rows))
+        case _:
+            right = all(alike(row) for row in rows)
+    if not right:
+        raise Differs(f"{first.name} decides by a size")
+
+
+def alike(row: Sequence[np.ndarray | None]) -> bool:
+    """Whether an input is the same for all samples."""
+    first = row[0]
+    if first is None:
+        return all(other is None for other in row)
+    return all(x is not None and np.array_equal(first, x) for x in row[1:])
+
+
+def never_equal(
+    left: Sequence[np.ndarray | None], right: Sequence[np.ndarray | None]
+) -> bool:
+    """Whether sizes are compared with what is below 0 only."""
+    if any(x is None for x in (*left, *right)):
+        return False
+    try:
+        x, y = (np.array([r for r in row if r is not None]) for row in (left, right))
+        x, y = np.broadcast_arrays(x, y)
+    except ValueError:  # other numbers of elements
+        return False
+    varies = (x != x[0]).any(axis=0) | (y != y[0]).any(axis=0)
+    return bool((~varies | ((x < 0) != (y < 0)).all(axis=0)).all())
+
+
+def is_whole(x: np.ndarray, y: np.ndarray) -> bool:
+    return bool(np.all(y != 0)) and bool(np.all(x % np.where(y == 0, 1, y) == 0))

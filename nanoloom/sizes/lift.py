@@ -1,0 +1,217 @@
+"""A kernel whose sizes are known when it runs, from the same one cut at samples.
+
+In:  kernels that are equal but for their numbers, one for each sample of dimensions.
+Out: one whose extents are `?`.  It reads them from one more input, the last:
+
+    %sizes: tensor<Kxi64>        K sizes, which the program has evaluated
+
+What differs otherwise than in sizes stops it with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from nanoloom.mlir import arith, func, ir, operations, tensor
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.reshaped import ARRAYS, EMPTY, remade
+from nanoloom.sizes.size import Dims, Size, found
+
+DYNAMIC = ir.ShapedType.get_dynamic_size()
+# Of a function: which size each extent of each argument is, NUMBER for none of them.
+EXTENTS, NUMBER = "nanoloom.extents", -1
+ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
+UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
+Shape = tuple[Size, ...]
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A kernel on tensors as text, and the sizes that it reads, in order."""
+
+    text: str
+    sizes: tuple[Size, ...]
+
+
+def lift(modules: Sequence[ir.Module], samples: Sequence[Dims]) -> Lifted:
+    """The kernel with its sizes; the first of the modules becomes it.
+
+    Raises Differs.
+    """
+    rows = [operations(module, lambda _: True) for module in modules]
+    if len({tuple(op.operation.name for op in row) for row in rows}) > 1:
+        raise Differs("its operations")
+    lifting = Lifting(samples)
+    changes: list[Callable[[], None]] = []
+    for ops in zip(*rows, strict=True):
+        changes += lifting.changes([op.operation for op in ops])
+    if lifting.sizes:
+        lifting.read_sizes(modules[0])
+        for change in changes:
+            change()
+        close(modules[0].body.operations[0])
+        modules[0].operation.verify()
+    text = modules[0].operation.get_asm(enable_debug_info=False)
+    return Lifted(text, tuple(lifting.sizes))
+
+
+@dataclass
+class Lifting:
+    """The sizes of one kernel, while they are found and put into it."""
+
+    samples: Sequence[Dims]
+    sizes: list[Size] = field(default_factory=list[Size])
+    values: list[ir.Value] = field(default_factory=list[ir.Value])
+    arguments: list[Shape] = field(default_factory=list[Shape])
+
+    def size(self, numbers: Sequence[int], where: str) -> Size:
+        made = found(numbers, self.samples)
+        if made is None:
+            raise Differs(f"{where}: {', '.join(map(str, numbers))}")
+        if made.number is None and made not in self.sizes:
+            self.sizes.append(made)
+        return made
+
+    def shape(self, kinds: Sequence[ir.Type], where: str) -> Shape:
+        """The sizes of tensors' axes; () for what is no tensor."""
+        if not all(isinstance(kind, ir.RankedTensorType) for kind in kinds):
+            if len(set(map(str, kinds))) > 1:
+                raise Differs(f"{where}: types")
+            return ()
+        shapes = [ir.RankedTensorType(kind).shape for kind in kinds]
+        if len({len(shape) for shape in shapes}) > 1:
+            raise Differs(f"{where}: numbers of axes")
+        return tuple(self.size(n, where) for n in zip(*shapes, strict=True))
+
+    def changes(self, ops: Sequence[ir.Operation]) -> list[Callable[[], None]]:
+        """What becomes of an operation, of which there is one for each sample."""
+        op, where = ops[0], ops[0].name
+        if where == "func.func":
+            blocks = [x.regions[0].blocks[0] for x in ops]
+            kinds = zip(*[[a.type for a in b.arguments] for b in blocks], strict=True)
+            self.arguments = [self.shape(each, "an argument") for each in kinds]
+        made: list[Callable[[], None]] = []
+        results = zip(*[[r.type for r in x.results] for x in ops], strict=True)
+        shapes = [self.shape(kinds, where) for kinds in results]
+        arrays = self.arrays(ops)
+        if any(size.number is None for row in arrays.values() for size in row):
+            kinds = [sized(r.type, s) for r, s in zip(op.results, shapes, strict=True)]
+            made.append(lambda: remade(op, kinds[0], arrays, self.value))
+        elif op.name == "arith.constant":
+            made += self.constant(ops)
+        else:
+            for result, shape in zip(op.results, shapes, strict=True):
+                if any(size.number is None for size in shape):
+                    made.append(lambda r=result, s=shape: r.set_type(sized(r.type, s)))
+        return made
+
+    def arrays(self, ops: Sequence[ir.Operation]) -> dict[str, Shape]:
+        """The numbers among an operation's attributes that may be sizes.
+
+        Raises Differs if others are not the same.
+        """
+        found: dict[str, Shape] = {}
+        for name in ops[0].attributes:
+            each = [op.attributes[name] for op in ops]
+            if name in ARRAYS:
+                rows = zip(*[list(a) for a in each], strict=True)  # type: ignore[call-overload]
+                found[name] = tuple(self.size(n, ops[0].name) for n in rows)
+            elif (
+                name not in UNSEEN
+                and ops[0].name != "arith.constant"
+                and len(set(map(str, each))) > 1
+            ):
+                raise Differs(f"{ops[0].name}: {name}")
+        if ops[0].name == "tensor.empty":
+            kinds = [op.results[0].type for op in ops]
+            found[EMPTY] = self.shape(kinds, "tensor.empty")
+        return found
+
+    def constant(self, ops: Sequence[ir.Operation]) -> list[Callable[[], None]]:
+        """A constant that is a size is read; raises Differs for others that differ."""
+        each = [op.attributes["value"] for op in ops]
+        if len(set(map(str, each))) == 1:
+            return []
+        kind = ops[0].results[0].type
+        if not isinstance(kind, ir.IndexType | ir.IntegerType):
+            raise Differs(f"a constant: {', '.join(map(str, each))}")
+        size = self.size([ir.IntegerAttr(a).value for a in each], "a constant")
+
+        def change() -> None:
+            with ir.InsertionPoint(ops[0]), ops[0].location:
+                value = self.value(size)
+                if not isinstance(kind, ir.IndexType):
+                    value = arith.index_cast(kind, value)
+                ops[0].results[0].replace_all_uses_with(value)
+
+        return [change]
+
+    def value(self, size: Size) -> ir.Value:
+        return self.values[self.sizes.index(size)]
+
+    def read_sizes(self, module: ir.Module) -> None:
+        """Give the kernel its argument of sizes, and read them first of all."""
+        old = module.body.operations[0].operation
+        block = old.regions[0].blocks[0]
+        inputs = len(block.arguments) - len(list(block.operations)[-1].operands)
+        kinds = [
+            sized(a.type, shape)
+            for a, shape in zip(block.arguments, self.arguments, strict=True)
+        ]
+        given = ir.RankedTensorType.get(
+            [len(self.sizes)], ir.IntegerType.get_signless(64)
+        )
+        kinds.insert(inputs, given)
+        words = list(old.attributes["arg_attrs"])  # type: ignore[call-overload]
+        unit = {"bufferization.writable": ir.BoolAttr.get(False)}
+        words.insert(
+            inputs, ir.DictAttr.get({**unit, "nanoloom.constant": ir.UnitAttr.get()})
+        )
+        with ir.InsertionPoint(module.body):
+            kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, []))
+            entry = kernel.add_entry_block()
+        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(words)
+        kernel.attributes[ARGUMENT] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(64), inputs
+        )
+        kernel.attributes[EXTENTS] = self.extents(inputs)
+        own = list(entry.arguments)
+        with ir.InsertionPoint(entry), ir.Location.unknown():
+            for i in range(len(self.sizes)):
+                place = arith.constant(ir.IndexType.get(), i)
+                word = tensor.extract(own[inputs], [place])
+                self.values.append(arith.index_cast(ir.IndexType.get(), word))
+        rest = own[:inputs] + own[inputs + 1 :]
+        for argument, new in zip(block.arguments, rest, strict=True):
+            argument.replace_all_uses_with(new)
+        for op in list(block.operations):
+            entry.append(op)
+        old.erase()
+
+    def extents(self, inputs: int) -> ir.ArrayAttr:
+        """The attribute EXTENTS: which size each extent of each argument is."""
+        rows = [
+            [NUMBER if s.number is not None else self.sizes.index(s) for s in shape]
+            for shape in self.arguments
+        ]
+        rows.insert(inputs, [NUMBER])
+        return ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(row) for row in rows])
+
+
+def sized(kind: ir.Type, shape: Shape) -> ir.Type:
+    """The type of a tensor with these sizes."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return kind
+    known = [DYNAMIC if size.number is None else size.number for size in shape]
+    return ir.RankedTensorType.get(known, kind.element_type)
+
+
+def close(kernel: ir.OpView) -> None:
+    """Let a function give what its last operation returns."""
+    block = kernel.operation.regions[0].blocks[0]
+    returned = list(block.operations)[-1].operation.operands
+    signature = ir.FunctionType.get(
+        [a.type for a in block.arguments], [value.type for value in returned]
+    )
+    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(signature)

@@ -1,0 +1,171 @@
+"""Operators along axes whose sizes are known at run time, and what they require.
+
+Each operator was looked at: does its lowering do the same for every size?  Those that
+are not named here stop a model whose sizes reach them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+
+import numpy as np
+import onnx_ir as ir
+
+from nanoloom.graph.folding import words
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.trace import Visit
+
+Numbers = tuple[int, ...]  # one for each sample
+Limits = list[Numbers]
+Rule = Callable[[Sequence[Visit], Set[str]], Limits]
+END = 2**31 - 1  # and beyond: where an axis ends
+
+# Each element from those at its place, whole axes, or only moved: for any sizes.
+ANY = words(
+    """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitShift
+    BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat
+    ConstantOfShape Cos Cosh CumSum DequantizeLinear Div Dropout
+    DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gelu Gemm Greater
+    GreaterOrEqual GroupNormalization HardSigmoid HardSwish Hardmax Identity IsInf
+    IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul
+    MatMulInteger Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or
+    PRelu Pow QLinearMatMul QuantizeLinear RMSNormalization Range Reciprocal
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
+    ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round Selu Shape Sigmoid Sign
+    Sin Sinh Size Softmax Softplus Softsign Sqrt Squeeze Sub Sum Swish Tan Tanh
+    ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
+    """
+)
+
+
+def limits(visits: Sequence[Visit], kept: Set[str]) -> Limits:
+    """What may not be below 0 for an operator; raises Differs where that is unknown.
+
+    kept: constants that are computed when the program runs.
+    """
+    first = visits[0]
+    if first.operator in ANY:
+        return []
+    if (rule := RULES.get(first.operator)) is None:
+        raise Differs(f"{first.name} is compiled for known sizes only")
+    try:
+        return rule(visits, kept)
+    except Differs as reason:
+        raise Differs(f"{first.name}: {reason}") from None
+
+
+def sizes(visits: Sequence[Visit], index: int, axis: int) -> Numbers:
+    """The extents of an input's axis."""
+    found: list[int] = []
+    for visit in visits:
+        value = visit.inputs[index]
+        if value is None or value.shape is None:
+            raise Differs("an input of unknown shape")
+        found.append(value.shape[axis])
+    return tuple(found)
+
+
+def rank(visits: Sequence[Visit], index: int = 0) -> int:
+    value = visits[0].inputs[index]
+    if value is None or value.shape is None:
+        raise Differs("an input of unknown shape")
+    return len(value.shape)
+
+
+def numbers(visits: Sequence[Visit], index: int) -> list[Numbers] | None:
+    """The elements of a small constant input, each for all samples; None without it."""
+    if len(visits[0].inputs) <= index or visits[0].inputs[index] is None:
+        return None
+    rows: list[list[int]] = []
+    for visit in visits:
+        value = visit.inputs[index]
+        if value is None or value.numbers is None:
+            raise Differs("numbers that are known at run time")
+        rows.append([int(n) for n in value.numbers.flat])
+    if len({len(row) for row in rows}) > 1:
+        raise Differs("numbers of numbers")
+    return list(zip(*rows, strict=True))
+
+
+def attribute(visits: Sequence[Visit], name: str, default: int) -> int:
+    found = visits[0].node.attributes.get(name)
+    return found.as_int() if isinstance(found, ir.Attr) else default
+
+
+def is_alike(row: Numbers) -> bool:
+    return len(set(row)) == 1
+
+
+def along_others(visits: Sequence[Visit], _: Set[str]) -> Limits:
+    """Operators that do something along an axis, which is no size; -1 by default."""
+    axis = attribute(visits, "axis", -1)
+    if not is_alike(sizes(visits, 0, axis)):
+        raise Differs("a size along its axis")
+    return []
+
+
+def gather(visits: Sequence[Visit], kept: Set[str]) -> Limits:
+    """Indices that are constants lie inside; others are looked at when it runs."""
+    extent = sizes(visits, 0, attribute(visits, "axis", 0))
+    indices = visits[0].inputs[1]
+    computed = indices is None or not indices.is_known or indices.name in kept
+    if computed or is_alike(extent):
+        return []
+    made: Limits = []
+    for row in numbers(visits, 1) or []:
+        if not is_alike(row):
+            raise Differs("indices that are sizes")
+        inside = row[0] if row[0] < 0 else -1 - row[0]
+        made.append(tuple(n + inside for n in extent))
+    return made
+
+
+def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
+    """Slice: begins and ends inside, step 1, along axes that are sizes."""
+    starts, ends = numbers(visits, 1), numbers(visits, 2)
+    if starts is None or ends is None:
+        raise Differs("where it begins")
+    axes = numbers(visits, 3) or [(n,) * len(visits) for n in range(len(starts))]
+    steps = numbers(visits, 4) or [(1,) * len(visits)] * len(starts)
+    made: Limits = []
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        extent = sizes(visits, 0, axis[0])
+        if is_alike(extent) and is_alike(start) and is_alike(end):
+            continue
+        if not is_alike(axis) or set(step) != {1}:
+            raise Differs("steps along a size")
+        begin = inside(start, extent)
+        stop = extent if min(end) >= END else inside(end, extent)
+        made += [begin, less(stop, begin), less(extent, stop)]
+    if any(min(row) < 0 for row in made):
+        raise Differs("a part that may end where its axis does")
+    return made
+
+
+def inside(places: Numbers, extent: Numbers) -> Numbers:
+    """Places on an axis, those below 0 counted from its end."""
+    if len({n < 0 for n in places}) > 1:
+        raise Differs("places on both sides")
+    behind = places[0] < 0
+    return tuple(n + e if behind else n for n, e in zip(places, extent, strict=True))
+
+
+def less(one: Numbers, other: Numbers) -> Numbers:
+    return tuple(int(n) for n in np.subtract(one, other))
+
+
+def split(visits: Sequence[Visit], _: Set[str]) -> Limits:
+    """Parts along an axis that is no size."""
+    if not is_alike(sizes(visits, 0, attribute(visits, "axis", 0))):
+        raise Differs("a size along its axis")
+    return []
+
+
+RULES: dict[str, Rule] = {
+    "ArgMax": along_others,
+    "ArgMin": along_others,
+    "Gather": gather,
+    "Slice": cut,
+    "Split": split,
+}

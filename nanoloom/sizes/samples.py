@@ -1,0 +1,33 @@
+"""Numbers that stand for dimensions while a program for all sizes is made.
+
+Primes that nothing else in a model is: products of them tell which dimensions they come
+from, and no size is one that other code is made for, as 1 and multiples of vectors are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+COUNT = (
+    3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
+)
+FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
+MANY = (131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191)
+Samples = tuple[Mapping[str, int], ...]
+
+
+def samples_of(shapes: Sequence[Sequence[int | str]], names: Sequence[str]) -> Samples:
+    """Samples of these dimensions; none where there are more than primes.
+
+    A first axis is a batch: there are few of those.
+    """
+    first = {shape[0] for shape in shapes if shape}
+    few = [name for name in names if name in first]
+    many = [name for name in names if name not in first]
+    if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(MANY):
+        return ()
+    return tuple(
+        {name: FEW[COUNT * i + k] for i, name in enumerate(few)}
+        | {name: MANY[COUNT * i + k] for i, name in enumerate(many)}
+        for k in range(COUNT)
+    )

@@ -1,0 +1,58 @@
+"""Sums of tiles that may have few rows: versions for a row, two, four, and all.
+
+A kernel whose number of rows is known at run time may be called for one row, and its
+last tile has any number of them.  Rows that are not there would be computed, too:
+
+    sums = if rows > 4: all 6   elif rows > 2: 4   elif rows > 1: 2   else: 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nanoloom.mlir import arith, ir, scf
+from nanoloom.sizes.lift import ARGUMENT
+from nanoloom.target.facts import Target
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel import families
+from nanoloom.vector.nanokernel.fma import start_values, vector_kind
+from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.scratch import function_around
+
+VERSIONS = (4, 2, 1)
+
+
+def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
+    """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
+    plan = tile.plan
+    sized = ARGUMENT in function_around(tile.op).attributes
+    if not sized or tile.row_count is None or plan.family != "fma" or plan.copied:
+        return families.accumulate(tile, target)
+    fewer = [rows for rows in VERSIONS if rows < plan.rows]
+    return versions(tile, target, plan.rows, fewer)
+
+
+def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir.Value]:
+    """The sums of a tile of at most so many rows."""
+    count, kind = tile.row_count, vector_kind(tile)
+    assert count is not None
+    if not fewer:
+        return some_rows(tile, target, rows)
+    more = arith.cmpi(arith.CmpIPredicate.ugt, count, index(fewer[0]))
+    sums = tile.plan.rows * tile.plan.vectors
+    either = scf.IfOp(more, [kind] * sums, has_else=True)
+    with ir.InsertionPoint(either.then_block):
+        scf.yield_(some_rows(tile, target, rows))
+    with ir.InsertionPoint(either.else_block):
+        scf.yield_(versions(tile, target, fewer[0], fewer[1:]))
+    return list(either.results)
+
+
+def some_rows(tile: Tile, target: Target, rows: int) -> list[ir.Value]:
+    """The sums of the first rows, and what the others start from."""
+    if rows == tile.plan.rows:
+        return families.accumulate(tile, target)
+    first = replace(tile, plan=replace(tile.plan, rows=rows))
+    sums = families.accumulate(first, target)
+    rest = start_values(tile, vector_kind(tile))[len(sums) :]
+    return [*sums, *rest]

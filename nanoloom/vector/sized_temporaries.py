@@ -1,0 +1,107 @@
+"""Temporaries that grow with a size: their room in scratch memory is known at run time.
+
+    t = alloc(min(m - i, 64), n) : ? x ? x f32   ->   an argument behind begin and end,
+                                                      64 * n numbers of scratch memory
+
+The function says in its attribute `nanoloom.rooms` what room each of them takes, so
+that whoever calls it finds their places (llvm/stage.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.mlir import ir, named
+from nanoloom.sizes.lift import ARGUMENT, EXTENTS, NUMBER
+from nanoloom.vector.access import constant_of, index
+from nanoloom.vector.nanokernel.tile.extents import most_number
+from nanoloom.vector.scratch import function_around, sign
+from nanoloom.vector.sized import described
+from nanoloom.vector.temporaries import bytes_of
+
+ROOMS = "nanoloom.rooms"  # of a function, for each such temporary: bytes, sizes
+
+
+@dataclass(frozen=True)
+class Room:
+    """So many bytes times some of a kernel's sizes, by their numbers."""
+
+    bytes: int
+    sizes: tuple[int, ...]
+
+    @property
+    def attribute(self) -> ir.Attribute:
+        return ir.DenseI64ArrayAttr.get([self.bytes, *self.sizes])
+
+
+def rooms_of(function: ir.OpView) -> list[Room]:
+    """Of a function's first arguments behind begin and end."""
+    words = function.operation.attributes
+    rows = list(words[ROOMS]) if ROOMS in words else []  # type: ignore[call-overload]
+    return [Room(first, tuple(rest)) for first, *rest in map(list, rows)]
+
+
+def place_sized(module: ir.Module) -> None:
+    """Give each allocation that grows with sizes an argument of its function."""
+    for op in named(module, "memref.alloc"):
+        kind = ir.MemRefType(op.operation.results[0].type)
+        room = room_of(kind, list(op.operation.operands), function_around(op))
+        if room is not None and room.sizes:
+            to_argument(op, kind, room)
+
+
+def room_of(
+    kind: ir.MemRefType, sizes: list[ir.Value], function: ir.Operation
+) -> Room | None:
+    """What a temporary takes at most; None if that is not known."""
+    known, open_ = [n for n in kind.shape if n >= 0], []
+    for value in sizes:
+        most, place = most_number(value), size_number(value, function)
+        if most is None and place is None:
+            return None
+        known += [] if most is None else [most]
+        open_ += [place] if most is None and place is not None else []
+    return Room(prod(known) * bytes_of(kind.element_type), tuple(open_))
+
+
+def size_number(value: ir.Value, function: ir.Operation) -> int | None:
+    """Which of a kernel's sizes an index is, None for others."""
+    owner, words = value.owner, function.attributes
+    if isinstance(owner, ir.Block) or ARGUMENT not in words:
+        return None
+    if owner.name == "memref.dim":
+        place = constant_of(owner.operands[1])
+        buffer = owner.operands[0]
+        if not isinstance(buffer.owner, ir.Block) or place is None:
+            return None
+        number = ir.BlockArgument(buffer).arg_number
+        row = list(words[EXTENTS][number])  # type: ignore[index]
+        return None if row[place] == NUMBER else row[place]
+    if owner.name != "arith.index_cast" or isinstance(
+        owner.operands[0].owner, ir.Block
+    ):
+        return None
+    load = owner.operands[0].owner
+    sizes = function.regions[0].blocks[0].arguments[words[ARGUMENT].value]  # type: ignore[attr-defined]
+    if load.name != "memref.load" or load.operands[0] != sizes:
+        return None
+    return constant_of(load.operands[1])
+
+
+def to_argument(op: ir.OpView, kind: ir.MemRefType, room: Room) -> None:
+    """An allocation becomes its function's last argument."""
+    function, location = function_around(op), op.operation.location
+    block = function.regions[0].blocks[0]
+    pointer = block.add_argument(ir.MemRefType.get([1], kind.element_type), location)
+    with ir.InsertionPoint(op), location:
+        given = iter(op.operation.operands)
+        extents = [index(n) if n >= 0 else next(given) for n in kind.shape]
+        made = described(pointer, kind, extents)
+    op.operation.results[0].replace_all_uses_with(made)
+    op.operation.erase()
+    before = rooms_of(function.opview)
+    function.attributes[ROOMS] = ir.ArrayAttr.get(
+        [each.attribute for each in (*before, room)]
+    )
+    sign(function.opview)

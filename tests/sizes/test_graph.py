@@ -1,0 +1,106 @@
+"""What of a graph depends on sizes, and which graphs are refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.graph import Open, open_values
+from nanoloom.source import source_of
+from tests.sizes import models
+
+SAMPLES = ({"n": 131}, {"n": 137}, {"n": 139})
+
+
+def of(text: str, cache: Cache) -> Open:
+    """What is found in g (float[n, 4] x)."""
+    source = source_of(model(text), cache)
+    bound = [source.bound({"x": (dims["n"], 4)}, {}) for dims in SAMPLES]
+    return open_values(bound, OPERATORS.keys(), SAMPLES)
+
+
+def model(text: str) -> onnx.ModelProto:
+    constants = """
+        zero = Constant<value = int64[1] {0}>()
+        one = Constant<value = int64[1] {1}>()
+        two = Constant<value = int64[1] {2}>()
+        five = Constant<value = int64[1] {5}>()
+        many = Constant<value = int64[1] {1000}>()
+        shape = Shape(x)
+        n = Gather<axis = 0>(shape, zero)
+        four = Gather<axis = 0>(shape, one)
+    """
+    head = models.HEAD + "g (float[n, 4] x) => (float[p, q] y) {"
+    return parser.parse_model(head + constants + text + "}")
+
+
+def test_numbers_that_no_size_decides(tmp_path: Path) -> None:
+    text = """
+        half = Div(four, two)
+        s = Concat<axis = 0>(n, two, half)
+        z = Reshape(x, s)
+        y = Flatten<axis = 1>(z)
+    """
+    found = of(text, Cache(tmp_path))
+    assert not found.kept and not found.limits
+
+
+def test_a_table_is_computed_later(tmp_path: Path) -> None:
+    text = "v = Expand(fours, shape) y = Add(x, v)"
+    given = "fours = Constant<value = float[4] {1, 2, 3, 4}>()"
+    assert of(given + text, Cache(tmp_path)).kept == {"v"}
+
+
+def test_limits(tmp_path: Path) -> None:
+    """x[5 : n - 2], of what has n rows at least."""
+    found = of("end = Sub(n, two) y = Slice(x, five, end, zero)", Cache(tmp_path))
+    low = [min(size.of({"n": n}) for size in found.limits) for n in (6, 7, 8)]
+    assert low[0] < 0 == low[1] <= low[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("m = Min(n, many) s = Concat<axis = 0>(m, four) y = Reshape(x, s)",
+         "Min.* decides by a size"),
+        ("e = Equal(n, one) s = Where(e, one, n) t = Concat<axis = 0>(s, four) "
+         "y = Reshape(x, t)", "Equal.* decides by a size"),
+        ("y = Slice(x, zero, many, zero)", "Slice.*may end where its axis does"),
+        ("i = Constant<value = int64 {2}>() y0 = Gather<axis = 0>(x, i) "
+         "y = Unsqueeze(y0, zero)", ""),
+        ("a, i = TopK<axis = 0>(x, five) y = Identity(a)", "TopK"),
+    ],
+)  # fmt: skip
+def test_refusals(tmp_path: Path, text: str, reason: str) -> None:
+    """The program runs all the same, by variants; a constant index is a limit."""
+    cache = Cache(tmp_path)
+    if reason:
+        with pytest.raises(Differs, match=reason):
+            of(text, cache)
+    program = nanoloom.compile(model(text), threads=1, cache=cache)
+    x = np.random.default_rng(8).standard_normal((8, 4)).astype(np.float32)
+    made = program({"x": x})
+    if "Slice" not in text and "Min" not in text:
+        assert (made["y"] == models.wanted(model(text), {"x": x})["y"]).all()
+    assert re.search(reason or "^$", program.open.reason)
+
+
+def test_what_a_comparison_may_be_with(tmp_path: Path) -> None:
+    """torch.expand asks whether a size is -1, which none is."""
+    text = """
+        minus = Constant<value = int64[2] {-1, -1}>()
+        e = Equal(shape, minus)
+        ones = Constant<value = int64[2] {1, 1}>()
+        s = Where(e, ones, shape)
+        y = Expand(x, s)
+    """
+    assert not of(text, Cache(tmp_path)).kept

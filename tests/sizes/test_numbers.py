@@ -1,0 +1,117 @@
+"""One compilation, every size: what comes out is what ONNX's reference says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import nanoloom
+from nanoloom import compiler
+from nanoloom.cache import Cache
+from nanoloom.errors import InputError
+from tests.sizes import models
+
+SIZES = ((1, 1), (2, 3), (3, 17), (1, 64), (5, 9), (1, 300), (4, 33))
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the ways in which models are compiled."""
+    found: list[str] = []
+
+    def counted(name: str) -> None:
+        whole: Callable[..., object] = getattr(compiler, name)
+
+        def count(*given: object) -> object:
+            found.append(name)
+            return whole(*given)
+
+        monkeypatch.setattr(compiler, name, count)
+
+    counted("compile_model")
+    counted("compile_sized")
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_attention(tmp_path: Path, threads: int, compilations: list[str]) -> None:
+    model = models.attention()
+    program = nanoloom.compile(model, threads=threads, cache=Cache(tmp_path))
+    for batch, length in SIZES:
+        given = models.inputs(model, {"batch": batch, "length": length})
+        made, wanted = program(given), models.wanted(model, given)
+        for name, y in wanted.items():
+            # 32 products and a sum of `length` of them, of numbers of about 4.
+            assert np.abs(made[name] - y).max() <= 2e-5, (batch, length, name)
+            assert np.abs(y).max() > 0.1
+    assert not program.open.reason
+    assert compilations == ["compile_sized"]
+
+
+def test_any_number_of_rows(tmp_path: Path, compilations: list[str]) -> None:
+    """Every rest of a register tile, and none at all."""
+    model = models.rows()
+    program = nanoloom.compile(model, threads=2, cache=Cache(tmp_path))
+    w, c = (onnx.numpy_helper.to_array(x) for x in model.graph.initializer[:2])
+    for n in (*range(40), 100, 333):
+        x = models.inputs(model, {"n": n})["x"]
+        made = program({"x": x})
+        exact = np.maximum(x.astype(np.float64) @ w + c, 0)
+        bound = 40 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(w) + np.abs(c))
+        assert (np.abs(made["y"] - exact) <= bound).all(), n
+        assert made["s"].shape == (n,)
+        assert (np.abs(made["s"] - exact.sum(1)) <= 60 * bound.sum(1)).all(), n
+    assert compilations == ["compile_sized"]
+
+
+def test_same_bits_as_the_variant(tmp_path: Path) -> None:
+    model = models.rows()
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    two = nanoloom.compile(model, threads=2, cache=Cache(tmp_path))
+    given = models.inputs(model, {"n": 131})
+    own = program.variant_of({"x": (131, 37)}, {})(given)
+    for made in (program(given), two(given)):
+        assert all((made[name] == y).all() for name, y in own.items())
+
+
+def test_sizes_beyond_a_table(tmp_path: Path) -> None:
+    """300 positions: a length of 301 is refused as its own variant refuses it."""
+    model = models.attention()
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    with pytest.raises(nanoloom.Error, match=r"do not fit|broadcast"):
+        program(models.inputs(model, {"batch": 1, "length": 301}))
+    given = models.inputs(model, {"batch": 1, "length": 300})
+    assert program(given)["y"].shape == (1, 300, 32)
+
+
+def test_indices_outside_are_found_at_every_size(tmp_path: Path) -> None:
+    model = models.attention()
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for length in (2, 40):
+        given = models.inputs(model, {"batch": 2, "length": length})
+        given["words"][1, length - 1] = 50
+        with pytest.raises(InputError, match=r"50 is outside -50\.\.49"):
+            program(given)
+
+
+def test_a_bound_dimension_is_a_number(tmp_path: Path, compilations: list[str]) -> None:
+    model = models.attention()
+    cache = Cache(tmp_path)
+    one = nanoloom.compile(model, threads=1, dims={"batch": 2}, cache=cache)
+    for length in (5, 8):
+        given = models.inputs(model, {"batch": 2, "length": length})
+        y = models.wanted(model, given)["y"]
+        assert np.abs(one(given)["y"] - y).max() <= 2e-5
+    assert one.open.names == ("length",) and compilations == ["compile_sized"]
+
+
+def test_the_next_process_reads_it(tmp_path: Path, compilations: list[str]) -> None:
+    model = models.rows()
+    for n in (3, 4):
+        program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+        assert program(models.inputs(model, {"n": n}))["y"].shape == (n, 50)
+    assert compilations == ["compile_sized"]
