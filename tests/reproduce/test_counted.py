@@ -26,8 +26,8 @@ MODEL = f"""
 product (float[{M}, {K}] x, float[{K}, {N}] w) => (float[{M}, {N}] y)
 {{ y = MatMul(x, w) }}
 """
-# So many rounds of seven instructions, four of them of vectors, and the way out; a scalar
-# load beside theirs.
+# So many rounds of seven instructions, four of them of vectors, and the way out; a
+# scalar load beside theirs.
 LOOP = """
     .globl _start
 _start:
