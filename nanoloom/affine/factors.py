@@ -10,6 +10,8 @@ from nanoloom.target.facts import Target
 MANY = 32  # registers
 # Sums at once, rows and columns, by whether there are many registers.
 ALONG_SUM = {True: (4, 4), False: (2, 4)}
+# Where one instruction is of several registers: vectors of a sum, and its tile.
+GROUPED, IN_GROUPS = 4, (2, 1)
 ALONG_COLUMNS = {True: (6, 4), False: (4, 2)}  # columns in vectors
 
 
@@ -28,13 +30,14 @@ class Factors:
     @staticmethod
     def of(target: Target, given: Unrolling) -> Factors:
         many = target.vector.registers >= MANY
+        grouped = target.vector.grouped >= GROUPED
 
         def tile(rows: int, columns: int) -> tuple[int, int]:
             return given.m or rows, given.n or columns
 
         return Factors(
             given.vlen or target.vector.min_bits // 32,
-            given.k or 1,
-            tile(*ALONG_SUM[many]),
+            given.k or (GROUPED if grouped else 1),
+            tile(*(IN_GROUPS if grouped else ALONG_SUM[many])),
             tile(*ALONG_COLUMNS[many]),
         )

@@ -1,0 +1,19 @@
+"""How far loops are unrolled on each kind of machine."""
+
+from __future__ import annotations
+
+from nanoloom.affine.factors import Factors
+from nanoloom.options import AS_IT_LIKES, Unrolling
+from nanoloom.target import by_name
+
+
+def test_groups_of_registers_take_long_sums() -> None:
+    """Four registers of RVV are one instruction: fewer sums beside each other."""
+    found = Factors.of(by_name("rv64gcv-zvl512b"), AS_IT_LIKES)
+    assert (found.lanes, found.k, found.sum_tile) == (16, 4, (2, 1))
+    assert Factors.of(by_name("x86-64-v3"), AS_IT_LIKES).k == 1
+
+
+def test_what_is_asked_for_comes_first() -> None:
+    found = Factors.of(by_name("rv64gcv-zvl512b"), Unrolling(8, 2, 3, 4))
+    assert (found.lanes, found.k, found.sum_tile) == (8, 2, (3, 4))
