@@ -228,6 +228,8 @@ int nanoloom_pool_threads(const struct nanoloom_pool *pool)
  * from a state as after creation, since whatever held the pool stayed with the parent. */
 static bool has_workers(struct nanoloom_pool *pool)
 {
+    if (!pool->wanted)
+        return false; /* steps of recurrences take less time than getpid */
     int process = getpid();
     int owner = atomic_load(&pool->owner);
     if (owner == process)
