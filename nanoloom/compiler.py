@@ -109,8 +109,8 @@ def compile_sized(
         program = sized_program(programs, samples, found.limits)
     try:
         compiled = compile_kernels(program, options, cache, report)
-    except Error as error:  # a kernel that is compiled for known sizes only
-        raise Differs(str(error)) from None
+    except Exception as error:  # a kernel that is compiled for known sizes only
+        raise Differs(f"{type(error).__name__}: {error}") from error
     return assemble(program, compiled)
 
 

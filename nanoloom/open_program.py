@@ -16,7 +16,7 @@ from nanoloom.cache import Cache, key
 from nanoloom.errors import Error, InputError, ModelError, Unsupported
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.samples import Samples, samples_of
+from nanoloom.sizes.samples import MANY, SHORT, Samples, samples_of
 from nanoloom.source import Entering, Interface, Source
 
 if TYPE_CHECKING:
@@ -70,8 +70,11 @@ class OpenProgram:
         return ""
 
     @cached_property
-    def samples(self) -> Samples:
-        return samples_of([x.shape for x in self.inputs], self.names)
+    def samples(self) -> tuple[Samples, ...]:
+        """What is tried, one after the other."""
+        shapes = [x.shape for x in self.inputs]
+        tried = (samples_of(shapes, self.names, lengths) for lengths in (MANY, SHORT))
+        return tuple(samples for samples in tried if samples)
 
     def bound(self, shapes: Shapes, threads: int) -> Variant | None:
         """The program for the sizes that inputs of these shapes have.
@@ -99,28 +102,33 @@ class OpenProgram:
             return self._variant
 
     def _load(self, threads: int) -> None:
-        binding, cache = self.binding, self.cache
-        refused = key("refused", binding.name)
-        known = cache.get(refused)
-        if known is not None:
-            self.reason = known.decode()
+        for samples in self.samples:
+            binding = self.binding(samples)
+            refused = key("refused", binding.name)
+            known = self.cache.get(refused)
+            if known is not None:
+                self.reason = known.decode()
+                continue
+            try:
+                self._variant = binding.loaded(threads)
+            except (Differs, InputError, ModelError, Unsupported) as reason:
+                self.reason = str(reason)
+                self.cache.put(refused, self.reason.encode())
+                if isinstance(reason, Differs):
+                    return  # whichever the samples are
+                continue
+            self.reason = ""
             return
-        try:
-            self._variant = binding.loaded(threads)
-        except (Differs, InputError, ModelError, Unsupported) as reason:
-            self.reason = str(reason)
-            cache.put(refused, self.reason.encode())
 
-    @property
-    def binding(self) -> OpenBinding:
+    def binding(self, samples: Samples) -> OpenBinding:
         return OpenBinding(
             self.source,
             self.options,
             self.cache,
             self.report,
-            self.shapes(self.samples[0]),
+            self.shapes(samples[0]),
             {},
-            self.samples,
+            samples,
             self.shapes,
         )
 

@@ -197,7 +197,7 @@ class Joining:
             modules = [ir.Module.parse(kernel.text) for kernel in kernels]
             try:
                 made: Lifted = lift(modules, self.samples)
-            except Differs as reason:
+            except (Differs, ir.MLIRError) as reason:
                 raise Differs(f"kernel {first.name}: {reason}") from None
         if not made.sizes:
             return first, ()

@@ -166,6 +166,7 @@ RULES: dict[str, Rule] = {
     "ArgMax": along_others,
     "ArgMin": along_others,
     "Gather": gather,
+    "GatherElements": gather,
     "Slice": cut,
     "Split": split,
 }

@@ -11,12 +11,18 @@ from collections.abc import Mapping, Sequence
 COUNT = (
     3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
 )
-FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
+FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29)
+# Lengths: the second ones for models that take no longer ones.
 MANY = (131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191)
+SHORT = (11, 13, 17, 19, 23, 29, 31, 37, 41)
 Samples = tuple[Mapping[str, int], ...]
 
 
-def samples_of(shapes: Sequence[Sequence[int | str]], names: Sequence[str]) -> Samples:
+def samples_of(
+    shapes: Sequence[Sequence[int | str]],
+    names: Sequence[str],
+    lengths: Sequence[int] = MANY,
+) -> Samples:
     """Samples of these dimensions; none where there are more than primes.
 
     A first axis is a batch: there are few of those.
@@ -24,10 +30,12 @@ def samples_of(shapes: Sequence[Sequence[int | str]], names: Sequence[str]) -> S
     first = {shape[0] for shape in shapes if shape}
     few = [name for name in names if name in first]
     many = [name for name in names if name not in first]
-    if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(MANY):
+    if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(lengths):
         return ()
-    return tuple(
+    made = tuple(
         {name: FEW[COUNT * i + k] for i, name in enumerate(few)}
-        | {name: MANY[COUNT * i + k] for i, name in enumerate(many)}
+        | {name: lengths[COUNT * i + k] for i, name in enumerate(many)}
         for k in range(COUNT)
     )
+    numbers = [number for sample in made for number in sample.values()]
+    return made if len(set(numbers)) == len(numbers) else ()

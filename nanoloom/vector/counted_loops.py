@@ -18,10 +18,13 @@ def round_of(loops: tuple[scf.ForOp, ...]) -> ir.Value:
     return number
 
 
-def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
+OPEN = 1 << 20  # rounds of a loop up to a size that is known at run time
+
+
+def counted_loops(block: ir.Block, *, open_ends: bool = False) -> tuple[scf.ForOp, ...]:
     """The loops around a block with a limit to their rounds, outermost first.
 
-    A branch in between is no loop.
+    A branch in between is no loop.  open_ends: those up to a size among them.
     """
     loops: list[scf.ForOp] = []
     owner = block.owner
@@ -31,7 +34,8 @@ def counted_loops(block: ir.Block) -> tuple[scf.ForOp, ...]:
             continue
         loop = owner.opview if isinstance(owner, ir.Operation) else owner
         assert isinstance(loop, scf.ForOp)
-        if None in bounds(loop):
+        lower, upper, step = bounds(loop)
+        if lower is None or step is None or (upper is None and not open_ends):
             break
         loops.insert(0, loop)
         owner = loop.operation.block.owner
@@ -60,7 +64,9 @@ def whole(loop: scf.ForOp) -> int:
 
 
 def trip_count(loop: scf.ForOp) -> int:
-    """Rounds of a loop, at most."""
+    """Rounds of a loop, at most; OPEN where nobody knows."""
     lower, upper, step = bounds(loop)
-    assert lower is not None and upper is not None and step is not None
+    assert lower is not None and step is not None
+    if upper is None:
+        return OPEN
     return -(-(upper - lower) // step)

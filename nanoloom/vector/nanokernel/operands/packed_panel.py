@@ -105,7 +105,8 @@ class PackedPanel:
         word = self.tile.fetched.get(number)
         if word is None:
             return
-        loops, once = tile_loops(self.tile.op), not word.loops
+        once = not word.loops
+        loops = tile_loops(self.tile.op, open_ends=True)
         name, tiles = from_named(loops, word.loops)
         own = (*tiles, *sums)
         following, extent = self.following(loops, once)

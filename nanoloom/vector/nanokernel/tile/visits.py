@@ -47,12 +47,13 @@ def visit_of(op: Op, value: ir.Value) -> Visit:
     return Visit(again, round_of(inner), prod(trip_count(loop) for loop in inner))
 
 
-def tile_loops(op: Op) -> tuple[scf.ForOp, ...]:
+def tile_loops(op: Op, *, open_ends: bool = False) -> tuple[scf.ForOp, ...]:
     """The loops over a task's tiles around an operation, outermost first.
 
     Those that stand inside of all that do not begin at 0, as one that was peeled.
+    open_ends: also up to a size that is known at run time.
     """
-    loops = counted_loops(op.operation.block)
+    loops = counted_loops(op.operation.block, open_ends=open_ends)
     while any(bounds(loop)[0] for loop in loops):
         loops = loops[1:]
     return loops
