@@ -25,7 +25,7 @@ from benchmarks.arguments import parser_of
 from benchmarks.assembly import inner_loops
 from benchmarks.llvm_mca import Refused, found, simulate, version_of
 from benchmarks.show import Progress, print_sheet
-from nanoloom.compiler import emit_stage
+from nanoloom.emit import emit_stage
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce.tables import Sheet
 from nanoloom.target import by_name

@@ -39,7 +39,7 @@ class Library:
     def bound(self, dims: Sequence[int]) -> Library:
         """The program for numbers of its dimensions, in the order of `dims`.
 
-        Raises Error where they make it too large.  It takes microseconds.
+        Raises Error where it does not take them.  It takes microseconds.
         """
         sizes, entry = self._entry.sizes.contents, self._entry
         room = empty((int(entry.bound_bytes(sizes)),), np.dtype(np.uint8))
@@ -48,7 +48,7 @@ class Library:
         if not made:
             pairs = zip(self.dims, dims, strict=True)
             called = ", ".join(f"{name}={number}" for name, number in pairs)
-            raise Error(f"the model is too large for {called}")
+            raise Error(f"these are no sizes of the model: {called}")
         program = ctypes.cast(made, ctypes.POINTER(layout.Program))
         library = Library.__new__(Library)
         library._show(self.path, self._code.hold(), entry, Table(program, room))

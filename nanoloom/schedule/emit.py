@@ -180,6 +180,8 @@ class Writer:
                 lanes = width(self.padded[stage.name, loop.axis])
                 values = {"axis": axis, "to": loop.padded, "number": number, **lanes}
                 self.steps.own("pad", stage.name, values)
+        if placement.hoisted:
+            self.steps.name_loops()
         for number, *loop in placement.hoisted:
             values = {"operand": number, "loop": ".".join(loop)}
             self.steps.own("hoist", stage.name, values)

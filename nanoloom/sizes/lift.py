@@ -91,7 +91,7 @@ class Lifting:
             blocks = [x.regions[0].blocks[0] for x in ops]
             kinds = zip(*[[a.type for a in b.arguments] for b in blocks], strict=True)
             self.arguments = [self.shape(each, "an argument") for each in kinds]
-        made: list[Callable[[], None]] = []
+        made = [] if where == "func.func" else self.carried(ops)
         results = zip(*[[r.type for r in x.results] for x in ops], strict=True)
         shapes = [self.shape(kinds, where) for kinds in results]
         arrays = self.arrays(ops)
@@ -104,6 +104,20 @@ class Lifting:
             for result, shape in zip(op.results, shapes, strict=True):
                 if any(size.number is None for size in shape):
                     made.append(lambda r=result, s=shape: r.set_type(sized(r.type, s)))
+        return made
+
+    def carried(self, ops: Sequence[ir.Operation]) -> list[Callable[[], None]]:
+        """What becomes of the tensors that loops carry."""
+        made: list[Callable[[], None]] = []
+        rows = [
+            [a for region in op.regions for block in region for a in block.arguments]
+            for op in ops
+        ]
+        for arguments in zip(*rows, strict=True):
+            shape = self.shape([a.type for a in arguments], ops[0].name)
+            if any(size.number is None for size in shape):
+                first = arguments[0]
+                made.append(lambda a=first, s=shape: a.set_type(sized(a.type, s)))
         return made
 
     def arrays(self, ops: Sequence[ir.Operation]) -> dict[str, Shape]:

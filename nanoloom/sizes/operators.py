@@ -108,9 +108,7 @@ def along_others(visits: Sequence[Visit], _: Set[str]) -> Limits:
 def gather(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     """Indices that are constants lie inside; others are looked at when it runs."""
     extent = sizes(visits, 0, attribute(visits, "axis", 0))
-    indices = visits[0].inputs[1]
-    computed = indices is None or not indices.is_known or indices.name in kept
-    if computed or is_alike(extent):
+    if is_computed(visits, 1, kept) or is_alike(extent):
         return []
     made: Limits = []
     for row in numbers(visits, 1) or []:
@@ -119,6 +117,21 @@ def gather(visits: Sequence[Visit], kept: Set[str]) -> Limits:
         inside = row[0] if row[0] < 0 else -1 - row[0]
         made.append(tuple(n + inside for n in extent))
     return made
+
+
+def gather_slices(visits: Sequence[Visit], kept: Set[str]) -> Limits:
+    """GatherND: of axes that are sizes, by indices that are looked at when it runs."""
+    axes = range(rank(visits))
+    fixed = all(is_alike(sizes(visits, 0, axis)) for axis in axes)
+    if not fixed and not is_computed(visits, 1, kept):
+        raise Differs("constant indices along sizes")
+    return []
+
+
+def is_computed(visits: Sequence[Visit], index: int, kept: Set[str]) -> bool:
+    """Whether an input is computed when the program runs."""
+    value = visits[0].inputs[index]
+    return value is None or not value.is_known or value.name in kept
 
 
 def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
@@ -167,6 +180,7 @@ RULES: dict[str, Rule] = {
     "ArgMin": along_others,
     "Gather": gather,
     "GatherElements": gather,
+    "GatherND": gather_slices,
     "Slice": cut,
     "Split": split,
 }

@@ -59,7 +59,7 @@ def without_widths(script: str) -> str:
 def test_the_script_says_the_vectors_of_a_stage_that_only_copies() -> None:
     said = "CHECK: " + WIDTH + "({{.*}}) {bits = 32 : i64, lanes = "
     check_text(chosen(AVX2), said + "8 : i64, scalable = 0 : i64}")
-    check_text(chosen(RVV), said + "2 : i64, scalable = 1 : i64}")
+    check_text(chosen(RVV), said + "8 : i64, scalable = 1 : i64}")
 
 
 def test_what_computes_is_said_of_itself() -> None:
@@ -79,7 +79,7 @@ def test_vectors_as_the_script_says(script: str) -> None:
 
 def test_a_scalable_vector_is_as_wide_as_the_stage_says() -> None:
     text = stage_text(copying(), "vector", RVV, script=chosen(RVV))
-    check_text(text, "CHECK: vector.store {{.*}} vector<[2]xf32>")
+    check_text(text, "CHECK: vector.store {{.*}} vector<[8]xf32>")
 
 
 def test_other_vectors_of_another_width() -> None:

@@ -65,6 +65,8 @@ def one_loop(
     if any(name.startswith("math.") for stage in working for name in stage.body):
         return None
     first, *_ = working
+    if not first.names:  # a single number
+        return None
     along = all(read.lies_along(first.names[-1]) for read in first.reads)
     if not first.lanewise or not along or not is_finished(nest, first):
         return None

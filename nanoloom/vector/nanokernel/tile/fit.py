@@ -23,6 +23,7 @@ from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import FAMILIES, TILE_ROWS, has_family
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel.tile.epilogue import consumers
@@ -38,6 +39,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
     origin,
     packed_argument,
 )
+from nanoloom.vector.scratch import function_around
 
 MOST = 256  # accumulators; there are no more than 32 registers
 
@@ -69,8 +71,10 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
         room[row] = plan.rows
     for dim in shape.result:
         require_room(op, dim, room.get(dim, 1), any_number=tiles and dim == row)
+    counted = ARGUMENT in function_around(op).attributes
+    counted = counted and not plan.packed and plan.family == "fma"
     for dim in shape.reduced:
-        if shape.extents[dim] < 0 and (plan.packed or plan.family != "fma"):
+        if shape.extents[dim] < 0 and not counted:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
     require_panels(op, shape, plan, columns, target)
     if not tiles:
