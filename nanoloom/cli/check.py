@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,8 @@ class Findings:
 
     deciding: inputs whose values decide about shapes.  floats: layers of a quantized
     network that are computed in floats.  counted, signs: products of signs that count
-    bits, and that are computed in floats.
+    bits, and that are computed in floats.  not_sizes: why dimensions without a number
+    are no sizes at run time, "" where they are.
     """
 
     problems: list[Problem]
@@ -39,6 +40,7 @@ class Findings:
     floats: tuple[Problem, ...] = ()
     counted: tuple[str, ...] = ()
     signs: tuple[Problem, ...] = ()
+    not_sizes: str = ""
     nodes: int = 0
     parameters: int = 0
 
@@ -88,13 +90,11 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     from nanoloom.frontend.dims import symbols
     from nanoloom.inspect.in_bits import BitLayers, in_bits
     from nanoloom.inspect.in_floats import in_floats
+    from nanoloom.inspect.open_sizes import why_compiled_for_each
     from nanoloom.inspect.refusals import refusals
 
     assumed = [name for name in symbols(model) if name not in dims]
-    facts = {
-        "nodes": sum(1 for _ in model.graph.all_nodes()),
-        "parameters": weights(model),
-    }
+    facts = sum(1 for _ in model.graph.all_nodes()), weights(model)
     first: Findings | ModelError | None = None
     for size in TRIED if assumed else TRIED[:1]:
         sizes = {**dims, **dict.fromkeys(assumed, size)}
@@ -106,9 +106,10 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
         floats = () if found else in_floats(model, sizes, deciding)
         bits = BitLayers() if found else in_bits(model, sizes, deciding)
         layers = floats, bits.counted, bits.floats
-        findings = Findings(found, sizes, assumed, deciding, *layers, **facts)
+        findings = Findings(found, sizes, assumed, deciding, *layers, "", *facts)
         if not found:
-            return findings
+            why = why_compiled_for_each(model, dims) if assumed else ""
+            return replace(findings, not_sizes=why)
         if not isinstance(first, Findings):
             first = findings
     if isinstance(first, Findings):
@@ -130,6 +131,8 @@ def answer(model: Path, findings: Findings) -> dict[str, Any]:
         "compiles": not findings.problems,
         "dims": dict(findings.dims),
         "assumed_dims": findings.assumed,
+        "sizes": [] if findings.not_sizes else findings.assumed,
+        "not_sizes": findings.not_sizes,
         "value_inputs": list(findings.deciding),
         "problems": [asdict(problem) for problem in findings.problems],
         "in_floats": [asdict(layer) for layer in findings.floats],
@@ -188,6 +191,10 @@ def notes(findings: Findings) -> list[str]:
     if findings.assumed:
         sizes = ", ".join(f"{name}={findings.dims[name]}" for name in findings.assumed)
         found.append(f"looked at with {sizes}; --dim gives other sizes")
+    if findings.assumed and not findings.problems:
+        names, why = ", ".join(findings.assumed), findings.not_sizes
+        each = f"each size of {names} is compiled on its own: {why}"
+        found.append(each if why else f"compiled once for all sizes of {names}")
     if findings.deciding:
         names = ", ".join(findings.deciding)
         found.append(

@@ -94,6 +94,7 @@ def test_dimensions_without_a_number_are_assumed(
     model = models.write(tmp_path, models.DENSE)
     said = nanoloom("check", model)
     assert "note: looked at with batch=8; --dim gives other sizes" in said.out
+    assert "note: compiled once for all sizes of batch" in said.out
     given = nanoloom("check", model, "--dim", "batch=3", "--json")
     found = json.loads(given.out)
     assert found["dims"] == {"batch": 3} and found["assumed_dims"] == []
@@ -110,6 +111,20 @@ def test_other_sizes_are_tried(tmp_path: Path, nanoloom: Command) -> None:
     """
     found = json.loads(nanoloom("check", models.write(tmp_path, text), "--json").out)
     assert found["compiles"] and found["dims"] == {"n": 1}
+
+
+def test_sizes_that_are_compiled_each(tmp_path: Path, nanoloom: Command) -> None:
+    text = """
+        g (float[n, 3, 9, 9] x, float[4, 3, 3, 3] w) => (float[n, 4, 7, 7] y) {
+          y = Conv(x, w)
+        }
+    """
+    model = models.write(tmp_path, text)
+    said = " ".join(nanoloom("check", model).out.split())
+    assert "each size of n is compiled on its own: node" in said
+    assert "(Conv) is compiled for known sizes only" in said
+    found = json.loads(nanoloom("check", model, "--json").out)
+    assert found["sizes"] == [] and "Conv" in found["not_sizes"]
 
 
 def test_inputs_that_decide_about_shapes_are_named(

@@ -61,7 +61,7 @@ def test_no_vector_is_spilled(target: str, kind: str) -> None:
     for m, k, n in SIZES[2:] if target in SAME else SIZES:
         right = sample(n, (k, n), "int8" if kind == "uint8" else kind)
         weight = ((k, n), right.dtype.name)
-        for activation in ((), (weight,)):
+        for activation in ((), (weight,)) if n % 2 else ((),):
 
             def make(b: Any, x: Any, *w: Any, right: np.ndarray = right) -> Any:
                 given = w[0] if w else b.constant(right)

@@ -1,0 +1,37 @@
+"""Whether open dimensions of a model are sizes at run time, by its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir
+
+from nanoloom.errors import Error
+from nanoloom.frontend.dims import bind, dim_texts, symbols
+from nanoloom.frontend.inputs import input_specs
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.graph import open_values
+from nanoloom.sizes.samples import MANY, SHORT, samples_of
+
+
+def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
+    """Why each size of the open dimensions is compiled on its own; "" where none is.
+
+    dims: those that have numbers.  The model stays as it is.
+    """
+    names = [name for name in symbols(model) if name not in dims]
+    if set(names) != {text for text in dim_texts(model) if text not in dims}:
+        return "a dimension is an expression of others"
+    shapes = [x.shape for x in input_specs(model)]
+    tried = [samples_of(shapes, names, lengths) for lengths in (MANY, SHORT)]
+    reason = "it has too many dimensions"
+    for samples in filter(None, tried):
+        try:
+            bound = [bind(model, {**dims, **sample}) for sample in samples]
+            open_values(bound, OPERATORS.keys(), samples)
+        except (Differs, Error) as error:
+            reason = str(error)
+        else:
+            return ""
+    return reason
