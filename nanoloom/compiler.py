@@ -21,7 +21,7 @@ from nanoloom import mlir
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
-from nanoloom.errors import Error, noting
+from nanoloom.errors import Error, InternalError, noting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
@@ -109,8 +109,10 @@ def compile_sized(
         program = sized_program(programs, samples, found.limits)
     try:
         compiled = compile_kernels(program, options, cache, report)
-    except Exception as error:  # a kernel that is compiled for known sizes only
-        raise Differs(f"{type(error).__name__}: {error}") from error
+    except InternalError:
+        raise
+    except Error as error:  # a kernel that is compiled for known sizes only
+        raise Differs(str(error)) from error
     return assemble(program, compiled)
 
 

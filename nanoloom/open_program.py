@@ -7,16 +7,23 @@ variant of its own (program.py).
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nanoloom.binding import OpenBinding
 from nanoloom.cache import Cache, key
-from nanoloom.errors import Error, InputError, ModelError, Unsupported
+from nanoloom.errors import (
+    Error,
+    InputError,
+    InternalError,
+    ModelError,
+    Unsupported,
+)
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.samples import MANY, SHORT, Samples, samples_of
+from nanoloom.sizes.samples import Samples, tried_samples
 from nanoloom.source import Entering, Interface, Source
 
 if TYPE_CHECKING:
@@ -72,9 +79,7 @@ class OpenProgram:
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
         """What is tried, one after the other."""
-        shapes = [x.shape for x in self.inputs]
-        tried = (samples_of(shapes, self.names, lengths) for lengths in (MANY, SHORT))
-        return tuple(samples for samples in tried if samples)
+        return tried_samples([x.shape for x in self.inputs], self.names)
 
     def bound(self, shapes: Shapes, threads: int) -> Variant | None:
         """The program for the sizes that inputs of these shapes have.
@@ -88,10 +93,12 @@ class OpenProgram:
             for d, number in zip(x.shape, shapes[x.name], strict=True):
                 if d in self.names:
                     dims[str(d)] = number
+        if 0 in dims.values():  # ONNX says much that is special of nothing
+            return None
         variant = self.variant(threads)
         try:
             return None if variant is None else variant.bound(dims)
-        except Error:  # its own variant says what is wrong, or right
+        except Error:  # beyond a limit: its own variant says what is wrong, or right
             return None
 
     def variant(self, threads: int) -> Variant | None:
@@ -117,6 +124,13 @@ class OpenProgram:
                 if isinstance(reason, Differs):
                     return  # whichever the samples are
                 continue
+            except Exception as bug:  # whatever it is: variants may do
+                if isinstance(bug, Error) and not isinstance(bug, InternalError):
+                    raise
+                self.reason = f"a bug of nanoloom ({type(bug).__name__}: {bug})"
+                message = f"each size is compiled on its own: {self.reason}; report it"
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
+                return
             self.reason = ""
             return
 

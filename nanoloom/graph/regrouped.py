@@ -25,7 +25,7 @@ def sink_reshape(graph: GraphEditor, node: ir.Node) -> None:
     if order is None or not meets_transpose(out):
         return
     turned, wanted = node.inputs[0], shape_of(out)
-    source = turned.producer().inputs[0]  # type: ignore[union-attr]
+    source = turned.producer().inputs[0]  # type: ignore[union-attr] - it has one
     assert source is not None
     found = regrouped(shape_of(source), order, wanted)
     if found is None:

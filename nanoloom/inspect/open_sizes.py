@@ -12,7 +12,7 @@ from nanoloom.frontend.inputs import input_specs
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.samples import MANY, SHORT, samples_of
+from nanoloom.sizes.samples import tried_samples
 
 
 def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
@@ -24,9 +24,8 @@ def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
     if set(names) != {text for text in dim_texts(model) if text not in dims}:
         return "a dimension is an expression of others"
     shapes = [x.shape for x in input_specs(model)]
-    tried = [samples_of(shapes, names, lengths) for lengths in (MANY, SHORT)]
     reason = "it has too many dimensions"
-    for samples in filter(None, tried):
+    for samples in tried_samples(shapes, names):
         try:
             bound = [bind(model, {**dims, **sample}) for sample in samples]
             open_values(bound, OPERATORS.keys(), samples)

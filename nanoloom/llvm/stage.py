@@ -64,7 +64,7 @@ def counts_tasks(module: ir.Module, phases: Sequence[Phase], name: str) -> list[
         if tasks == COUNTED:
             function = function_named(module, phase + TASKS).operation
             count = len(function.regions[0].blocks[0].arguments)
-            place = function.attributes[ARGUMENT].value  # type: ignore[attr-defined]
+            place = function.attributes[ARGUMENT].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
             given = ", ".join(
                 "ptr %sizes" if n == place else "ptr null" for n in range(count)
             )
@@ -150,7 +150,7 @@ def signature_of(function: ir.OpView) -> Signature:
         words = ir.ArrayAttr.get([*others, *[alone] * len(kinds)])
         function.operation.attributes["arg_attrs"] = words
     words = function.operation.attributes
-    sizes = words[ARGUMENT].value if ARGUMENT in words else None  # type: ignore[attr-defined]
+    sizes = words[ARGUMENT].value if ARGUMENT in words else None  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     return Signature(buffers, tuple(grown), tuple(rooms), sizes)
 
 

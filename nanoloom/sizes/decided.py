@@ -11,6 +11,7 @@ import numpy as np
 
 from nanoloom.graph.folding import words
 from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.size import Dims, found
 from nanoloom.sizes.trace import Visit
 
 # Polynomials of their inputs, or only moved.
@@ -28,7 +29,7 @@ MOVED = words(
 )
 
 
-def require(visits: Sequence[Visit]) -> None:
+def require(visits: Sequence[Visit], samples: Sequence[Dims]) -> None:
     """Raise Differs where other sizes than the samples might give something else."""
     first = visits[0]
     rows = [
@@ -43,7 +44,7 @@ def require(visits: Sequence[Visit]) -> None:
         case "Where":
             right = alike(rows[0])
         case "Equal":
-            right = never_equal(rows[0], rows[1])
+            right = never_equal(rows[0], rows[1], samples)
         case "Div":
             right = alike(rows[1]) and all(map(is_whole, *rows))
         case _:
@@ -61,9 +62,11 @@ def alike(row: Sequence[np.ndarray | None]) -> bool:
 
 
 def never_equal(
-    left: Sequence[np.ndarray | None], right: Sequence[np.ndarray | None]
+    left: Sequence[np.ndarray | None],
+    right: Sequence[np.ndarray | None],
+    samples: Sequence[Dims],
 ) -> bool:
-    """Whether sizes are compared with what is below 0 only."""
+    """Whether sizes that no dimension makes smaller meet what is below 0 only."""
     if any(x is None for x in (*left, *right)):
         return False
     try:
@@ -71,8 +74,20 @@ def never_equal(
         x, y = np.broadcast_arrays(x, y)
     except ValueError:  # other numbers of elements
         return False
-    varies = (x != x[0]).any(axis=0) | (y != y[0]).any(axis=0)
-    return bool((~varies | ((x < 0) != (y < 0)).all(axis=0)).all())
+    columns = x.reshape(len(samples), -1).T, y.reshape(len(samples), -1).T
+    for one, other in zip(*columns, strict=True):
+        if (one == one[0]).all() and (other == other[0]).all():
+            continue
+        size, number = (one, other) if other[0] < 0 else (other, one)
+        if number[0] >= 0 or (number != number[0]).any() or not grows(size, samples):
+            return False
+    return True
+
+
+def grows(numbers: np.ndarray, samples: Sequence[Dims]) -> bool:
+    """Whether a size is a sum of positive terms, so that it is never below 0."""
+    size = found([int(n) for n in numbers], samples)
+    return size is not None and all(coefficient >= 0 for coefficient, _ in size.terms)
 
 
 def is_whole(x: np.ndarray, y: np.ndarray) -> bool:

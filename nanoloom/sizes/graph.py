@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx_ir as ir
 
 from nanoloom.sizes import decided, operators
@@ -96,8 +95,8 @@ class Comparing:
             if not small or self.reads_kept(visits[0]):
                 self.kept.add(outputs[0].name)
                 continue
-            decided.require(visits)
-            if any(not np.array_equal(rows[0], row) for row in rows[1:]):  # type: ignore[arg-type]
+            decided.require(visits, self.samples)
+            if not decided.alike(rows):
                 self.differing.add(outputs[0].name)
 
     def computed(self, visits: Sequence[Visit], depends: bool) -> None:

@@ -129,7 +129,7 @@ class Lifting:
         for name in ops[0].attributes:
             each = [op.attributes[name] for op in ops]
             if name in ARRAYS:
-                rows = zip(*[list(a) for a in each], strict=True)  # type: ignore[call-overload]
+                rows = zip(*[list(a) for a in each], strict=True)  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
                 found[name] = tuple(self.size(n, ops[0].name) for n in rows)
             elif (
                 name not in UNSEEN
@@ -177,7 +177,7 @@ class Lifting:
             [len(self.sizes)], ir.IntegerType.get_signless(64)
         )
         kinds.insert(inputs, given)
-        words = list(old.attributes["arg_attrs"])  # type: ignore[call-overload]
+        words = list(old.attributes["arg_attrs"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
         unit = {"bufferization.writable": ir.BoolAttr.get(False)}
         words.insert(
             inputs, ir.DictAttr.get({**unit, "nanoloom.constant": ir.UnitAttr.get()})

@@ -39,3 +39,11 @@ def samples_of(
     )
     numbers = [number for sample in made for number in sample.values()]
     return made if len(set(numbers)) == len(numbers) else ()
+
+
+def tried_samples(
+    shapes: Sequence[Sequence[int | str]], names: Sequence[str]
+) -> tuple[Samples, ...]:
+    """What a model is bound to, one after the other until it takes them."""
+    tried = (samples_of(shapes, names, lengths) for lengths in (MANY, SHORT))
+    return tuple(samples for samples in tried if samples)

@@ -32,15 +32,15 @@ class Opening:
         self.function = function.operation
         self.block = self.function.regions[0].blocks[0]
         words = self.function.attributes
-        self.extents = [list(row) for row in words[EXTENTS]]  # type: ignore[attr-defined]
-        self.sizes = list(self.block.arguments)[words[ARGUMENT].value]  # type: ignore[attr-defined]
+        self.extents = [list(row) for row in words[EXTENTS]]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+        self.sizes = list(self.block.arguments)[words[ARGUMENT].value]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
 
     def open(self) -> None:
         for argument, row in zip(self.block.arguments, self.extents, strict=False):
             if any(place != NUMBER for place in row):
                 self.argument(argument, row)
         kinds = [a.type for a in self.block.arguments]
-        before = ir.FunctionType(self.function.attributes["function_type"].value)  # type: ignore[attr-defined]
+        before = ir.FunctionType(self.function.attributes["function_type"].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
         signature = ir.FunctionType.get(kinds, before.results)
         self.function.attributes["function_type"] = ir.TypeAttr.get(signature)
 

@@ -38,7 +38,7 @@ class Room:
 def rooms_of(function: ir.OpView) -> list[Room]:
     """Of a function's first arguments behind begin and end."""
     words = function.operation.attributes
-    rows = list(words[ROOMS]) if ROOMS in words else []  # type: ignore[call-overload]
+    rows = list(words[ROOMS]) if ROOMS in words else []  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
     return [Room(first, tuple(rest)) for first, *rest in map(list, rows)]
 
 
@@ -76,14 +76,14 @@ def size_number(value: ir.Value, function: ir.Operation) -> int | None:
         if not isinstance(buffer.owner, ir.Block) or place is None:
             return None
         number = ir.BlockArgument(buffer).arg_number
-        row = list(words[EXTENTS][number])  # type: ignore[index]
+        row = list(words[EXTENTS][number])  # type: ignore[index] - MLIR's stubs know no kinds of attributes
         return None if row[place] == NUMBER else row[place]
     if owner.name != "arith.index_cast" or isinstance(
         owner.operands[0].owner, ir.Block
     ):
         return None
     load = owner.operands[0].owner
-    sizes = function.regions[0].blocks[0].arguments[words[ARGUMENT].value]  # type: ignore[attr-defined]
+    sizes = function.regions[0].blocks[0].arguments[words[ARGUMENT].value]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     if load.name != "memref.load" or load.operands[0] != sizes:
         return None
     return constant_of(load.operands[1])

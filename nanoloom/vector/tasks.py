@@ -71,7 +71,7 @@ def reads_constant(op: ir.OpView, kernel: ir.OpView) -> bool:
     attributes = kernel.operation.attributes
     if op.operation.name != "memref.load" or "arg_attrs" not in attributes:
         return False
-    known = zip(block.arguments, attributes["arg_attrs"], strict=True)  # type: ignore[call-overload]
+    known = zip(block.arguments, attributes["arg_attrs"], strict=True)  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
     constants = [a for a, words in known if "nanoloom.constant" in words]
     return op.operation.operands[0] in constants
 
@@ -145,7 +145,7 @@ def bounds_of(loop: ir.OpView) -> tuple[list[Bound], list[Bound], list[Bound]]:
     attributes = loop.operation.attributes
     rest = iter(loop.operation.operands)
     lower, upper, step = (
-        [next(rest) if n == DYNAMIC else n for n in attributes[k]]  # type: ignore[attr-defined]
+        [next(rest) if n == DYNAMIC else n for n in attributes[k]]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
         for k in ("staticLowerBound", "staticUpperBound", "staticStep")
     )
     return lower, upper, step

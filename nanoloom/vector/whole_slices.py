@@ -30,7 +30,7 @@ def fold_whole_slices(function: ir.OpView) -> None:
 def takes_all(op: ir.OpView, whole: ir.Value) -> bool:
     words = op.operation.attributes
     offsets, sizes, steps = (
-        list(words[name])  # type: ignore[call-overload]
+        list(words[name])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
         for name in ("static_offsets", "static_sizes", "static_strides")
     )
     if any(offsets) or any(step != 1 for step in steps):
@@ -71,7 +71,7 @@ def extent(value: ir.Value, place: int) -> Extent:
         if function.operation.name != "func.func":
             return None
         rows = function.operation.attributes[EXTENTS]
-        number = rows[ir.BlockArgument(value).arg_number][place]  # type: ignore[index]
+        number = rows[ir.BlockArgument(value).arg_number][place]  # type: ignore[index] - MLIR's stubs know no kinds of attributes
         return None if number == NUMBER else f"size {number}"
     if owner.name == "linalg.generic":
         count = len(owner.results)

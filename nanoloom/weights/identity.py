@@ -33,6 +33,6 @@ def content(source: Source) -> str:
 def parts(change: Change) -> tuple[object, ...]:
     """A change as a part of a key: its type's name and its fields."""
     made = type(change)
-    values = [getattr(change, field.name) for field in fields(change)]  # type: ignore[arg-type]
+    values = [getattr(change, field.name) for field in fields(change)]  # type: ignore[arg-type] - every change is a dataclass
     plain = [str(v) if isinstance(v, np.dtype) else v for v in values]
     return (made.__module__, made.__qualname__, *plain)

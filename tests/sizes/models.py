@@ -110,4 +110,4 @@ def inputs(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, Array]:
 
 def wanted(model: onnx.ModelProto, given: Mapping[str, Array]) -> dict[str, Array]:
     results = ReferenceEvaluator(model).run(None, dict(given))
-    return {x.name: y for x, y in zip(model.graph.output, results, strict=True)}  # type: ignore[arg-type]
+    return {x.name: y for x, y in zip(model.graph.output, results, strict=True)}  # type: ignore[arg-type] - a list

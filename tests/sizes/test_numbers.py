@@ -53,11 +53,11 @@ def test_attention(tmp_path: Path, threads: int, compilations: list[str]) -> Non
 
 
 def test_any_number_of_rows(tmp_path: Path, compilations: list[str]) -> None:
-    """Every rest of a register tile, and none at all."""
+    """Every rest of a register tile."""
     model = models.rows()
     program = nanoloom.compile(model, threads=2, cache=Cache(tmp_path))
     w, c = (onnx.numpy_helper.to_array(x) for x in model.graph.initializer[:2])
-    for n in (*range(40), 100, 333):
+    for n in (*range(1, 40), 100, 333):
         x = models.inputs(model, {"n": n})["x"]
         made = program({"x": x})
         exact = np.maximum(x.astype(np.float64) @ w + c, 0)
@@ -66,6 +66,30 @@ def test_any_number_of_rows(tmp_path: Path, compilations: list[str]) -> None:
         assert made["s"].shape == (n,)
         assert (np.abs(made["s"] - exact.sum(1)) <= 60 * bound.sum(1)).all(), n
     assert compilations == ["compile_sized"]
+
+
+def test_no_rows(tmp_path: Path, compilations: list[str]) -> None:
+    """Nothing is a variant of its own."""
+    program = nanoloom.compile(models.rows(), threads=1, cache=Cache(tmp_path))
+    assert program({"x": np.zeros((0, 37), np.float32)})["y"].shape == (0, 50)
+    assert compilations == ["compile_model"]
+
+
+def test_a_bug_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model runs all the same, and the next process tries again."""
+
+    def fail(*_: object) -> None:
+        raise LookupError("some bug")
+
+    model = models.rows()
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "sized_program", fail)
+        program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+        with pytest.warns(RuntimeWarning, match="a bug of nanoloom .LookupError"):
+            assert program(models.inputs(model, {"n": 3}))["y"].shape == (3, 50)
+    assert "some bug" in program.open.reason
+    again = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    assert again(models.inputs(model, {"n": 3}))["y"].any() and not again.open.reason
 
 
 def test_same_bits_as_the_variant(tmp_path: Path) -> None:

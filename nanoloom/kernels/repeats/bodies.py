@@ -125,7 +125,7 @@ def place_of(body: Body, op: Op, kind: ir.Type, place: ir.Value) -> Moving | Non
     line = line_of(body, place)
     shape = ir.RankedTensorType(kind).shape
     sizes, steps, offsets = (
-        list(op.operation.attributes[f"static_{word}"])  # type: ignore[call-overload]
+        list(op.operation.attributes[f"static_{word}"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
         for word in ("sizes", "strides", "offsets")
     )
     if line is None or set(steps) > {1} or not is_one_piece(sizes, shape):
@@ -170,4 +170,4 @@ def constant_of(value: ir.Value) -> int | None:
     op = value.owner
     if isinstance(op, ir.Block) or op.name != "arith.constant":
         return None
-    return int(op.attributes["value"].value)  # type: ignore[attr-defined]
+    return int(op.attributes["value"].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes

@@ -83,7 +83,7 @@ def is_repeat(op: Op) -> bool:
 
 
 def callee(call: Op) -> str:
-    return call.operation.attributes["callee"].value  # type: ignore[attr-defined]
+    return call.operation.attributes["callee"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
 
 
 def repeat_calls(block: ir.Block) -> list[Op]:
@@ -110,8 +110,8 @@ def separate_repeats(block: ir.Block, lowered: LinalgModule) -> None:
         for number, value in enumerate(list(call.operation.operands)):
             owner = base(value).owner
             made = not isinstance(owner, ir.Block)
-            unknown = made and owner.name == "tensor.empty"  # type: ignore[union-attr]
-            free = made and is_movable(owner.opview)  # type: ignore[union-attr]
+            unknown = made and owner.name == "tensor.empty"  # type: ignore[union-attr] - a block has no name, and `made` rules it out
+            free = made and is_movable(owner.opview)  # type: ignore[union-attr] - a block has no name, and `made` rules it out
             if unknown and number not in repetition.states:
                 continue
             if number in written or free:

@@ -67,7 +67,7 @@ def outline_body(
     inputs = tuple(moving_of(body, v, captured, count) for v in read)
     module = function_of(kept, [*read, *weights], [v for v, _ in body.outputs])
     name_arguments(
-        module.body.operations[0],  # type: ignore[arg-type]
+        module.body.operations[0],  # type: ignore[arg-type] - a function
         [f"{name}.{i}" for i in range(len(read))],
         [known[v] for v in weights],
     )

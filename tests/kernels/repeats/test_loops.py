@@ -130,31 +130,6 @@ def test_trips_of_run_time(trips: int) -> None:
     check(text, m=np.array(trips), a=A)
 
 
-def test_a_loop_and_a_branch_in_a_scan() -> None:
-    text = """agraph (int64[2] s, int64[3,2] x, int64 limit)
-        => (int64[2] t, int64[3,2] o) {
-      t, o = Scan (s, x) <num_scan_inputs = 1,
-        body = row (int64[2] state, int64[2] xt) => (state2, out) {
-          total = ReduceSum<keepdims = 0>(xt)
-          c = Greater(total, limit)
-          out = If (c) <
-            then_branch = a () => (p) {
-              two = Constant<value_int = 2>()
-              go = Constant<value = bool {1}>()
-              p = Loop (two, go, xt) <
-                body = twice (int64 i, bool k, int64[2] v) => (k2, w) {
-                  k2 = Identity(k)  w = Add(v, state) }
-              > },
-            else_branch = b () => (p) { p = Mul(xt, state) }
-          >
-          state2 = Add(state, out)
-        }
-      >
-    }"""
-    x = np.array([[1, 2], [30, 4], [5, -6]])
-    check(text, s=np.array([1, 3]), x=x, limit=np.array(5))
-
-
 def test_a_scan_in_a_scan() -> None:
     """z[i, j] = running sums of running products."""
     text = """agraph (int64[3] s, int64[4,5,3] x) => (int64[3] t, int64[4,5,3] o) {

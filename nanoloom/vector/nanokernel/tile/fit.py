@@ -72,7 +72,7 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
     for dim in shape.result:
         require_room(op, dim, room.get(dim, 1), any_number=tiles and dim == row)
     counted = ARGUMENT in function_around(op).attributes
-    counted = counted and not plan.packed and plan.family == "fma"
+    counted = counted and plan.family == "fma" and not (plan.packed or plan.copied)
     for dim in shape.reduced:
         if shape.extents[dim] < 0 and not counted:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
