@@ -21,6 +21,7 @@ from nanoloom.errors import (
     ModelError,
     Unsupported,
 )
+from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.samples import Samples, tried_samples
@@ -53,7 +54,9 @@ class OpenProgram:
         self.source, self.options = source, options
         self.cache, self.report = cache, report
         texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
-        self.names = tuple(dict.fromkeys(d for d in texts if d not in known))
+        self.texts = tuple(dict.fromkeys(d for d in texts if d not in known))
+        found = [name for text in self.texts for name in sorted(names_in(text))]
+        self.names = tuple(dict.fromkeys(n for n in found if n not in known))
         self.reason = self.excluded()
         self._loading = threading.Lock()
         self._variant: Variant | None = None
@@ -62,8 +65,8 @@ class OpenProgram:
         """Why sizes are not tried; "" where they are."""
         if not self.names:
             return "no dimension is open"
-        if not all(name.isidentifier() for name in self.names):
-            return "a dimension is an expression of others"
+        if not set(self.names) <= set(self.texts):
+            return "a dimension is an expression of others, which no input has"
         options = self.options
         usual = CompileOptions(
             options.target, options.precision, checked=options.checked
@@ -88,18 +91,23 @@ class OpenProgram:
         """
         if self.reason:
             return None
-        dims: dict[str, int] = {}
-        for x in self.inputs:
-            for d, number in zip(x.shape, shapes[x.name], strict=True):
-                if d in self.names:
-                    dims[str(d)] = number
-        if 0 in dims.values():  # ONNX says much that is special of nothing
+        dims = self.numbers(shapes)
+        if dims is None or 0 in dims.values():  # ONNX says much special of nothing
             return None
         variant = self.variant(threads)
         try:
             return None if variant is None else variant.bound(dims)
         except Error:  # beyond a limit: its own variant says what is wrong, or right
             return None
+
+    def numbers(self, shapes: Shapes) -> dict[str, int] | None:
+        """The dimensions by shapes; None where an expression of them is not right."""
+        rows = [zip(x.shape, shapes[x.name], strict=True) for x in self.inputs]
+        found = {str(d): number for row in rows for d, number in row if d in self.texts}
+        dims = {name: found[name] for name in self.names}
+        given = {**self.known, **dims}
+        right = all(evaluate(text, given) == number for text, number in found.items())
+        return dims if right else None
 
     def variant(self, threads: int) -> Variant | None:
         """The program, compiled if it is not yet; None where it cannot be."""
@@ -148,8 +156,14 @@ class OpenProgram:
 
     def shapes(self, dims: Mapping[str, int]) -> Shapes:
         """Of the inputs, for numbers of the open dimensions."""
-        known = {**self.known, **dims}
+        given = {**self.known, **dims}
+        known = given | {text: evaluate(text, given) or 0 for text in self.texts}
         return {
             x.name: tuple(d if isinstance(d, int) else known[d] for d in x.shape)
             for x in self.inputs
         }
+
+
+def names_in(text: str) -> set[str]:
+    """The dimensions in one that may be an expression of others."""
+    return names(text) or {text}

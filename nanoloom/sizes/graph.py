@@ -25,6 +25,7 @@ from nanoloom.sizes.size import Dims, Size, found
 from nanoloom.sizes.trace import Seen, Visit, visits_of
 
 SHAPES = ("Shape", "Size")
+COUNTED = ("Range",)
 MOST = 16  # elements of a constant whose numbers are sizes
 
 
@@ -92,7 +93,8 @@ class Comparing:
             small = len({x.shape for x in outputs}) == 1 and all(
                 row is not None and row.size <= MOST for row in rows
             )
-            if not small or self.reads_kept(visits[0]):
+            counted = visits[0].operator in COUNTED  # places, and no shape
+            if counted or not small or self.reads_kept(visits[0]):
                 self.kept.add(outputs[0].name)
                 continue
             decided.require(visits, self.samples)

@@ -57,7 +57,8 @@ def found(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
     """The simplest size that is each of `values` for each of the samples.
 
     One product of dimensions, such with a number, or two products; None for others.
-    There must be three samples or more: two numbers are found and one proves them.
+    There must be three samples or more: two numbers are found and one proves them.  Of
+    several that fit, the one with the smallest coefficients: x + y and not 4 z + 268.
     """
     if len(set(values)) == 1:
         return number(values[0])
@@ -70,12 +71,17 @@ def found(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
     ones: Monomial = ()
     seen[ones] = [1] * len(samples)
     pairs = [(names, ones) for names in products] + list(combinations(products, 2))
+    fitting: list[Size] = []
     for pair in pairs:
         columns = (seen[pair[0]][:2], seen[pair[1]][:2])
         size = checked(fit_two(values[:2], columns, pair), values, samples)
         if size is not None:
-            return size
-    return None
+            fitting.append(size)
+    return min(fitting, key=weight, default=None)
+
+
+def weight(size: Size) -> int:
+    return sum(abs(coefficient) for coefficient, _ in size.terms)
 
 
 def monomials(dims: Dims) -> Iterator[Monomial]:

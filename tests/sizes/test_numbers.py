@@ -133,6 +133,49 @@ def test_a_bound_dimension_is_a_number(tmp_path: Path, compilations: list[str]) 
     assert one.open.names == ("length",) and compilations == ["compile_sized"]
 
 
+PAST = """
+g (float[batch, past, 8] p, float[batch, new, 8] x, float[batch, total] mask)
+    => (float[batch, all, 8] y, int64[new] places)
+{
+    c = Concat<axis = 1>(p, x)
+    axes = Constant<value = int64[1] {2}>()
+    m = Unsqueeze(mask, axes)
+    y = Mul(c, m)
+    one = Constant<value = int64 {1}>()
+    before = Shape<start = 1, end = 2>(p)
+    behind = Shape<start = 1, end = 2>(c)
+    zero = Constant<value = int64[1] {0}>()
+    first = Squeeze(before, zero)
+    last = Squeeze(behind, zero)
+    places = Range(first, last, one)
+}
+"""
+
+
+@pytest.mark.parametrize("known", [{}, {"new": 1}])
+def test_expressions_of_dimensions(
+    tmp_path: Path, compilations: list[str], known: dict[str, int]
+) -> None:
+    """A mask of past + new, and places that begin at a size."""
+    model = onnx.parser.parse_model(models.HEAD + PAST)
+    model.graph.input[2].type.tensor_type.shape.dim[1].dim_param = "past + new"
+    program = nanoloom.compile(model, threads=1, dims=known, cache=Cache(tmp_path))
+    given: dict[str, np.ndarray] = {}
+    for past, new in ((5, 1), (9, 1)) if known else ((5, 1), (3, 4)):
+        given = {
+            "p": np.ones((2, past, 8), np.float32),
+            "x": np.full((2, new, 8), 2, np.float32),
+            "mask": np.arange(2 * (past + new), dtype=np.float32).reshape(2, -1),
+        }
+        made = program(given)
+        wanted = np.concatenate((given["p"], given["x"]), 1) * given["mask"][..., None]
+        assert (made["y"] == wanted).all()
+        assert made["places"].tolist() == [*range(past, past + new)]
+    with pytest.raises(nanoloom.Error, match=r"past \+ new is given as 8"):
+        program(given | {"mask": np.zeros((2, 8), np.float32)})
+    assert compilations == ["compile_sized"] and not program.open.reason
+
+
 def test_the_next_process_reads_it(tmp_path: Path, compilations: list[str]) -> None:
     model = models.rows()
     for n in (3, 4):

@@ -40,6 +40,15 @@ def test_numbers() -> None:
     assert number(2).times(3).number == 6
 
 
+def test_sums_are_no_accident() -> None:
+    """280, 288 and 296 are 4 b + 268 as well."""
+    rows = ((3, 131, 149), (5, 137, 151), (7, 139, 157))
+    samples = [dict(zip("bnp", row, strict=True)) for row in rows]
+    assert found([s["n"] + s["p"] for s in samples], samples) == Size(
+        ((1, ("n",)), (1, ("p",)))
+    )
+
+
 def test_samples() -> None:
     samples = samples_of([("batch", "length"), ("batch", 4)], ("batch", "length"))
     assert len(samples) == 3

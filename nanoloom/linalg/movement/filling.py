@@ -29,18 +29,25 @@ def constant_of_shape(b: Builder, node: Node) -> Tensor:
 
 
 def range_(b: Builder, node: Node) -> Tensor:
-    """start + i * delta, for a length that is known."""
+    """start + i * delta, for a length that is known.
+
+    A start that is known stands in the code, where it may become a size.
+    """
     start, delta = node.input(0), node.input(2)
     dtype = node.output_dtypes[0]
-    scalar = Map.get(1, 0, [])
-    first, step = b.reshape(start, ()), b.reshape(delta, ())
-    return map_generic(
-        b,
-        node.output_shapes[0],
-        dtype,
-        [(first, scalar), (step, scalar)],
-        lambda s, d: s + position(0).cast(computed_as(dtype)) * d,
-    )
+    inner, scalar = computed_as(dtype), Map.get(1, 0, [])
+    given = [b.reshape(x, ()) for x in (start, delta) if not x.is_constant]
+
+    def body(*scalars: Scalar) -> Scalar:
+        found = iter(scalars)
+        first, step = (
+            constant(x.array().item(), inner) if x.is_constant else next(found)
+            for x in (start, delta)
+        )
+        return first + position(0).cast(inner) * step
+
+    inputs = [(x, scalar) for x in given]
+    return map_generic(b, node.output_shapes[0], dtype, inputs, body)
 
 
 def eye_like(b: Builder, node: Node) -> Tensor:
