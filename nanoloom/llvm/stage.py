@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from nanoloom.errors import Error
 from nanoloom.llvm.addresses import share_addresses
+from nanoloom.llvm.lengths import use_lengths
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
 from nanoloom.llvm.rolled import bound_copies, keep_rolled
@@ -44,6 +45,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     share_addresses(module)
     run_pipeline(module, TO_LLVM, verify=False)
     mask_integers(module)
+    use_lengths(module)
     keep_rolled(module)
     require_llvm(module)
     module.operation.verify()

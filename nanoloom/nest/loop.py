@@ -8,6 +8,7 @@ from enum import Enum
 
 from nanoloom.nest.extent import Extent, Lanes
 from nanoloom.nest.stage import Axis, Stage
+from nanoloom.target.forms import MASKED_REMAINDER
 
 
 class How(Enum):
@@ -28,6 +29,7 @@ class Loop:
     side by side.  slowest: of a kernel's tasks, what changes most rarely.  ahead:
     what the next step reads is loaded while one computes.  padded: the points are a
     multiple of so many, what is behind the end among them.
+    form: of the loop over these lanes (target/forms.py).
     """
 
     name: str
@@ -40,6 +42,7 @@ class Loop:
     slowest: bool = False
     ahead: bool = False
     padded: int = 0
+    form: str = MASKED_REMAINDER
 
     @property
     def points(self) -> int | None:
@@ -51,6 +54,7 @@ class Loop:
         words = [self.axis] if self.name != self.axis else []
         words += ["sum"] if self.is_reduction else []
         words += [f"{self.chains} chains"] if self.chains > 1 else []
+        words += [self.form] if self.form != MASKED_REMAINDER else []
         words += ["slowest"] if self.slowest else []
         words += [f"padded to {self.padded}s"] if self.padded else []
         words += ["loaded a round ahead"] if self.ahead else []

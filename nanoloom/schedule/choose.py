@@ -8,6 +8,7 @@ from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.dots import dots
+from nanoloom.schedule.library.forms import with_forms
 from nanoloom.schedule.library.register_tiles import (
     columns_only,
     is_window,
@@ -25,7 +26,7 @@ from nanoloom.target.facts import Target
 
 def choose(nest: LoopNest, target: Target) -> Schedule:
     """A schedule for all of a nest, from its values and the target's facts alone."""
-    return with_turns(chosen(nest, target), nest)
+    return with_forms(with_turns(chosen(nest, target), nest), nest, target)
 
 
 def chosen(nest: LoopNest, target: Target) -> Schedule:

@@ -226,7 +226,12 @@ def words(
         if isinstance(loop.trips, Lanes):
             yield (
                 "vectorize",
-                {"axis": axis, **width(loop.trips), "chains": loop.chains},
+                {
+                    "axis": axis,
+                    **width(loop.trips),
+                    "chains": loop.chains,
+                    "form": loop.form,
+                },
             )
         elif loop.how is How.UNROLLED:
             word = "unroll_and_jam" if is_point(loop) else "unroll"

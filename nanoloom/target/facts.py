@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
+from nanoloom.target.forms import MASKED_REMAINDER
+
 
 @dataclass(frozen=True)
 class VectorUnit:
@@ -14,7 +16,8 @@ class VectorUnit:
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
     alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
     dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
-    registers can be one operand, and take as many turns (LMUL of RVV).
+    registers can be one operand, and take as many turns (LMUL of RVV).  form: of loops
+    over vectors that a schedule says nothing else of (forms.py).
     """
 
     bits: int
@@ -30,6 +33,7 @@ class VectorUnit:
     alu_per_cycle: float = 0
     bf16_dot_per_cycle: float = 0
     vscale_min: int = 1
+    form: str = MASKED_REMAINDER
     vscale_max: int = 1  # above vscale_min: the code must run at every size between
 
     @property

@@ -14,13 +14,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, scf, vector
-from nanoloom.nest.extent import ONE, Lanes
+from nanoloom.mlir import arith, ir, scf
+from nanoloom.nest.extent import ONE
+from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_next, is_same, rounded_down
+from nanoloom.vector.masked_rounds import Masks, by_lengths, first_lanes, under_masks
 from nanoloom.vector.pipelined import stream
 from nanoloom.vector.possible import possible
-from nanoloom.vector.widths import as_index, elements, vector_type
+from nanoloom.vector.widths import as_index, elements
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
@@ -52,6 +54,9 @@ def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None
 def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     """All vectors of the vector dimension."""
     dim, lanes = loops.dim, loops.lanes
+    if loops.formed in MASKING:
+        masking(loops, ivs, inner)
+        return
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
     block, width = elements(lanes, count), elements(lanes)
     many = rounded_down(extent, block)
@@ -65,14 +70,31 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     one, whole = side_by_side(loops, 1), rounded_down(extent, width)
     if count > 1:
         stepped(dim, ivs, (many, whole), width, lambda at: inner(one, at))
-    if not loops.is_maskable():
+    if loops.formed == SCALAR_REMAINDER:
         singles(loops, ivs, (whole, extent), inner)
         return
     branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, whole, extent))
     with ir.InsertionPoint(branch.then_block):
-        masked = replace(one, mask=first_lanes(lanes, arith.subi(extent, whole)))
+        mask = first_lanes(lanes, arith.subi(extent, whole))
+        masked = replace(one, masks={0: mask})
         inner(masked, moved(ivs, dim, whole))
         scf.yield_([])
+
+
+def masking(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
+    """All vectors of the vector dimension, every one under a mask."""
+    dim, extent = loops.dim, loops.extent(loops.dim)
+
+    def one(at: ir.Value, masks: Masks, values: list[ir.Value]) -> list[ir.Value]:
+        by_number = dict(enumerate(masks))
+        inner(replace(loops, masks=by_number), moved(ivs, dim, at))
+        return values
+
+    if loops.formed == VECTOR_LENGTH:
+        by_lengths(loops.lanes, extent, [], one)
+        return
+    count = loops.jam.get(dim, 1)
+    under_masks(loops.lanes, extent, count, [], one, by_places=loops.by_places)
 
 
 def left_of(extent: ir.Value, block: int) -> tuple[int, ...]:
@@ -107,10 +129,11 @@ def left(loops: Loops, rest: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
     A single element in the last vector is not masked: LLVM may write more than that.
     """
     vectors, rest = divmod(rest, loops.lanes.count)
-    masked = rest > 1 and loops.is_maskable()
+    masked = rest > 1 and loops.formed != SCALAR_REMAINDER
     if masked:
         mask = first_lanes(loops.lanes, index(rest))
-        inner(replace(side_by_side(loops, vectors + 1), mask=mask), ivs)
+        wide = replace(side_by_side(loops, vectors + 1), masks={vectors: mask})
+        inner(wide, ivs)
         return
     if vectors:
         inner(side_by_side(loops, vectors), ivs)
@@ -134,12 +157,6 @@ def singles(
 def side_by_side(loops: Loops, vectors: int) -> Loops:
     """The same with so many vectors at once."""
     return replace(loops, jam={**loops.jam, loops.dim: vectors})
-
-
-def first_lanes(lanes: Lanes, count: ir.Value) -> ir.Value:
-    """The mask of so many lanes."""
-    kind = vector_type(lanes, ir.IntegerType.get_signless(1))
-    return vector.create_mask(kind, [count])
 
 
 def moved(ivs: Sequence[ir.Value], dim: int, to: ir.Value) -> list[ir.Value]:

@@ -23,6 +23,7 @@ from nanoloom.kernels.structure import (
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE
 from nanoloom.target.facts import Target
+from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combine
 from nanoloom.vector.access import Access, Operand, index
 from nanoloom.vector.at_tile import at_tile
@@ -117,13 +118,16 @@ class Loops(Strip):
 
     chains: of a sum along the vector dimension, and how each output combines.  squares:
     of what lies across, None for single numbers; stays: what the order of all points
-    follows (vectorize.py).
+    follows (vectorize.py).  form: of the loop over vectors; by_places: whether its
+    masks are made of where it is and where it ends, as one instruction of SVE does.
     """
 
     chains: int
     combiners: list[combine.Combiner]
     squares: tuple[int, int] | None
     stays: Stays | None
+    form: str
+    by_places: bool
 
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
@@ -160,7 +164,7 @@ class Loops(Strip):
             order_of(plan, len(kinds)),
             dict(plan.unrolled),
             dict(plan.jam),
-            None,
+            {},
             [],
             "reduction" in kinds and multiplies_and_adds(outputs, target),
             frozenset(plan.ahead),
@@ -169,6 +173,8 @@ class Loops(Strip):
             combiners,
             plan.squares,
             plan.stays,
+            plan.form if lanes != ONE else MASKED_REMAINDER,
+            target.has("sve"),
         )
 
     @property
@@ -179,6 +185,12 @@ class Loops(Strip):
     def unbegun(self) -> Loops:
         """The same with results that begin with what lies in memory."""
         return replace(self, starts=[None] * len(self.outputs))
+
+    @property
+    def formed(self) -> str:
+        """The form that its loop over vectors can have: lanes that are loaded one by
+        one are not masked."""
+        return self.form if self.is_maskable() else SCALAR_REMAINDER
 
     @property
     def turning(self) -> int | None:

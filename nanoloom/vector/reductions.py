@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE
+from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
-from nanoloom.vector.jam import first_lanes, side_by_side
+from nanoloom.vector.jam import side_by_side
+from nanoloom.vector.masked_rounds import Masks, by_lengths, first_lanes, under_masks
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import Round, of_points, rounds
 from nanoloom.vector.strip import Point
@@ -62,13 +64,15 @@ def reduce_strip(
 ) -> list[ir.Value]:
     """All of the vector dimension: unrolled vectors, single vectors, the rest."""
     extent = loops.extent(loops.dim)
+    if loops.formed in MASKING:
+        return masked_folding(loops, points, extent, values)
     many = rounded_down(extent, elements(loops.lanes, loops.chains))
     whole = rounded_down(extent, elements(loops.lanes))
     values = folding(loops, points, (index(0), many), loops.chains, values)
     values = folding(loops, points, (many, whole), 1, values)
     if is_same(whole, extent):
         return values
-    if not loops.is_maskable():
+    if loops.formed == SCALAR_REMAINDER:
         return single_elements(loops, points, (whole, extent), values)
     return masked_fold(loops, points, (whole, extent), values, once)
 
@@ -107,6 +111,30 @@ def folding(
     with ir.InsertionPoint(loop.body):
         scf.yield_(compute(loop.induction_variable, list(loop.inner_iter_args), Once()))
     return list(loop.results)
+
+
+def masked_folding(
+    loops: Loops, points: list[Point], extent: ir.Value, values: list[ir.Value]
+) -> list[ir.Value]:
+    """All vectors under masks: what a lane does not count in stays as it was."""
+    width = len(points) * len(loops.outputs)
+
+    def fold(at: ir.Value, masks: Masks, values: list[ir.Value]) -> list[ir.Value]:
+        made: list[ir.Value] = []
+        for chain, mask in enumerate(masks):
+            begin = add(at, as_index(elements(loops.lanes, chain)))
+            here = [replace(p.moved(loops.dim, begin), mask=mask) for p in points]
+            old = values[chain * width : (chain + 1) * width]
+            new = loops.computed(here, old, Once())
+            made += [arith.select(mask, *x) for x in zip(new, old, strict=True)]
+        return made
+
+    if loops.formed == VECTOR_LENGTH:
+        return by_lengths(loops.lanes, extent, values, fold)
+    places = loops.by_places
+    return under_masks(
+        loops.lanes, extent, loops.chains, values, fold, by_places=places
+    )
 
 
 def masked_fold(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from nanoloom.errors import Error
 from nanoloom.kernels.structure import Kind
 from nanoloom.mlir import function_named, ir, memref, named, run_pipeline
 from nanoloom.nest.extent import Lanes
@@ -18,6 +19,7 @@ from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
+from nanoloom.target.forms import VECTOR_LENGTH
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
@@ -80,7 +82,6 @@ IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f3
 ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "store_apart": store_apart,
     "store_at": store_at,
-    "vectorize": vectorize_stage,
     "unroll": unroll_stage,
     "unroll_and_jam": jam_stage,
     "copy_operand": copy_operand,
@@ -167,6 +168,7 @@ class Said:
             "prefetch": self.prefetch,
             "whole_slices": lambda op, _: fold_whole_slices(op),
             "copies": with_fields(copies_of_stages(self.widths)),
+            "vectorize": with_fields(self.vectorize),
             **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
         }
 
@@ -174,6 +176,12 @@ class Said:
         lanes: dict[str, Any] = {"lanes": Lanes(fields["lanes"])}
         self.nanokernels.append(Nanokernel(**fields | lanes))
         lower(op, self.nanokernels[-1], self.target, self.prefetches)
+
+    def vectorize(self, op: ir.OpView, form: str, **fields: int) -> None:
+        if form == VECTOR_LENGTH and self.target.arch != "riscv64":
+            reason = f"{self.target} is asked for no length of vectors"
+            raise Error(f"{reason}: that is RISC-V's vsetvli")
+        vectorize_stage(op, **fields, form=form)
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
         self.packings.append(Packing(**fields))

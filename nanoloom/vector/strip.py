@@ -60,8 +60,8 @@ class Strip:
     order: of the dimensions, outermost first, of the points in a tile as well.
     unrolled: of dimensions of a sum, how many steps stand behind each other, 0 for all.
     jam: of dimensions, how many points are computed at once, of the vector dimension so
-    many vectors.  mask: of the last of these.  starts: the number that each output
-    starts from, None to read it.  fuses: products are added in one rounding.
+    many vectors.  masks: of these, by their numbers.  starts: the number that each
+    output starts from, None to read it.  fuses: products are added in one rounding.
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
     sources: of inputs, by number, what computes them at the tile.
     """
@@ -75,7 +75,7 @@ class Strip:
     order: tuple[int, ...]
     unrolled: Mapping[int, int]
     jam: Mapping[int, int]
-    mask: ir.Value | None
+    masks: Mapping[int, ir.Value]
     starts: list[ir.Value | None]
     fuses: bool
     ahead: frozenset[int]
@@ -102,7 +102,6 @@ class Strip:
     def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
         """All points that are computed at once, in the order of the loops."""
         axes = sorted(self.jam, key=self.order.index)
-        vectors = self.jam.get(self.dim, 1)
         made: list[Point] = []
         for numbers in product(*(range(self.jam[d]) for d in axes)):
             places = dict(zip(axes, numbers, strict=True))
@@ -110,8 +109,7 @@ class Strip:
             for dim, number in places.items():
                 here = elements(self.lanes, number) if dim == self.dim else number
                 point = point.moved(dim, add(ivs[dim], as_index(here)))
-            last = places.get(self.dim, 0) == vectors - 1
-            made.append(replace(point, mask=self.mask) if last else point)
+            made.append(replace(point, mask=self.masks.get(places.get(self.dim, 0))))
         return made
 
     def tile(

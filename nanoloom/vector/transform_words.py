@@ -7,7 +7,7 @@
     "nanoloom.store_apart"(%stage)
     "nanoloom.store_at"(%stage) {where}
     "nanoloom.nanokernel"(%stage) {rows, vectors, lanes, packed, family, ...}
-    "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains}
+    "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains, form}
     "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
     "nanoloom.pipeline"(%stage) {axis}
@@ -111,6 +111,7 @@ class VectorizeOp(Dialect.Operation, name="vectorize"):
     lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
     chains: ir.IntegerAttr
+    form: ir.StringAttr
 
 
 class UnrollOp(Dialect.Operation, name="unroll"):

@@ -6,6 +6,7 @@ bufferization, until it becomes loops (loops.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -14,6 +15,7 @@ from nanoloom.kernels.structure import Op, extents, is_generic, iterators, maps
 from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.words.turn import LEAST_PIECE, MOST_PIECE
+from nanoloom.target.forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
 ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
@@ -44,6 +46,7 @@ class VectorPlan:
     for all.  jam: loops, and how many of their points are computed at once; of `axis`
     so many vectors.  order: of the loops, outermost first, () for the usual one.
     ahead: loops whose next round is loaded while one computes.
+    form: of the loop over vectors (target/forms.py).
     squares: what lies across is turned; bits of a piece of its rows, and lanes of the
     squares that full vectors leave.  stays: what the order of all points follows.
     """
@@ -57,9 +60,12 @@ class VectorPlan:
     ahead: tuple[int, ...] = ()
     squares: tuple[int, int] | None = None
     stays: Stays | None = None
+    form: str = MASKED_REMAINDER
 
 
-def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -> None:
+def vectorize_stage(
+    op: Op, axis: int, lanes: int, scalable: int, chains: int, form: str
+) -> None:
     """Note how a stage is vectorized; Error if it cannot be.
 
     Of a stage that has vectors along another axis, so many become one value: MLIR makes
@@ -69,11 +75,15 @@ def vectorize_stage(op: Op, axis: int, lanes: int, scalable: int, chains: int) -
     if noted(op, VECTOR)[:1] not in ((), (axis,)):
         if chains > 1 or scalable:
             raise Error("a second axis of vectors has neither chains nor scalable rows")
+        require_form(form, (MASKED_REMAINDER,))
         jam_stage(op, axis, lanes)
         return
     require_lanes(lanes, scalable)
+    require_form(form, FORMS)
+    if form == VECTOR_LENGTH and (not scalable or chains > 1):
+        raise Error("a machine is asked for one length of scalable vectors in a round")
     require_power("chains", chains, MOST_CHAINS)
-    note(op, VECTOR, axis, lanes, chains, scalable)
+    note(op, VECTOR, axis, lanes, chains, scalable, FORMS.index(form))
 
 
 def require_lanes(lanes: int, scalable: int) -> None:
@@ -81,6 +91,11 @@ def require_lanes(lanes: int, scalable: int) -> None:
     require_power("lanes", lanes, MOST_LANES)
     if scalable and lanes == 1:
         raise Error("lanes = 1: a scalable vector has two at least")
+
+
+def require_form(form: str, known: Sequence[str]) -> None:
+    if form not in known:
+        raise Error(f"form = {form!r}: one of {', '.join(known)} is wanted")
 
 
 def require_power(word: str, value: int, most: int) -> None:
@@ -204,7 +219,7 @@ def note(op: Op, name: str, *words: int) -> None:
 
 def vector_words(axis: int, lanes: Lanes) -> dict[str, ir.Attribute]:
     """What is noted of vectors, for an operation that is made."""
-    words = [axis, lanes.count, 1, lanes.scalable]
+    words = [axis, lanes.count, 1, lanes.scalable, FORMS.index(MASKED_REMAINDER)]
     return {VECTOR: ir.DenseI64ArrayAttr.get(words)}
 
 
@@ -224,13 +239,24 @@ def plan_of(op: Op) -> VectorPlan | None:
     words = noted(op, VECTOR)
     if not words:
         return None
-    axis, count, chains, scalable = words
+    axis, count, chains, scalable, form = words
     lanes = Lanes(count, bool(scalable))
     unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
     order, ahead = noted(op, ORDER), noted(op, AHEAD)
     squares = (noted(op, TURN)[0], noted(op, TURN)[1]) if noted(op, TURN) else None
     stays = stays_of(op)
-    return VectorPlan(axis, lanes, chains, unrolled, jam, order, ahead, squares, stays)
+    return VectorPlan(
+        axis,
+        lanes,
+        chains,
+        unrolled,
+        jam,
+        order,
+        ahead,
+        squares,
+        stays,
+        FORMS[form],
+    )
 
 
 def stays_of(op: Op) -> Stays | None:

@@ -132,7 +132,7 @@ def test_packing_and_vectors_are_steps_of_the_script() -> None:
     CHECK-SAME: column = 1 : i64, reduced = [0 : i64], columns = 64 : i64,
     CHECK-SAME: group = 2 : i64, sums = 0 : i64, steps = 1 : i64, bits = 0 : i64}
     CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 1 : i64, lanes = 16 : i64,
-    CHECK-SAME: scalable = 0 : i64, chains = 1 : i64}
+    CHECK-SAME: scalable = 0 : i64, chains = 1 : i64, form = "masked remainder"}
     """,
     )
 

@@ -239,7 +239,7 @@ def test_a_nanokernel_that_does_not_fit(step: str, said: str) -> None:
     ("word", "said"),
     [
         ('vectorize"(%root) {axis = 1 : i64, lanes = 8 : i64, scalable = 0 : i64, '
-         "chains = 1 : i64}", "is vectorized"),
+         'chains = 1 : i64, form = "masked"}', "is vectorized"),
         ('unroll"(%root) {axis = 2 : i64, count = 2 : i64}', "is unrolled"),
         ('unroll_and_jam"(%root) {axis = 0 : i64, count = 2 : i64}', "is unrolled"),
         ('copy_operand"(%root) {operand = 1 : i64, lanes = 8 : i64, '

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.index import Access
 from nanoloom.nest.loop import How, Loop, Placement, halves, lanes_of
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import outer_loops
 from nanoloom.schedule.words.word import (
     Word,
@@ -22,6 +24,7 @@ from nanoloom.schedule.words.word import (
     require_width,
     stage_of,
 )
+from nanoloom.target.forms import FORMS, MASKED_REMAINDER, MASKING, VECTOR_LENGTH
 
 MOST_CHAINS, MOST_POINTS = 16, 64
 
@@ -130,16 +133,18 @@ class Reorder(Word):
 class Vectorize(Word):
     """for i in 0..n: f(i)  ->  for i in 0..n/lanes: f(i*lanes .. i*lanes + lanes-1)
 
-    The lanes are the innermost loop, called "iv"; what does not fill a vector runs
-    under a mask.  chains: of a loop that is summed over, so many vectors of sums side
-    by side, combined at its end.  A stage that has vectors already gets vectors of one
-    axis more, outside of theirs: so many of them are one value, vector<5x64xf32>.
+    The lanes are the innermost loop, called "iv".  form: what becomes of points that
+    fill no vector (target/forms.py), "masked remainder" by itself.  chains: of a loop
+    that is summed over, so many vectors of sums side by side, combined at its end.  A
+    stage that has vectors already gets vectors of one axis more, outside of theirs: so
+    many of them are one value, vector<5x64xf32>.
     """
 
     stage: str
     loop: str
     lanes: Lanes
     chains: int = 1
+    form: str = MASKED_REMAINDER
 
     def apply(self, nest: LoopNest) -> LoopNest:
         loop = serial_loop(self, nest, self.stage, self.loop)
@@ -154,17 +159,36 @@ class Vectorize(Word):
         else:
             require_width(self, self.lanes)
             require_power(self, "chains", self.chains, MOST_CHAINS)
+            self.require_form(nest.stage(self.stage), loop)
         name = placement.fresh(f"{self.loop}v")
         steps, vector = lanes_of(loop, self.lanes, self.chains, name)
+        vector = replace(vector, form=self.form)
         rest = placement.replaced(self.loop, [steps])
         loops = innermost(rest.loops, vector, (How.VECTOR,))
         return nest.moved(replace(rest, loops=loops))
+
+    def require_form(self, stage: Stage, loop: Loop) -> None:
+        """That the loop over vectors can have this form."""
+        if self.form not in FORMS:
+            refuse(self, f"form is {self.form!r}: {', '.join(FORMS)} are known")
+        if self.form in MASKING and not masks(stage, loop.axis):
+            reason = f"{self.stage} takes numbers one by one, not along {loop.axis}"
+            refuse(self, f"{reason}: no mask says which of them count")
+        if self.form == VECTOR_LENGTH:
+            if not self.lanes.scalable:
+                reason = f"vectors of {self.lanes} have one length, on every machine"
+                refuse(self, reason, "Lanes(4, scalable=True) asks the machine")
+            if self.chains > 1:
+                refuse(self, f"a round asks for one length, not for {self.chains}")
 
     def require_rows(self, loop: Loop, vectors: list[Loop]) -> None:
         """That the vectors of a stage can be rows of larger ones."""
         require_number(self, "lanes", self.lanes.count)
         if any(x.is_reduction for x in (loop, *vectors)) or self.chains > 1:
             refuse(self, "vectors of several axes are of axes that are not summed over")
+        if self.form != MASKED_REMAINDER:
+            reason = f"the form of vectors is said of {vectors[-1].axis}, the innermost"
+            refuse(self, reason)
         if self.lanes.scalable:
             refuse(self, f"only {vectors[-1].axis}, the innermost, can be scalable")
         if self.lanes.count > MOST_POINTS:
@@ -222,11 +246,34 @@ class UnrollAndJam(Word):
             refuse(self, f"count is {self.count}: at most {MOST_POINTS} is wanted")
         require_nothing_within(self, nest, self.stage, self.loop)
         placement = nest.placement(self.stage)
+        for x in placement.loops:
+            if x.form == VECTOR_LENGTH and x.axis == loop.axis and self.count > 1:
+                refuse(self, f"a round asks for one length, not for {self.count}")
         inner = placement.fresh(f"{self.loop}u")
         steps, part = parts_of(loop, self.count, inner)
         rest = placement.replaced(self.loop, [steps])
         loops = innermost(rest.loops, part, (How.VECTOR,))
         return nest.moved(replace(rest, loops=loops))
+
+
+def masks(stage: Stage, axis: str) -> bool:
+    """Whether a mask can say which of a stage's points along an axis count."""
+    operands = (*stage.reads, *stage.writes)
+    return stage.lanewise and all(follows_on(x, axis) for x in operands)
+
+
+def follows_on(x: Access, axis: str) -> bool:
+    """Whether a step along an axis is one to the next number, or to the same."""
+    using = [index for index in x.indices if axis in index.axes]
+    return not using or (using == [x.indices[-1]] and using[0].factor(axis) == 1)
+
+
+def require_remainder(word: object, placement: Placement) -> None:
+    """That a stage's vectors are full ones, and what they leave."""
+    for loop in placement.loops:
+        if loop.form in MASKING:
+            reason = f"vectors of {placement.stage} have the form {loop.form!r}"
+            refuse(word, f"{reason}, in which every round may be a part")
 
 
 def parts_of(loop: Loop, count: int, inner: str) -> tuple[Loop, Loop]:

@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.inner import is_point, outer_loops
-from nanoloom.schedule.words.loops import require_nothing_at, serial_loop
+from nanoloom.schedule.words.loops import (
+    require_nothing_at,
+    require_remainder,
+    serial_loop,
+)
 from nanoloom.schedule.words.word import Word, refuse
 
 
@@ -32,6 +36,7 @@ class Pipeline(Word):
         stage, placement = nest.stage(self.stage), nest.placement(self.stage)
         if not any(x.how is How.VECTOR for x in placement.loops):
             refuse(self, f"{self.stage} has no vectors yet", "vectorize it first")
+        require_remainder(self, placement)
         if loop in outer_loops(nest, placement):
             refuse(self, f"{self.loop} is around the vector code of {self.stage}")
         require_nothing_at(self, nest, self.stage, self.loop)

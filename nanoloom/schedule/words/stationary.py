@@ -10,6 +10,7 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import is_point
+from nanoloom.schedule.words.loops import require_remainder
 from nanoloom.schedule.words.word import (
     Word,
     loop_of,
@@ -111,6 +112,7 @@ class Stationary(Word):
         vectors = [x for x in placement.loops if x.how is How.VECTOR]
         if len(vectors) != 1 or vectors[0].chains > 1:
             refuse(self, f"{self.stage} has no single vectors yet", "Vectorize first")
+        require_remainder(self, placement)
         for loop in placement.loops[first:]:
             if loop.name not in inside and loop.how is not How.VECTOR:
                 hint = "Reorder puts it outside"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
+from nanoloom.schedule.words.loops import require_remainder
 from nanoloom.schedule.words.word import (
     MOST_LANES,
     Word,
@@ -46,6 +47,7 @@ class Turn(Word):
         vectors = [loop for loop in placement.loops if loop.how is How.VECTOR]
         if not vectors:
             refuse(self, f"{self.stage} has no vectors yet", "vectorize it first")
+        require_remainder(self, placement)
         if stage.is_reduction:
             refuse(self, f"{self.stage} is a sum: nothing is turned in it")
         if not lies_across(stage, vectors[-1].axis):

@@ -82,7 +82,7 @@ class Held:
 
     def point(self, ivs: Sequence[ir.Value], tap: Tap) -> Point:
         """Where a tap is, of a step that begins there."""
-        made = Point(tuple(ivs), self.loops.mask)
+        made = Point(tuple(ivs), self.loops.masks.get(0))
         for dim, number in zip(self.window.sums, tap.sums, strict=True):
             made = made.moved(dim, index(number))
         for dim, number in zip(self.window.points, tap.points, strict=True):
