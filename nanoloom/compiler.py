@@ -188,6 +188,7 @@ def optimized(
         options.target,
         along=options.along_sums,
         kept=kept,
+        caches=options.caches,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,10 @@ class OpenProgram:
             return "a dimension is an expression of others, which no input has"
         options = self.options
         usual = CompileOptions(
-            options.target, options.precision, checked=options.checked
+            options.target,
+            options.precision,
+            checked=options.checked,
+            caches=options.caches,
         )
         if options != usual:
             return "its kernels are scheduled for known sizes"
@@ -84,15 +87,18 @@ class OpenProgram:
         """What is tried, one after the other."""
         return tried_samples([x.shape for x in self.inputs], self.names)
 
-    def bound(self, shapes: Shapes, threads: int) -> Variant | None:
+    def bound(
+        self, shapes: Shapes, threads: int, *, empty: Set[str] = frozenset()
+    ) -> Variant | None:
         """The program for the sizes that inputs of these shapes have.
 
+        empty: dimensions that may be 0; ONNX says much that is special of nothing.
         None where it is not compiled so, or these sizes are outside of what it takes.
         """
         if self.reason:
             return None
         dims = self.numbers(shapes)
-        if dims is None or 0 in dims.values():  # ONNX says much special of nothing
+        if dims is None or any(not n and d not in empty for d, n in dims.items()):
             return None
         variant = self.variant(threads)
         try:

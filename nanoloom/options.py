@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, get_args
 
+from nanoloom.cache import Cache
+from nanoloom.errors import Error
 from nanoloom.target.facts import Target
 
 Precision = Literal["f32", "bf16"]
@@ -55,6 +58,7 @@ class CompileOptions:
     than the default has no schedules, and a single task for each kernel.  layout: of
     channels between kernels: auto, last, first, or how many are a block.  search: so
     many seconds at most, candidates of schedules are run and the fastest taken.
+    caches: of inputs and outputs; what an output extends is there (graph/caches.py).
     """
 
     target: Target
@@ -66,6 +70,7 @@ class CompileOptions:
     unrolling: Unrolling = AS_IT_LIKES
     layout: str = "auto"
     search: float = 0.0
+    caches: tuple[tuple[str, str], ...] = ()
 
     @property
     def faster_on(self) -> Target | None:
@@ -77,3 +82,24 @@ class CompileOptions:
     def along_sums(self) -> bool:
         """Whether right operands of products are laid along the sum."""
         return self.strategy == "affine"
+
+
+def options_with(
+    options: CompileOptions | None, said: Mapping[str, Any], cache: Cache
+) -> CompileOptions:
+    """The options, which agree with what is said besides; else those of this machine.
+
+    said: fields of them, None for what nobody said.
+    """
+    from nanoloom.target.remembered import host
+
+    fields = {name: value for name, value in said.items() if value is not None}
+    if (precision := said["precision"]) not in (None, *get_args(Precision)):
+        known = " or ".join(map(repr, get_args(Precision)))
+        raise Error(f"precision is {known}, not {precision!r}")
+    if options is None:
+        return replace(CompileOptions(host(cache)), **fields)
+    for name, value in fields.items():
+        if value != (other := getattr(options, name)):
+            raise Error(f"{name} is {value!r} here and {other!r} in the options")
+    return options

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -16,10 +15,11 @@ from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.open_program import OpenProgram
-from nanoloom.options import CompileOptions, Precision
+from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
+from nanoloom.sessions.session import Session
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
@@ -176,6 +176,13 @@ class Program:
         return shapes
 
     @public
+    def session(
+        self, capacity: int = 0, pairs: Mapping[str, str] | None = None
+    ) -> Session:
+        """Calls one after the other that keep keys and values (sessions/session.py)."""
+        return Session(self.open, self.outputs, self.threads, self, capacity, pairs)
+
+    @public
     def nests(self) -> dict[str, LoopNest]:
         """The loops of every kernel by its name, for the bound dimensions; they print.
 
@@ -258,27 +265,6 @@ def compile(
     if program.is_for_this_machine():  # else when it is saved
         prepare(program)
     return program
-
-
-def options_with(
-    options: CompileOptions | None, said: Mapping[str, Any], cache: Cache
-) -> CompileOptions:
-    """The options, which agree with what is said besides; else those of this machine.
-
-    said: fields of them, None for what nobody said.
-    """
-    from nanoloom.target.remembered import host
-
-    fields = {name: value for name, value in said.items() if value is not None}
-    if (precision := said["precision"]) not in (None, *get_args(Precision)):
-        known = " or ".join(map(repr, get_args(Precision)))
-        raise Error(f"precision is {known}, not {precision!r}")
-    if options is None:
-        return replace(CompileOptions(host(cache)), **fields)
-    for name, value in fields.items():
-        if value != (other := getattr(options, name)):
-            raise Error(f"{name} is {value!r} here and {other!r} in the options")
-    return options
 
 
 def prepare(program: Program) -> None:

@@ -42,6 +42,7 @@ ORDER = (
     "source",
     "binding",
     "open_program",
+    "sessions",
     "program",
     "loaded",
     "inspect",

@@ -17,6 +17,7 @@ import onnx_ir.passes.common as passes
 from nanoloom.graph.along_sums import along_sums
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
+from nanoloom.graph.caches import Pairs, append_in_place
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
@@ -59,6 +60,7 @@ def optimize(
     *,
     along: bool = False,
     kept: Set[str] = frozenset(),
+    caches: Pairs = (),
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
 
@@ -66,12 +68,14 @@ def optimize(
     this target.  integers_on: those of 8-bit integers, which it computes exactly.
     along: right operands of products lie along the sum, where that costs nothing.
     kept: values that are no constants, as they depend on sizes known at run time.
+    caches: inputs and the outputs that extend them, which are written in place.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
     Propagation(direct, opsets, names, kept=kept).run(model.graph)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
+    append_in_place(model.graph, caches)
     keep_integers(model.graph)
     make_tables(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them

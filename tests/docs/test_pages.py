@@ -26,6 +26,7 @@ RUNNABLE = (
     "computations.md",
     "convolutions.md",
     "dataflows.md",
+    "decoding.md",
     "executables.md",
     "getting-started.md",
     "kernels.md",

@@ -38,6 +38,13 @@ def concat(b: Builder, node: Node) -> Tensor:
     return b.concat(parts, node.int("axis", 1))
 
 
+def append(b: Builder, node: Node) -> Tensor:
+    """Rows behind others, which are there already: nothing writes those."""
+    x, shape = node.input(0), node.output_shapes[0]
+    whole = Tensor(shape, x.dtype, b.empty(shape, x.dtype))
+    return b.insert(x, whole, [node.int("at"), *[0] * (x.rank - 1)])
+
+
 def split(b: Builder, node: Node) -> list[Tensor | None]:
     x = node.input(0)
     axis = node.int("axis") % x.rank
@@ -145,6 +152,7 @@ def space_to_depth(b: Builder, node: Node) -> Tensor:
 
 
 OPERATORS = {
+    "Append": append,  # graph/caches.py
     "Concat": concat,
     "DepthToSpace": depth_to_space,
     "Expand": expand,

@@ -1,0 +1,102 @@
+"""Which outputs of a model are inputs of its next call, longer along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nanoloom.errors import InputError
+from nanoloom.frontend.expressions import evaluate
+from nanoloom.source import Interface
+
+# What exporters write in the names of inputs, and of the outputs that extend them.
+CALLED = (("past_key_values", "present"), ("past", "present"))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """past: an input.  present: the output that is longer along `axis`."""
+
+    past: Interface
+    present: str
+    axis: int
+
+    @property
+    def length(self) -> str:
+        """The name of the dimension that grows."""
+        return str(self.past.shape[self.axis])
+
+    def shape(self, dims: Mapping[str, int], length: int) -> tuple[int, ...]:
+        """Of the input; raises InputError for a dimension that no other input has."""
+        found: list[int] = []
+        for axis, d in enumerate(self.past.shape):
+            number = length if axis == self.axis else d
+            number = evaluate(number, dims) if isinstance(number, str) else number
+            if number is None:
+                raise InputError(
+                    f"no other input says what dimension {d} is",
+                    where=f"input {self.past.name}",
+                    hint=f"give compile dims={{{d!r}: ...}}",
+                )
+            found.append(number)
+        return tuple(found)
+
+    def rows(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """What of a shape is kept for each token."""
+        return tuple(n for axis, n in enumerate(shape) if axis != self.axis)
+
+
+def pairs_of(
+    inputs: Sequence[Interface],
+    outputs: Sequence[Interface],
+    said: Mapping[str, str] | None,
+) -> tuple[Kept, ...]:
+    """The inputs that are kept.  said: names of them and of their outputs.
+
+    Without `said`, found by name.  Raises InputError where there are none.
+    """
+    sources = {x.name: x for x in inputs}
+    made = {x.name: x for x in outputs}
+    pairs = by_name(sources, made) if said is None else dict(said)
+    for past, present in pairs.items():
+        if past not in sources or present not in made:
+            raise InputError(f"{past} is no input, or {present} no output")
+    if not pairs:
+        raise InputError(
+            "the model has no input and output that are named past and present",
+            hint='say which belong together: pairs={"past": "present"}',
+        )
+    others = {d for x in inputs if x.name not in pairs for d in x.shape}
+    return tuple(
+        Kept(sources[past], present, growing(sources[past], others))
+        for past, present in pairs.items()
+    )
+
+
+def by_name(
+    sources: Mapping[str, object], made: Mapping[str, object]
+) -> dict[str, str]:
+    """Inputs and outputs whose names differ as exporters let them."""
+    found: dict[str, str] = {}
+    for name in sources:
+        wanted = [name.replace(a, b) for a, b in CALLED if a in name]
+        present = next((x for x in wanted if x in made), None)
+        if present is not None:
+            found[name] = present
+    return found
+
+
+def growing(past: Interface, others: set[int | str]) -> int:
+    """The axis of an input that no other input has, which is how long it is."""
+    axes = [
+        axis
+        for axis, d in enumerate(past.shape)
+        if isinstance(d, str) and d not in others
+    ]
+    if len(axes) != 1:
+        raise InputError(
+            f"{len(axes)} of its dimensions are its own, and one should grow",
+            where=f"input {past.name}",
+            hint="name its dimensions: the batch as in the other inputs",
+        )
+    return axes[0]

@@ -1,0 +1,207 @@
+"""A program that keeps what it computed of earlier tokens: their keys and values.
+
+    session = program.session()
+    outputs = session({"input_ids": prompt})     # without the past inputs
+    outputs = session({"input_ids": next_one})
+
+Two programs are compiled: one for prompts of any length, one for a single token.  Both
+write what is new behind what is there, in arrays of the session, so that nothing is
+compiled, moved or copied for a token.  Where a model does not only put new rows behind
+old ones, `reason` says so, and its outputs become the next call's inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from nanoloom.errors import InputError, public
+from nanoloom.frontend.inputs import check_inputs
+from nanoloom.open_program import OpenProgram
+from nanoloom.runtime.arrays import empty
+from nanoloom.runtime.variant import Variant
+from nanoloom.sessions.kept import Kept, pairs_of
+from nanoloom.source import Interface, bound_dims
+
+Array: TypeAlias = np.ndarray
+Shapes = dict[str, tuple[int, ...]]
+
+
+class Session:
+    """Calls one after the other, each of which goes on from the one before.
+
+    pairs: names of inputs, and of the outputs that extend them.  length: of what is
+    kept.  reason: why it is copied at each call; "" where it is not, or not called yet.
+    """
+
+    def __init__(
+        self,
+        program: OpenProgram,
+        outputs: Sequence[Interface],
+        threads: int,
+        whole: Callable[[Mapping[str, object]], dict[str, Array]],
+        capacity: int = 0,
+        pairs: Mapping[str, str] | None = None,
+    ) -> None:
+        """capacity: rows that there is room for at first; doubled when it is full.
+
+        whole: runs the model as it is.  Raises InputError for a model without such
+        inputs, or pairs that are none.
+        """
+        self.program, self.threads, self.whole = program, threads, whole
+        self.kept: tuple[Kept, ...] = pairs_of(program.inputs, outputs, pairs)
+        self.pairs = {x.past.name: x.present for x in self.kept}
+        self.capacity = capacity
+        self.given = [x for x in program.inputs if x.name not in self.pairs]
+        self.reason = ""
+        self.length = 0
+        self._rows: dict[str, Array] = {}
+        self._programs: dict[tuple[tuple[str, int], ...], OpenProgram] = {}
+        self._last: tuple[Shapes, Variant] | None = None
+
+    @public
+    def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """The outputs for what is new, without those that are kept.
+
+        Raises InputError as a program does, also where sizes end: a table of positions.
+        """
+        arrays = check_inputs(self.given, inputs, self.program.known)
+        shapes = self.shapes(arrays)
+        variant = None if self.reason else self._variant(shapes)
+        if variant is None:
+            return self._copied(arrays, shapes)
+        return self._run(variant, arrays, shapes)
+
+    @public
+    def reset(self) -> None:
+        """Forget all; the next call may be of another batch."""
+        self.length = 0
+        self._rows.clear()
+
+    @public
+    def rewind(self, length: int) -> None:
+        """Forget all but the first tokens; raises InputError for more than all."""
+        if not 0 <= length <= self.length:
+            raise InputError(f"{length} of {self.length} tokens cannot be kept")
+        self.length = length
+
+    @public
+    def past(self) -> dict[str, Array]:
+        """What the model's past inputs would be at the next call, in their shapes."""
+        return {
+            x.past.name: np.moveaxis(self._rows[x.present][: self.length], 0, x.axis)
+            for x in self.kept
+            if x.present in self._rows
+        }
+
+    def shapes(self, arrays: Mapping[str, Array]) -> Shapes:
+        """Of all inputs: those given, and what is kept.
+
+        Raises InputError where they are of another batch.
+        """
+        dims = dict(self.program.known)
+        for x in self.given:
+            names = zip(x.shape, arrays[x.name].shape, strict=True)
+            dims |= {d: n for d, n in names if isinstance(d, str)}
+        made: Shapes = {name: array.shape for name, array in arrays.items()}
+        for x in self.kept:
+            shape = x.shape(dims, self.length)
+            rows = self._rows.get(x.present)
+            if rows is not None and x.rows(shape) != rows.shape[1:]:
+                raise InputError(
+                    f"{list(x.rows(shape))} is kept of a token, not"
+                    f" {list(rows.shape[1:])} as before",
+                    where=f"input {x.past.name}",
+                    hint="begin again with reset()",
+                )
+            made[x.past.name] = shape
+        return made
+
+    def _variant(self, shapes: Shapes) -> Variant | None:
+        """The program for these sizes; None, and the reason, if it cannot append."""
+        if self._last is not None and self._last[0] == shapes:
+            return self._last[1]
+        chosen = self._program(shapes)
+        loaded = chosen.variant(self.threads)
+        if loaded is None:
+            self.reason = chosen.reason
+            return None
+        dims = chosen.numbers(shapes)
+        if dims is None:
+            raise InputError("an axis of an input is not what the others make it")
+        made = loaded.bound(dims)
+        self._last = shapes, made
+        return made
+
+    def _program(self, shapes: Shapes) -> OpenProgram:
+        """The program for tokens of any number, or for one of known batch."""
+        program, lengths = self.program, {x.length for x in self.kept}
+        numbers = program.numbers(shapes) or {}
+        fixed = {d: n for d, n in numbers.items() if d not in lengths}
+        batch = {d for x in self.kept for d in x.past.shape}
+        single = all(n == 1 for d, n in fixed.items() if d not in batch)
+        key = tuple(sorted(fixed.items())) if single else ()
+        if key not in self._programs:
+            self._programs[key] = OpenProgram(
+                program.inputs,
+                bound_dims(program.inputs, {**program.known, **dict(key)}),
+                program.source,
+                replace(program.options, caches=tuple(self.pairs.items())),
+                program.cache,
+                program.report,
+            )
+        return self._programs[key]
+
+    def _run(
+        self, variant: Variant, arrays: Mapping[str, Array], shapes: Shapes
+    ) -> dict[str, Array]:
+        """Append to what is kept, and give the rest."""
+        kinds = {x.name: x for x in variant.library.outputs}
+        total = kinds[self.kept[0].present].shape[0]
+        self._make_room(total, {x.present: kinds[x.present].shape for x in self.kept})
+        unread = {x.past.name: self._rows[x.present] for x in self.kept}
+        read = [
+            arrays[name] if name in arrays else shown(unread[name], shapes[name])
+            for name in variant.inputs
+        ]
+        written = [
+            self._rows[name][:total]
+            if name in self._rows
+            else empty(kinds[name].shape, kinds[name].element.dtype)
+            for name in variant.outputs
+        ]
+        variant.instance.run(read, written)
+        self.length = total
+        made = zip(variant.outputs, written, strict=True)
+        return {name: y for name, y in made if name not in self._rows}
+
+    def _make_room(self, total: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Rows for so many tokens; twice as many if there are too few."""
+        for x in self.kept:
+            rows = self._rows.get(x.present)
+            if rows is not None and len(rows) >= total:
+                continue
+            most = max(total, self.capacity, 0 if rows is None else 2 * len(rows))
+            made = empty((most, *shapes[x.present][1:]), x.past.dtype)
+            if rows is not None:
+                made[: self.length] = rows[: self.length]
+            self._rows[x.present] = made
+
+    def _copied(self, arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, Array]:
+        """Call the program as it is; its outputs are kept."""
+        none = {
+            x.past.name: np.zeros(shapes[x.past.name], x.past.dtype) for x in self.kept
+        }
+        made = self.whole({**arrays, **none, **self.past()})
+        for x in self.kept:
+            self._rows[x.present] = np.moveaxis(made.pop(x.present), x.axis, 0)
+            self.length = len(self._rows[x.present])
+        return made
+
+
+def shown(rows: Array, shape: tuple[int, ...]) -> Array:
+    """Bytes of an array in a shape that only says how many rows there are."""
+    return np.ndarray(shape, rows.dtype, rows)
