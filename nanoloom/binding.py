@@ -15,6 +15,7 @@ from nanoloom.forks import waiting
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
 from nanoloom.runtime.variant import LIBRARY, Variant
+from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.samples import Samples
 from nanoloom.sizes.size import Dims
 from nanoloom.source import Source
@@ -120,17 +121,19 @@ class Binding:
 class OpenBinding(Binding):
     """A model for all sizes of some dimensions; `samples` of them stand for the others.
 
-    shapes: of the inputs, by the first sample.
+    shapes: of the inputs, by the first sample.  bounds: of the dimensions by name.
     """
 
     samples: Samples
     shapes_of: Callable[[Dims], Mapping[str, tuple[int, ...]]]
+    bounds: Mapping[str, Bounds]
 
     @property
     def name(self) -> str:
         samples = [dict(sorted(sample.items())) for sample in self.samples]
         first = dict(sorted(self.shapes.items()))
-        return key("sizes", self.source.digest, samples, first, self.options)
+        bounds = {name: str(self.bounds[name]) for name in sorted(self.bounds)}
+        return key("sizes", self.source.digest, samples, first, self.options, bounds)
 
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
@@ -139,4 +142,6 @@ class OpenBinding(Binding):
         def bound(dims: Dims) -> Model:
             return self.source.entry(self.shapes_of(dims), {})
 
-        return compile_sized(bound, self.samples, self.options, self.cache, report)
+        return compile_sized(
+            bound, self.samples, self.options, self.cache, report, self.bounds
+        )

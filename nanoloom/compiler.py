@@ -39,6 +39,7 @@ from nanoloom.schedule.given import given_schedule, naming_schedule, require_ker
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.search.search import search
+from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
 from nanoloom.sizes.samples import Samples
@@ -96,17 +97,19 @@ def compile_sized(
     options: CompileOptions,
     cache: Cache,
     report: Report,
+    bounds: Mapping[str, Bounds],
 ) -> Compiled:
     """All stages, for all sizes of some dimensions, from a model bound to samples.
 
-    Raises Differs where there is no such program, Error as compile_model does.
+    bounds: of these dimensions by name.  Raises Differs where there is no such program,
+    Error as compile_model does.
     """
     with report.stage("sizes"):
         models = [require_graph(bound(dims)) for dims in samples]
         found = open_values(models, OPERATORS.keys(), samples)
     programs = [cut_model(bound(dims), options, report, found.kept) for dims in samples]
     with report.stage("sizes"):
-        program = sized_program(programs, samples, found.limits)
+        program = sized_program(programs, samples, found.limits, bounds)
     try:
         compiled = compile_kernels(program, options, cache, report)
     except InternalError:

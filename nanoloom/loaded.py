@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from nanoloom.binary.table import Tensor
 from nanoloom.errors import Error, public
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
-from nanoloom.runtime.library import Library
+from nanoloom.runtime.library import Instance, Library, Shape
+from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
+from nanoloom.sizes.bounds import require_within
 from nanoloom.source import Interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+MOST_SIZES, MOST_BYTES = 32, 1 << 30  # bound programs in memory, and their arenas
 
 
 @public
@@ -32,21 +38,41 @@ class Loaded:
         if not path.is_file():
             raise Error("no such file", where=str(path))
         self.library = Library(path)
-        self.inputs = tuple(
-            Interface(x.name, x.shape, x.element.dtype) for x in self.library.inputs
-        )
-        self.outputs = tuple(
-            Interface(x.name, x.shape, x.element.dtype) for x in self.library.outputs
-        )
+        inputs, outputs = self.library.declared()
+        self.inputs = interface(self.library.inputs, inputs)
+        self.outputs = interface(self.library.outputs, outputs)
+        self.bounds = self.library.bounds()
         self.instance = self.library.create(threads)
+        self._bound = Recent[tuple[int, ...], tuple[Library, Instance]](
+            MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
+        )
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         arrays = check_inputs(self.inputs, inputs)
-        made = self.library.new_outputs()
-        self.instance.run([arrays[x.name] for x in self.inputs], made)
-        names = (x.name for x in self.library.outputs)
+        library, instance = self._for(arrays)
+        made = library.new_outputs()
+        instance.run([arrays[x.name] for x in self.inputs], made)
+        names = (x.name for x in self.outputs)
         return dict(zip(names, made, strict=True))
+
+    def _for(self, arrays: Mapping[str, Array]) -> tuple[Library, Instance]:
+        """The program, bound to the sizes of these arrays if it has sizes."""
+        if not self.library.dims:
+            return self.library, self.instance
+        shapes = {name: array.shape for name, array in arrays.items()}
+        numbers = {
+            d: number
+            for x in self.inputs
+            for d, number in zip(x.shape, shapes[x.name], strict=True)
+        }
+        sizes = tuple(numbers[name] for name in self.library.dims)
+        if (found := self._bound.get(sizes)) is None:
+            require_within(self.bounds, self.inputs, shapes)
+            library = self.library.bound(sizes)
+            found = library, library.create(self.instance)
+            self._bound.put(sizes, found)
+        return found
 
     def __enter__(self) -> Loaded:
         return self
@@ -58,3 +84,13 @@ class Loaded:
         trace: TracebackType | None,
     ) -> None:
         self.instance.close()
+
+
+def interface(
+    tensors: Sequence[Tensor], shapes: Sequence[Shape]
+) -> tuple[Interface, ...]:
+    """shapes: as they are declared, with names of sizes."""
+    return tuple(
+        Interface(x.name, shape, x.element.dtype)
+        for x, shape in zip(tensors, shapes, strict=True)
+    )

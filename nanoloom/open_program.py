@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nanoloom.binding import OpenBinding
 from nanoloom.cache import Cache, key
@@ -23,14 +23,17 @@ from nanoloom.errors import (
 )
 from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.options import CompileOptions
+from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.samples import Samples, tried_samples
 from nanoloom.source import Entering, Interface, Source
 
 if TYPE_CHECKING:
+    from nanoloom.binary.assemble import Compiled
     from nanoloom.compiler import Report
     from nanoloom.runtime.variant import Variant
 
+Made = TypeVar("Made")
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -48,9 +51,10 @@ class OpenProgram:
         options: CompileOptions,
         cache: Cache,
         report: Report | None,
+        bounds: Mapping[str, Bounds] = NO_BOUNDS,
     ) -> None:
-        """known: numbers of dimensions."""
-        self.inputs, self.known = inputs, known
+        """known: numbers of dimensions.  bounds: of those without a number."""
+        self.inputs, self.known, self.bounds = inputs, known, bounds
         self.source, self.options = source, options
         self.cache, self.report = cache, report
         texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
@@ -122,7 +126,23 @@ class OpenProgram:
                 self._load(threads)
             return self._variant
 
+    def compiled(self, why: str) -> Compiled:
+        """The program, to be written to a file.
+
+        Raises InputError where it cannot be for all sizes.  why: it is wanted.
+        """
+        made = None if self.reason else self._first(OpenBinding.to_link)
+        if made is None:
+            how = " ".join(f"--dim {name}=N" for name in self.names)
+            reason = f"no number is given for dimension {', '.join(self.names)}, and"
+            raise InputError(f"{reason} {why}: {self.reason}", hint=f"bind it: {how}")
+        return made
+
     def _load(self, threads: int) -> None:
+        self._variant = self._first(lambda binding: binding.loaded(threads))
+
+    def _first(self, made: Callable[[OpenBinding], Made]) -> Made | None:
+        """What is made of the first samples that the model takes; else the reason."""
         for samples in self.samples:
             binding = self.binding(samples)
             refused = key("refused", binding.name)
@@ -131,12 +151,12 @@ class OpenProgram:
                 self.reason = known.decode()
                 continue
             try:
-                self._variant = binding.loaded(threads)
+                found = made(binding)
             except (Differs, InputError, ModelError, Unsupported) as reason:
                 self.reason = str(reason)
                 self.cache.put(refused, self.reason.encode())
                 if isinstance(reason, Differs):
-                    return  # whichever the samples are
+                    return None  # whichever the samples are
                 continue
             except Exception as bug:  # whatever it is: variants may do
                 if isinstance(bug, Error) and not isinstance(bug, InternalError):
@@ -144,9 +164,10 @@ class OpenProgram:
                 self.reason = f"a bug of nanoloom ({type(bug).__name__}: {bug})"
                 message = f"each size is compiled on its own: {self.reason}; report it"
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
-                return
+                return None
             self.reason = ""
-            return
+            return found
+        return None
 
     def binding(self, samples: Samples) -> OpenBinding:
         return OpenBinding(
@@ -158,6 +179,7 @@ class OpenProgram:
             {},
             samples,
             self.shapes,
+            self.bounds,
         )
 
     def shapes(self, dims: Mapping[str, int]) -> Shapes:

@@ -14,12 +14,14 @@ from nanoloom.errors import DataDependent, Error, InputError, public
 from nanoloom.forks import waiting
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
+from nanoloom.frontend.numbers import check_known
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.session import Session
+from nanoloom.sizes.bounds import parted, require_within
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class Program:
         options: CompileOptions,
         *,
         threads: int,
-        dims: Mapping[str, int],
+        dims: Mapping[str, object],
         cache: Cache,
         report: Report | None = None,
     ) -> None:
@@ -66,14 +68,20 @@ class Program:
         self.cache = cache
         self.report = report
         self.inputs, self.outputs = source.interface(cache)
-        self.dims = bound_dims(self.inputs, dims)
+        numbers, self.bounds = parted(dims)
+        self.dims = bound_dims(self.inputs, numbers)
+        check_known(
+            [d for x in self.inputs for d in x.shape if isinstance(d, str)], self.bounds
+        )
         self.variants = Recent[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
         )
         self._called = Recent[Call, str](
             MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
         )
-        self.open = OpenProgram(self.inputs, self.dims, source, options, cache, report)
+        self.open = OpenProgram(
+            self.inputs, self.dims, source, options, cache, report, self.bounds
+        )
         self._deciding = Recent[Shapes, tuple[str, ...]](MOST_CALLS, 0, lambda *_: 0)
 
     @public
@@ -105,6 +113,7 @@ class Program:
     ) -> tuple[Variant, tuple[str, ...]]:
         """The variant, and the inputs whose values decide it beside their shapes."""
         self._require_here()
+        require_within(self.bounds, self.inputs, shapes)
         if (bound := self.open.bound(shapes, self.threads)) is not None:
             self.variants.put(bound.name, bound)
             return bound, ()
@@ -207,8 +216,10 @@ class Program:
         """Write the program with its parameters inside, and a C header to a library.
 
         form: "shared", "static", "bare" (for machines without an operating system) or
-        "executable".  shapes: of the inputs; by default, of the bound dimensions.
-        Raises InputError if dimensions are not bound, Error if the disk refuses.
+        "executable".  shapes: of the inputs; by default, of the bound dimensions, and
+        any of the others, which are sizes that the written program takes.  Raises
+        InputError if dimensions are not bound and cannot be sizes, Error if the disk
+        refuses.
         """
         from nanoloom.binary import forms
 
@@ -216,8 +227,11 @@ class Program:
         if form not in get_args(forms.Form):
             known = ", ".join(map(repr, get_args(forms.Form)))
             raise Error(f"form is one of {known}, not {form!r}")
-        binding = self._binding(shapes or self.static_shapes(), {})
-        compiled = binding.to_link() if form == "shared" else binding.compiled()
+        if shapes is None and self.open.names and form != "bare":
+            compiled = self.open.compiled("it cannot be a size at run time")
+        else:
+            binding = self._binding(shapes or self.static_shapes(), {})
+            compiled = binding.to_link() if form == "shared" else binding.compiled()
         called, digest = name or output.stem, self.source.digest
         identity = forms.Identity(called, digest, chosen.target, chosen.precision)
         forms.write(form, compiled, output, identity, self.cache)
@@ -229,7 +243,7 @@ def compile(
     model: object,
     *,
     threads: int | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     precision: Precision | None = None,
     checked: bool | None = None,
     exact_conv: bool | None = None,
@@ -242,7 +256,8 @@ def compile(
     A computation is what `nanoloom.computation` gives, a file .mlir, or MLIR text.
 
     threads: 1 to 1024; default follows affinity, cgroup quota and OMP_NUM_THREADS.
-    dims: numbers for named dimensions; those left open are bound by the first call.
+    dims: numbers for named dimensions, or pairs of bounds (least, most); those left
+    open are sizes that each call brings.
     precision: "f32" (default) or "bf16", of the products of f32 operands.
     checked: False for code that clamps an index out of range and does not report it.
     exact_conv: True for convolutions by sums of products only, not by Winograd's method

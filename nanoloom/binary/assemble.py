@@ -19,7 +19,7 @@ from nanoloom.binary.table import (
     Step,
     Tensor,
 )
-from nanoloom.kernels.program import Place, Program, Storage, Word
+from nanoloom.kernels.program import Place, Program, ProgramSizes, Storage, Word
 from nanoloom.linalg.stage import Spec
 from nanoloom.schedule.packing import Packing
 from nanoloom.weights.changes import reshaped
@@ -68,9 +68,13 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
         repeats_of(program, [*begins, len(steps)]),
-        sizes=SizesTable(sizes.dims, sizes.words, sizes.buffers) if sizes else None,
+        sizes=sizes_table(sizes) if sizes else None,
     )
     return Compiled([k.object for k in compiled.values()], table, block)
+
+
+def sizes_table(sizes: ProgramSizes) -> SizesTable:
+    return SizesTable(sizes.dims, sizes.words, sizes.buffers, sizes.bounds)
 
 
 def repeats_of(program: Program, begins: list[int]) -> tuple[Repeat, ...]:

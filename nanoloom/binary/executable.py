@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nanoloom import __version__
 from nanoloom.binary.assemble import Compiled
+from nanoloom.binary.c_strings import c_string
 from nanoloom.binary.elf import Machine, empty_object, with_room
 from nanoloom.binary.libc import PARTS, c_library, musl_triple
 from nanoloom.binary.link import (
@@ -17,7 +18,7 @@ from nanoloom.binary.link import (
     compile_c,
 )
 from nanoloom.binary.output import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL, c_string, program_c
+from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
 from nanoloom.target.facts import Target
@@ -32,6 +33,8 @@ SOURCES = (
     "npy",
     "results",
     "reports",
+    "given_sizes",
+    "sizes",
     "program",
     "threads",
     "arena",

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from nanoloom.binary.link import RUNTIME
+from nanoloom.binary.sizes import SizesTable
+from nanoloom.binary.sizes_header import described, sized
 from nanoloom.binary.table import ProgramTable, Tensor
 
 # As the public functions are named: nanoloom_MODEL_create.
@@ -18,7 +20,7 @@ _TEMPLATE = """\
  * than the natural alignment of its elements; inputs and outputs must not overlap.
  *
  *     struct nanoloom_{name} *model = nanoloom_{name}_create(0);
- *     const void *inputs[] = {{{inputs}}};
+{resizing} *     const void *inputs[] = {{{inputs}}};
  *     void *outputs[] = {{{outputs}}};
  *     int status = nanoloom_{name}_run(model, inputs, outputs);
  *     if (status) puts(nanoloom_{name}_error(status));
@@ -30,14 +32,15 @@ _TEMPLATE = """\
 {types}
 #define NANOLOOM_{upper}_INPUTS {input_count}
 #define NANOLOOM_{upper}_OUTPUTS {output_count}
-
+{sizes}
 #ifdef __cplusplus
 extern "C" {{
 #endif
 
-/* A model ready to run: a thread pool and about {arena} bytes of working memory, and
- * {scratch} more for each of its threads, whose stacks may be as small as 64 KiB.  The
- * parameters lie in the library, once for all handles. */
+/* A model ready to run: a thread pool and working memory,
+ * {memory}, whose
+ * stacks may be as small as 64 KiB.  The parameters lie in the library, once for all
+ * handles. */
 struct nanoloom_{name};
 
 /* A handle whose runs use `threads` threads, the caller's among them; 0 chooses by the
@@ -55,7 +58,7 @@ struct nanoloom_{name} *nanoloom_{name}_create_on(nanoloom_parallel parallel,
  * handles of their own at once; a handle that runs already returns NANOLOOM_BUSY. */
 int nanoloom_{name}_run(struct nanoloom_{name} *handle, const void *const *inputs,
                         void *const *outputs);
-
+{resize}
 /* Frees a handle that no thread runs; NULL is allowed. */
 void nanoloom_{name}_destroy(struct nanoloom_{name} *handle);
 
@@ -101,8 +104,8 @@ def header_h(table: ProgramTable, model_name: str) -> str:
     """The text of MODEL.h, for C and C++: every function, name, shape and type."""
     name = c_name(model_name)
     lines = [
-        *describe("input", table.inputs),
-        *describe("output", table.outputs),
+        *describe("input", table.inputs, table.sizes),
+        *describe("output", table.outputs, table.sizes),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
     return _TEMPLATE.format(
@@ -115,17 +118,27 @@ def header_h(table: ProgramTable, model_name: str) -> str:
         types=(RUNTIME / "types.h").read_text("utf-8"),
         input_count=len(table.inputs),
         output_count=len(table.outputs),
-        arena=table.arena_bytes + table.alone_bytes,
-        scratch=table.scratch_bytes,
+        memory=memory(table),
         tiles=tiles,
+        **sized(table, name),
     )
 
 
-def describe(kind: str, tensors: Sequence[Tensor]) -> list[str]:
+def memory(table: ProgramTable) -> str:
+    """How much a handle has, in words."""
+    if table.sizes:
+        return "as much as the largest of its sizes asked for, for all of its threads"
+    bytes, more = table.arena_bytes + table.alone_bytes, table.scratch_bytes
+    return f"about {bytes} bytes, and {more} more for each of its threads"
+
+
+def describe(
+    kind: str, tensors: Sequence[Tensor], sizes: SizesTable | None = None
+) -> list[str]:
     """Lines of a comment: name, type, shape and size of each."""
     return [
         f" * {kind} {index}: {_comment(tensor.name)}, {tensor.element.name.lower()}"
-        f"[{', '.join(str(size) for size in tensor.shape)}], {tensor.bytes} bytes"
+        f"{described(tensor, sizes)}"
         for index, tensor in enumerate(tensors)
     ]
 

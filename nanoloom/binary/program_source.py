@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from nanoloom.binary.c_strings import c_string
 from nanoloom.binary.repeats import Repeat
 from nanoloom.binary.sizes_source import NO_SIZES, sizes_c
 from nanoloom.binary.table import Buffer, Check, ProgramTable, Step, Tensor
@@ -75,17 +76,6 @@ def _fields(
     ]
 
 
-def c_string(text: str) -> str:
-    """A C string literal of the text's UTF-8 bytes, in plain ASCII.
-
-    Octal escapes of three digits end by themselves, unlike hexadecimal ones; a question
-    mark is escaped because two of them may begin a trigraph.
-    """
-    plain = set(range(32, 127)) - set(b'"\\?')
-    body = (chr(b) if b in plain else f"\\{b:03o}" for b in text.encode())
-    return f'"{"".join(body)}"'
-
-
 def _buffer(buffer: Buffer) -> str:
     return f"{int(buffer.space)}, {buffer.index}, {buffer.offset}"
 
@@ -127,7 +117,7 @@ def _tensors(name: str, tensors: Sequence[Tensor]) -> list[str]:
     lines: list[str] = []
     for index, tensor in enumerate(tensors):
         if tensor.shape:
-            shape = ", ".join(str(size) for size in tensor.shape)
+            shape = ", ".join(map(str, tensor.known))
             lines.append(f"static const int64_t {name}_shape_{index}[] = {{{shape}}};")
     rows = (
         f"{c_string(tensor.name)}, {int(tensor.element)}, {len(tensor.shape)}, "

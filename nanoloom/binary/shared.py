@@ -87,7 +87,7 @@ def write_shared_library(
         raise Error("a shared library cannot end in .h", where=str(output))
     sources = [
         Source("table", program_c(table, parameters_inside=size > 0)),
-        Source.of_runtime("model", f"NANOLOOM_MODEL={name}"),
+        public_functions(table, name),
     ]
     model = compile_c(sources, triple=triple, cache=cache)
     code = linked(
@@ -105,6 +105,12 @@ def write_shared_library(
         text.write(header_h(table, model_name).encode())
         write_library(file, code, parameters if size else None)
     return header
+
+
+def public_functions(table: ProgramTable, name: str) -> Source:
+    """The functions that C calls; those with sizes have more of them."""
+    sized = ("NANOLOOM_SIZED",) if table.sizes else ()
+    return Source.of_runtime("model", f"NANOLOOM_MODEL={name}", *sized)
 
 
 def runtime_objects(

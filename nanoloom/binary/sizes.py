@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.size import Size
 
 NONE = -1  # NANOLOOM_NONE
@@ -15,9 +16,14 @@ class SizesTable:
     """The sizes of a program.
 
     dims: names of the dimensions.  words: the sizes that anything asks for.  slots: of
-    the arena; each is as large as the largest of these words.
+    the arena; each is as large as the largest of these words.  bounds: of each
+    dimension.
     """
 
     dims: tuple[str, ...]
     words: tuple[Size, ...]
     slots: tuple[tuple[int, ...], ...]
+    bounds: tuple[Bounds, ...] = ()
+
+    def bounds_of(self, name: str) -> Bounds:
+        return self.bounds[self.dims.index(name)] if self.bounds else Bounds()

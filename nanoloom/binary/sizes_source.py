@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from nanoloom.binary.c_strings import c_string
 from nanoloom.binary.sizes import NONE, SizesTable
+from nanoloom.sizes.bounds import UNBOUNDED, Bounds
 from nanoloom.sizes.size import DEGREE, Monomial
 from nanoloom.vector.scratch import SCRATCH
 from nanoloom.vector.tasks import TASKS
@@ -42,10 +44,20 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
             [f"{{{c.slot}, {c.word}}}" for c in table.checks],
         ),
         *array("int32_t", "shape_words", [w for x in tensors for w in words(x)]),
+        *array(
+            "char *const",
+            "shape_texts",
+            [c_string(f"[{', '.join(axes(sizes, x))}]") for x in tensors],
+        ),
+        *array(
+            "int64_t", "least", [sizes.bounds_of(name).least for name in sizes.dims]
+        ),
+        *array("int64_t", "most", [most(sizes.bounds_of(name)) for name in sizes.dims]),
         "extern const struct nanoloom_program nanoloom_program;",
         "static const struct nanoloom_sizes open_sizes = {",
         "    &nanoloom_program, size_dims, size_terms, word_ends, slot_words,",
         "    slot_ends, open_buffers, open_steps, open_checks, shape_words,",
+        "    shape_texts, least, most,",
         f"    {len(sizes.dims)}, {len(sizes.words)}, {len(sizes.slots)},",
         "};",
         f"extern {POINTER};",
@@ -70,6 +82,18 @@ def term(sizes: SizesTable, coefficient: int, names: Monomial) -> str:
     places = [sizes.dims.index(name) for name in names]
     places += [NONE] * (DEGREE - len(places))
     return f"{{{coefficient}, {{{', '.join(map(str, places))}}}}}"
+
+
+def axes(sizes: SizesTable, tensor: Tensor) -> list[str]:
+    """A shape in words: numbers, names of dimensions, sums and products of them."""
+    return [
+        str(number if word == NONE else sizes.words[word])
+        for number, word in zip(tensor.shape, words(tensor), strict=True)
+    ]
+
+
+def most(bounds: Bounds) -> str:
+    return "INT64_MAX" if bounds.most == UNBOUNDED else str(bounds.most)
 
 
 def words(tensor: Tensor) -> Sequence[int]:

@@ -8,7 +8,7 @@ from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.link import Source
 from nanoloom.binary.relocatable import Part
-from nanoloom.binary.shared import RUNTIME_SOURCES
+from nanoloom.binary.shared import RUNTIME_SOURCES, public_functions
 from nanoloom.cache import Cache
 
 FUNCTIONS = (
@@ -21,6 +21,7 @@ FUNCTIONS = (
     "error",
     "explain",
 )
+SIZED_FUNCTIONS = ("resize", "input_of", "output_of")
 _ENTRIES = ("arrays", "library")  # for Python, which loads no archive
 
 
@@ -39,8 +40,9 @@ def write_static_library(
     runtime = [x for x in RUNTIME_SOURCES if x not in _ENTRIES]
     sources = [
         *(Source.of_runtime(each) for each in runtime),
-        Source.of_runtime("model", f"NANOLOOM_MODEL={name}"),
+        public_functions(compiled.table, name),
     ]
-    part = Part(compiled, name, FUNCTIONS)
+    sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
+    part = Part(compiled, name, (*FUNCTIONS, *sized))
     code = part.linked(sources, triple, cache)
     return part.write(code, output, header_h(compiled.table, model_name))

@@ -93,6 +93,13 @@ class Tensor:
     words: tuple[int, ...] = ()
 
     @property
+    def known(self) -> list[int]:
+        """The shape with -1 for what the sizes decide."""
+        words = self.words or [NONE] * len(self.shape)
+        pairs = zip(self.shape, words, strict=True)
+        return [number if word == NONE else -1 for number, word in pairs]
+
+    @property
     def bytes(self) -> int:
         """Size of the whole tensor."""
         return math.prod(self.shape) * self.element.dtype.itemsize

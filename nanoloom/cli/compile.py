@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nanoloom.program import Program
 
 LARGEST_MESSAGE = (2 << 30) - (1 << 20)  # of protobuf, and room for the graph
-EXAMPLE = "Example: nanoloom compile bert.onnx -o bert.so --dim batch=1"
+EXAMPLE = "Example: nanoloom compile bert.onnx -o bert.so --dim length=1..512"
 Out = Annotated[
     Path,
     typer.Option(
@@ -104,7 +104,7 @@ def compile(
     model: words.ModelOrText,
     out: Out,
     emit: EmitWord = None,
-    dims: words.Dims = None,
+    dims: words.Sizes = None,
     only: Only = None,
     target: TargetName = None,
     precision: words.Precision = "f32",
@@ -127,7 +127,7 @@ def compile(
     from nanoloom.cli.schedules import dataflows, load_schedules
 
     chosen = emits.chosen(emit, out)
-    bound = words.dimensions(dims)
+    bound = words.sizes(dims)
     job = Job(model, chosen, emits.place(chosen, out, model), schedule, only)
     check_place(job)
     store = session.open_cache(cache, no_cache)
@@ -144,8 +144,7 @@ def compile(
         program = session.open_program(
             model, options, store, watch, threads=threads, dims=bound
         )
-        shapes = session.bound_shapes(program.inputs, {}, bound)
-        taken = {"compile and write": write(job, program, shapes, watch)}
+        taken = {"compile and write": write(job, program, watch)}
     tell(job)
     if time_report:
         show_times(watch, taken)
@@ -178,9 +177,7 @@ def check_place(job: Job) -> None:
             places.check_file(job.out, job.emit.ending)
 
 
-def write(
-    job: Job, program: Program, shapes: Mapping[str, tuple[int, ...]], watch: Watch
-) -> float:
+def write(job: Job, program: Program, watch: Watch) -> float:
     """Compile as far as is asked for, and write it.  Gives the seconds of that."""
     from nanoloom.cli import session
 
@@ -190,6 +187,7 @@ def write(
     if job.emit.form is not None:
         program.save(job.out, name=job.model.stem, form=job.emit.form)
     else:
+        shapes = session.bound_shapes(program.inputs, {}, program.dims)
         write_text(job, program.source.entry(shapes, {}), program, watch)
     return time.perf_counter() - started
 

@@ -27,6 +27,16 @@ Dims = Annotated[
         help="A number for a named dimension; may be repeated.",
     ),
 ]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        "-d",
+        metavar="NAME=VALUE",
+        help="A number for a named dimension, or bounds: length=1..512; may be "
+        "repeated.",
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
@@ -111,6 +121,19 @@ def known_precision(word: str) -> options.Precision:
             return precision
     reason = f"{word} is none of {', '.join(known)}"
     raise typer.BadParameter(reason, param_hint="--precision")
+
+
+def sizes(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
+    """`--dim` words as numbers, and those like length=1..512 as pairs of bounds."""
+    found: dict[str, int | tuple[int, int]] = {}
+    for name, value in pairs(words, "--dim", "batch=2 or length=1..512").items():
+        least, dots, most = value.partition("..")
+        if dots:
+            ends = dimensions([f"{name}={least}"]), dimensions([f"{name}={most}"])
+            found[name] = ends[0][name], ends[1][name]
+        else:
+            found |= dimensions([f"{name}={value}"])
+    return found
 
 
 def dimensions(words: Sequence[str] | None) -> dict[str, int]:

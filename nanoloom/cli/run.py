@@ -126,9 +126,6 @@ def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
     if request.machine is not None:
         reason = "a model is emulated, not a compiled library"
         raise typer.BadParameter(reason, param_hint="--emulate")
-    if request.dims:
-        reason = "the dimensions of a compiled library are numbers already"
-        raise typer.BadParameter(reason, param_hint="--dim")
     if request.unchecked:
         reason = "a compiled library has its checks, or was compiled without them"
         raise typer.BadParameter(reason, param_hint="--unchecked")
@@ -138,7 +135,11 @@ def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
     if request.lowering != AS_IT_IS:
         reason = "the kernels of a compiled library are made"
         raise typer.BadParameter(reason, param_hint="--strategy")
-    return session.open_library(request.model, request.threads)
+    loaded = session.open_library(request.model, request.threads)
+    if request.dims and not loaded.library.dims:
+        reason = "the dimensions of this library are numbers already"
+        raise typer.BadParameter(reason, param_hint="--dim")
+    return loaded
 
 
 def once(program: Program | Loaded | Emulation, inputs: Inputs, watch: Watch) -> Ran:

@@ -77,7 +77,7 @@ def open_program(
     watch: Watch,
     *,
     threads: int | None,
-    dims: Mapping[str, int],
+    dims: Mapping[str, object],
 ) -> Program:
     """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
     from nanoloom.program import Program

@@ -9,6 +9,7 @@ from math import prod
 from nanoloom.linalg.stage import Spec
 from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
+from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.size import Size
 from nanoloom.weights.weight import Weight
 
@@ -90,7 +91,8 @@ class ProgramSizes:
 
     dims: names of the dimensions.  words: sizes that are evaluated for it.  buffers: of
     the arena, which words say their bytes; such buffers are slots, one behind the
-    other.  inputs, outputs: which word each axis is, NONE for a number.
+    other.  inputs, outputs: which word each axis is, NONE for a number.  bounds: of
+    each dimension.
     """
 
     dims: tuple[str, ...]
@@ -98,6 +100,7 @@ class ProgramSizes:
     buffers: tuple[tuple[int, ...], ...]
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[tuple[int, ...], ...]
+    bounds: tuple[Bounds, ...]
 
 
 @dataclass(frozen=True)

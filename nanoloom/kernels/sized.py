@@ -6,7 +6,7 @@ Out: a program whose kernels, buffers and shapes have the sizes of any dimension
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from nanoloom.kernels.program import (
 from nanoloom.kernels.slots import slots_of
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
+from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.lift import Lifted, lift
 from nanoloom.sizes.size import Dims, Size, found
@@ -33,12 +34,15 @@ from nanoloom.weights.weight import Weight
 
 
 def sized_program(
-    programs: Sequence[Program], samples: Sequence[Dims], limits: Sequence[Size] = ()
+    programs: Sequence[Program],
+    samples: Sequence[Dims],
+    limits: Sequence[Size] = (),
+    bounds: Mapping[str, Bounds] = NO_BOUNDS,
 ) -> Program:
     """The program for all sizes; its schedules are chosen for the first sample's.
 
-    limits: sizes that must not be below 0.  Raises Differs where the samples differ
-    otherwise than in sizes.
+    limits: sizes that must not be below 0.  bounds: of dimensions by name.  Raises
+    Differs where the samples differ otherwise than in sizes.
     """
     first = programs[0]
     if any(p.repeats for p in programs):
@@ -49,7 +53,7 @@ def sized_program(
         require_equal([p.parameters for p in programs])
     if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
         raise Differs("where indices are looked at")
-    return Joining(programs, samples, list(limits)).program()
+    return Joining(programs, samples, bounds, list(limits)).program()
 
 
 def named(word: Word) -> tuple[object, ...]:
@@ -84,6 +88,7 @@ class Joining:
 
     programs: Sequence[Program]
     samples: Sequence[Dims]
+    bounds: Mapping[str, Bounds]
     words: list[Size] = field(default_factory=list[Size])
     kernels: dict[tuple[str, ...], tuple[Kernel, tuple[Size, ...]]] = field(
         default_factory=dict
@@ -112,6 +117,7 @@ class Joining:
             self.check(each)
             for each in zip(*[p.checks for p in self.programs], strict=True)
         ]
+        names = tuple(sorted(self.samples[0]))
         place = {i: number for number, slot in enumerate(slots) for i in slot}
         return replace(
             first,
@@ -122,11 +128,12 @@ class Joining:
             arena_bytes=0,
             checks=tuple(replace(c, buffer=place[c.buffer]) for c in checks),
             sizes=ProgramSizes(
-                tuple(sorted(self.samples[0])),
+                names,
                 tuple(self.words),
                 tuple(of_slots),
                 inputs,
                 outputs,
+                tuple(self.bounds.get(name, Bounds()) for name in names),
             ),
         )
 

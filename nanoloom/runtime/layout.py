@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 6  # NANOLOOM_LIBRARY_VERSION
+VERSION = 7  # NANOLOOM_LIBRARY_VERSION
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
@@ -84,7 +84,10 @@ class Sizes(ctypes.Structure):
         ("buffers", ctypes.c_void_p),
         ("steps", ctypes.c_void_p),
         ("checks", ctypes.c_void_p),
-        ("shape_words", ctypes.POINTER(ctypes.c_int32)),
+        ("shape_words", ctypes.c_void_p),
+        ("shape_texts", ctypes.POINTER(ctypes.c_char_p)),
+        ("least", ctypes.POINTER(ctypes.c_int64)),
+        ("most", ctypes.POINTER(ctypes.c_int64)),
         ("dim_count", ctypes.c_int32),
         ("word_count", ctypes.c_int32),
         ("slot_count", ctypes.c_int32),

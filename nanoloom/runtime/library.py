@@ -20,8 +20,10 @@ from nanoloom.runtime.arrays import address, empty
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.scattered import Scattered
 from nanoloom.runtime.tables import Table
+from nanoloom.sizes.bounds import Bounds
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
+Shape: TypeAlias = tuple[int | str, ...]
 Parameters: TypeAlias = np.ndarray | Scattered | None  # None: in the library
 
 
@@ -53,6 +55,25 @@ class Library:
         library = Library.__new__(Library)
         library._show(self.path, self._code.hold(), entry, Table(program, room))
         return library
+
+    def declared(self) -> tuple[list[Shape], list[Shape]]:
+        """Shapes of the inputs and outputs; what sizes decide is a text: 2 * batch."""
+        if not self.dims:
+            return [x.shape for x in self.inputs], [x.shape for x in self.outputs]
+        texts = self._entry.sizes.contents.contents.shape_texts
+        count, every = len(self.inputs), len(self.inputs) + len(self.outputs)
+        shapes = [_shape(texts[i].decode()) for i in range(every)]
+        return shapes[:count], shapes[count:]
+
+    def bounds(self) -> dict[str, Bounds]:
+        """What the dimensions may be."""
+        if not self.dims:
+            return {}
+        sizes = self._entry.sizes.contents.contents
+        return {
+            name: Bounds(sizes.least[i], sizes.most[i])
+            for i, name in enumerate(self.dims)
+        }
 
     def _show(
         self, path: Path, code: Code, entry: layout.Library, table: Table
@@ -230,6 +251,12 @@ def _dims(entry: layout.Library) -> tuple[str, ...]:
         return ()
     sizes = entry.sizes.contents.contents
     return tuple(sizes.dims[i].decode() for i in range(sizes.dim_count))
+
+
+def _shape(text: str) -> Shape:
+    """`[batch, 64]` as C has it."""
+    axes = text[1:-1].split(", ") if text != "[]" else []
+    return tuple(int(axis) if axis.isdecimal() else axis for axis in axes)
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "arguments.h"
 #include "cpus.h"
+#include "given_sizes.h"
 #include "isa.h"
 #include "npy.h"
 #include "program.h"
@@ -20,6 +21,7 @@
 enum { CACHE_LINE = 64 };
 
 extern const struct nanoloom_program nanoloom_program;
+extern const struct nanoloom_sizes *const nanoloom_open_sizes; /* NULL where it has none */
 
 static int64_t now(void)
 {
@@ -64,48 +66,51 @@ static void check_inputs(const struct nanoloom_arguments *asked)
 }
 
 /* One run; its time, and those of its steps added to `steps` unless that is NULL. */
-static int64_t run(const struct nanoloom_memory *memory, struct nanoloom_pool *pool,
+static int64_t run(const struct nanoloom_program *program,
+                   const struct nanoloom_memory *memory, struct nanoloom_pool *pool,
                    int64_t *step_times, int64_t *steps)
 {
     int64_t before = now(), index;
-    if (nanoloom_run(&nanoloom_program, memory, nanoloom_pool_run, pool, step_times)) {
+    if (nanoloom_run(program, memory, nanoloom_pool_run, pool, step_times)) {
         const struct nanoloom_check *check =
-            nanoloom_failed(&nanoloom_program, memory->workspace, &index);
+            nanoloom_failed(program, memory->workspace, &index);
         nanoloom_refuse(check->where, "%s %" PRId64 " is outside %" PRId64 "..%" PRId64,
                         check->what, index, check->low, check->high);
     }
     int64_t after = now();
-    for (int32_t i = 0; steps && i < nanoloom_program.step_count; i++)
+    for (int32_t i = 0; steps && i < program->step_count; i++)
         steps[i] += step_times[i];
     return after - before;
 }
 
 /* All runs, and what is to be said of their times. */
 static void run_all(const struct nanoloom_arguments *asked,
+                    const struct nanoloom_program *program,
                     const struct nanoloom_memory *memory, struct nanoloom_pool *pool)
 {
     int runs = asked->repeat ? asked->repeat : 1;
-    size_t steps = (size_t)nanoloom_program.step_count + 1;
+    size_t steps = (size_t)program->step_count + 1;
     int64_t *times = memory_for(sizeof *times * (size_t)runs, "times");
     int64_t *step_times = calloc(2 * steps, sizeof *step_times);
     if (!step_times)
         nanoloom_refuse("--profile", "no memory");
     int64_t *sums = step_times + steps;
     for (int i = 0; i < runs; i++)
-        times[i] = run(memory, pool, asked->profile ? step_times : NULL,
+        times[i] = run(program, memory, pool, asked->profile ? step_times : NULL,
                        asked->profile ? sums : NULL);
     if (asked->repeat)
         nanoloom_report_times(times, runs);
     if (asked->profile)
-        nanoloom_report_layers(&nanoloom_program, sums, runs);
+        nanoloom_report_layers(program, sums, runs);
 }
 
-static void give(const struct nanoloom_results *results, void **outputs)
+static void give(const struct nanoloom_results *results,
+                 const struct nanoloom_tensor *tensors, void **outputs)
 {
     for (int32_t i = 0; i < results->count; i++)
         if (!results->paths[i])
-            nanoloom_report_values(&nanoloom_program.outputs[i], outputs[i]);
-    nanoloom_results_write(results, nanoloom_program.outputs, outputs);
+            nanoloom_report_values(&tensors[i], outputs[i]);
+    nanoloom_results_write(results, tensors, outputs);
 }
 
 static void work(const struct nanoloom_arguments *asked)
@@ -117,22 +122,22 @@ static void work(const struct nanoloom_arguments *asked)
     nanoloom_check_cpu(&nanoloom_identity);
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         nanoloom_refuse(NULL, "the system grants no AMX tile registers");
+    const struct nanoloom_program *program =
+        nanoloom_given(&nanoloom_program, nanoloom_open_sizes, asked->inputs);
     void **inputs =
-        arrays_of(nanoloom_program.inputs, nanoloom_program.input_count, asked->inputs);
-    void **outputs =
-        arrays_of(nanoloom_program.outputs, nanoloom_program.output_count, NULL);
+        arrays_of(program->inputs, program->input_count, asked->inputs);
+    void **outputs = arrays_of(program->outputs, program->output_count, NULL);
     int wanted = asked->threads ? asked->threads : nanoloom_default_threads();
     struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
     int64_t threads = pool ? nanoloom_pool_threads(pool) : 0;
-    int64_t bytes = nanoloom_workspace_bytes(&nanoloom_program, threads);
+    int64_t bytes = nanoloom_workspace_bytes(program, threads);
     void *workspace = pool ? nanoloom_arena_create(bytes) : NULL;
     if (!workspace)
         nanoloom_refuse(NULL, "no memory for a workspace of %" PRId64 " bytes", bytes);
-    struct nanoloom_memory memory = {nanoloom_program.parameters,
-                                     (const void *const *)inputs, outputs, workspace,
-                                     threads};
-    run_all(asked, &memory, pool);
-    give(&results, outputs);
+    struct nanoloom_memory memory = {program->parameters, (const void *const *)inputs,
+                                     outputs, workspace, threads};
+    run_all(asked, program, &memory, pool);
+    give(&results, program->outputs, outputs);
 }
 
 int main(int count, char **words)
@@ -140,11 +145,11 @@ int main(int count, char **words)
     nanoloom_name_program(count ? words[0] : NULL);
     struct nanoloom_arguments asked = nanoloom_arguments_read(count, words);
     if (asked.help)
-        nanoloom_report_usage(&nanoloom_identity, &nanoloom_program);
+        nanoloom_report_usage(&nanoloom_identity, &nanoloom_program, nanoloom_open_sizes);
     else if (asked.info)
-        nanoloom_report_identity(&nanoloom_identity, &nanoloom_program);
+        nanoloom_report_identity(&nanoloom_identity, &nanoloom_program, nanoloom_open_sizes);
     else if (asked.shape)
-        nanoloom_report_shapes(&nanoloom_program);
+        nanoloom_report_shapes(&nanoloom_program, nanoloom_open_sizes);
     else
         work(&asked);
     if (fflush(stdout))

@@ -1,7 +1,7 @@
 /* The public functions of a model's shared library, nanoloom_MODEL_create and the others.
  *
- * Compiled once for each model with -DNANOLOOM_MODEL=name; the generated header declares
- * the functions and says what they do. */
+ * Compiled once for each model with -DNANOLOOM_MODEL=name, and NANOLOOM_SIZED where it has
+ * sizes; the generated header declares the functions and says what they do. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,7 +20,11 @@ HANDLE {
     nanoloom_parallel parallel;
     void *context;
     struct nanoloom_pool *pool; /* NULL when the caller brought its own */
+    const struct nanoloom_program *program; /* NULL while its sizes have no numbers */
+    char *rooms;                            /* of it, and of the next one */
+    int64_t room_bytes;
     void *workspace;
+    int64_t workspace_bytes;
     int64_t threads; /* with scratch memory in the workspace */
     atomic_int busy;
 };
@@ -36,6 +40,92 @@ NANOLOOM_PUBLIC const char *PUBLIC(error)(int status);
 NANOLOOM_PUBLIC int PUBLIC(explain)(const HANDLE *handle, int status, char *text,
                                     size_t bytes);
 
+static void release(HANDLE *handle)
+{
+    nanoloom_arena_destroy(handle->workspace, handle->workspace_bytes);
+    nanoloom_arena_destroy(handle->rooms, 2 * handle->room_bytes);
+    free(handle);
+}
+
+#ifdef NANOLOOM_SIZED
+
+NANOLOOM_PUBLIC int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes);
+NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(input_of)(const HANDLE *handle,
+                                                               int32_t index);
+NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle,
+                                                                int32_t index);
+
+/* Room for the program of any sizes, and working memory for all that bounds allow. */
+static int prepare(HANDLE *handle)
+{
+    handle->room_bytes = nanoloom_bound_bytes(nanoloom_open_sizes);
+    handle->rooms = nanoloom_arena_create(2 * handle->room_bytes);
+    if (!handle->rooms)
+        return 0;
+    int64_t bytes =
+        nanoloom_most_workspace(nanoloom_open_sizes, handle->threads, handle->rooms);
+    handle->workspace_bytes = bytes;
+    handle->workspace = bytes ? nanoloom_arena_create(bytes) : NULL;
+    return !bytes || handle->workspace;
+}
+
+/* The program's working memory: what there is, or more. */
+static int reserve(HANDLE *handle, const struct nanoloom_program *program)
+{
+    int64_t bytes = nanoloom_workspace_bytes(program, handle->threads);
+    if (bytes > handle->workspace_bytes) {
+        void *larger = nanoloom_arena_create(bytes);
+        if (!larger)
+            return NANOLOOM_NO_MEMORY;
+        nanoloom_arena_destroy(handle->workspace, handle->workspace_bytes);
+        handle->workspace = larger;
+        handle->workspace_bytes = bytes;
+    }
+    nanoloom_workspace_prepare(program, handle->workspace, handle->threads);
+    handle->program = program;
+    return NANOLOOM_OK;
+}
+
+int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes)
+{
+    if (!handle)
+        return NANOLOOM_NO_HANDLE;
+    if (!sizes)
+        return NANOLOOM_NULL_POINTER;
+    if (atomic_exchange(&handle->busy, 1))
+        return NANOLOOM_BUSY;
+    int first = (const char *)handle->program == handle->rooms;
+    const struct nanoloom_program *program = nanoloom_bind(
+        nanoloom_open_sizes, sizes, handle->rooms + (first ? handle->room_bytes : 0));
+    int status = program ? reserve(handle, program) : NANOLOOM_WRONG_SIZES;
+    atomic_store(&handle->busy, 0);
+    return status;
+}
+
+const struct nanoloom_tensor *PUBLIC(input_of)(const HANDLE *handle, int32_t index)
+{
+    int known = handle && handle->program && PUBLIC(input)(index);
+    return known ? &handle->program->inputs[index] : NULL;
+}
+
+const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle, int32_t index)
+{
+    int known = handle && handle->program && PUBLIC(output)(index);
+    return known ? &handle->program->outputs[index] : NULL;
+}
+
+#else
+
+static int prepare(HANDLE *handle)
+{
+    handle->program = &nanoloom_program;
+    handle->workspace_bytes = nanoloom_workspace_bytes(handle->program, handle->threads);
+    handle->workspace = nanoloom_arena_create(handle->workspace_bytes);
+    return handle->workspace != NULL;
+}
+
+#endif
+
 static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads)
 {
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
@@ -46,10 +136,8 @@ static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads
     handle->parallel = parallel;
     handle->context = context;
     handle->threads = threads;
-    handle->workspace =
-        nanoloom_arena_create(nanoloom_workspace_bytes(&nanoloom_program, threads));
-    if (!handle->workspace) {
-        free(handle);
+    if (!prepare(handle)) {
+        release(handle);
         return NULL;
     }
     return handle;
@@ -81,16 +169,18 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
     int status = nanoloom_check_pointers(&nanoloom_program, inputs, outputs);
     if (status)
         return status;
+    if (!handle->program)
+        return NANOLOOM_NO_SIZES;
     if (atomic_exchange(&handle->busy, 1))
         return NANOLOOM_BUSY;
     struct nanoloom_memory memory = {
-        .parameters = nanoloom_program.parameters,
+        .parameters = handle->program->parameters,
         .inputs = inputs,
         .outputs = outputs,
         .workspace = handle->workspace,
         .threads = handle->threads,
     };
-    status = nanoloom_run(&nanoloom_program, &memory, handle->parallel, handle->context,
+    status = nanoloom_run(handle->program, &memory, handle->parallel, handle->context,
                           NULL);
     atomic_store(&handle->busy, 0);
     return status;
@@ -101,10 +191,7 @@ void PUBLIC(destroy)(HANDLE *handle)
     if (!handle)
         return;
     nanoloom_pool_destroy(handle->pool);
-    nanoloom_arena_destroy(handle->workspace,
-                           nanoloom_workspace_bytes(&nanoloom_program,
-                                                    handle->threads));
-    free(handle);
+    release(handle);
 }
 
 const struct nanoloom_tensor *PUBLIC(input)(int32_t index)
@@ -129,6 +216,9 @@ const char *PUBLIC(error)(int status)
         [NANOLOOM_BUSY] =
             "another thread is running this handle: create one handle for each thread",
         [NANOLOOM_OUT_OF_RANGE] = "an index is out of range",
+        [NANOLOOM_NO_SIZES] = "the model's sizes have no numbers yet: resize the handle",
+        [NANOLOOM_WRONG_SIZES] = "the model does not take these sizes",
+        [NANOLOOM_NO_MEMORY] = "there is no memory for these sizes",
     };
     int known = status >= 0 && status < (int)(sizeof texts / sizeof *texts);
     return known ? texts[status] : "unknown status";
@@ -138,8 +228,8 @@ int PUBLIC(explain)(const HANDLE *handle, int status, char *text, size_t bytes)
 {
     int64_t index;
     const struct nanoloom_check *check = NULL;
-    if (handle && status == NANOLOOM_OUT_OF_RANGE)
-        check = nanoloom_failed(&nanoloom_program, handle->workspace, &index);
+    if (handle && handle->program && status == NANOLOOM_OUT_OF_RANGE)
+        check = nanoloom_failed(handle->program, handle->workspace, &index);
     if (!check)
         return snprintf(text, bytes, "%s", PUBLIC(error)(status));
     return snprintf(text, bytes, "%s: %s %" PRId64 " is outside %" PRId64 "..%" PRId64,

@@ -127,28 +127,45 @@ static int same_shape(const struct header *found, const struct nanoloom_tensor *
     return 1;
 }
 
+/* Refuses an array that does not fit.  wanted: the input's shape in words. */
 static void check(const struct header *found, const struct nanoloom_tensor *tensor,
-                  const char *path)
+                  int fits, const char *wanted, const char *path)
 {
-    char given[NANOLOOM_SHAPE_TEXT], wanted[NANOLOOM_SHAPE_TEXT];
-    if (!same_type(found->type, nanoloom_element_numpy(tensor->element)) ||
-        !same_shape(found, tensor))
+    char given[NANOLOOM_SHAPE_TEXT];
+    if (!same_type(found->type, nanoloom_element_numpy(tensor->element)) || !fits)
         nanoloom_refuse(path, "holds %s%s, input %s is %s%s", type_name(found->type),
                         nanoloom_shape_text(given, found->rank, found->shape),
-                        tensor->name, nanoloom_element_name(tensor->element),
-                        nanoloom_shape_text(wanted, tensor->rank, tensor->shape));
+                        tensor->name, nanoloom_element_name(tensor->element), wanted);
     if (found->by_columns && found->rank > 1)
         nanoloom_refuse(path, "is stored by columns; save numpy.ascontiguousarray of it");
+}
+
+static FILE *opened(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        nanoloom_refuse(path, "cannot be read: %s", strerror(errno));
+    return file;
+}
+
+void nanoloom_npy_shape(const char *path, const struct nanoloom_tensor *tensor,
+                        const char *wanted, int64_t *shape)
+{
+    FILE *file = opened(path);
+    struct header found = read_header(file, path);
+    check(&found, tensor, found.rank == tensor->rank, wanted, path);
+    memcpy(shape, found.shape, sizeof *shape * (size_t)found.rank);
+    fclose(file);
 }
 
 void nanoloom_npy_read(const char *path, const struct nanoloom_tensor *tensor,
                        void *memory)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        nanoloom_refuse(path, "cannot be read: %s", strerror(errno));
+    char wanted[NANOLOOM_SHAPE_TEXT];
+    nanoloom_shape_text(wanted, tensor->rank, tensor->shape);
+    FILE *file = opened(path);
     struct header found = read_header(file, path);
-    check(&found, tensor, path);
+    check(&found, tensor, same_shape(&found, tensor), wanted, path);
     size_t need = (size_t)nanoloom_tensor_bytes(tensor);
     size_t count = read_some(file, memory, need, path);
     if (count < need)

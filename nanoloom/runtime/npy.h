@@ -11,6 +11,11 @@
 void nanoloom_npy_read(const char *path, const struct nanoloom_tensor *tensor,
                        void *memory);
 
+/* The shape of an input's file, `tensor->rank` numbers.  Refuses as nanoloom_npy_read does,
+ * but for the shape: only its rank must be right.  wanted: the input's shape in words. */
+void nanoloom_npy_shape(const char *path, const struct nanoloom_tensor *tensor,
+                        const char *wanted, int64_t *shape);
+
 /* Writes an array; 0 when the system refuses. */
 int nanoloom_npy_write(FILE *file, const struct nanoloom_tensor *tensor,
                        const void *memory);

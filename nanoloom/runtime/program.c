@@ -40,6 +40,19 @@ int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program, int64_t
            (together > alone ? together : alone);
 }
 
+static char *owners_of(const struct nanoloom_program *program, void *workspace)
+{
+    return (char *)workspace + aligned(program->arena_bytes) + pointer_bytes(program);
+}
+
+void nanoloom_workspace_prepare(const struct nanoloom_program *program, void *workspace,
+                                int64_t threads)
+{
+    char *owners = owners_of(program, workspace);
+    for (int64_t i = 0; i < owner_bytes(threads); i++)
+        owners[i] = 0;
+}
+
 static void *resolve(const struct nanoloom_program *program,
                      const struct nanoloom_buffer *buffer,
                      const struct nanoloom_memory *memory)
@@ -204,7 +217,7 @@ int nanoloom_run(const struct nanoloom_program *program,
 {
     void **pointers =
         (void **)((char *)memory->workspace + aligned(program->arena_bytes));
-    owner *owners = (owner *)((char *)pointers + pointer_bytes(program));
+    owner *owners = (owner *)owners_of(program, memory->workspace);
     char *scratch = (char *)owners + owner_bytes(memory->threads);
     for (int32_t i = 0; i < program->buffer_count; i++)
         pointers[i] = resolve(program, &program->buffers[i], memory);

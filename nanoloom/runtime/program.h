@@ -85,6 +85,10 @@ struct nanoloom_memory {
 int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program,
                                  int64_t threads);
 
+/* Makes memory that a run of another program may have left ready for this one. */
+void nanoloom_workspace_prepare(const struct nanoloom_program *program, void *workspace,
+                                int64_t threads);
+
 /* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE.  `parallel` is NULL for
  * the calling thread alone; `nanoseconds` is NULL or receives the time of every step, that
  * of all its trips. */

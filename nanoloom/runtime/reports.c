@@ -10,24 +10,42 @@
 
 enum { SHOWN = 8, DIGITS = 7, DIGITS_OF_INTEGERS = 20 };
 
+/* texts: the shapes in words, NULL where they are numbers. */
 static void report_tensors(const char *kind, const struct nanoloom_tensor *tensors,
-                           int32_t count)
+                           int32_t count, const char *const *texts)
 {
     char text[NANOLOOM_SHAPE_TEXT];
     for (int32_t i = 0; i < count; i++)
         printf("%s %s: %s%s\n", kind, tensors[i].name,
                nanoloom_element_name(tensors[i].element),
-               nanoloom_shape_text(text, tensors[i].rank, tensors[i].shape));
+               texts ? texts[i]
+                     : nanoloom_shape_text(text, tensors[i].rank, tensors[i].shape));
 }
 
-void nanoloom_report_shapes(const struct nanoloom_program *program)
+static void report_bounds(const struct nanoloom_sizes *sizes)
 {
-    report_tensors("input", program->inputs, program->input_count);
-    report_tensors("output", program->outputs, program->output_count);
+    for (int32_t i = 0; i < sizes->dim_count; i++) {
+        printf("dimension %s: at least %" PRId64, sizes->dims[i], sizes->least[i]);
+        if (sizes->most[i] != INT64_MAX)
+            printf(", at most %" PRId64, sizes->most[i]);
+        printf("\n");
+    }
+}
+
+void nanoloom_report_shapes(const struct nanoloom_program *program,
+                            const struct nanoloom_sizes *sizes)
+{
+    const char *const *texts = sizes ? sizes->shape_texts : NULL;
+    report_tensors("input", program->inputs, program->input_count, texts);
+    report_tensors("output", program->outputs, program->output_count,
+                   texts ? texts + program->input_count : NULL);
+    if (sizes)
+        report_bounds(sizes);
 }
 
 void nanoloom_report_usage(const struct nanoloom_identity *identity,
-                           const struct nanoloom_program *program)
+                           const struct nanoloom_program *program,
+                           const struct nanoloom_sizes *sizes)
 {
     printf("%s, a model compiled by nanoloom for %s\n\nusage: ./model", identity->model,
            identity->target);
@@ -41,11 +59,12 @@ void nanoloom_report_usage(const struct nanoloom_identity *identity,
            "  --profile    print the time of each layer\n"
            "  --shape      print the shapes of the inputs and outputs\n"
            "  --info       print what this program is and what it needs\n\n");
-    nanoloom_report_shapes(program);
+    nanoloom_report_shapes(program, sizes);
 }
 
 void nanoloom_report_identity(const struct nanoloom_identity *identity,
-                              const struct nanoloom_program *program)
+                              const struct nanoloom_program *program,
+                              const struct nanoloom_sizes *sizes)
 {
     printf("model: %s\ndigest: %s\ncompiled by: nanoloom %s\n", identity->model,
            identity->digest, identity->version);
@@ -54,11 +73,14 @@ void nanoloom_report_identity(const struct nanoloom_identity *identity,
         printf(", vector registers of %" PRId64 " to %" PRId64 " bits",
                identity->vector_bits_least, identity->vector_bits_most);
     printf("\nprecision: %s\n", identity->precision);
-    nanoloom_report_shapes(program);
+    nanoloom_report_shapes(program, sizes);
     printf("weights: %" PRId64 " bytes\n", program->parameter_bytes);
-    printf("workspace: %" PRId64 " bytes, and %" PRId64 " more for each thread\n",
-           nanoloom_workspace_bytes(program, 1) - program->scratch_bytes,
-           program->scratch_bytes);
+    if (sizes)
+        printf("workspace: as the dimensions ask for\n");
+    else
+        printf("workspace: %" PRId64 " bytes, and %" PRId64 " more for each thread\n",
+               nanoloom_workspace_bytes(program, 1) - program->scratch_bytes,
+               program->scratch_bytes);
     printf("stack: at most %" PRId64 " bytes in each thread\n", identity->stack_bytes);
 }
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-enum { LINE = 64 };
+enum { LINE = 64, MOST_DIMS = 16 };
 
 static const int64_t MOST_TASKS = ((int64_t)1 << 31) - 1;
 static const int64_t MOST_BYTES = (int64_t)1 << 46;
@@ -169,12 +169,20 @@ static void limit_indices(const struct nanoloom_sizes *sizes, struct parts *to)
     }
 }
 
+static int inside(const struct nanoloom_sizes *sizes, const int64_t *dims)
+{
+    for (int32_t i = 0; i < sizes->dim_count; i++)
+        if (dims[i] < sizes->least[i] || dims[i] > sizes->most[i])
+            return 0;
+    return 1;
+}
+
 const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
                                              const int64_t *dims, void *room)
 {
     struct parts to = parts_of(sizes, room);
     *to.program = *sizes->program;
-    if (!evaluate(sizes, dims, to.words) || !place_slots(sizes, &to) ||
+    if (!inside(sizes, dims) || !evaluate(sizes, dims, to.words) || !place_slots(sizes, &to) ||
         !count_tasks(sizes, &to))
         return NULL;
     place_buffers(sizes, &to);
@@ -188,4 +196,57 @@ const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
     to.program->outputs = to.tensors + to.program->input_count;
     to.program->arena_bytes += to.slots[sizes->slot_count];
     return to.program;
+}
+
+int64_t nanoloom_most_workspace(const struct nanoloom_sizes *sizes, int64_t threads,
+                                void *room)
+{
+    int64_t dims[MOST_DIMS], most = 0;
+    if (sizes->dim_count > MOST_DIMS)
+        return 0;
+    for (int32_t i = 0; i < sizes->dim_count; i++)
+        if (sizes->most[i] == INT64_MAX)
+            return 0;
+    /* A size that falls with a dimension is largest at its least. */
+    for (int32_t corner = 0; corner < 1 << sizes->dim_count; corner++) {
+        for (int32_t i = 0; i < sizes->dim_count; i++)
+            dims[i] = (corner >> i & 1) ? sizes->least[i] : sizes->most[i];
+        const struct nanoloom_program *bound = nanoloom_bind(sizes, dims, room);
+        int64_t bytes = bound ? nanoloom_workspace_bytes(bound, threads) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* The dimension that a word is, with nothing added and nothing multiplied. */
+static int32_t dim_of(const struct nanoloom_sizes *sizes, int32_t word)
+{
+    if (word == NANOLOOM_NONE)
+        return NANOLOOM_NONE;
+    int32_t begin = word ? sizes->word_ends[word - 1] : 0;
+    const struct nanoloom_term *term = &sizes->terms[begin];
+    int plain = sizes->word_ends[word] == begin + 1 && term->coefficient == 1 &&
+                term->dims[1] == NANOLOOM_NONE;
+    return plain ? term->dims[0] : NANOLOOM_NONE;
+}
+
+struct nanoloom_contradiction nanoloom_dims_of(const struct nanoloom_sizes *sizes,
+                                               const int64_t *const *shapes,
+                                               int64_t *dims)
+{
+    const struct nanoloom_program *program = sizes->program;
+    const int32_t *word = sizes->shape_words;
+    for (int32_t i = 0; i < sizes->dim_count; i++)
+        dims[i] = -1;
+    for (int32_t i = 0; i < program->input_count; i++)
+        for (int32_t k = 0; k < program->inputs[i].rank; k++, word++) {
+            int32_t dim = dim_of(sizes, *word);
+            if (dim == NANOLOOM_NONE)
+                continue;
+            int64_t before = dims[dim], here = shapes[i][k];
+            if (before != -1 && before != here)
+                return (struct nanoloom_contradiction){i, dim, here, before};
+            dims[dim] = here;
+        }
+    return (struct nanoloom_contradiction){.dim = NANOLOOM_NONE};
 }

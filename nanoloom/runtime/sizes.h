@@ -48,6 +48,9 @@ struct nanoloom_sizes {
     const struct nanoloom_open_step *steps;
     const struct nanoloom_open_check *checks;
     const int32_t *shape_words; /* of inputs, then of outputs, one for each axis */
+    const char *const *shape_texts; /* [batch, 64], of inputs, then of outputs */
+    const int64_t *least;           /* that each dimension may be, and */
+    const int64_t *most;            /* INT64_MAX where there is no bound */
     int32_t dim_count;
     int32_t word_count;
     int32_t slot_count;
@@ -57,8 +60,27 @@ struct nanoloom_sizes {
 int64_t nanoloom_bound_bytes(const struct nanoloom_sizes *sizes);
 
 /* The program for these dimensions, in `room`, which is 64-byte aligned; NULL where they
- * make it too large, or a word less than 0.  Its names and kernels are those of sizes->program. */
+ * are out of bounds, make it too large, or a word less than 0.  Its names and kernels are
+ * those of sizes->program. */
 const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
                                              const int64_t *dims, void *room);
+
+/* The working memory of the largest program that the bounds allow; 0 where a dimension has
+ * none.  room: as for nanoloom_bind. */
+int64_t nanoloom_most_workspace(const struct nanoloom_sizes *sizes, int64_t threads,
+                                void *room);
+
+/* A dimension that has another number in an input than in those before it. */
+struct nanoloom_contradiction {
+    int32_t input;
+    int32_t dim; /* NANOLOOM_NONE where there is none */
+    int64_t here;
+    int64_t before;
+};
+
+/* The dimensions of the inputs' shapes, which have the right ranks. */
+struct nanoloom_contradiction nanoloom_dims_of(const struct nanoloom_sizes *sizes,
+                                               const int64_t *const *shapes,
+                                               int64_t *dims);
 
 #endif

@@ -28,7 +28,7 @@ struct nanoloom_tensor {
     const char *name; /* UTF-8 */
     int32_t element;  /* an enum nanoloom_element */
     int32_t rank;
-    const int64_t *shape; /* `rank` numbers, NULL when rank is 0 */
+    const int64_t *shape; /* `rank` numbers, NULL when rank is 0; -1: known at run time */
 };
 
 /* What a run returns; every model has a function that puts it into words. */
@@ -38,7 +38,10 @@ enum nanoloom_status {
     NANOLOOM_NULL_POINTER = 2, /* an input or output pointer is NULL */
     NANOLOOM_MISALIGNED = 3,   /* a pointer is not aligned to its element size */
     NANOLOOM_BUSY = 4,         /* another thread is running this very handle */
-    NANOLOOM_OUT_OF_RANGE = 5  /* an index is out of range: the outputs mean nothing */
+    NANOLOOM_OUT_OF_RANGE = 5, /* an index is out of range: the outputs mean nothing */
+    NANOLOOM_NO_SIZES = 6,     /* the model's sizes have no numbers yet */
+    NANOLOOM_WRONG_SIZES = 7,  /* the model does not take these sizes */
+    NANOLOOM_NO_MEMORY = 8     /* there is no memory for these sizes */
 };
 
 /* A piece of work: do the tasks begin, begin + 1, ..., end - 1. */

@@ -1,0 +1,79 @@
+"""What a dimension may be where it is a size at run time: 1..512."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from nanoloom.errors import InputError
+from nanoloom.frontend.numbers import checked
+
+UNBOUNDED = 2**63 - 1  # INT64_MAX
+
+
+class Shaped(Protocol):
+    """An input; a dimension may be a name."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int | str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The least and the most that a dimension may be; prints as it is written."""
+
+    least: int = 1
+    most: int = UNBOUNDED
+
+    def __str__(self) -> str:
+        return f"{self.least}..{self.most if self.most != UNBOUNDED else ''}"
+
+
+NO_BOUNDS: Mapping[str, Bounds] = MappingProxyType({})
+
+
+def parted(dims: Mapping[str, object]) -> tuple[dict[str, object], dict[str, Bounds]]:
+    """Numbers and bounds of dimensions apart.
+
+    dims: a number, or a pair (least, most), for each name.  Raises InputError for pairs
+    that are no bounds; what else is no number stays among the numbers.
+    """
+    if not hasattr(dims, "items"):
+        raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
+    pairs = {name: pair for name, pair in dims.items() if isinstance(pair, tuple)}
+    numbers = {name: value for name, value in dims.items() if name not in pairs}
+    return numbers, {name: bounds_of(name, pair) for name, pair in pairs.items()}
+
+
+def bounds_of(name: str, pair: tuple[object, ...]) -> Bounds:
+    if len(pair) != 2:
+        reason = f"dimension {name} has {len(pair)} bounds"
+        raise InputError(reason, hint="give the least and the most: (1, 512)")
+    least, most = (checked(name, number) for number in pair)
+    if not 1 <= least <= most:
+        reason = f"dimension {name} is from {least} to {most}"
+        raise InputError(reason, hint="give two numbers from 1 on, the least first")
+    return Bounds(least, most)
+
+
+def require_within(
+    bounds: Mapping[str, Bounds],
+    inputs: Iterable[Shaped],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> None:
+    """Raise InputError for inputs with a size that its bounds exclude."""
+    for x in inputs:
+        for d, number in zip(x.shape, shapes[x.name], strict=True):
+            within = bounds.get(d) if isinstance(d, str) else None
+            if within and not within.least <= number <= within.most:
+                wanted = (
+                    f"at least {within.least} is wanted"
+                    if number < within.least
+                    else f"at most {within.most} was compiled for"
+                )
+                reason = f"dimension {d} is {number}, {wanted}"
+                raise InputError(reason, where=f"input {x.name}")
