@@ -13,7 +13,8 @@ from nanoloom.binary.table import Tensor
 from nanoloom.errors import Error, public
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
-from nanoloom.runtime.library import Instance, Library, Shape
+from nanoloom.runtime.library import Instance, Library
+from nanoloom.runtime.open_sizes import Shape
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.sizes.bounds import require_within
@@ -38,10 +39,9 @@ class Loaded:
         if not path.is_file():
             raise Error("no such file", where=str(path))
         self.library = Library(path)
-        inputs, outputs = self.library.declared()
-        self.inputs = interface(self.library.inputs, inputs)
-        self.outputs = interface(self.library.outputs, outputs)
-        self.bounds = self.library.bounds()
+        sizes, tensors = self.library.open, (self.library.inputs, self.library.outputs)
+        self.inputs = interface(tensors[0], sizes.inputs if sizes else None)
+        self.outputs = interface(tensors[1], sizes.outputs if sizes else None)
         self.instance = self.library.create(threads)
         self._bound = Recent[tuple[int, ...], tuple[Library, Instance]](
             MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
@@ -58,7 +58,7 @@ class Loaded:
 
     def _for(self, arrays: Mapping[str, Array]) -> tuple[Library, Instance]:
         """The program, bound to the sizes of these arrays if it has sizes."""
-        if not self.library.dims:
+        if self.library.open is None:
             return self.library, self.instance
         shapes = {name: array.shape for name, array in arrays.items()}
         numbers = {
@@ -68,7 +68,7 @@ class Loaded:
         }
         sizes = tuple(numbers[name] for name in self.library.dims)
         if (found := self._bound.get(sizes)) is None:
-            require_within(self.bounds, self.inputs, shapes)
+            require_within(self.library.open.bounds, self.inputs, shapes)
             library = self.library.bound(sizes)
             found = library, library.create(self.instance)
             self._bound.put(sizes, found)
@@ -87,10 +87,10 @@ class Loaded:
 
 
 def interface(
-    tensors: Sequence[Tensor], shapes: Sequence[Shape]
+    tensors: Sequence[Tensor], shapes: Sequence[Shape] | None
 ) -> tuple[Interface, ...]:
-    """shapes: as they are declared, with names of sizes."""
+    """shapes: with names of sizes; None where there are none."""
     return tuple(
         Interface(x.name, shape, x.element.dtype)
-        for x, shape in zip(tensors, shapes, strict=True)
+        for x, shape in zip(tensors, shapes or [x.shape for x in tensors], strict=True)
     )

@@ -18,12 +18,11 @@ from nanoloom.runtime import layout
 from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty
 from nanoloom.runtime.loading import Code, load
+from nanoloom.runtime.open_sizes import open_sizes
 from nanoloom.runtime.scattered import Scattered
 from nanoloom.runtime.tables import Table
-from nanoloom.sizes.bounds import Bounds
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
-Shape: TypeAlias = tuple[int | str, ...]
 Parameters: TypeAlias = np.ndarray | Scattered | None  # None: in the library
 
 
@@ -56,32 +55,14 @@ class Library:
         library._show(self.path, self._code.hold(), entry, Table(program, room))
         return library
 
-    def declared(self) -> tuple[list[Shape], list[Shape]]:
-        """Shapes of the inputs and outputs; what sizes decide is a text: 2 * batch."""
-        if not self.dims:
-            return [x.shape for x in self.inputs], [x.shape for x in self.outputs]
-        texts = self._entry.sizes.contents.contents.shape_texts
-        count, every = len(self.inputs), len(self.inputs) + len(self.outputs)
-        shapes = [_shape(texts[i].decode()) for i in range(every)]
-        return shapes[:count], shapes[count:]
-
-    def bounds(self) -> dict[str, Bounds]:
-        """What the dimensions may be."""
-        if not self.dims:
-            return {}
-        sizes = self._entry.sizes.contents.contents
-        return {
-            name: Bounds(sizes.least[i], sizes.most[i])
-            for i, name in enumerate(self.dims)
-        }
-
     def _show(
         self, path: Path, code: Code, entry: layout.Library, table: Table
     ) -> None:
         self._code, self._entry, self._table = code, entry, table
         self.path = path
         program = table.program.contents
-        self.dims = _dims(entry)
+        self.open = open_sizes(entry, program.input_count, program.output_count)
+        self.dims = self.open.dims if self.open else ()
         self.inputs = tuple(
             _tensor(program.inputs[i]) for i in range(program.input_count)
         )
@@ -243,20 +224,6 @@ class Instance:
         if not right or not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
         return address(array)
-
-
-def _dims(entry: layout.Library) -> tuple[str, ...]:
-    """Names of the dimensions that numbers are bound to."""
-    if not entry.sizes.contents:
-        return ()
-    sizes = entry.sizes.contents.contents
-    return tuple(sizes.dims[i].decode() for i in range(sizes.dim_count))
-
-
-def _shape(text: str) -> Shape:
-    """`[batch, 64]` as C has it."""
-    axes = text[1:-1].split(", ") if text != "[]" else []
-    return tuple(int(axis) if axis.isdecimal() else axis for axis in axes)
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

@@ -182,12 +182,19 @@ def test_stdout_wants_a_stage(dense: Path, nanoloom: Command) -> None:
     refused(wrong, "mlir is none of graph, linalg", status=2)
 
 
-def test_dimensions_must_be_numbers(
+def test_dimensions_without_a_number_are_sizes(
     tmp_path: Path, dense: Path, nanoloom: Command
 ) -> None:
-    said = nanoloom("compile", dense, "-o", tmp_path / "x.so")
-    refused(said, "dimension batch", "--dim batch=N")
-    assert not (tmp_path / "x.so").exists()
+    output = tmp_path / "x.so"
+    assert nanoloom("compile", dense, "-o", output, "--dim", "batch=1..9").status == 0
+    words = ("--dim", "batch=9", "--json")
+    assert nanoloom("run", output, *words).status == 0
+    refused(nanoloom("run", output, "--dim", "batch=10"), "batch is 10, at most 9")
+    text = nanoloom("compile", dense, "--emit", "kernels", "-o", tmp_path / "x.mlir")
+    refused(text, "dimension batch", "--dim batch=N")
+    for bounds in ("4..2", "..2", "1..", "0..2"):
+        said = nanoloom("compile", dense, "-o", output, "--dim", f"batch={bounds}")
+        assert said.status in (1, 2) and "batch" in said.told
 
 
 def test_values_that_decide_about_shapes_cannot_be_compiled_ahead(

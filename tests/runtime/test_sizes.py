@@ -61,8 +61,9 @@ def test_numbers_that_it_does_not_take(library: Library, n: int) -> None:
 
 
 def test_what_it_declares(library: Library) -> None:
-    assert library.declared() == ([("n", 3), ("n", 3)], [("3 * n",)])
-    assert library.bounds() == {"n": Bounds(0)}
+    sizes = library.open
+    assert sizes and (sizes.inputs, sizes.outputs) == (((("n", 3)),) * 2, (("3 * n",),))
+    assert sizes.bounds == {"n": Bounds(0)}
     assert [x.shape for x in library.inputs] == [(-1, 3)] * 2
 
 
