@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -131,7 +132,7 @@ class OpenProgram:
 
         Raises InputError where it cannot be for all sizes.  why: it is wanted.
         """
-        made = None if self.reason else self._first(OpenBinding.to_link)
+        made = None if self.reason else self._first(OpenBinding.to_link, least=1)
         if made is None:
             how = " ".join(f"--dim {name}=N" for name in self.names)
             reason = f"no number is given for dimension {', '.join(self.names)}, and"
@@ -141,10 +142,15 @@ class OpenProgram:
     def _load(self, threads: int) -> None:
         self._variant = self._first(lambda binding: binding.loaded(threads))
 
-    def _first(self, made: Callable[[OpenBinding], Made]) -> Made | None:
-        """What is made of the first samples that the model takes; else the reason."""
+    def _first(
+        self, made: Callable[[OpenBinding], Made], least: int = 0
+    ) -> Made | None:
+        """What is made of the first samples that the model takes; else the reason.
+
+        least: of every dimension; who calls it from here looks at that before.
+        """
         for samples in self.samples:
-            binding = self.binding(samples)
+            binding = self.binding(samples, least)
             refused = key("refused", binding.name)
             known = self.cache.get(refused)
             if known is not None:
@@ -169,7 +175,9 @@ class OpenProgram:
             return found
         return None
 
-    def binding(self, samples: Samples) -> OpenBinding:
+    def binding(self, samples: Samples, least: int = 0) -> OpenBinding:
+        given = {name: self.bounds.get(name, Bounds()) for name in self.names}
+        bounds = {n: replace(b, least=least and b.least) for n, b in given.items()}
         return OpenBinding(
             self.source,
             self.options,
@@ -179,7 +187,7 @@ class OpenProgram:
             {},
             samples,
             self.shapes,
-            self.bounds,
+            bounds,
         )
 
     def shapes(self, dims: Mapping[str, int]) -> Shapes:
