@@ -61,8 +61,7 @@ def through_affine(
 ) -> Vectorized:
     """Lower a kernel by one of WAYS."""
     phases = to_loops(module)
-    fuses = target.arch != "x86_64" or target.has("fma")
-    to_vectors(module, strategy, Factors.of(target, unrolling), fuses=fuses)
+    to_vectors(module, strategy, Factors.of(target, unrolling), fuses=target.fuses)
     run_pipeline(module, FROM_AFFINE)
     place_temporaries(module)
     emulate_small_floats(module, target)

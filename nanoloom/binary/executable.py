@@ -110,13 +110,15 @@ def identity_c(identity: Identity) -> str:
     lengths = (0, 0)
     if vector.scalable:
         lengths = (vector.min_bits, vector.bits * vector.vscale_max)
-    features = "".join(f"{c_string(name)}, " for name in needed(identity.target))
+    bits = {name: f"{word}, {bit}" for name, word, bit in identity.target.isa.hwcaps}
+    names = needed(identity.target)
+    features = "".join(f"{{{c_string(x)}, {bits.get(x, '0, 0')}}}, " for x in names)
     return "\n".join(
         [
             "/* Written by nanoloom: what this executable is. */",
             '#include "identity.h"',
             "",
-            f"static const char *const features[] = {{{features}0}};",
+            f"static const struct nanoloom_feature features[] = {{{features}{{0}}}};",
             "",
             "const struct nanoloom_identity nanoloom_identity = {",
             f"    .model = {c_string(identity.model)},",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from nanoloom.target.facts import Target
 
 ELF, PROGRAM = b"\x7fELF", 2
-MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 
 def open_cache(folder: Path | None, unused: bool) -> Cache:
@@ -127,10 +126,12 @@ def open_library(model: Path, threads: int | None) -> Loaded:
     """A library that `nanoloom compile` made; raises Error for any other."""
     from nanoloom.errors import Error
     from nanoloom.loaded import load
+    from nanoloom.target.named import INSTRUCTION_SETS
 
     here, there = elf_machine(Path(sys.executable)), elf_machine(model)
     if None not in (here, there) and here != there:
-        names = [MACHINES.get(number or 0, "another CPU") for number in (there, here)]
+        known = {isa.machine: isa.name for isa in INSTRUCTION_SETS.values()}
+        names = [known.get(number or 0, "another CPU") for number in (there, here)]
         raise Error(
             "is compiled for {}, this machine is {}".format(*names),
             where=str(model),

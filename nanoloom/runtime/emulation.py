@@ -18,12 +18,6 @@ from nanoloom.target.named import by_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _HINT = "install it: apt-get install qemu-user"
-# What may stand behind a target's name, and the powers of two that it may be.
-_LENGTHS = {
-    "riscv64": ("vlen", (128, 256, 512, 1024)),
-    "aarch64": ("sve", (128, 256, 512, 1024, 2048)),
-}
-_MEANT = {("riscv64", "vlen"): "+v", ("aarch64", "sve"): "+sve"}
 
 
 @dataclass(frozen=True)
@@ -43,36 +37,27 @@ def machine(spec: str) -> Machine:
     """
     name, _, behind = spec.partition(":")
     key = behind.partition("=")[0]
-    target = by_name(name + _MEANT.get((name, key), ""))
-    words = _cpu_words(target, behind, spec)
-    return Machine(target, (f"qemu-{target.arch}", "-cpu", ",".join(words)))
-
-
-def _cpu_words(target: Target, behind: str, spec: str) -> list[str]:
-    """What qemu calls the CPU: one that has all that the target may ask for."""
-    bits = target.vector.min_bits
-    if behind:
-        bits = _length(target, behind, spec)
-    if target.arch == "riscv64" and not target.vector.scalable:
-        return ["rv64"]
-    if target.arch == "riscv64":
-        return ["rv64", "v=true", f"vlen={bits}", "elen=64", "vext_spec=v1.0"]
-    if target.arch == "aarch64" and target.vector.scalable:
-        return ["max", f"sve-default-vector-length={bits // 8}"]
-    return ["max"]
+    target = by_name(name)
+    known = target.isa.emulator
+    if key and (name, key) == (target.arch, known.length):
+        target = by_name(f"{name}+{known.brings}")
+    bits = _length(target, behind, spec) if behind else target.vector.min_bits
+    cpu = known.scalable if target.vector.scalable else known.cpu
+    cpu = cpu.format(bits=bits, bytes=bits // 8)
+    return Machine(target, (known.program, "-cpu", cpu))
 
 
 def _length(target: Target, behind: str, spec: str) -> int:
     key, _, value = behind.partition("=")
-    known, lengths = _LENGTHS.get(target.arch, ("", ()))
-    if not target.vector.scalable or key != known:
+    emulator = target.isa.emulator
+    if not target.vector.scalable or key != emulator.length:
         raise Error(
             f"{spec}: {key!r} says nothing about {target}",
             hint="like riscv64+v:vlen=256 or aarch64+sve:sve=512",
         )
     vector = target.vector
     most = vector.bits * vector.vscale_max
-    fitting = [str(x) for x in lengths if vector.min_bits <= x <= most]
+    fitting = [str(x) for x in emulator.lengths if vector.min_bits <= x <= most]
     if value not in fitting:
         raise Error(
             f"{spec}: vectors of {value or 'no'} bits cannot be emulated for {target}",

@@ -4,14 +4,22 @@
 
 #include <stdint.h>
 
+/* LLVM's name, and the bit that tells of it in a word of the auxiliary vector; word 0
+ * where the CPU itself is asked (x86-64), or nobody can be. */
+struct nanoloom_feature {
+    const char *name;
+    uint32_t word;
+    uint32_t bit;
+};
+
 struct nanoloom_identity {
     const char *model;   /* its name */
     const char *digest;  /* of the model's file and its weights */
     const char *version; /* of the nanoloom that compiled it */
     const char *target;
     const char *precision;
-    const char *const *features; /* that its code asks of a CPU; NULL behind the last */
-    int64_t vector_bits_least;   /* of the vector registers; 0 where features tell */
+    const struct nanoloom_feature *features; /* that code asks for; a NULL behind */
+    int64_t vector_bits_least; /* of the vector registers; 0 where features tell */
     int64_t vector_bits_most;
     int64_t stack_bytes; /* that no thread exceeds */
 };

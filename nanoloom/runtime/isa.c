@@ -18,14 +18,14 @@ enum { EXTENDED = 0x80000001 };
 enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000, OSXSAVE = 27 };
 
 /* Intel's manual, volume 2, CPUID. */
-static const struct feature {
+static const struct bit {
     const char *name;
     uint32_t leaf;
     uint32_t subleaf;
     int word;
     int bit;
     uint32_t state;
-} features[] = {
+} bits[] = {
     {"ssse3", 1, 0, ECX, 9, 0},
     {"sse4.1", 1, 0, ECX, 19, 0},
     {"sse4.2", 1, 0, ECX, 20, 0},
@@ -74,14 +74,21 @@ static uint32_t saved_state(void)
     return low;
 }
 
-static int has(const struct feature *feature)
+static int is_set(const struct bit *bit)
 {
     uint32_t words[4];
-    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &words[EAX], &words[EBX],
-                           &words[ECX], &words[EDX]))
+    if (!__get_cpuid_count(bit->leaf, bit->subleaf, &words[EAX], &words[EBX], &words[ECX],
+                           &words[EDX]))
         return 0;
-    return words[feature->word] >> feature->bit & 1 &&
-           (saved_state() & feature->state) == feature->state;
+    return words[bit->word] >> bit->bit & 1 && (saved_state() & bit->state) == bit->state;
+}
+
+static int has(const struct nanoloom_feature *feature)
+{
+    for (size_t row = 0; row < sizeof bits / sizeof *bits; row++)
+        if (strcmp(feature->name, bits[row].name) == 0)
+            return is_set(&bits[row]);
+    return 1;
 }
 
 int64_t nanoloom_vector_bits(void)
@@ -89,28 +96,20 @@ int64_t nanoloom_vector_bits(void)
     return 0;
 }
 
-#elif defined(__aarch64__)
+#else /* the system tells of features, in words for programs */
 
 #include <sys/auxv.h>
+
+static int has(const struct nanoloom_feature *feature)
+{
+    return !feature->word || getauxval(feature->word) >> feature->bit & 1;
+}
+
+#if defined(__aarch64__)
+
 #include <sys/prctl.h>
 
 enum { VECTOR_LENGTH = 51, LENGTH_BYTES = 0xffff }; /* PR_SVE_GET_VL */
-
-/* Linux, asm/hwcap.h: word 0 is AT_HWCAP, word 1 AT_HWCAP2. */
-static const struct feature {
-    const char *name;
-    int word;
-    int bit;
-} features[] = {
-    {"neon", 0, 1},     {"fullfp16", 0, 10}, {"dotprod", 0, 20}, {"sve", 0, 22},
-    {"fp16fml", 0, 23}, {"sve2", 1, 1},      {"i8mm", 1, 13},    {"bf16", 1, 14},
-    {"sme", 1, 23},
-};
-
-static int has(const struct feature *feature)
-{
-    return getauxval(feature->word ? AT_HWCAP2 : AT_HWCAP) >> feature->bit & 1;
-}
 
 int64_t nanoloom_vector_bits(void)
 {
@@ -118,22 +117,7 @@ int64_t nanoloom_vector_bits(void)
     return found < 0 ? 0 : 8 * (found & LENGTH_BYTES);
 }
 
-#else /* RISC-V */
-
-#include <sys/auxv.h>
-
-/* Linux tells the extensions of one letter. */
-static const struct feature {
-    const char *name;
-    int bit;
-} features[] = {
-    {"f", 'f' - 'a'}, {"d", 'd' - 'a'}, {"c", 'c' - 'a'}, {"v", 'v' - 'a'},
-};
-
-static int has(const struct feature *feature)
-{
-    return getauxval(AT_HWCAP) >> feature->bit & 1;
-}
+#elif defined(__riscv)
 
 int64_t nanoloom_vector_bits(void)
 {
@@ -143,14 +127,21 @@ int64_t nanoloom_vector_bits(void)
     return (int64_t)(8 * bytes);
 }
 
+#else
+
+int64_t nanoloom_vector_bits(void)
+{
+    return 0;
+}
+
+#endif
 #endif
 
 const char *nanoloom_missing_feature(const struct nanoloom_identity *identity)
 {
-    for (const char *const *name = identity->features; *name; name++)
-        for (size_t row = 0; row < sizeof features / sizeof *features; row++)
-            if (strcmp(*name, features[row].name) == 0 && !has(&features[row]))
-                return *name;
+    for (const struct nanoloom_feature *each = identity->features; each->name; each++)
+        if (!has(each))
+            return each->name;
     return NULL;
 }
 

@@ -107,11 +107,10 @@ def operations(stage: Stage, target: Target) -> float:
         return 1
     found = [name for name in stage.body if name not in NO_WORK]
     count = sum(FUNCTION if name.startswith("math.") else 1 for name in found)
-    if target.arch == "x86_64":
+    if not target.isa.keeps_nan:
         count += sum(2 for name in found if name in KEEPS_NAN)
     floats = any(name.endswith("mulf") for name in found)
-    fused = target.has("fma") or target.arch != "x86_64"
-    return count - (stage.is_contraction and floats and fused)
+    return count - (stage.is_contraction and floats and target.fuses)
 
 
 def in_registers(nest: LoopNest) -> set[str]:

@@ -8,6 +8,13 @@ for its sum is forwarded after 2 of the 4 cycles on Arm's cores; 4 is always eno
 from __future__ import annotations
 
 from nanoloom.target.facts import Cache, Target, VectorUnit
+from nanoloom.target.instruction_set import (
+    HWCAP,
+    HWCAP2,
+    Emulator,
+    Frame,
+    InstructionSet,
+)
 
 K, M = 1 << 10, 1 << 20
 
@@ -16,6 +23,40 @@ APPLE = NEON | {"dotprod", "fullfp16", "fp16fml"}
 V1 = APPLE | {"sve", "bf16", "i8mm"}
 V2 = V1 | {"sve2"}
 ARMV9 = NEON | {"dotprod", "fullfp16", "sve", "sve2"}  # bf16 and i8mm come with v9.1
+
+# Of frames only whole pages are read, and no spilled vectors of unknown length.
+ISA = InstructionSet(
+    "aarch64",
+    183,
+    Frame(
+        rb"[\xe0-\xff][\x03-\xff][\x40-\x7f]\xd1",  # sub any, sp, pages
+        r"\bsub\s+(?:sp|x\d+), sp, #(?P<size>\d+), lsl #12",
+        4096,
+    ),
+    Emulator(
+        "qemu-aarch64",
+        "max",
+        "max,sve-default-vector-length={bytes}",
+        "sve",
+        (128, 256, 512, 1024, 2048),
+        "sve",
+    ),
+    register="w",
+    adds=frozenset({"dotprod", "fullfp16", "fp16fml", "bf16", "i8mm"}),
+    hwcaps=(  # asm/hwcap.h
+        ("neon", HWCAP, 1),
+        ("fullfp16", HWCAP, 10),
+        ("dotprod", HWCAP, 20),
+        ("sve", HWCAP, 22),
+        ("fp16fml", HWCAP, 23),
+        ("sve2", HWCAP2, 1),
+        ("i8mm", HWCAP2, 13),
+        ("bf16", HWCAP2, 14),
+        ("sme", HWCAP2, 23),
+    ),
+    widens_f16=NEON,
+    half_registers=2,
+)
 
 # Two 128-bit pipes as in Cortex-A72, A76 and Neoverse N1.
 TWO_PIPES = VectorUnit(
@@ -72,6 +113,7 @@ def _cpu(
 ) -> Target:
     return Target(
         name=name,
+        isa=ISA,
         triple="aarch64-unknown-linux-gnu",
         cpu=cpu,
         features=features,

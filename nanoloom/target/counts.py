@@ -11,5 +11,5 @@ def counts_words(target: Target) -> bool:
 
 
 def counts_at_once(target: Target) -> bool:
-    """Whether one does for words or bytes; every Arm has one for bytes (cnt)."""
-    return counts_words(target) or target.arch == "aarch64"
+    """Whether one does for words or bytes: cnt, of bytes, with NEON."""
+    return counts_words(target) or target.has("neon")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from nanoloom.target.forms import MASKED_REMAINDER
+from nanoloom.target.instruction_set import InstructionSet
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Target:
     """
 
     name: str
+    isa: InstructionSet
     triple: str
     cpu: str
     features: str
@@ -97,8 +99,8 @@ class Target:
 
     @property
     def arch(self) -> str:
-        """The first word of the triple: x86_64, aarch64 (Apple: arm64) or riscv64."""
-        return self.triple.split("-")[0].replace("arm64", "aarch64")
+        """The instruction set's name: x86_64, aarch64, riscv64, powerpc64le."""
+        return self.isa.name
 
     def has(self, *extensions: str) -> bool:
         """Whether all of these extensions are there."""
@@ -106,8 +108,24 @@ class Target:
 
     @property
     def widens_f16(self) -> bool:
-        """Whether an instruction makes f32 of f16; every Arm has one."""
-        return self.arch == "aarch64" or self.has("f16c")
+        """Whether an instruction makes f32 of f16."""
+        return bool(self.isa.widens_f16 & self.extensions)
+
+    @property
+    def fuses(self) -> bool:
+        """Whether an instruction multiplies and adds."""
+        return not self.isa.fma or self.has(self.isa.fma)
+
+    @property
+    def writes_over(self) -> bool:
+        """Whether an instruction writes its result over one of its operands."""
+        apart = self.isa.result_apart
+        return bool(apart) and not self.has(apart)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it has no vectors: LLVM takes them apart."""
+        return bool(self.isa.vectors) and not self.has(self.isa.vectors)
 
     def lanes(self, element_bits: int) -> int:
         """Elements in one vector register; of a scalable one, elements per vscale."""

@@ -149,6 +149,8 @@ def _width_fits(target: Target, present: set[str], vscale: int) -> bool:
         vector = target.vector
         length_fits = vector.vscale_min <= vscale <= vector.vscale_max
         return not vector.scalable or ("sve" in present and length_fits)
+    if target.arch != "x86_64":
+        return target.extensions <= present
     needs = {128: {"sse4.2"}, 256: {"avx2", "fma"}, 512: {"avx512f", "avx512vl"}}
     return needs[target.vector.bits] <= present
 

@@ -165,7 +165,7 @@ def module_text(target: Target) -> str:
 def _fma(name: str, target: Target, element: str, bits: int) -> Arithmetic:
     vector = _register(target, element, bits)
     operations = 2 * target.lanes(bits)
-    if target.arch == "x86_64" and not target.has("fma"):
+    if not target.fuses:
         call = f"{{r}}.p = fmul {vector} {{c}}, %a\n  {{r}} = fadd {vector} {{r}}.p, %b"
         return Arithmetic(name, "", vector, vector, call, operations)
     shape = f"{'nxv' if target.vector.scalable else 'v'}{target.lanes(bits)}f{bits}"

@@ -22,5 +22,5 @@ def has_mask_registers(target: Target, size: int) -> bool:
     A single one, RISC-V's, would be loaded again for every vector.  With SVE's LLVM
     reads whole registers in part: not those that smaller numbers than the sums fill.
     """
-    whole = size >= WORD or target.arch != "aarch64"
+    whole = size >= WORD or not target.has("sve")
     return target.vector.mask_registers > 1 and whole

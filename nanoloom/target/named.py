@@ -14,14 +14,14 @@ from nanoloom.errors import Error
 from nanoloom.target import aarch64, riscv, x86
 from nanoloom.target.facts import Target
 
-TARGETS = x86.TARGETS + aarch64.TARGETS + riscv.TARGETS
+FAMILIES = (x86, aarch64, riscv)
+TARGETS = tuple(target for family in FAMILIES for target in family.TARGETS)
+INSTRUCTION_SETS = {family.ISA.name: family.ISA for family in FAMILIES}
 _BY_NAME = {target.name: target for target in TARGETS}
 
 # What a name that promises no vectors of its own becomes with the feature for them.
 _BASES: Mapping[str, Mapping[str, str]] = {"riscv64": {"v": "rv64gcv"}}
 _LENGTHS = {f"zvl{bits}b": bits for bits in (128, 256, 512, 1024)}
-_ARM = ("dotprod", "fullfp16", "fp16fml", "bf16", "i8mm")
-_RISCV = ("zba", "zbb", "zbs")
 
 
 def by_name(name: str) -> Target:
@@ -97,14 +97,9 @@ Adding = Callable[[Target, str], Target]
 
 def _features(target: Target) -> dict[str, Adding]:
     """What may be added to a target, and how."""
-    if target.arch == "riscv64":
-        return _each(_LENGTHS, _longer) | _each(_RISCV, _added)
-    if target.arch == "aarch64":
-        return _each(("sve", "sve2"), _scalable) | _each(_ARM, _added)
-    of_table = frozenset[str]().union(*(t.extensions for t in x86.TARGETS))
     wide = target.vector.bits == 512
-    fitting = [x for x in of_table if wide or not x.startswith(("avx512", "amx"))]
-    return _each([x for x in fitting if x not in ("avx2", "sse4.2")], _added)
+    plain = [x for x in target.isa.adds if wide or not x.startswith(("avx512", "amx"))]
+    return _each(plain, _added) | _WIDER.get(target.arch, {})
 
 
 def _each(names: Iterable[str], adding: Adding) -> dict[str, Adding]:
@@ -140,3 +135,10 @@ def _longer(target: Target, feature: str) -> Target:
     if target.vector.min_bits >= bits:
         return target
     return replace(riscv.of_length(f"rv64gcv-{feature}", bits), caches=target.caches)
+
+
+# Features that bring other vectors.
+_WIDER: Mapping[str, dict[str, Adding]] = {
+    "riscv64": _each(_LENGTHS, _longer),
+    "aarch64": _each(("sve", "sve2"), _scalable),
+}

@@ -11,6 +11,7 @@ from nanoloom.cache import Cache, key
 from nanoloom.forks import waiting
 from nanoloom.target.facts import Cache as Caches
 from nanoloom.target.facts import MatrixUnit, Target, VectorUnit
+from nanoloom.target.named import INSTRUCTION_SETS
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -73,12 +74,14 @@ def _text(path: Path) -> str:
 def to_dict(target: Target) -> dict[str, Any]:
     """A target as JSON takes it."""
     facts = dataclasses.asdict(target)
-    return {**facts, "extensions": sorted(target.extensions)}
+    plain = {"isa": target.isa.name, "extensions": sorted(target.extensions)}
+    return {**facts, **plain}
 
 
 def from_dict(facts: dict[str, Any]) -> Target:
     """The inverse of `to_dict`."""
     made = dict(facts)
+    made["isa"] = INSTRUCTION_SETS[facts["isa"]]
     made["vector"] = VectorUnit(**facts["vector"])
     made["caches"] = Caches(**facts["caches"])
     made["extensions"] = frozenset(facts["extensions"])

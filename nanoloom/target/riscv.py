@@ -9,9 +9,36 @@ one vector pipe and one memory pipe, as most cores of today.
 from __future__ import annotations
 
 from nanoloom.target.facts import Cache, Target, VectorUnit
+from nanoloom.target.instruction_set import HWCAP, Emulator, Frame, InstructionSet
 
 K, M = 1 << 10, 1 << 20
 LONGEST = 65536  # bits, the limit of the specification
+
+# Of frames only whole pages are read, and no spilled vectors.
+ISA = InstructionSet(
+    "riscv64",
+    243,
+    Frame(
+        rb"\x33\x01[\x01-\xf1][\x40\x41]",  # sub sp, sp, any register
+        r"\blui\s+(?P<by>\w+), (?P<size>\d+)(?:\s+addiw?\s+.*)?"
+        r"\s+sub\s+sp, sp, (?P=by)\b",
+        4096,
+    ),
+    Emulator(
+        "qemu-riscv64",
+        "rv64",
+        "rv64,v=true,vlen={bits},elen=64,vext_spec=v1.0",
+        "vlen",
+        (128, 256, 512, 1024),
+        "v",
+    ),
+    register="^vr",
+    whole_registers=True,
+    adds=frozenset({"zba", "zbb", "zbs"}),
+    hwcaps=tuple((x, HWCAP, ord(x) - ord("a")) for x in "fdcv"),  # of one letter
+    vectors="v",
+    scalar_factors=True,
+)
 
 
 def of_length(name: str, vlen: int) -> Target:
@@ -19,6 +46,7 @@ def of_length(name: str, vlen: int) -> Target:
     promised = [f"zvl{n}b" for n in (128, 256, 512, 1024) if n <= vlen]
     return Target(
         name=name,
+        isa=ISA,
         triple="riscv64-unknown-linux-gnu",
         cpu="generic-rv64",
         features=f"+m,+a,+f,+d,+c,+v,+zvl{vlen}b",
@@ -46,6 +74,7 @@ def of_length(name: str, vlen: int) -> Target:
 # the single port: SiFive U74 in LLVM's scheduling model.
 SCALAR = Target(
     name="riscv64",
+    isa=ISA,
     triple="riscv64-unknown-linux-gnu",
     cpu="generic-rv64",
     features="+m,+a,+f,+d,+c",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nanoloom.target.facts import Cache, MatrixUnit, Target, VectorUnit
+from nanoloom.target.instruction_set import Emulator, Frame, InstructionSet
 
 K, M = 1 << 10, 1 << 20
 
@@ -28,6 +29,20 @@ ZEN5 = ZEN4 | {"avxvnni", "avx512vp2intersect", "prefetchi"}
 ALDER = V3 | {"avxvnni", "gfni"}
 SIERRA = ALDER | {"avxvnniint8", "avxneconvert", "avxifma"}
 ARROW = SIERRA | {"avxvnniint16"}
+
+ISA = InstructionSet(
+    "x86_64",
+    62,
+    Frame(rb"\x48\x81\xec(?P<size>....)", r"\bsubq\s+\$(?P<size>\d+), %rsp", 1),
+    Emulator("qemu-x86_64", "max"),
+    register="v",
+    adds=(SAPPHIRE | GRANITE | ZEN5 | ARROW) - {"sse4.2", "avx2"},
+    fma="fma",
+    result_apart="avx2",
+    widens_f16=frozenset({"f16c"}),
+    keeps_nan=False,
+    widens_loads=True,
+)
 
 # Multiply then add on one port each, 4 + 3 cycles (Nehalem): there is no FMA.
 SSE = VectorUnit(
@@ -107,6 +122,7 @@ def _cpu(
     features = "-prefer-256-bit" if vector.bits == 512 else ""
     return Target(
         name=name,
+        isa=ISA,
         triple="x86_64-unknown-linux-gnu",
         cpu=name,
         features=features,

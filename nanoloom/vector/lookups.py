@@ -59,9 +59,9 @@ def make_lookups(module: ir.Module, target: Target) -> None:
 def made(table: ir.Value, places: ir.Value, target: Target) -> ir.Value:
     (lanes,) = ir.VectorType(places.type).shape
     needs, shuffle = SHUFFLES.get(lanes, ("", ""))
-    if target.arch == "x86_64" and shuffle and target.has(needs):
+    if shuffle and target.has(needs):
         return by_halves(table, places, shuffle)
-    if target.arch == "aarch64" and lanes == PIECE:
+    if target.has("neon") and lanes == PIECE:
         return by_zeros(table, places)
     return one_by_one(table, places, lanes)
 

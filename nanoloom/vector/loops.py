@@ -94,7 +94,7 @@ def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
         isinstance(x.element, ir.FloatType) and x.element.width in FUSED
         for x in outputs
     )
-    return floats and (target.arch != "x86_64" or target.has("fma"))
+    return floats and target.fuses
 
 
 def is_whole(

@@ -85,7 +85,9 @@ class MakeKernel:
         with stage("object"):
             code = emit(llvm_ir, **machine, options=self.code)
             require_small(
-                code, lambda: emit_assembly(llvm_ir, **machine, options=self.code)
+                code,
+                lambda: emit_assembly(llvm_ir, **machine, options=self.code),
+                self.target.isa.frame,
             )
         return CompiledKernel(
             code,

@@ -329,6 +329,7 @@ def test_the_stated_stack_is_enough(
 def test_every_feature_is_looked_for(target: Target) -> None:
     text = (RUNTIME / "isa.c").read_text("utf-8")
     listed = set(re.findall(r'\{"([\w.-]+)",', text))
+    listed |= {name for name, _, _ in target.isa.hwcaps}
     assert set(needed(target)) <= listed
 
 

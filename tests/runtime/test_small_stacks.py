@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import numpy as np
 import pytest
 
 import nanoloom
-from nanoloom.binary.elf import Machine
 from nanoloom.binary.frames import FRAME_BYTES, largest_frame, may_exceed, require_small
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.cache import Cache
 from nanoloom.frontend.inputs import InputSpec, random_inputs
+from nanoloom.target import TARGETS
 from tests.runtime.native import c_library
 from tests.runtime.networks import NETWORKS
 
@@ -92,8 +93,11 @@ RISCV = {
     "code_model": "medium",
 }
 ARM = {"triple": "aarch64-unknown-linux-gnu", "cpu": "generic", "features": "+sve"}
+FRAMES = {target.triple: target.isa.frame for target in TARGETS}
 MACHINES = pytest.mark.parametrize(
-    "machine", [X86, ARM, RISCV], ids=lambda machine: machine["triple"].split("-")[0]
+    "machine",
+    [X86, ARM, RISCV],
+    ids=lambda machine: machine["triple"].split("-")[0],
 )
 
 
@@ -101,19 +105,21 @@ MACHINES = pytest.mark.parametrize(
 @pytest.mark.parametrize("size", [64, FRAME_BYTES, 5 << 20])
 def test_frames_are_found(size: int, machine: dict[str, str]) -> None:
     code = emit(function(size), **machine)
-    found = largest_frame(emit_assembly(function(size), **machine), Machine.of(code))
+    frame = FRAMES[machine["triple"]]
+    found = largest_frame(emit_assembly(function(size), **machine), frame)
     if machine is X86:
         assert size <= found <= size + 128
-        assert may_exceed(code) == (found > FRAME_BYTES)
+        assert may_exceed(code, frame) == (found > FRAME_BYTES)
     else:
         assert found == (size if size >= FRAME_BYTES else 0)  # whole pages of it
-        assert may_exceed(code) == (size >= FRAME_BYTES)
+        assert may_exceed(code, frame) == (size >= FRAME_BYTES)
 
 
 @MACHINES
 def test_a_large_frame_is_a_bug(machine: dict[str, str]) -> None:
-    text = function(2 * FRAME_BYTES)
+    text, frame = function(2 * FRAME_BYTES), FRAMES[machine["triple"]]
     with pytest.raises(RuntimeError, match=r"a kernel takes .* bytes of stack"):
-        require_small(emit(text, **machine), lambda: emit_assembly(text, **machine))
+        words = partial(emit_assembly, text, **machine)
+        require_small(emit(text, **machine), words, frame)
     less = function(FRAME_BYTES // 2)
-    require_small(emit(less, **machine), lambda: emit_assembly(less, **machine))
+    require_small(emit(less, **machine), partial(emit_assembly, less, **machine), frame)

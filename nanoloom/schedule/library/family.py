@@ -128,7 +128,7 @@ def pairs_pay(family: Family, root: Stage, shape: Contraction, target: Target) -
     """
     n, unit = shape.extents[shape.column], target.vector
     lanes = target.lanes(F32_BITS)
-    if not shape.contiguous or not target.has("sse4.2") or n < 2 * lanes:
+    if not shape.contiguous or not target.isa.widens_loads or n < 2 * lanes:
         return False
     long = [shape.extents[d] for d in shape.rows if shape.extents[d] > 1]
     m = long[-1] if long else 1
@@ -242,7 +242,7 @@ def numbers_cost(
     cost = family.cost
     if family is BIT_COUNTS and counts_at_once(target):
         return replace(cost, additions=2, others=2)
-    if not target.has("avx2") and target.has("sse4.2"):
+    if target.writes_over:
         # An instruction writes over one of its factors, products are added apart.
         cost = replace(cost, others=cost.others + 2)
     if column_sums(family, root, shape, target):
@@ -252,7 +252,6 @@ def numbers_cost(
         others = cost.others + PARTS
         return replace(cost, right=INTEGERS, widened=32, others=others)
     if family is FMA_FAMILY and left != result:
-        # On Arm half of a register is converted into another one.
-        others = cost.others + 2 * (target.arch == "aarch64")
+        others = cost.others + target.isa.half_registers
         return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost

@@ -45,7 +45,7 @@ def in_order(
     over = columns % (plan.vectors * plan.lanes.count) > 0
     masked = not plan.packed and over and plan.copied != FRONT
     grouped = family in GROUPED
-    scalar = target.arch == "riscv64" and not target.has("v")  # LLVM takes them apart
+    scalar = target.is_scalar
     ordered = (plan.swapped or not (grouped and masked)) and not scalar
     few = grouped and not plan.packed and plan.rows < plan.vectors
     short = plan.lanes.count * bits < BROADCASTING
@@ -54,6 +54,6 @@ def in_order(
         swapped=plan.swapped or (few and ordered),
         ordered=ordered,
         kept=not grouped and plan.vectors == 1 and short and not scalar,
-        apart=ordered and target.arch == "x86_64" and not target.has("fma"),
+        apart=ordered and not target.fuses,
         whole=not target.vector.mask_registers,
     )

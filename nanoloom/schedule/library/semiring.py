@@ -16,19 +16,18 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
     What is not added at once needs a register until it is, and the next one another;
     what finds NaN needs one more.
     """
-    x86 = target.arch == "x86_64"
     work = [name for name in stage.body if name not in NO_WORK]
     floats = stage.writes[0].element in ("f32", "f64")
-    if stage.is_contraction and floats and (target.has("fma") or not x86):
-        if target.arch == "riscv64":
-            # Numbers have registers of their own; LLVM loads the next vector early.
+    if stage.is_contraction and floats and target.fuses:
+        if target.isa.scalar_factors:
+            # LLVM loads the next vector early.
             return StepCost(right_registers=2, others=0)
         if target.vector.scalable:
             # ld1rw reaches 63 numbers: a row has an address of its own each step.
             return StepCost(left_loads=2, others=SVE_OTHERS)
         return StepCost()
-    keeping = [name for name in work if name in KEEPS_NAN and x86]
+    three = not target.isa.keeps_nan
+    keeping = [name for name in work if name in KEEPS_NAN and three]
     additions = max(0, len(work) - 1 + 2 * len(keeping))
-    written_over = x86 and not target.has("avx2")  # one of two operands, by the result
-    others = 3 + bool(keeping) + 2 * written_over
+    others = 3 + bool(keeping) + 2 * target.writes_over
     return StepCost(1, additions, others=others)

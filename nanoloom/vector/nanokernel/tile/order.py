@@ -14,7 +14,6 @@ from nanoloom.target.facts import Target
 from nanoloom.vector.dialect import IN_ORDER, make
 
 APART = "nanoloom.apart"  # of what stands behind products that are added apart
-REGISTER = {"x86_64": "v", "aarch64": "w", "riscv64": "^vr"}  # in inline assembly
 
 
 def in_order(plan: Nanokernel, sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
@@ -36,7 +35,7 @@ def keep_order(module: ir.Module, target: Target) -> None:
         results = list(op.operation.results)
         with ir.InsertionPoint(op), op.operation.location:
             whole = [register_of(v, target) for v in given]
-            made = passed(whole, len(results), REGISTER[target.arch])
+            made = passed(whole, len(results), target.isa.register)
             for old, new in zip(results, made, strict=True):
                 old.replace_all_uses_with(vector_in(new, old.type))
         op.operation.erase()
@@ -81,7 +80,7 @@ def register_of(value: ir.Value, target: Target) -> ir.Value:
     On RISC-V that is a whole register, of unknown length: one of a known length has
     none there, LLVM 22 ends with an assertion.
     """
-    if target.arch != "riscv64":
+    if not target.isa.whole_registers:
         return value
     kind = ir.VectorType(value.type)
     whole = ir.VectorType.get(kind.shape, kind.element_type, scalable=[True])
