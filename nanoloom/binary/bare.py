@@ -21,7 +21,8 @@ from nanoloom.target.facts import Target
 
 SOURCES = ("bare", "program", "conversions")
 # What every C compiler asks of a machine without a C library, too.
-PROVIDED = frozenset({"memcpy", "memmove", "memset", "memcmp"})
+# .TOC. is no function: linkers define it, on PowerPC.
+PROVIDED = frozenset({"memcpy", "memmove", "memset", "memcmp", ".TOC."})
 _LINE, _POINTER = 64, 8
 
 _TEMPLATE = """\

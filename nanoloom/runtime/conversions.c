@@ -2,15 +2,15 @@
  *
  * A compiler's own support library has them too, but a model's library is linked against
  * the system's C library alone.  All round to nearest even, in integers. */
-#include <stdint.h>
+#include "half.h"
+
 #include <string.h>
 
-_Float16 __truncsfhf2(float value);
-_Float16 __truncdfhf2(double value);
-__bf16 __truncsfbf2(float value);
-__bf16 __truncdfbf2(double value);
-float __extendhfsf2(_Float16 value);
-double __extendhfdf2(_Float16 value);
+nanoloom_half __truncsfhf2(float value);
+nanoloom_half __truncdfhf2(double value);
+nanoloom_bf16 __truncsfbf2(float value);
+nanoloom_bf16 __truncdfbf2(double value);
+double __extendhfdf2(nanoloom_half value);
 
 enum { HALF_MANTISSA = 10, HALF_LOWEST = -14, HALF_INFINITY = 0x7c00 };
 enum { BF16_MANTISSA = 7, BF16_LOWEST = -126, BF16_INFINITY = 0x7f80 };
@@ -45,41 +45,41 @@ static uint16_t nearest(double value, int mantissa, int lowest, uint32_t infinit
     return (uint16_t)(sign | (result < infinity ? (uint32_t)result : infinity));
 }
 
-static _Float16 as_half(uint16_t bits)
+static nanoloom_half as_half(uint16_t bits)
 {
-    _Float16 value;
+    nanoloom_half value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static __bf16 as_bf16(uint16_t bits)
+static nanoloom_bf16 as_bf16(uint16_t bits)
 {
-    __bf16 value;
+    nanoloom_bf16 value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-_Float16 __truncsfhf2(float value)
+nanoloom_half __truncsfhf2(float value)
 {
     return as_half(nearest(value, HALF_MANTISSA, HALF_LOWEST, HALF_INFINITY));
 }
 
-_Float16 __truncdfhf2(double value)
+nanoloom_half __truncdfhf2(double value)
 {
     return as_half(nearest(value, HALF_MANTISSA, HALF_LOWEST, HALF_INFINITY));
 }
 
-__bf16 __truncsfbf2(float value)
+nanoloom_bf16 __truncsfbf2(float value)
 {
     return as_bf16(nearest(value, BF16_MANTISSA, BF16_LOWEST, BF16_INFINITY));
 }
 
-__bf16 __truncdfbf2(double value)
+nanoloom_bf16 __truncdfbf2(double value)
 {
     return as_bf16(nearest(value, BF16_MANTISSA, BF16_LOWEST, BF16_INFINITY));
 }
 
-float __extendhfsf2(_Float16 value)
+float __extendhfsf2(nanoloom_half value)
 {
     uint16_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -102,7 +102,7 @@ float __extendhfsf2(_Float16 value)
     return result;
 }
 
-double __extendhfdf2(_Float16 value)
+double __extendhfdf2(nanoloom_half value)
 {
     return __extendhfsf2(value);
 }

@@ -61,8 +61,33 @@ static inline void nanoloom_floating_write(uint64_t value)
 #define NANOLOOM_FLOATING_STATE 0u
 #define NANOLOOM_FLOATING_MASK 7u
 
+#elif defined(__powerpc64__)
+
+static inline uint64_t nanoloom_floating_read(void)
+{
+    union {
+        double number;
+        uint64_t bits;
+    } control;
+    __asm__ volatile("mffs %0" : "=d"(control.number));
+    return control.bits;
+}
+
+static inline void nanoloom_floating_write(uint64_t value)
+{
+    union {
+        uint64_t bits;
+        double number;
+    } control = {value};
+    __asm__ volatile("mtfsf 255, %0" : : "d"(control.number));
+}
+
+/* Rounding, what is no IEEE arithmetic, and exceptions that trap. */
+#define NANOLOOM_FLOATING_STATE 0u
+#define NANOLOOM_FLOATING_MASK 0xffu
+
 #else
-#error "nanoloom's runtime knows x86-64, AArch64 and RISC-V"
+#error "nanoloom's runtime does not know how this CPU rounds"
 #endif
 
 /* Sets the common environment; returns the caller's, for nanoloom_floating_leave. */

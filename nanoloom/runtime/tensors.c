@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "half.h"
+
 struct element {
     const char *name;
     const char *numpy; /* ml_dtypes' bfloat16 is a void of two bytes in a file */
@@ -91,7 +93,7 @@ double nanoloom_element_value(int32_t element, const void *array, int64_t at)
     case NANOLOOM_U64:
         return (double)((const uint64_t *)array)[at];
     case NANOLOOM_F16:
-        return ((const _Float16 *)array)[at];
+        return __extendhfsf2(((const nanoloom_half *)array)[at]);
     case NANOLOOM_BF16:
         return upper_half(((const uint16_t *)array)[at]);
     case NANOLOOM_F32:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from nanoloom.errors import Error
-from nanoloom.target import aarch64, riscv, x86
+from nanoloom.target import aarch64, powerpc, riscv, x86
 from nanoloom.target.facts import Target
 
-FAMILIES = (x86, aarch64, riscv)
+FAMILIES = (x86, aarch64, riscv, powerpc)
 TARGETS = tuple(target for family in FAMILIES for target in family.TARGETS)
 INSTRUCTION_SETS = {family.ISA.name: family.ISA for family in FAMILIES}
 _BY_NAME = {target.name: target for target in TARGETS}

@@ -20,11 +20,11 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import VECTOR_LENGTH
+from nanoloom.vector import bf16_widening, f16_widening
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.copies import copies_of_stages, copies_to_generics
-from nanoloom.vector.f16_widening import widen_in_integers
 from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import few_rows, instructions
@@ -231,7 +231,9 @@ def emulate_small_floats(module: ir.Module, target: Target) -> None:
     if not rounds_to_bf16(target):
         round_in_integers(module)
     if not target.widens_f16:
-        widen_in_integers(module)
+        f16_widening.widen_in_integers(module)
+    if not target.isa.selects_bf16:
+        bf16_widening.widen_in_integers(module)
 
 
 def rounds_to_bf16(target: Target) -> bool:

@@ -25,7 +25,12 @@ from tests.runtime.native import TRIPLE, Block, expected, kernels, table
 TASKS = 345
 COUNT = 3 * TASKS
 WEIGHTS = np.random.default_rng(5).standard_normal(COUNT).astype(np.float32)
-TARGETS = {"x86_64": "x86-64-v2", "aarch64": "aarch64", "riscv64": "rv64gcv"}
+TARGETS = {
+    "x86_64": "x86-64-v2",
+    "aarch64": "aarch64",
+    "riscv64": "rv64gcv",
+    "powerpc64le": "powerpc64le",
+}
 HERE = by_name(TARGETS[TRIPLE.split("-")[0]])
 OK, NULL_POINTER, MISALIGNED = 0, 2, 3
 Write = Callable[..., Path]

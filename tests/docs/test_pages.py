@@ -21,6 +21,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
 RUNNABLE = (
+    "add-a-target.md",
     "binary.md",
     "chapter-h.md",
     "computations.md",
@@ -36,6 +37,7 @@ RUNNABLE = (
 
 # Of which machines a page makes executables.
 EXECUTABLES = {
+    "add-a-target.md": ["powerpc64le"],
     "executables.md": sorted({platform.machine(), "riscv64"}),
     "sizes.md": [platform.machine()],
 }

@@ -31,6 +31,7 @@ products (float[2, 37, 19] q, float[2, 19, 41] k, float[2, 41, 23] v,
 LENGTHS = {
     "riscv64+v": (":vlen=128", ":vlen=512", ":vlen=1024"),
     "aarch64+sve": (":sve=128", ":sve=512", ":sve=2048"),
+    "powerpc64le": ("",),
 }
 Arrays = dict[str, np.ndarray]
 

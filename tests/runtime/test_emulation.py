@@ -55,6 +55,7 @@ LENGTHS = {
     "riscv64+v": (":vlen=128", ":vlen=256", ":vlen=512", ":vlen=1024"),
     "aarch64+sve": (":sve=128", ":sve=256", ":sve=512", ":sve=1024", ":sve=2048"),
     "aarch64": ("",),
+    "powerpc64le": ("",),
     "x86-64-v3": ("",),
 }
 Arrays = dict[str, np.ndarray]
@@ -225,13 +226,14 @@ def test_elements_as_wide_as_a_unit_of_the_width(tmp_path: Path, spec: str) -> N
         ("riscv64+v", "rv64,v=false", "v"),
         ("aarch64+sve", "cortex-a53", "sve"),
         ("x86-64-v3", "Nehalem", "avx"),
+        ("power9", "power8", "power9-vector"),
     ],
 )
 def test_a_cpu_below_the_level_is_named(
     build: Build, name: str, cpu: str, missing: str
 ) -> None:
     target = machine(name).target
-    lesser = Machine(target, (f"qemu-{target.arch}", "-cpu", cpu))
+    lesser = Machine(target, (target.isa.emulator.program, "-cpu", cpu))
     told = f"^this CPU has no {missing}; the program is compiled for {target.name}"
     with pytest.raises(InputError, match=told.replace("+", r"\+")):
         run(build(name), lesser, arrays())
@@ -268,13 +270,14 @@ def test_what_the_program_refuses_is_its_own_sentence(build: Build) -> None:
         ("aarch64:sve=512", "aarch64+sve", "max,sve-default-vector-length=64"),
         ("neoverse-v1", "neoverse-v1", "max,sve-default-vector-length=32"),
         ("aarch64", "aarch64", "max"),
+        ("powerpc64le", "powerpc64le", "power10"),
         ("x86-64-v3", "x86-64-v3", "max"),
     ],
 )
 def test_names_of_machines(spec: str, target: str, words: str) -> None:
     found = machine(spec)
     assert found.target.name == target
-    assert found.command[0] == f"qemu-{found.target.arch}"
+    assert found.command[0] == f"qemu-{found.target.arch.replace('power', 'p')}"
     assert found.command[2].startswith(words)
 
 

@@ -27,7 +27,7 @@ def test_a_name_finds_its_target() -> None:
 def test_a_misspelt_name_lists_near_ones() -> None:
     with pytest.raises(Error, match=r"named 'graniterapid'; did you mean granite.*\?"):
         by_name("graniterapid")
-    with pytest.raises(Error, match=r"named '§'; known: x86-64-v2, .*rv64gcv-zvl512b$"):
+    with pytest.raises(Error, match=r"named '§'; known: x86-64-v2, .*power10$"):
         by_name("§")
 
 
@@ -40,6 +40,7 @@ def test_a_misspelt_name_lists_near_ones() -> None:
         ("rv64gcv+zvl256b", "rv64gcv-zvl256b"),
         ("znver5+avxvnni", "znver5"),
         ("aarch64+neon", "aarch64"),
+        ("powerpc64le+vsx", "powerpc64le"),
     ],
 )
 def test_a_row_of_the_table_by_its_features(name: str, same: str) -> None:
@@ -59,6 +60,8 @@ def test_features_add_to_a_target() -> None:
     assert not scalar.vector.scalable and not scalar.has("v")
     tiles = by_name("x86-64-v4+amx-int8")
     assert tiles.matrix and tiles.has("amx-tile", "amx-int8")
+    wide = by_name("powerpc64le+power9-vector")
+    assert wide.has("vsx", "power9-vector") and wide.features == "+power9-vector"
     assert by_name("x86-64-v3+avxvnni").features == "+avxvnni"
 
 
@@ -68,6 +71,11 @@ def test_features_add_to_a_target() -> None:
         ("aarch64+svee", "aarch64 has no feature 'svee' to add; known: sve"),
         ("x86-64-v3+avx512f", "x86-64-v3 has no feature 'avx512f'"),
         ("riscv64+v+sve", "rv64gcv has no feature 'sve' to add; known: "),
+        (
+            "powerpc64le+power9",
+            "powerpc64le has no feature 'power9' to add; known: power9-vector",
+        ),
+        ("powerpc64", "no target named 'powerpc64'; did you mean powerpc64le"),
         (
             "risc64+v",
             r"no target named 'risc64\+v'; did you mean riscv64 or riscv64\+v",
@@ -129,8 +137,8 @@ def test_lanes_count_elements_per_vscale() -> None:
 
 
 MNEMONICS = {
-    "f32": ("vfmadd", "fmla", "vfmacc.vv", "mulps", "fmadd.s"),
-    "f64": ("vfmadd", "fmla", "vfmacc.vv", "mulpd", "fmadd.d"),
+    "f32": ("vfmadd", "fmla", "vfmacc.vv", "mulps", "fmadd.s", "xvmadd"),
+    "f64": ("vfmadd", "fmla", "vfmacc.vv", "mulpd", "fmadd.d", "xvmadd"),
     "bf16": ("vdpbf16ps", "bfdot"),
     "u8s8": ("vpdpbusd",),
     "s8s8": ("sdot",),
@@ -150,8 +158,7 @@ def test_loops_compile_to_the_instruction_and_no_memory(
         words = MNEMONICS[loop.name]
         found = [line for line in inner if any(word in line for word in words)]
         # Without vectors LLVM takes them apart.
-        scalar = target.arch == "riscv64" and not target.has("v")
-        numbers = target.lanes(int(loop.name[1:])) if scalar else 1
+        numbers = target.lanes(int(loop.name[1:])) if target.is_scalar else 1
         assert len(found) == numbers * loop.instructions(sums_of(target))
         addresses = [line for line in inner if "(" in line or "[" in line]
         assert not addresses, "the loop goes to memory"
@@ -185,6 +192,11 @@ PROBES = {
     "sse4.2": (
         "pmuldq",
         "<2 x i64> @llvm.x86.sse41.pmuldq",
+        "<4 x i32> %x, <4 x i32> %x",
+    ),
+    "power9-vector": (
+        "xviexpsp",
+        "<4 x float> @llvm.ppc.vsx.xviexpsp",
         "<4 x i32> %x, <4 x i32> %x",
     ),
     "avx512fp16": (

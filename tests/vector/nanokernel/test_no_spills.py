@@ -24,17 +24,19 @@ SIZES = (
     (97, 17, 64),
     (127, 333, 517),
 )
+FLOATS = ("float32", "float64")  # all that targets of PowerPC promise
 # Other numbers of the same loops: fewer sizes.
 SAME = {"skylake-avx512", "graniterapids", "znver5", "arrowlake-s", "sierraforest",
-        "neoverse-v2", "apple-m1", "rv64gcv-zvl256b", "rv64gcv-zvl512b"}  # fmt: skip
+        "neoverse-v2", "apple-m1", "rv64gcv-zvl256b", "rv64gcv-zvl512b",
+        "power10"}  # fmt: skip
 PRODUCTS = re.compile(
     r"v?fmadd|mulp[sd]|vpdp|vdp|v?pmaddwd|tdp"
     r"|fmla|[us]mlal|mla|bfdot|bfmla|[us]+dot"
-    r"|vfmacc|vfmadd|vmacc|vmadd"
+    r"|vfmacc|vfmadd|vmacc|vmadd|xvmadd"
 )
-VECTOR = re.compile(r"[xyz]mm|\b[qvzd]\d+\b")
+VECTOR = re.compile(r"[xyz]mm|\b[qvzd]\d+\b|^(l|st)xv")
 # No register but the stack pointer: the copies of a task lie there, too.
-PLACE = re.compile(r"-?\d*\(%rsp\)|\[sp(, #[^]]*)?\]|\(sp\)")
+PLACE = re.compile(r"-?\d*\(%rsp\)|\[sp(, #[^]]*)?\]|\(sp\)|\(1\)| 1, \d+$")
 LENGTH = "vlenb"  # what RISC-V computes the address of a spilled vector from
 SUMS_OF_TILES = "tilestored"  # leave AMX's registers through the stack
 
@@ -55,8 +57,15 @@ def spills(text: str) -> list[str]:
     return [x for x in lines if LENGTH in x or (PLACE.search(x) and VECTOR.search(x))]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (name, kind)
+        for name in NAMES
+        for kind in KINDS
+        if kind in FLOATS or by_name(name).arch != "powerpc64le"
+    ],
+)
 def test_no_vector_is_spilled(target: str, kind: str) -> None:
     for m, k, n in SIZES[2:] if target in SAME else SIZES:
         right = sample(n, (k, n), "int8" if kind == "uint8" else kind)
