@@ -2,8 +2,8 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, layers, binary, computations; inner_loops, ports and
-instructions where they are named.
+whole_models, gemm, parts, layers, binary, computations, decoding; inner_loops, ports
+and instructions where they are named.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from benchmarks import (
     binary,
     computations,
+    decoding,
     gemm,
     inner_loops,
     instructions,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "layers": layers.main,
     "binary": binary.main,
     "computations": computations.main,
+    "decoding": decoding.main,
 }
 # What needs llvm-mca or qemu-user: not among all of them.
 NAMED = {

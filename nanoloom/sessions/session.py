@@ -97,6 +97,11 @@ class Session:
             if x.present in self._rows
         }
 
+    @property
+    def room(self) -> int:
+        """Tokens that it has memory for."""
+        return max(map(len, self._rows.values()), default=0)
+
     def shapes(self, arrays: Mapping[str, Array]) -> Shapes:
         """Of all inputs: those given, and what is kept.
 
