@@ -27,11 +27,12 @@ from onnx import TensorProto, helper
 
 from benchmarks.arguments import parser_of
 from benchmarks.assembly import count, inner_loops
-from benchmarks.llvm_mca import Refused, found, simulate, version_of
+from benchmarks.llvm_mca import found
 from benchmarks.show import Progress, print_sheet
 from nanoloom.emit import emit_stage
 from nanoloom.kernels.retype.widening import ROWS
 from nanoloom.options import CompileOptions
+from nanoloom.reproduce.llvm_mca import Refused, simulate, version_of
 from nanoloom.reproduce.tables import Sheet
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.register_tile import arithmetic

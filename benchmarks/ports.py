@@ -23,10 +23,11 @@ from onnx import numpy_helper, parser
 
 from benchmarks.arguments import parser_of
 from benchmarks.assembly import inner_loops
-from benchmarks.llvm_mca import Refused, found, simulate, version_of
+from benchmarks.llvm_mca import found
 from benchmarks.show import Progress, print_sheet
 from nanoloom.emit import emit_stage
 from nanoloom.options import CompileOptions
+from nanoloom.reproduce.llvm_mca import Refused, simulate, version_of
 from nanoloom.reproduce.tables import Sheet
 from nanoloom.target import by_name
 

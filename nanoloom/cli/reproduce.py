@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nanoloom.cli import oml_vect, yflows
+from nanoloom.cli import oml_vect, scalable, yflows
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE, say
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: nanoloom reproduce nanokernels --sizes 1024 --threads 1,2"
 NANOKERNELS, CHAPTER_H = "nanokernels", "chapter-h"
-OML_VECT, YFLOWS = "oml-vect", "yflows"
-SUITES = (NANOKERNELS, CHAPTER_H, OML_VECT, YFLOWS)
+OML_VECT, YFLOWS, SCALABLE = "oml-vect", "yflows", "scalable"
+SUITES = (NANOKERNELS, CHAPTER_H, OML_VECT, YFLOWS, SCALABLE)
 EXTRA = "pip install 'nanoloom[bench]'"
 NONE = "none"
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="What to reproduce: nanokernels, chapter-h, oml-vect, yflows.",
+        help="What to reproduce: nanokernels, chapter-h, oml-vect, yflows, scalable.",
     ),
 ]
 Threads = Annotated[
@@ -121,9 +121,12 @@ def reproduce(
     if name == CHAPTER_H:
         refuse(name, {"--threads": threads, "--sizes": sizes, "--precision": precision})
         return chapter_h(only, against, target, place, quick, json)
-    if name in (OML_VECT, YFLOWS):
+    if name in (OML_VECT, YFLOWS, SCALABLE):
         given = {"--threads": threads, "--sizes": sizes, "--precision": precision}
         refuse(name, {**given, "--only": only, "--against": against})
+        if name == SCALABLE:
+            refuse(name, {"--target": None if target == "host" else target})
+            return scalable.measure(place, quick=quick, json=json)
         if name == OML_VECT:
             return oml_vect.measure(machine(target), place, quick=quick, json=json)
         python = str(tvm or "")
@@ -168,8 +171,9 @@ def refuse(name: str, given: Mapping[str, str | None]) -> None:
     for option, value in given.items():
         if value is not None:
             own = "has sizes, types and threads of its own"
+            own = own if name == YFLOWS else "has machines and sizes of its own"
             one = "is measured in f32, with one thread"
-            reason = f"{name} {own if name == YFLOWS else one}"
+            reason = f"{name} {own if name in (YFLOWS, SCALABLE) else one}"
             raise typer.BadParameter(reason, param_hint=option)
 
 

@@ -42,6 +42,11 @@ class Count:
             self.stores - other.stores,
         )
 
+    def shared(self, runs: int) -> Count:
+        """Of each of some equal runs."""
+        numbers = (self.all, self.vectors, self.loads, self.stores)
+        return Count(*(number // runs for number in numbers))
+
 
 def build_plugin(folder: Path) -> Path:
     """Compile the plugin into a folder.
@@ -78,12 +83,16 @@ def counted(
 
 
 def of_one_run(
-    plugin: Path, machine: Machine, program: Path, inputs: Sequence[Path]
+    plugin: Path, machine: Machine, program: Path, inputs: Sequence[Path], runs: int = 1
 ) -> Count:
-    """What one run of an executable's model executes, by one thread."""
+    """What one run of an executable's model executes, by one thread.
+
+    runs: of how many it is the mean; what a program does around them is not always the
+    same, which is as much as small models are.
+    """
     files = [str(path) for path in inputs]
     one, two = (
         counted(plugin, machine, program, [*files, "--threads=1", f"--repeat={n}"])
-        for n in (1, 2)
+        for n in (1, 1 + runs)
     )
-    return two - one
+    return (two - one).shared(runs)

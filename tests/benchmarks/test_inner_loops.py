@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import inner_loops, llvm_mca
+from benchmarks import inner_loops
 from benchmarks.assembly import count
 from benchmarks.assembly import inner_loops as cut
 from benchmarks.inner_loops import CASES, Case
-from benchmarks.llvm_mca import Refused
+from nanoloom.reproduce import llvm_mca
+from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.target import by_name
 
 NESTED = """

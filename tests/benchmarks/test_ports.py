@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ports
-from benchmarks.llvm_mca import Refused
 from benchmarks.ports import CORES, LAYERS, Row, main_loop, parse, products_of, sheet
+from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.target import by_name
 
 TEXT = """
