@@ -12,6 +12,7 @@ from nanoloom.binding import Binding
 from nanoloom.cache import Cache, default_root
 from nanoloom.errors import DataDependent, Error, InputError, public
 from nanoloom.forks import waiting
+from nanoloom.frontend.counted import require_static
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.frontend.numbers import check_known
@@ -232,6 +233,7 @@ class Program:
         else:
             binding = self._binding(shapes or self.static_shapes(), {})
             compiled = binding.to_link() if form == "shared" else binding.compiled()
+        require_static([x.name for x in compiled.table.outputs], form)
         called, digest = name or output.stem, self.source.digest
         identity = forms.Identity(called, digest, chosen.target, chosen.precision)
         forms.write(form, compiled, output, identity, self.cache)

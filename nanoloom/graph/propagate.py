@@ -26,6 +26,8 @@ from nanoloom.graph import (
 )
 from nanoloom.graph.agreement import require_types
 from nanoloom.graph.choices import require_known
+from nanoloom.graph.counted.count import counts_of
+from nanoloom.graph.counted.step import step
 from nanoloom.graph.folding import agrees
 from nanoloom.graph.indices import may_lead_out
 from nanoloom.graph.naming import Names, nested
@@ -70,9 +72,11 @@ class Propagation:
         require_known(node)
         if unroll.is_rest(node):
             unroll.step(graph, node, self.names)
+        elif self.counted(graph, node):
+            return
         elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
             opset = self.opsets.get("", 1)
-            walk = control.Control(self.run, first_dynamic, self.names, opset)
+            walk = control.Control(self.run, first_unfit, self.names, opset)
             walk.visit(graph, node)
         elif (tensors := self.constants(node)) is not None:
             make_constant(graph, node, tensors)
@@ -82,6 +86,12 @@ class Propagation:
             compress.select(graph, node)
         elif operator_name(node) not in self.direct:
             functions.expand(graph, node, self.opsets, self.names)
+
+    def counted(self, graph: ir.Graph, node: ir.Node) -> bool:
+        """Whether a shape depended on the data, and a number counts what is meant."""
+        if operator_name(node) not in self.direct:
+            return False  # its body is looked at
+        return step(graph, node, self.names, self.opsets.get("", 1))
 
     def constants(self, node: ir.Node) -> list[ir.TensorProtocol | None] | None:
         """The outputs if they are known now; otherwise only their shapes are set."""
@@ -130,6 +140,7 @@ def make_constant(
             type=ir.TensorType(tensor.dtype),
             const_value=tensor,
         )
+        made.meta.update(old.meta)
         remember(made, node)
         ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
         old.name = None
@@ -159,6 +170,19 @@ def first_dynamic(graph: ir.Graph) -> DataDependent | None:
                     hint="nanoloom compiles static shapes only",
                 )
     return None
+
+
+def first_unfit(body: ir.Graph) -> DataDependent | None:
+    """The same, or the first output of a body whose size the program computes."""
+    for value in body.outputs:
+        for count in counts_of(value).values():
+            return DataDependent(
+                f"the shape of what its body gives, {value.name}, depends on the data",
+                count.sources,
+                where=count.where,
+                hint="nanoloom compiles static shapes only",
+            )
+    return first_dynamic(body)
 
 
 def sources(node: ir.Node) -> tuple[str, ...]:

@@ -37,8 +37,9 @@ def substitute(
 
 
 def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
-    """`value` with the element type and shape of another."""
+    """`value` with the element type and shape of another, and what is known of it."""
     value.type, value.shape = other.type, other.shape
+    value.meta.update(other.meta)
     return value
 
 

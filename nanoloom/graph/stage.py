@@ -18,6 +18,7 @@ from nanoloom.graph.along_sums import along_sums
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
 from nanoloom.graph.caches import Pairs, append_in_place
+from nanoloom.graph.counted.publish import publish
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import unique_names
@@ -73,6 +74,7 @@ def optimize(
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
     Propagation(direct, opsets, names, kept=kept).run(model.graph)
+    publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
     append_in_place(model.graph, caches)

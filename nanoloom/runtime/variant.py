@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nanoloom.frontend.counted import counted, trimmed
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import Weights, load_parameters
 
@@ -47,6 +48,7 @@ class Variant:
         self.instance = instance
         self.inputs = [x.name for x in self.library.inputs]
         self.outputs = [x.name for x in self.library.outputs]
+        self.counted = counted(self.outputs)
 
     def __call__(
         self, inputs: Mapping[str, Array], nanoseconds: Array | None = None
@@ -54,4 +56,5 @@ class Variant:
         given = [inputs[name] for name in self.inputs]
         made = self.library.new_outputs()
         self.instance.run(given, made, nanoseconds=nanoseconds)
-        return dict(zip(self.outputs, made, strict=True))
+        found = dict(zip(self.outputs, made, strict=True))
+        return trimmed(found, self.counted) if self.counted else found

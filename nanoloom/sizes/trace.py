@@ -11,6 +11,7 @@ import onnx_ir as ir
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.types import is_static, shape_of
+from nanoloom.sizes.differs import Differs
 
 FEW = 64  # elements of a constant that is looked at
 
@@ -53,6 +54,13 @@ class Watching(Propagation):
         name = f"node {node.name} ({node.op_type})"
         visit = Visit(node, name, node.op_type, inputs, tuple(outputs))
         self.visits.append(visit)
+
+    def counted(self, graph: ir.Graph, node: ir.Node) -> bool:
+        """Sizes that depend on data stand beside known ones only."""
+        if super().counted(graph, node):
+            where = f"node {node.name} ({node.op_type})"
+            raise Differs(f"{where}: a shape depends on the data")
+        return False
 
 
 def visits_of(model: ir.Model, direct: Set[str]) -> list[Visit]:

@@ -38,10 +38,9 @@ MANY_PROBLEMS = """
     }
 """
 DATA_DEPENDENT = """
-    g (float[4000] x) => (float[n, 1] y) {
+    g (float[4000] x) => (int64[1, n] y, int64[1, m] z) {
       n = NonZero(x)
-      f = Cast<to = 1>(n)
-      y = Relu(f)
+      y, z = Split<axis = 1>(n)
     }
 """
 COMPLEX = """

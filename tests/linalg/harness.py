@@ -7,7 +7,7 @@ operator lowerings use it, so that a wrong number is the lowering's own fault.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
@@ -17,11 +17,13 @@ from torch_mlir.execution_engine import ExecutionEngine
 
 from nanoloom import mlir
 from nanoloom.errors import DataDependent
+from nanoloom.frontend.counted import counted, trimmed
 from nanoloom.graph.stage import bind_values, optimize
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.mlir import ir
 
+Feeds = Mapping[str, np.ndarray]
 PIPELINE = (
     "func.func(arith-expand{include-bf16=true})",  # not every CPU rounds to bf16
     "canonicalize",
@@ -66,9 +68,7 @@ def descriptor(array: np.ndarray) -> ctypes.Structure:
     )
 
 
-def evaluate(
-    model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]
-) -> list[np.ndarray]:
+def evaluate(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
     """The outputs of a model with static shapes (or shapes taken from the feeds).
 
     Inputs whose values decide about shapes are bound to them, as a first call does.
@@ -91,16 +91,36 @@ def evaluate(
             bound |= more
 
 
-def run(lowered: LinalgModule, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def compiled(model: onnx.ModelProto) -> Callable[[Feeds], list[np.ndarray]]:
+    """A model of static shapes, made once: a function of its inputs."""
+    graph = onnx_ir.from_proto(model)
+    optimize(graph, OPERATORS.keys())
+    with mlir.context():
+        return made(lower(graph))
+
+
+def run(lowered: LinalgModule, feeds: Feeds) -> list[np.ndarray]:
+    return made(lowered)(feeds)
+
+
+def made(lowered: LinalgModule) -> Callable[[Feeds], list[np.ndarray]]:
+    """The module's code; outputs are cut to what counts of them."""
     lowered.module.body.operations[0].attributes["llvm.emit_c_interface"] = (
         ir.UnitAttr.get()
     )
     mlir.run_pipeline(lowered.module, PIPELINE)
     engine = ExecutionEngine(lowered.module, opt_level=1)
-    inputs = [np.ascontiguousarray(feeds[x.name]) for x in lowered.inputs]
     parameters = [np.ascontiguousarray(p.array()) for p in lowered.parameters]
-    outputs = [np.empty(x.shape, x.dtype) for x in lowered.outputs]
-    inputs = [x.reshape(s.shape) for x, s in zip(inputs, lowered.inputs, strict=True)]
-    arguments = [descriptor(x) for x in (*inputs, *parameters, *outputs)]
-    engine.invoke("main", *[ctypes.pointer(ctypes.pointer(x)) for x in arguments])
-    return outputs
+
+    def called(feeds: Feeds) -> list[np.ndarray]:
+        inputs = [
+            np.ascontiguousarray(feeds[x.name]).reshape(x.shape) for x in lowered.inputs
+        ]
+        outputs = [np.empty(x.shape, x.dtype) for x in lowered.outputs]
+        arguments = [descriptor(x) for x in (*inputs, *parameters, *outputs)]
+        engine.invoke("main", *[ctypes.pointer(ctypes.pointer(x)) for x in arguments])
+        names = [x.name for x in lowered.outputs]
+        found = trimmed(dict(zip(names, outputs, strict=True)), counted(names))
+        return list(found.values())
+
+    return called

@@ -8,7 +8,8 @@ from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.words.loops import repeat
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import write_at
+from nanoloom.linalg.words.places import element, index, write_at
+from nanoloom.linalg.words.ranges import check
 from nanoloom.linalg.words.scalar import Scalar, is_float, select
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
@@ -59,6 +60,37 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     return [pick(b, x, indices, axis), indices]
 
 
+def counted_top_k(b: Builder, node: Node) -> list[Tensor | None]:
+    """The best k of the first `size` elements; both numbers are known at run time.
+
+    There is room for as many as the output has; index 0 stands behind the last.
+    """
+    x, k, size = node.input(0), node.input(1), node.input(2)
+    axis, largest = node.int("axis") % x.rank, bool(node.int("largest"))
+    shape = node.output_shapes[0]
+    missing = b.elementwise(lambda n, have: (n - have).maximum(0), k, size)
+    check(b, node, missing, range(1), "number of elements that k asks for in vain,")
+    rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
+    start = [
+        b.full(shape, 0, INT64),
+        b.full(rows, 0, key_type(x.dtype)),
+        b.full(rows, NONE, INT64),
+    ]
+
+    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
+        best, place = next_best(b, x, axis, largest, now[1], now[2], size)
+        return [write_at(b, place, now[0], axis, i), best, place]
+
+    if 0 in shape:
+        return [b.full(shape, 0, x.dtype), b.full(shape, 0, INT64)]
+    number = b.elementwise(
+        lambda n, have: n.minimum(have).maximum(0).minimum(shape[axis]), k, size
+    )
+    trips = element(b, number, [index(0)]).index()
+    indices = repeat(b, trips, start, step)[0]
+    return [pick(b, x, indices, axis), indices]
+
+
 def first(node: Node, index: int) -> int:
     found = node.known(index)
     if found is None:
@@ -67,24 +99,41 @@ def first(node: Node, index: int) -> int:
 
 
 def next_best(
-    b: Builder, x: Tensor, axis: int, largest: bool, last: Tensor, where: Tensor
+    b: Builder,
+    x: Tensor,
+    axis: int,
+    largest: bool,
+    last: Tensor,
+    where: Tensor,
+    size: Tensor | None = None,
 ) -> list[Tensor]:
-    """Key and index of the best element behind (last, where), row by row."""
+    """Key and index of the best element behind (last, where), row by row.
+
+    size: int64 [1], how many elements of the axis there are; all, if it is not given.
+    """
 
     def body(
-        element: Scalar, limit: Scalar, before: Scalar, best: Scalar, found: Scalar
+        element: Scalar,
+        limit: Scalar,
+        before: Scalar,
+        *others: Scalar,
     ) -> list[Scalar]:
+        *end, best, found = others
         mine, here = key(element, largest), position(axis)
         later = mine.equal(limit) & (here > before)
         behind = before.equal(NONE) | (mine < limit) | later
         sooner = mine.equal(best) & (here < found)
         better = found.equal(NONE) | (mine > best) | sooner
         taken = behind & better
+        for number in end:
+            taken = taken & (here < number)
         return [select(taken, mine, best), select(taken, here, found)]
 
     row = dims(x.rank, [d for d in range(x.rank) if d != axis])
+    scalar = Map.get(x.rank, 0, [])
+    given = [] if size is None else [(b.reshape(size, ()), scalar)]
     return b.generic(
-        [(x, Map.get_identity(x.rank)), (last, row), (where, row)],
+        [(x, Map.get_identity(x.rank)), (last, row), (where, row), *given],
         [
             (b.full(last.shape, 0, last.dtype), row),
             (b.full(where.shape, NONE, INT64), row),
@@ -108,4 +157,4 @@ def pick(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     )
 
 
-OPERATORS = {"TopK": top_k}
+OPERATORS = {"CountedTopK": counted_top_k, "TopK": top_k}

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.carried import carry
 from nanoloom.linalg.words.places import index
+from nanoloom.linalg.words.scalar import Scalar
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
 # On an scf.for: its body is to be kernels of its own, not a part of one.
 REPEAT = "nanoloom.repeat"
-WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for")
+WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for", "scf.while")
+FIRST = {"scf.for": 3, "scf.while": 0}  # operand of a loop that is carried
 
 
 def repeat(
@@ -51,6 +53,27 @@ def repeat(
     return tensors(b, results[: len(carried)], carried)
 
 
+def repeat_while(
+    b: Builder,
+    carried: Sequence[Tensor],
+    goes_on: Callable[[list[Tensor]], Scalar],
+    step: Callable[[list[Tensor]], Sequence[Tensor]],
+) -> list[Tensor]:
+    """carried = step(carried) as long as goes_on(carried), as scf.while."""
+    initial = [b.value(x) for x in carried]
+    kinds = [value.type for value in initial]
+    loop = scf.WhileOp(kinds, initial)
+    before = loop.before.blocks.append(*kinds)
+    with ir.InsertionPoint(before):
+        found = goes_on(tensors(b, list(before.arguments), carried))
+        scf.ConditionOp(found.value, list(before.arguments))
+    after = loop.after.blocks.append(*kinds)
+    with ir.InsertionPoint(after):
+        inside = tensors(b, list(after.arguments), carried)
+        scf.YieldOp(settled(b, step(inside), inside))
+    return tensors(b, list(loop.results), carried)
+
+
 def tensors(
     b: Builder, values: Sequence[ir.Value], like: Sequence[Tensor]
 ) -> list[Tensor]:
@@ -77,9 +100,9 @@ def written_into(value: ir.Value) -> ir.Value:
     """The tensor that a chain of writes began with."""
     while not isinstance(value.owner, ir.Block) and value.owner.name in WRITES:
         op = value.owner
-        if op.name == "scf.for":
+        if op.name in FIRST:
             place = list(op.results).index(value)
-            value = op.operands[3 + place]
+            value = op.operands[FIRST[op.name] + place]
         else:
             value = op.operands[1]
     return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.linalg.words.builder import Builder, tensor_type
+from nanoloom.linalg.words.generic import from_body, to_body
+from nanoloom.linalg.words.scalar import Scalar
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import arith, ir, tensor
 
@@ -90,3 +92,14 @@ def write_at(b: Builder, x: Tensor, into: Tensor, axis: int, place: Place) -> Te
     places: list[Place] = [place if d == axis else 0 for d in range(into.rank)]
     sizes = [1 if d == axis else s for d, s in enumerate(into.shape)]
     return write(b, x, into, places, sizes)
+
+
+def element(b: Builder, x: Tensor, at: Sequence[ir.Value]) -> Scalar:
+    """One element, outside of any body over elements."""
+    return to_body(tensor.extract(b.value(x), list(at)), x.dtype)
+
+
+def with_element(b: Builder, x: Tensor, at: Sequence[ir.Value], new: Scalar) -> Tensor:
+    """x with another element at a place."""
+    made = tensor.InsertOp(from_body(new, x.dtype), b.value(x), list(at)).result
+    return b.tensor(made, x.dtype)
