@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 from nanoloom.mlir import arith, ir, llvm, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import add, index
+from nanoloom.vector.access import add, constant_of, index
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 Masks: TypeAlias = list[ir.Value]  # of vectors side by side
 # Where a round begins, its masks, what is carried: what is carried on.
 Step: TypeAlias = Callable[[ir.Value, Masks, list[ir.Value]], list[ir.Value]]
+MOST_COUNTED = (1 << 31) - 1
 LENGTH = "llvm.experimental.get.vector.length"
 
 
@@ -51,6 +52,8 @@ def under_masks(
         begins = [add(at, as_index(elements(lanes, n))) for n in range(count)]
         if by_places:
             masks = [active(lanes, begin, end) for begin in begins]
+        elif lanes.scalable and count == 1 and is_short(end):
+            masks = [counted(lanes, arith.subi(end, at))]
         else:
             masks = [first_lanes(lanes, arith.subi(end, begin)) for begin in begins]
         scf.yield_(step(at, masks, list(loop.inner_iter_args)))
@@ -62,6 +65,22 @@ def active(lanes: Lanes, begin: ir.Value, end: ir.Value) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
     places = [arith.index_cast(i64, place) for place in (begin, end)]
     return llvm.intr_get_active_lane_mask(mask_type(lanes), *places)
+
+
+def is_short(end: ir.Value) -> bool:
+    """Whether 32 bits count as far as an end."""
+    known = constant_of(end)
+    return known is not None and known <= MOST_COUNTED
+
+
+def counted(lanes: Lanes, rest: ir.Value) -> ir.Value:
+    """The mask of so many lanes, which is more than none and fits 32 bits.
+
+    MLIR's own asks first whether it does, in three instructions a round.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    bounds = [arith.constant(i32, 0), arith.index_cast(i32, rest)]
+    return llvm.intr_get_active_lane_mask(mask_type(lanes), *bounds)
 
 
 def by_lengths(

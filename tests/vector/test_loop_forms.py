@@ -81,7 +81,10 @@ def loops_of(made: Computation, name: str, form: str) -> list[str]:
 
 # What the inner loops of each form have, and what none of them has.
 INNER = {
-    (RVV, MASKED): ((r"vmslt.vx\tv0", r"vle32.*v0\.t", r"vse32.*v0\.t"), "vsetivli"),
+    (RVV, MASKED): (
+        (r"vmsltu.vx\tv0", r"vle32.*v0\.t", r"vse32.*v0\.t"),
+        r"vset|blt.*\n.*mv",
+    ),
     (RVV, MASKED_REMAINDER): ((r"vl4re32", r"vs4r"), r"v0\.t|vset|flw"),
     (RVV, SCALAR_REMAINDER): ((r"vl4re32", r"flw.*\n.*\n?.*flw"), r"v0\.t|vset"),
     (RVV, VECTOR_LENGTH): ((r"vsetvli\t\w+, \w+, e32, m4, ta", r"vse32"), r"v0\.t"),

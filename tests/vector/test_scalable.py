@@ -58,6 +58,15 @@ def chain() -> Computation:
     return computation(y)
 
 
+def two_at_a_tile() -> Computation:
+    i, j = axes("i j")
+    x, b = Buffer("x", (M, N)), Buffer("b", (N,))
+    s, y = Buffer("s", (M, N)), Buffer("y")
+    s[i, j] = x[i, j] + b[j]
+    y[i, j] = s[i, j] * s[i, j]
+    return computation(y)
+
+
 def product() -> Computation:
     i, j, k = axes("i j k")
     a, b, y = Buffer("a", (M, K)), Buffer("b", (K, N)), Buffer("y", (M, N))
@@ -111,6 +120,15 @@ def test_a_chain(name: str, lanes: int, load: str, across: str, product: str) ->
     assert not re.search(r"vector<\d+xf32>", text)
     code = stage_text(program, "asm", target)
     assert load in code
+
+
+def test_stages_in_one_loop_take_groups_of_registers() -> None:
+    """As each of them does alone."""
+    (kernel,) = kernels(two_at_a_tile()).kernels.values()
+    for name, lanes in (("rv64gcv", 2 * GROUPED), ("armv9-sve2", 4)):
+        words = choose(kernel.nest, by_name(name)).directives
+        found = {word.lanes for word in words if isinstance(word, Vectorize)}
+        assert found == {Lanes(lanes, scalable=True)}
 
 
 @TARGETS

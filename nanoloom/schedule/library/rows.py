@@ -10,7 +10,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, Tile
 from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
-from nanoloom.schedule.library.vectors import innermost, lanes_of, vectors
+from nanoloom.schedule.library.vectors import group_of, innermost, lanes_of, vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
@@ -72,7 +72,11 @@ def one_loop(
         return None
     if len({lanes_of(stage, target) for stage in nest.stages}) > 1:
         return None
-    return on_tile(nest, first, last, lanes_at_tile(nest, first, target), {})
+    lanes = lanes_at_tile(nest, first, target)
+    if lanes.scalable:
+        many = group_of(nest.stages, target) * lanes_of(first, target)
+        lanes = lanes_at_tile(nest, first, target, many)
+    return on_tile(nest, first, last, lanes, {})
 
 
 def numbers(stage: Stage) -> list[int]:
