@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +66,9 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, few, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
-    def forward(self, x, angles, mask, past):
+    def forward(
+        self, x: Tensor, angles: Pair, mask: Tensor, past: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         shape, (batch, count, width) = self.shape, x.shape
 
         def split(y: Tensor, heads: int) -> Tensor:
@@ -99,7 +102,9 @@ class Layer(nn.Module):
         self.up = nn.Linear(shape.width, shape.inner, bias=False)
         self.down = nn.Linear(shape.inner, shape.width, bias=False)
 
-    def forward(self, x, angles, mask, past):
+    def forward(
+        self, x: Tensor, angles: Pair, mask: Tensor, past: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         made, key, value = self.attention(self.before(x), angles, mask, past)
         x = x + made
         y = self.between(x)
