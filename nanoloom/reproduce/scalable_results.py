@@ -19,7 +19,7 @@ from nanoloom.target.forms import (
 INSTRUCTIONS, CYCLES = "instructions", "cycles"
 FIELDS = ("quantity", "kernel", "size", "machine", "form", "value", "note")
 TRIED = ("kind", "name", "rfc", "by", "machine", "works", "reason")
-V1 = "neoverse-v1"
+V1, RISCV = ("neoverse-v1",), ("sifive", "spacemit")  # cores, by their first words
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,16 @@ class Found:
         return None
 
     def ratio(
-        self, quantity: str, machine: str, above: str, below: str, kernel: str = ""
+        self, quantity: str, machines: tuple[str, ...], above: str, below: str
     ) -> float | None:
         """Of two forms, the geometric mean over kernels and sizes with both.
 
-        machine: the beginning of its name.
+        machines: beginnings of their names.
         """
         logarithms: list[float] = []
         for x in self.results:
             fits = x.quantity == quantity and x.form == above and x.value
-            if not fits or not x.machine.startswith(machine):
-                continue
-            if kernel and x.kernel != kernel:
+            if not fits or not x.machine.startswith(machines):
                 continue
             other = self.value(quantity, x.kernel, x.size, x.machine, below)
             if other and x.value and min(x.value, other) > 0:
@@ -153,11 +151,12 @@ def of_operations(attempts: Sequence[Attempt]) -> list[Claim]:
 def of_forms(found: Found) -> list[Claim]:
     """Masked against peeled, and vsetvli against both."""
     v1 = found.ratio(CYCLES, V1, MASKED, MASKED_REMAINDER)
-    sve = found.ratio(INSTRUCTIONS, "sve", MASKED, MASKED_REMAINDER)
-    rvv = found.ratio(INSTRUCTIONS, "rvv", MASKED, MASKED_REMAINDER)
-    scalar = found.ratio(INSTRUCTIONS, "", SCALAR_REMAINDER, MASKED_REMAINDER)
-    length = found.ratio(INSTRUCTIONS, "rvv", VECTOR_LENGTH, MASKED)
-    against = found.ratio(INSTRUCTIONS, "rvv", VECTOR_LENGTH, MASKED_REMAINDER)
+    sve = found.ratio(INSTRUCTIONS, ("sve",), MASKED, MASKED_REMAINDER)
+    rvv = found.ratio(INSTRUCTIONS, ("rvv",), MASKED, MASKED_REMAINDER)
+    scalar = found.ratio(INSTRUCTIONS, ("",), SCALAR_REMAINDER, MASKED_REMAINDER)
+    length = found.ratio(INSTRUCTIONS, ("rvv",), VECTOR_LENGTH, MASKED)
+    against = found.ratio(INSTRUCTIONS, ("rvv",), VECTOR_LENGTH, MASKED_REMAINDER)
+    asked = found.ratio(CYCLES, RISCV, VECTOR_LENGTH, MASKED)
     return [
         Claim(
             "Neoverse V1: a main loop without masks may be faster than a masked one",
@@ -182,8 +181,9 @@ def of_forms(found: Found) -> list[Claim]:
         Claim(
             "RVV: strip-mining by setvl works better than masks",
             times(length, "instructions of the vector length, of the masked form's")
-            + (f", {against:.2f} of the peeled one's" if against else ""),
-            None if length is None else length < 1,
+            + (f", {against:.2f} of the peeled one's" if against else "")
+            + (f"; {asked:.2f} of the masked form's cycles" if asked else ""),
+            None if length is None else max(length, asked or 0) < 1,
         ),
     ]
 
