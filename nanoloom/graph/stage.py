@@ -19,6 +19,7 @@ from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
 from nanoloom.graph.caches import Pairs, append_in_place
 from nanoloom.graph.counted.publish import publish
+from nanoloom.graph.factors import move_factors
 from nanoloom.graph.grouped import share_heads
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.layout import channels_last
@@ -79,6 +80,7 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
     append_in_place(model.graph, caches)
+    move_factors(model.graph)
     share_heads(model.graph)
     keep_integers(model.graph)
     make_tables(model.graph, opsets)

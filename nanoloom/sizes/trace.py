@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.control import OPERATORS
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation
-from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.types import is_static, operator_name, shape_of
 from nanoloom.sizes.differs import Differs
 
 FEW = 64  # elements of a constant that is looked at
@@ -51,6 +52,9 @@ class Watching(Propagation):
         made = [(x, x.name) for x in node.outputs if x.name]
         super().visit(graph, node)
         outputs = [seen(graph.initializers.get(name, x), name) for x, name in made]
+        expanded = operator_name(node) not in {*self.direct, *OPERATORS}
+        if expanded and node.graph is None and not any(x.is_known for x in outputs):
+            return  # the nodes of its body are noted
         name = f"node {node.name} ({node.op_type})"
         visit = Visit(node, name, node.op_type, inputs, tuple(outputs))
         self.visits.append(visit)

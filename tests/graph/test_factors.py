@@ -1,0 +1,48 @@
+"""Numbers go to the smaller operand of a product."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import parser
+from onnx_ir import serde
+
+from nanoloom.graph.stage import optimize
+from nanoloom.linalg.operators import OPERATORS
+
+TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, M, 8] q, float[2, 8, 20] k) => (float[2, M, 20] y, float[2, 8, 20] z)
+{
+    c = Constant<value = CONSTANT>()
+    scaled = Mul(c, k)
+    y = MatMul(q, scaled)
+    z = Neg(OTHER)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "constant", "other", "moved"),
+    [
+        ("3", "float {0.5}", "k", True),
+        ("3", "float[1] {0.5}", "k", True),
+        ("30", "float {0.5}", "k", False),  # q is the larger one
+        ("3", "float {0.5}", "scaled", False),  # somebody else reads it
+        ("3", "float[2] {0.5, 1}", "k", False),
+    ],
+)
+def test_which_operand(rows: str, constant: str, other: str, moved: bool) -> None:
+    text = TEXT.replace("M]", f"{rows}]").replace("M,", f"{rows},")
+    text = text.replace("CONSTANT", constant).replace("OTHER", other)
+    if "[2] {" in constant:
+        text = text.replace("Mul(c, k)", "Mul(c2, k)").replace(
+            "scaled =", "s = Constant<value = int64[3] {2, 1, 1}>() c2 = Reshape(c, s) "
+            "scaled =",
+        )  # fmt: skip
+    model = serde.deserialize_model(parser.parse_model(text))
+    optimize(model, OPERATORS.keys())
+    (product,) = (n for n in model.graph if n.op_type == "MatMul")
+    left, right = product.inputs
+    assert left is not None and right is not None
+    assert (left.producer() is not None) == moved
+    assert (right.producer() is None) == moved

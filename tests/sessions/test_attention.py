@@ -1,0 +1,51 @@
+"""ONNX's Attention with its cache of keys and values."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import parser
+from onnx.reference import ReferenceEvaluator
+
+import nanoloom
+from nanoloom.cache import Cache
+
+TEXT = """
+<ir_version: 10, opset_import: ["" : OPSET]>
+g (float[batch, 4, new, 16] q, float[batch, 2, new, 16] k, float[batch, 2, new, 16] v,
+   float[batch, 2, past, 16] past_key, float[batch, 2, past, 16] past_value)
+    => (float[batch, 4, new, 16] y, float[batch, 2, total, 16] present_key,
+        float[batch, 2, total, 16] present_value)
+{
+    y, present_key, present_value =
+        Attention<is_causal = 1>(q, k, v, , past_key, past_value)
+}
+"""
+
+
+@pytest.mark.parametrize(("opset", "batch"), [(23, 1), (24, 3)])
+def test_pieces_are_the_whole(tmp_path: Path, opset: int, batch: int) -> None:
+    model = parser.parse_model(TEXT.replace("OPSET", str(opset)))
+    random, heads = np.random.default_rng(opset), {"q": 4, "k": 2, "v": 2}
+    given = {
+        name: random.standard_normal((batch, count, 19, 16), np.float32)
+        for name, count in heads.items()
+    }
+    none = np.zeros((batch, 2, 0, 16), np.float32)
+    pasts = {"past_key": none, "past_value": none}
+    (wanted, *_) = ReferenceEvaluator(model).run(None, given | pasts)
+    assert isinstance(wanted, np.ndarray)
+    session = nanoloom.compile(model, threads=1, cache=Cache(tmp_path)).session()
+    made: list[np.ndarray] = []
+    ends = [0, 5, 6, 7, 11, *range(12, 20)]
+    for begin, end in pairwise(ends):
+        part = {name: x[:, :, begin:end] for name, x in given.items()}
+        made.append(session(part)["y"])
+    got = np.concatenate(made, 2)
+    bound = 60 * np.finfo(np.float32).eps * np.abs(given["v"]).max()
+    assert np.abs(got - wanted).max() <= bound
+    assert np.abs(got[:, :, ::-1] - wanted).max() > bound
+    assert not session.reason
