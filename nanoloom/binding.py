@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,12 +121,14 @@ class Binding:
 class OpenBinding(Binding):
     """A model for all sizes of some dimensions; `samples` of them stand for the others.
 
-    shapes: of the inputs, by the first sample.  bounds: of the dimensions by name.
+    shapes: of the inputs, by the first sample; declared: as the model has them.
+    bounds: of the dimensions by name.
     """
 
     samples: Samples
     shapes_of: Callable[[Dims], Mapping[str, tuple[int, ...]]]
     bounds: Mapping[str, Bounds]
+    declared: Sequence[Sequence[int | str]]
 
     @property
     def name(self) -> str:
@@ -137,11 +139,11 @@ class OpenBinding(Binding):
 
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
-        from nanoloom.compiler import compile_sized
+        from nanoloom.compile_open import compile_open
+        from nanoloom.sizes.open_model import OpenModel
 
         def bound(dims: Dims) -> Model:
             return self.source.entry(self.shapes_of(dims), {})
 
-        return compile_sized(
-            bound, self.samples, self.options, self.cache, report, self.bounds
-        )
+        model = OpenModel(bound, self.samples, self.bounds, self.declared)
+        return compile_open(model, self.options, self.cache, report)

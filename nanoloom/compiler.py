@@ -21,13 +21,12 @@ from nanoloom import mlir
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
-from nanoloom.errors import Error, InternalError, noting
+from nanoloom.errors import Error, noting
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.widening import widen
-from nanoloom.kernels.sized import sized_program
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
@@ -39,11 +38,6 @@ from nanoloom.schedule.given import given_schedule, naming_schedule, require_ker
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.search.search import search
-from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.samples import Samples
-from nanoloom.sizes.size import Dims
 from nanoloom.target.remembered import host
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import MakeKernel
@@ -88,34 +82,6 @@ def compile_model(
     program = cut_model(model, options, report)
     options = searched(program, options, cache, report)
     compiled = compile_kernels(program, options, cache, report)
-    return assemble(program, compiled)
-
-
-def compile_sized(
-    bound: Callable[[Dims], Model],
-    samples: Samples,
-    options: CompileOptions,
-    cache: Cache,
-    report: Report,
-    bounds: Mapping[str, Bounds],
-) -> Compiled:
-    """All stages, for all sizes of some dimensions, from a model bound to samples.
-
-    bounds: of these dimensions by name.  Raises Differs where there is no such program,
-    Error as compile_model does.
-    """
-    with report.stage("sizes"):
-        models = [require_graph(bound(dims)) for dims in samples]
-        found = open_values(models, OPERATORS.keys(), samples)
-    programs = [cut_model(bound(dims), options, report, found.kept) for dims in samples]
-    with report.stage("sizes"):
-        program = sized_program(programs, samples, found.limits, bounds)
-    try:
-        compiled = compile_kernels(program, options, cache, report)
-    except InternalError:
-        raise
-    except Error as error:  # a kernel that is compiled for known sizes only
-        raise Differs(str(error)) from error
     return assemble(program, compiled)
 
 

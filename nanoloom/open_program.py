@@ -77,6 +77,7 @@ class OpenProgram:
             options.target,
             options.precision,
             checked=options.checked,
+            exact_conv=options.exact_conv,
             caches=options.caches,
         )
         if options != usual:
@@ -188,6 +189,7 @@ class OpenProgram:
             samples,
             self.shapes,
             bounds,
+            [[self.known.get(str(d), d) for d in x.shape] for x in self.inputs],
         )
 
     def shapes(self, dims: Mapping[str, int]) -> Shapes:

@@ -91,7 +91,7 @@ def repeats_of(program: Program, begins: list[int]) -> tuple[Repeat, ...]:
             if place.stride
         )
         if end > first:
-            made.append(Repeat(first, end - first, repeat.trips, moves))
+            made.append(Repeat(first, end - first, repeat.trips, moves, repeat.word))
     return tuple(made)
 
 
@@ -119,7 +119,7 @@ def buffer(
 ) -> Buffer:
     """Where a kernel's argument lies when the program runs."""
     match place.storage:
-        case Storage.ARENA if program.sizes:
+        case Storage.ARENA if program.sizes and program.sizes.buffers:
             offset, word = place.offset, place.word
             return Buffer(Space.ARENA, offset, slot=place.index, word=word)
         case Storage.ARENA:

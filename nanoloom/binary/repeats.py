@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.binary.sizes import NONE
+
 
 @dataclass(frozen=True)
 class Move:
@@ -25,12 +27,16 @@ class Move:
 
 @dataclass(frozen=True)
 class Repeat:
-    """The steps first ... first + count - 1, `trips` times: struct nanoloom_repeat."""
+    """The steps first ... first + count - 1, `trips` times: struct nanoloom_repeat.
+
+    word: which of the program's sizes the trips are; NONE for a number.
+    """
 
     first: int
     count: int
     trips: int
     moves: tuple[Move, ...] = ()
+    word: int = NONE
 
     def __post_init__(self) -> None:
         if self.trips < 1 or self.count < 1 or self.first < 0:

@@ -44,6 +44,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
             [f"{{{c.slot}, {c.word}}}" for c in table.checks],
         ),
         *array("int32_t", "shape_words", [w for x in tensors for w in words(x)]),
+        *array("int32_t", "trip_words", [x.word for x in table.repeats]),
         *array(
             "char *const",
             "shape_texts",
@@ -57,7 +58,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         "static const struct nanoloom_sizes open_sizes = {",
         "    &nanoloom_program, size_dims, size_terms, word_ends, slot_words,",
         "    slot_ends, open_buffers, open_steps, open_checks, shape_words,",
-        "    shape_texts, least, most,",
+        "    trip_words, shape_texts, least, most,",
         f"    {len(sizes.dims)}, {len(sizes.words)}, {len(sizes.slots)},",
         "};",
         f"extern {POINTER};",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir
 
@@ -12,6 +12,7 @@ from nanoloom.frontend.inputs import input_specs
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
+from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
 from nanoloom.sizes.samples import tried_samples
 
 
@@ -33,4 +34,20 @@ def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
             reason = str(error)
         else:
             return ""
-    return reason
+    try:
+        require_batch(model, dims, shapes, names)
+    except (Differs, Error) as error:
+        return f"{reason}; {error}"
+    return ""
+
+
+def require_batch(
+    model: onnx_ir.Model,
+    dims: Mapping[str, int],
+    shapes: Sequence[Sequence[int | str]],
+    names: Sequence[str],
+) -> None:
+    """Raise Differs or Error for a model that is not computed row by row."""
+    name = batch_of(shapes, names)
+    bound = [bind(model, {**dims, name: n}) for n in BATCHES]
+    require_rows(bound, OPERATORS.keys(), BATCHES)

@@ -105,11 +105,15 @@ class ProgramSizes:
 
 @dataclass(frozen=True)
 class Repeated:
-    """The calls first ... first + count - 1 run `trips` times in a row."""
+    """The calls first ... first + count - 1 run `trips` times in a row.
+
+    word: which of the program's sizes the trips are; NONE for a number.
+    """
 
     first: int
     count: int
     trips: int
+    word: int = NONE
 
     def __contains__(self, call: int) -> bool:
         return self.first <= call < self.first + self.count

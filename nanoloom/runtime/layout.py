@@ -85,6 +85,7 @@ class Sizes(ctypes.Structure):
         ("steps", ctypes.c_void_p),
         ("checks", ctypes.c_void_p),
         ("shape_words", ctypes.c_void_p),
+        ("trip_words", ctypes.c_void_p),
         ("shape_texts", ctypes.POINTER(ctypes.c_char_p)),
         ("least", ctypes.POINTER(ctypes.c_int64)),
         ("most", ctypes.POINTER(ctypes.c_int64)),

@@ -16,6 +16,7 @@ struct parts {
     struct nanoloom_step *steps;
     struct nanoloom_buffer *buffers;
     struct nanoloom_check *checks;
+    struct nanoloom_repeat *repeats;
     struct nanoloom_tensor *tensors; /* inputs, then outputs */
     int64_t *extents;
     char *end;
@@ -50,6 +51,7 @@ static struct parts parts_of(const struct nanoloom_sizes *sizes, char *room)
     made.steps = (void *)behind(&room, p->step_count * (int64_t)sizeof *made.steps);
     made.buffers = (void *)behind(&room, p->buffer_count * (int64_t)sizeof *made.buffers);
     made.checks = (void *)behind(&room, p->check_count * (int64_t)sizeof *made.checks);
+    made.repeats = (void *)behind(&room, p->repeat_count * (int64_t)sizeof *made.repeats);
     made.tensors = (void *)behind(&room, tensors * (int64_t)sizeof *made.tensors);
     made.extents = (void *)behind(&room, axes(p) * (int64_t)sizeof(int64_t));
     made.end = room;
@@ -177,6 +179,15 @@ static int inside(const struct nanoloom_sizes *sizes, const int64_t *dims)
     return 1;
 }
 
+static void count_trips(const struct nanoloom_sizes *sizes, struct parts *to)
+{
+    for (int32_t i = 0; i < sizes->program->repeat_count; i++) {
+        to->repeats[i] = sizes->program->repeats[i];
+        if (sizes->trip_words[i] != NANOLOOM_NONE)
+            to->repeats[i].trips = to->words[sizes->trip_words[i]];
+    }
+}
+
 const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
                                              const int64_t *dims, void *room)
 {
@@ -188,10 +199,12 @@ const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
     place_buffers(sizes, &to);
     shape_tensors(sizes, &to);
     limit_indices(sizes, &to);
+    count_trips(sizes, &to);
     to.program->words = to.words;
     to.program->steps = to.steps;
     to.program->buffers = to.buffers;
     to.program->checks = to.checks;
+    to.program->repeats = to.repeats;
     to.program->inputs = to.tensors;
     to.program->outputs = to.tensors + to.program->input_count;
     to.program->arena_bytes += to.slots[sizes->slot_count];

@@ -48,6 +48,7 @@ struct nanoloom_sizes {
     const struct nanoloom_open_step *steps;
     const struct nanoloom_open_check *checks;
     const int32_t *shape_words; /* of inputs, then of outputs, one for each axis */
+    const int32_t *trip_words;  /* of each repeat; NANOLOOM_NONE where a number holds */
     const char *const *shape_texts; /* [batch, 64], of inputs, then of outputs */
     const int64_t *least;           /* that each dimension may be, and */
     const int64_t *most;            /* INT64_MAX where there is no bound */

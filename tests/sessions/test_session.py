@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 import nanoloom
-from nanoloom import compiler
+from nanoloom import compile_open, compiler
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.program import Program
@@ -80,7 +80,7 @@ def test_nothing_for_a_word(program: Program, monkeypatch: pytest.MonkeyPatch) -
     def compiled(*_: object) -> None:
         raise AssertionError("compiled once more")
 
-    monkeypatch.setattr(compiler, "compile_sized", compiled)
+    monkeypatch.setattr(compile_open, "compile_open", compiled)
     monkeypatch.setattr(compiler, "compile_model", compiled)
     before = {name: rows.ctypes.data for name, rows in session.past().items()}
     for count in (*[1] * 20, 3, *[1] * 10, 7):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import onnx
 import pytest
 
 import nanoloom
-from nanoloom import compiler
+from nanoloom import compile_open, compiler
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from tests.sizes import models
@@ -23,17 +24,17 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the ways in which models are compiled."""
     found: list[str] = []
 
-    def counted(name: str) -> None:
-        whole: Callable[..., object] = getattr(compiler, name)
+    def counted(module: ModuleType, name: str) -> None:
+        whole: Callable[..., object] = getattr(module, name)
 
         def count(*given: object) -> object:
             found.append(name)
             return whole(*given)
 
-        monkeypatch.setattr(compiler, name, count)
+        monkeypatch.setattr(module, name, count)
 
-    counted("compile_model")
-    counted("compile_sized")
+    counted(compiler, "compile_model")
+    counted(compile_open, "compile_open")
     return found
 
 
@@ -49,7 +50,7 @@ def test_attention(tmp_path: Path, threads: int, compilations: list[str]) -> Non
             assert np.abs(made[name] - y).max() <= 2e-5, (batch, length, name)
             assert np.abs(y).max() > 0.1
     assert not program.open.reason
-    assert compilations == ["compile_sized"]
+    assert compilations == ["compile_open"]
 
 
 def test_any_number_of_rows(tmp_path: Path, compilations: list[str]) -> None:
@@ -65,7 +66,7 @@ def test_any_number_of_rows(tmp_path: Path, compilations: list[str]) -> None:
         assert (np.abs(made["y"] - exact) <= bound).all(), n
         assert made["s"].shape == (n,)
         assert (np.abs(made["s"] - exact.sum(1)) <= 60 * bound.sum(1)).all(), n
-    assert compilations == ["compile_sized"]
+    assert compilations == ["compile_open"]
 
 
 def test_no_rows(tmp_path: Path, compilations: list[str]) -> None:
@@ -83,7 +84,7 @@ def test_a_bug_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     model = models.rows()
     with monkeypatch.context() as patch:
-        patch.setattr(compiler, "sized_program", fail)
+        patch.setattr(compile_open, "sized_program", fail)
         program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
         with pytest.warns(RuntimeWarning, match="a bug of nanoloom .LookupError"):
             assert program(models.inputs(model, {"n": 3}))["y"].shape == (3, 50)
@@ -130,7 +131,7 @@ def test_a_bound_dimension_is_a_number(tmp_path: Path, compilations: list[str]) 
         given = models.inputs(model, {"batch": 2, "length": length})
         y = models.wanted(model, given)["y"]
         assert np.abs(one(given)["y"] - y).max() <= 2e-5
-    assert one.open.names == ("length",) and compilations == ["compile_sized"]
+    assert one.open.names == ("length",) and compilations == ["compile_open"]
 
 
 PAST = """
@@ -173,7 +174,7 @@ def test_expressions_of_dimensions(
         assert made["places"].tolist() == [*range(past, past + new)]
     with pytest.raises(nanoloom.Error, match=r"past \+ new is given as 8"):
         program(given | {"mask": np.zeros((2, 8), np.float32)})
-    assert compilations == ["compile_sized"] and not program.open.reason
+    assert compilations == ["compile_open"] and not program.open.reason
 
 
 def test_the_next_process_reads_it(tmp_path: Path, compilations: list[str]) -> None:
@@ -181,4 +182,4 @@ def test_the_next_process_reads_it(tmp_path: Path, compilations: list[str]) -> N
     for n in (3, 4):
         program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
         assert program(models.inputs(model, {"n": n}))["y"].shape == (n, 50)
-    assert compilations == ["compile_sized"]
+    assert compilations == ["compile_open"]

@@ -1,0 +1,78 @@
+"""The way of a model whose dimensions have no numbers yet: samples of it are joined.
+
+Either its kernels take sizes (kernels/sized.py), or those of one row of a batch run
+once for each row (kernels/batched.py).
+"""
+
+from __future__ import annotations
+
+from nanoloom.binary.assemble import Compiled, assemble
+from nanoloom.binary.kernel import CompiledKernel
+from nanoloom.cache import Cache
+from nanoloom.compiler import Report, compile_kernels, cut_model, require_graph
+from nanoloom.errors import Error, InternalError
+from nanoloom.kernels.batched import batched_program
+from nanoloom.kernels.program import Program
+from nanoloom.kernels.sized import sized_program
+from nanoloom.linalg.operators import OPERATORS
+from nanoloom.options import CompileOptions
+from nanoloom.sizes.bounds import Bounds
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.graph import open_values
+from nanoloom.sizes.open_model import OpenModel
+from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
+
+
+def compile_open(
+    model: OpenModel, options: CompileOptions, cache: Cache, report: Report
+) -> Compiled:
+    """All stages, for all sizes of some dimensions.
+
+    Raises Differs where there is no such program, Error as compile_model does.
+    """
+    try:
+        program = sized(model, options, report)
+        return assemble(program, compile_sized(program, options, cache, report))
+    except Differs as reason:
+        try:
+            program = batched(model, options, report)
+        except Differs as other:
+            raise Differs(f"{reason}; {other}") from reason
+    return assemble(program, compile_kernels(program, options, cache, report))
+
+
+def sized(model: OpenModel, options: CompileOptions, report: Report) -> Program:
+    """The program whose kernels take sizes."""
+    samples = model.samples
+    with report.stage("sizes"):
+        models = [require_graph(model.bound(dims)) for dims in samples]
+        found = open_values(models, OPERATORS.keys(), samples)
+    programs = [
+        cut_model(model.bound(dims), options, report, found.kept) for dims in samples
+    ]
+    with report.stage("sizes"):
+        return sized_program(programs, samples, found.limits, model.bounds)
+
+
+def compile_sized(
+    program: Program, options: CompileOptions, cache: Cache, report: Report
+) -> dict[str, CompiledKernel]:
+    try:
+        return compile_kernels(program, options, cache, report)
+    except InternalError:
+        raise
+    except Error as error:  # a kernel that is compiled for known sizes only
+        raise Differs(str(error)) from error
+
+
+def batched(model: OpenModel, options: CompileOptions, report: Report) -> Program:
+    """The program of one row of a batch, which runs once for each row."""
+    batch = batch_of(model.inputs, list(model.samples[0]))
+    if options.caches:
+        raise Differs("a row of what is kept is none of a batch")
+    with report.stage("sizes"):
+        models = [require_graph(model.bound({batch: n})) for n in BATCHES]
+        require_rows(models, OPERATORS.keys(), BATCHES)
+    one = cut_model(model.bound({batch: 1}), options, report)
+    rows = [batch in shape[:1] for shape in model.inputs]
+    return batched_program(one, batch, rows, model.bounds.get(batch, Bounds(0)))
