@@ -139,8 +139,7 @@ class OpenBinding(Binding):
 
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
-        from nanoloom.compile_open import compile_open
-        from nanoloom.sizes.open_model import OpenModel
+        from nanoloom.compile_open import OpenModel, compile_open
 
         def bound(dims: Dims) -> Model:
             return self.source.entry(self.shapes_of(dims), {})

@@ -6,10 +6,13 @@ once for each row (kernels/batched.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
-from nanoloom.compiler import Report, compile_kernels, cut_model, require_graph
+from nanoloom.compiler import Model, Report, compile_kernels, cut_model, require_graph
 from nanoloom.errors import Error, InternalError
 from nanoloom.kernels.batched import batched_program
 from nanoloom.kernels.program import Program
@@ -19,8 +22,22 @@ from nanoloom.options import CompileOptions
 from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.open_model import OpenModel
 from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
+from nanoloom.sizes.samples import Samples
+from nanoloom.sizes.size import Dims
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """How to bind it to numbers; samples of them stand for the others.
+
+    bounds: of the dimensions by name.  inputs: their shapes as the model declares them.
+    """
+
+    bound: Callable[[Dims], Model]
+    samples: Samples
+    bounds: Mapping[str, Bounds]
+    inputs: Sequence[Sequence[int | str]]
 
 
 def compile_open(

@@ -38,6 +38,7 @@ ORDER = (
     "workers",
     "search",
     "compiler",
+    "compile_open",
     "emit",
     "source",
     "binding",

@@ -2,7 +2,7 @@
 
 Such a model is compiled for one row, and runs once for each (kernels/batched.py): so
 images of a batch are convolved, pooled and resized, one behind the other.  The model is
-bound to two samples of its batch, and each value is one of
+bound to three samples of its batch, and each value is one of
 
     rows     its first axis is the batch, or a number for each of it: [12 * batch, ...]
     alike    the same shape for every batch
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from nanoloom.graph.folding import words
+from nanoloom.sizes import decided
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.operators import attribute, is_alike, numbers, rank, sizes
 from nanoloom.sizes.trace import Seen, Visit, visits_of
@@ -45,7 +46,7 @@ OF_IMAGES = words(
     """
 )
 SHAPES = ("Shape", "Size")
-BATCHES = (3, 5)  # samples
+BATCHES = (3, 5, 7)  # samples
 # Which inputs may be numbers that are computed of shapes.
 SHAPED = {"ConstantOfShape": (0,), "Expand": (1,), "Reshape": (1,), "Resize": (2, 3)}
 
@@ -83,7 +84,7 @@ def require_rows(
 
 @dataclass
 class Rows:
-    """The walk through both samples at once.
+    """The walk through all samples at once.
 
     shaped: constants that are computed of shapes.  made: values that are rows.
     """
@@ -102,6 +103,7 @@ class Rows:
             return
         made = [self.is_rows(row) for row in self.outputs(visits)]
         if given and all(x.is_known for x in first.outputs) and not any(made):
+            decided.require(visits, [{"batch": n} for n in self.batches])
             self.shaped |= {x.name for x in first.outputs}
             return
         if not set(given) <= set(SHAPED.get(first.operator, ())):

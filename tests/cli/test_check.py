@@ -115,7 +115,7 @@ def test_other_sizes_are_tried(tmp_path: Path, nanoloom: Command) -> None:
 
 def test_sizes_that_are_compiled_each(tmp_path: Path, nanoloom: Command) -> None:
     text = """
-        g (float[n, 3, 9, 9] x, float[4, 3, 3, 3] w) => (float[n, 4, 7, 7] y) {
+        g (float[1, 3, n, 9] x, float[4, 3, 3, 3] w) => (float[1, 4, m, 7] y) {
           y = Conv(x, w)
         }
     """
