@@ -116,7 +116,7 @@ class OpenProgram:
         """The dimensions by shapes; None where an expression of them is not right."""
         rows = [zip(x.shape, shapes[x.name], strict=True) for x in self.inputs]
         found = {str(d): number for row in rows for d, number in row if d in self.texts}
-        dims = {name: found[name] for name in self.names}
+        dims = {name: found[name] for name in self.names if name in found}
         given = {**self.known, **dims}
         right = all(evaluate(text, given) == number for text, number in found.items())
         return dims if right else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.errors import InputError
 from nanoloom.frontend.expressions import evaluate
@@ -71,6 +71,26 @@ def pairs_of(
         Kept(sources[past], present, growing(sources[past], others))
         for past, present in pairs.items()
     )
+
+
+def with_sums(
+    inputs: Sequence[Interface], outputs: Sequence[Interface], kept: Sequence[Kept]
+) -> list[Interface]:
+    """The inputs; a dimension that outputs are long is the sum of what is kept and new.
+
+    A mask of `total` numbers has `past + new` of them, if outputs are `total` long.
+    """
+    first = kept[0]
+    made = next(x for x in outputs if x.name == first.present)
+    pasts = {d for x in kept for d in x.past.shape}
+    total = made.shape[first.axis] if len(made.shape) > first.axis else 0
+    open_dims = [d for x in inputs for d in x.shape if isinstance(d, str)]
+    new = {d for d in open_dims if d not in pasts and d != total}
+    if total not in open_dims or len(new) != 1:
+        return list(inputs)
+    (count,) = new
+    words: dict[int | str, int | str] = {total: f"{first.length} + {count}"}
+    return [replace(x, shape=tuple(words.get(d, d) for d in x.shape)) for x in inputs]
 
 
 def by_name(

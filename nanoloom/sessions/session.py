@@ -23,7 +23,7 @@ from nanoloom.frontend.inputs import check_inputs
 from nanoloom.open_program import OpenProgram
 from nanoloom.runtime.arrays import empty
 from nanoloom.runtime.variant import Variant
-from nanoloom.sessions.kept import Kept, pairs_of
+from nanoloom.sessions.kept import Kept, pairs_of, with_sums
 from nanoloom.source import Interface, bound_dims
 
 Array: TypeAlias = np.ndarray
@@ -54,6 +54,7 @@ class Session:
         self.program, self.threads, self.whole = program, threads, whole
         self.kept: tuple[Kept, ...] = pairs_of(program.inputs, outputs, pairs)
         self.pairs = {x.past.name: x.present for x in self.kept}
+        self.inputs = with_sums(program.inputs, outputs, self.kept)
         self.capacity = capacity
         self.given = [x for x in program.inputs if x.name not in self.pairs]
         self.reason = ""
@@ -143,22 +144,26 @@ class Session:
 
     def _program(self, shapes: Shapes) -> OpenProgram:
         """The program for tokens of any number, or for one of known batch."""
-        program, lengths = self.program, {x.length for x in self.kept}
-        numbers = program.numbers(shapes) or {}
+        lengths = {x.length for x in self.kept}
+        numbers = self._opened(()).numbers(shapes) or {}
         fixed = {d: n for d, n in numbers.items() if d not in lengths}
         batch = {d for x in self.kept for d in x.past.shape}
         single = all(n == 1 for d, n in fixed.items() if d not in batch)
-        key = tuple(sorted(fixed.items())) if single else ()
-        if key not in self._programs:
-            self._programs[key] = OpenProgram(
-                program.inputs,
-                bound_dims(program.inputs, {**program.known, **dict(key)}),
+        return self._opened(tuple(sorted(fixed.items())) if single else ())
+
+    def _opened(self, known: tuple[tuple[str, int], ...]) -> OpenProgram:
+        """The program for numbers of some dimensions, and for all sizes of others."""
+        program = self.program
+        if known not in self._programs:
+            self._programs[known] = OpenProgram(
+                self.inputs,
+                bound_dims(self.inputs, {**program.known, **dict(known)}),
                 program.source,
                 replace(program.options, caches=tuple(self.pairs.items())),
                 program.cache,
                 program.report,
             )
-        return self._programs[key]
+        return self._programs[known]
 
     def _run(
         self, variant: Variant, arrays: Mapping[str, Array], shapes: Shapes

@@ -99,12 +99,13 @@ SHAPES = {
 }
 
 
-def decoder(text: str = DECODER) -> onnx.ModelProto:
+def decoder(text: str = DECODER, total: str = "past + sequence") -> onnx.ModelProto:
+    """total: how the dimension of all tokens is called."""
     model = parser.parse_model(HEAD_TEXT + text)
     for x in (*model.graph.input, *model.graph.output):
         for d in x.type.tensor_type.shape.dim:
             if d.dim_param == "total":
-                d.dim_param = "past + sequence"
+                d.dim_param = total
     random = np.random.default_rng(5)
     for name, shape in SHAPES.items():
         numbers = (random.standard_normal(shape) / 3).astype(np.float32)

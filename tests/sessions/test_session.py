@@ -89,6 +89,19 @@ def test_nothing_for_a_word(program: Program, monkeypatch: pytest.MonkeyPatch) -
     assert len(program.variants) == 0
 
 
+def test_a_mask_whose_length_has_a_name(cache: Cache) -> None:
+    """It is the sum of what is kept and what is new."""
+    model = models.decoder(total="total")
+    session = nanoloom.compile(model, threads=1, cache=cache).session()
+    ids, mask = text(1, 9)
+    made = [say(session, ids, mask, count) for count in (4, 1, 1, 3)]
+    wanted = models.whole(ids, mask)["logits"]
+    assert np.abs(np.concatenate(made, 1) - wanted).max() <= BOUND
+    assert not session.reason
+    with pytest.raises(InputError, match="not what the others make it"):
+        session({"input_ids": ids[:, :1], "attention_mask": mask[:, :5]})
+
+
 def test_another_batch_begins_again(program: Program) -> None:
     session = program.session()
     say(session, *text(1, 4), 4)
