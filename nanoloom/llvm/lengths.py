@@ -63,7 +63,7 @@ def all_of(mask: ir.Value) -> ir.Value:
 
 def load(operation: ir.Operation, mask: ir.Value, length: ir.Value) -> ir.Value:
     """Lanes behind the length are anything: nothing reads them."""
-    pointer = operation.operands[0]
+    pointer = in_two_steps(operation.operands[0], length)
     words = aligned(operation, 0, 3)
     kind = operation.results[0].type
     given = [pointer, mask, length]
@@ -73,8 +73,43 @@ def load(operation: ir.Operation, mask: ir.Value, length: ir.Value) -> ir.Value:
 def store(operation: ir.Operation, mask: ir.Value, length: ir.Value) -> None:
     value, pointer = list(operation.operands)[:2]
     words = aligned(operation, 1, 4)
-    given = [value, pointer, mask, length]
+    given = [value, in_two_steps(pointer, length), mask, length]
     llvm.call_intrinsic(None, "llvm.vp.store", given, [], [], arg_attrs=words)
+
+
+def in_two_steps(pointer: ir.Value, length: ir.Value) -> ir.Value:
+    """p[row + at]  ->  (p[row])[at], where at is what the rounds have done.
+
+    LLVM takes p[row] out of the loop.  A loop whose steps are numbers has its pointers
+    go forward in it; this one's are computed in each round.
+    """
+    address, rest = pointer.owner, asked(length)
+    if isinstance(address, ir.Block) or address.name != "llvm.getelementptr":
+        return pointer
+    if len(address.operands) != 2 or rest is None:
+        return pointer
+    base, place = address.operands
+    total = place.owner
+    if isinstance(total, ir.Block) or total.name != "llvm.add":
+        return pointer
+    at = rest.operands[1]
+    others = [value for value in total.operands if value != at]
+    if len(others) != 1:
+        return pointer
+    row, within = address.clone(), address.clone()
+    row.operands[0], row.operands[1] = base, others[0]
+    within.operands[0], within.operands[1] = row.results[0], at
+    return within.results[0]
+
+
+def asked(length: ir.Value) -> ir.Operation | None:
+    """What is left, end - at, as the machine is asked for a length of it."""
+    call = length.owner
+    assert not isinstance(call, ir.Block), "a length is what a call gives"
+    rest = call.operands[0].owner
+    if isinstance(rest, ir.Block) or rest.name != "llvm.sub":
+        return None
+    return rest
 
 
 def aligned(operation: ir.Operation, place: int, count: int) -> ir.ArrayAttr:

@@ -46,6 +46,13 @@ def pointwise() -> Computation:
     return computation(y)
 
 
+def by_rows() -> Computation:
+    i, j = axes("i j")
+    x, b, y = Buffer("x", (64, N)), Buffer("b", (N,)), Buffer("y", (64, N))
+    y[i, j] = (x[i, j] + b[j]) * x[i, j]
+    return computation(y)
+
+
 def sums() -> Computation:
     i, j = axes("i j")
     x, y = Buffer("x", (M, N)), Buffer("y", (M,))
@@ -101,6 +108,14 @@ def test_an_inner_loop_of_each_form(name: str, form: str) -> None:
     for each in has:
         assert re.search(each, loops), loops
     assert not re.search(not_, loops)
+
+
+def test_a_round_of_a_length_computes_one_place() -> None:
+    """Where a row begins is known in front of its loop."""
+    loops = [x for x in loops_of(by_rows(), RVV, VECTOR_LENGTH) if "vse32" in x]
+    assert loops
+    for loop in loops:
+        assert len(loop.splitlines()) == 13 and loop.count("slli") == 1, loop
 
 
 @pytest.mark.parametrize(
