@@ -233,7 +233,7 @@ class Program:
         else:
             binding = self._binding(shapes or self.static_shapes(), {})
             compiled = binding.to_link() if form == "shared" else binding.compiled()
-        require_static([x.name for x in compiled.table.outputs], form)
+        require_static([x.name for x in compiled.table.outputs])
         called, digest = name or output.stem, self.source.digest
         identity = forms.Identity(called, digest, chosen.target, chosen.precision)
         forms.write(form, compiled, output, identity, self.cache)

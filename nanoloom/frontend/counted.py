@@ -14,13 +14,16 @@ import numpy as np
 from nanoloom.errors import Unsupported
 
 Array = np.ndarray[Any, np.dtype[Any]]
-PREFIX = "nanoloom.count"  # in front of the axis and the name of an output
+PREFIX = "nanoloom.count"  # in front of axis, length of the output's name, it, the node
 Counted = Sequence[tuple[str, int, str]]  # a number's name, its axis, its output's name
 
 
-def number_name(axis: int, output: str) -> str:
-    """The name of the output that says how much of an output counts."""
-    return f"{PREFIX} {axis} {output}"
+def number_name(axis: int, output: str, node: str) -> str:
+    """The name of the output that says how much of an output counts.
+
+    node: that decides about it, in the words of a message.
+    """
+    return f"{PREFIX} {axis} {len(output)} {output} {node}"
 
 
 def counted(names: Sequence[str]) -> Counted:
@@ -28,8 +31,8 @@ def counted(names: Sequence[str]) -> Counted:
     found: list[tuple[str, int, str]] = []
     for name in names:
         if name.startswith(f"{PREFIX} "):
-            _, axis, output = name.split(" ", 2)
-            found.append((name, int(axis), output))
+            _, axis, length, rest = name.split(" ", 3)
+            found.append((name, int(axis), rest[: int(length)]))
     return found
 
 
@@ -45,11 +48,13 @@ def trimmed(made: Mapping[str, Array], numbers: Counted) -> dict[str, Array]:
     return found
 
 
-def require_static(names: Sequence[str], form: str) -> None:
-    """Raise Unsupported for what cannot say how much of an output counts."""
-    for _, _, output in counted(names):
+def require_static(names: Sequence[str]) -> None:
+    """Raise Unsupported for an output of a file whose shape depends on data."""
+    for name, _, output in counted(names):
+        node = name.partition(f" {output} ")[2]
         raise Unsupported(
-            "its shape depends on the data, which only a program in Python says",
-            where=f"output {output}",
-            hint=f"run it from Python, or cut the model in front of it for a {form}",
+            f"the shape of the output {output} depends on the data, which files of "
+            "machine code cannot say yet",
+            where=node,
+            hint="run it from Python, or end the model in front of it",
         )

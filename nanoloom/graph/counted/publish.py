@@ -13,7 +13,7 @@ def publish(graph: ir.Graph, names: Names) -> None:
     """Behind the outputs: how much of each counted axis is meant, int64 [1]."""
     for output in list(graph.outputs):
         for axis, count in counts_of(output).items():
-            name = number_name(axis, output.name or "")
+            name = number_name(axis, output.name or "", count.where)
             node = ir.Node("", "Identity", [count.value], name=names.node(name))
             (made,) = node.outputs
             made.name = names.value(name)

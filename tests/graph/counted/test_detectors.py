@@ -36,6 +36,6 @@ def test_every_number_of_detections(
         numbers.append(len(wanted[0]))
     assert 0 in numbers and len(set(numbers)) >= 8
     assert len(program.variants) == 1 and report.kernels == kernels
-    with pytest.raises(Unsupported, match="its shape depends on the data"):
+    with pytest.raises(Unsupported, match="node .*the shape of the output .* depends"):
         program.save(tmp_path / "detector.a", form="static")
     assert not (tmp_path / "detector.a").exists()
