@@ -205,7 +205,11 @@ class Session:
         none = {
             x.past.name: np.zeros(shapes[x.past.name], x.past.dtype) for x in self.kept
         }
-        made = self.whole({**arrays, **none, **self.past()})
+        given = {**arrays, **none, **self.past()}
+        given = {name: np.ascontiguousarray(x) for name, x in given.items()}
+        lengths = {x.length for x in self.kept}
+        sized = self.program.bound(shapes, self.threads, empty=lengths)
+        made = self.whole(given) if sized is None else sized(given)
         for x in self.kept:
             self._rows[x.present] = np.moveaxis(made.pop(x.present), x.axis, 0)
             self.length = len(self._rows[x.present])

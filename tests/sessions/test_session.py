@@ -135,6 +135,7 @@ def test_what_is_copied(cache: Cache) -> None:
     say(session, ids, mask, 5)
     rows = session.past()["past_key_values_0_key"].copy()
     assert session.reason == "output present_0_key: it is made by Neg, not by Concat"
+    assert program.open.reason == "" and len(program.variants) == 0
     say(session, ids, mask, 2)
     again = session.past()["past_key_values_0_key"]
     assert again.shape == (1, 2, 7, 8) and (again[:, :, :5] == -rows).all()
