@@ -5,7 +5,8 @@
     NAME-int8-tensor    the same with one scale for each weight
     NAME-int8-dynamic   DynamicQuantizeLinear and MatMulInteger
 
-Activations are uint8, weights int8.  All dimensions are fixed at the usual sizes.
+Activations are uint8, weights int8.  All dimensions are fixed at the usual sizes.  Of
+networks of images the convolutions, sums, pools and joins are quantized as well.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from onnxruntime.tools.onnx_model_utils import make_dim_param_fixed
 from benchmarks.models.table import find, seeded_inputs
 
 PRODUCTS = ["MatMul", "Gemm"]
+IMAGE_AXES = 4  # batch, channels, height, width
 CALIBRATION = 4  # inputs that the ranges of activations are taken from
 
 
@@ -90,7 +92,8 @@ def quantize(given: Path, name: str, path: Path, small: bool, seed: int = 0) -> 
         before = logging.root.manager.disable
         logging.disable(logging.WARNING)  # of a model that was not preprocessed
         try:
-            run_quantizer(fixed, path, form, Calibration(base, small, seed))
+            kinds = operators(base)
+            run_quantizer(fixed, path, form, Calibration(base, small, seed), kinds)
         finally:
             logging.disable(before)
     return path
@@ -104,15 +107,25 @@ def with_fixed_sizes(path: Path, name: str, small: bool) -> onnx.ModelProto:
     return proto
 
 
+def operators(name: str) -> list[str] | None:
+    """Which operators are quantized; None for all that the quantizer knows."""
+    pixels = any(len(x.dims) == IMAGE_AXES for x in find(name).full.inputs)
+    return None if pixels else PRODUCTS
+
+
 def run_quantizer(
-    given: Path, path: Path, form: Form, calibration: Calibration
+    given: Path,
+    path: Path,
+    form: Form,
+    calibration: Calibration,
+    wanted: list[str] | None,
 ) -> None:
     kinds = quantization.QuantType
     if form.dynamic:
         quantization.quantize_dynamic(
             given,
             path,
-            op_types_to_quantize=PRODUCTS,
+            op_types_to_quantize=wanted,
             per_channel=form.by_column,
             weight_type=kinds.QInt8,
             extra_options={"MatMulConstBOnly": True},
@@ -123,7 +136,7 @@ def run_quantizer(
         path,
         calibration,  # type: ignore[arg-type]  # it needs get_next and nothing else
         quant_format=quantization.QuantFormat.QDQ,
-        op_types_to_quantize=PRODUCTS,
+        op_types_to_quantize=wanted,
         per_channel=form.by_column,
         activation_type=kinds.QUInt8,
         weight_type=kinds.QInt8,

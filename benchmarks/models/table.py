@@ -103,9 +103,17 @@ MODELS: Mapping[str, Model] = {
     "gpt2": Model("gpt2", LOGITS, text(50257, 1, 128), text(103, 2, 13)),
     "vit-base": Model("vit", LOGITS, image(None, 224, 224), image(None, 21, 28, 3)),
     "resnet50": Model("resnet", LOGITS, image(1, 224, 224), image(2, 37, 29)),
+    "resnet18": Model("resnet", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)),
     "mobilenet_v2": Model(
         "mobilenet", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)
     ),
+    "mobilenet_v3": Model(
+        "mobilenet_v3", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)
+    ),
+    "shufflenet_v2": Model(
+        "shufflenet", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)
+    ),
+    "detector": Model("detector", ("boxes",), image(1, 320, 320), image(1, 64, 96)),
     "vgg16": Model("vgg", LOGITS, image(1, 224, 224), image(2, 67, 45)),
     "densenet121": Model(
         "densenet", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)
