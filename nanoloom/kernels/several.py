@@ -17,6 +17,7 @@ from nanoloom.kernels.group import LIMIT, Group, group_of, row_shaped, users
 from nanoloom.kernels.outline import external_inputs, results_of
 from nanoloom.kernels.results import can_pass
 from nanoloom.kernels.structure import (
+    VIEWS,
     Kind,
     Op,
     extents,
@@ -80,9 +81,15 @@ class Joining:
         return not self.waits(group, producer)
 
     def is_captured(self, values: list[ir.Value]) -> bool:
-        """Whether a body reads one of some values, at places that nobody knows."""
-        readers = (user.operation for value in values for user in users(value))
-        return any(reader not in self.place for reader in readers)
+        """Whether a body reads one of some values, at places that nobody knows.
+
+        In another shape, too.
+        """
+        readers = [user.operation for value in values for user in users(value)]
+        if any(reader not in self.place for reader in readers):
+            return True
+        shown = [r.results[0] for r in readers if r.name in VIEWS]
+        return bool(shown) and self.is_captured(shown)
 
     def waits(self, group: Group, producer: Group) -> bool:
         """Whether a group needs a third one that needs the producer."""
