@@ -2,8 +2,8 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, layers, binary, computations, decoding; inner_loops, ports
-and instructions where they are named.
+whole_models, gemm, parts, layers, binary, computations, decoding, sizes; inner_loops,
+ports and instructions where they are named.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from benchmarks import (
     layers,
     parts,
     ports,
+    sizes,
     whole_models,
 )
 
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "binary": binary.main,
     "computations": computations.main,
     "decoding": decoding.main,
+    "sizes": sizes.main,
 }
 # What needs llvm-mca or qemu-user: not among all of them.
 NAMED = {
