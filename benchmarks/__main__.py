@@ -2,8 +2,8 @@
 
 python -m benchmarks [NAME] [options of the benchmark]
 
-whole_models, gemm, parts, layers, binary, computations, decoding, sizes; inner_loops,
-ports and instructions where they are named.
+whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
+inner_loops, ports and instructions where they are named.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from benchmarks import (
     layers,
     parts,
     ports,
+    recurrences,
     sizes,
     whole_models,
 )
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "computations": computations.main,
     "decoding": decoding.main,
     "sizes": sizes.main,
+    "recurrences": recurrences.main,
 }
 # What needs llvm-mca or qemu-user: not among all of them.
 NAMED = {
