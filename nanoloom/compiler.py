@@ -117,9 +117,8 @@ def cut_model(
     with mlir.context():
         linalg = lowered(model, options, report, kept)
         with report.stage("kernels"):
-            program = cut(
-                linalg, options.target, options.layout, turns=not options.along_sums
-            )
+            target, layout = options.target.leader, options.layout
+            program = cut(linalg, target, layout, turns=not options.along_sums)
     if options.schedules:
         require_schedules(options)
         require_kernels(program, options)
@@ -154,7 +153,7 @@ def optimized(
         model,
         OPERATORS.keys(),
         options.faster_on,
-        options.target,
+        options.target.leader,
         along=options.along_sums,
         kept=kept,
         caches=options.caches,

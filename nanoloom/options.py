@@ -76,7 +76,7 @@ class CompileOptions:
     def faster_on(self) -> Target | None:
         """The target, where convolutions may be computed by Winograd's method."""
         exact = self.exact_conv or self.precision != "f32"
-        return None if exact else self.target
+        return None if exact else self.target.leader
 
     @property
     def along_sums(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from nanoloom.binding import Binding
 from nanoloom.cache import Cache, default_root
-from nanoloom.errors import DataDependent, Error, InputError, public
+from nanoloom.errors import DataDependent, Error, public
 from nanoloom.forks import waiting
 from nanoloom.frontend.counted import require_static
 from nanoloom.frontend.files import named_file
@@ -22,13 +23,15 @@ from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.session import Session
-from nanoloom.sizes.bounds import parted, require_within
+from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
+    from nanoloom.binary.assemble import Compiled
     from nanoloom.binary.forms import Form
     from nanoloom.compiler import Report
     from nanoloom.nest.nest import LoopNest
+    from nanoloom.target.facts import Target
 
 Array = np.ndarray
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # of inputs by their names
@@ -168,22 +171,7 @@ class Program:
 
         Raises InputError naming the dimensions without a number.
         """
-        shapes: dict[str, tuple[int, ...]] = {}
-        missing: dict[str, None] = {}
-        for x in self.inputs:
-            for d in x.shape:
-                if isinstance(d, str) and d not in self.dims:
-                    missing[d] = None
-            shapes[x.name] = tuple(
-                d if isinstance(d, int) else self.dims.get(d, 0) for d in x.shape
-            )
-        if missing:
-            how = " ".join(f"--dim {name}=N" for name in missing)
-            raise InputError(
-                f"no number is given for dimension {', '.join(missing)}",
-                hint=f"bind it: {how}",
-            )
-        return shapes
+        return static_shapes(self.inputs, self.dims)
 
     @public
     def session(
@@ -213,12 +201,15 @@ class Program:
         *,
         form: Form = "shared",
         shapes: Mapping[str, tuple[int, ...]] | None = None,
+        levels: Sequence[Target] = (),
     ) -> Path:
         """Write the program with its parameters inside, and a C header to a library.
 
         form: "shared", "static", "bare" (for machines without an operating system) or
         "executable".  shapes: of the inputs; by default, of the bound dimensions, and
-        any of the others, which are sizes that the written program takes.  Raises
+        any of the others, which are sizes that the written program takes.  levels:
+        targets in place of the program's own (target.named.levels), the least
+        first: the file has code for each, and takes what the CPU has.  Raises
         InputError if dimensions are not bound and cannot be sizes, Error if the disk
         refuses.
         """
@@ -228,16 +219,32 @@ class Program:
         if form not in get_args(forms.Form):
             known = ", ".join(map(repr, get_args(forms.Form)))
             raise Error(f"form is one of {known}, not {form!r}")
+        if levels and form == "bare":
+            raise Error("a bare object is for one target", hint="name a single one")
+        called, digest = name or output.stem, self.source.digest
+        made: list[tuple[forms.Identity, Compiled]] = []
+        given = {**self.dims, **self.bounds}
+        for target in levels or (chosen.target,):
+            identity = forms.Identity(called, digest, target, chosen.precision)
+            program = Program(
+                self.source, replace(chosen, target=target), threads=self.threads,
+                dims=given, cache=self.cache, report=self.report,
+            ) if levels else self  # fmt: skip
+            made.append((identity, program._compiled(form, shapes)))
+        forms.write(form, made, output, self.cache)
+        return output
+
+    def _compiled(
+        self, form: Form, shapes: Mapping[str, tuple[int, ...]] | None
+    ) -> Compiled:
+        """The program as a form is written of it."""
         if shapes is None and self.open.names and form != "bare":
             compiled = self.open.compiled("it cannot be a size at run time")
         else:
             binding = self._binding(shapes or self.static_shapes(), {})
             compiled = binding.to_link() if form == "shared" else binding.compiled()
         require_static([x.name for x in compiled.table.outputs])
-        called, digest = name or output.stem, self.source.digest
-        identity = forms.Identity(called, digest, chosen.target, chosen.precision)
-        forms.write(form, compiled, output, identity, self.cache)
-        return output
+        return compiled
 
 
 @public

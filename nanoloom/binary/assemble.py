@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.binary.kernel import CompiledKernel
+from nanoloom.binary.link import Source
 from nanoloom.binary.parameters import ParameterBlock
+from nanoloom.binary.program_source import program_c
 from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.binary.sizes import NONE, SizesTable
 from nanoloom.binary.table import (
@@ -28,11 +30,23 @@ from nanoloom.weights.weight import Weight
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model as objects, the table of their calls and its parameters."""
+    """A model as objects, the table of their calls and its parameters.
+
+    levels: C that defines the table in place of `table`, where objects have several
+    (levels.py).
+    """
 
     objects: list[bytes]
     table: ProgramTable
     parameters: ParameterBlock
+    levels: tuple[Source, ...] = ()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """C that defines the program's table."""
+        inside = self.parameters.size > 0
+        table = Source("table", program_c(self.table, parameters_inside=inside))
+        return self.levels or (table,)
 
 
 def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:

@@ -18,7 +18,7 @@ from nanoloom.binary.link import (
     compile_c,
 )
 from nanoloom.binary.output import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
+from nanoloom.binary.program_source import PARAMETER_SYMBOL
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
 from nanoloom.target.facts import Target
@@ -77,10 +77,11 @@ def write_executable(
     size = compiled.parameters.size
     triple = identity.target.triple
     library = c_library(triple, cache)
+    there = {source.name for source in compiled.levels}
     sources = [
-        Source("table", program_c(compiled.table, parameters_inside=size > 0)),
-        Source("identity", identity_c(identity)),
-        *(Source.of_runtime(name) for name in SOURCES),
+        *compiled.sources,
+        *(() if compiled.levels else (Source("identity", identity_c(identity)),)),
+        *(Source.of_runtime(name) for name in SOURCES if name not in there),
     ]
     runtime = compile_c(sources, triple=musl_triple(triple), cache=cache)
     code = cache.in_draft(
@@ -104,8 +105,11 @@ def needed(target: Target) -> tuple[str, ...]:
     return tuple(sorted(named - off))
 
 
-def identity_c(identity: Identity) -> str:
-    """C source that defines `nanoloom_identity`, to be compiled beside identity.h."""
+def identity_c(identity: Identity, level: str = "") -> str:
+    """C source that defines `nanoloom_identity`, to be compiled beside identity.h.
+
+    level: behind the names of one of several, whose names are `levels`.
+    """
     vector = identity.target.vector
     lengths = (0, 0)
     if vector.scalable:
@@ -118,18 +122,20 @@ def identity_c(identity: Identity) -> str:
             "/* Written by nanoloom: what this executable is. */",
             '#include "identity.h"',
             "",
-            f"static const struct nanoloom_feature features[] = {{{features}{{0}}}};",
+            f"static const struct nanoloom_feature features{level}[] ="
+            f" {{{features}{{0, 0, 0}}}};",
             "",
-            "const struct nanoloom_identity nanoloom_identity = {",
+            f"const struct nanoloom_identity nanoloom_identity{level} = {{",
             f"    .model = {c_string(identity.model)},",
             f"    .digest = {c_string(identity.digest)},",
             f"    .version = {c_string(__version__)},",
             f"    .target = {c_string(identity.target.name)},",
             f"    .precision = {c_string(identity.precision)},",
-            "    .features = features,",
+            f"    .features = features{level},",
             f"    .vector_bits_least = {lengths[0]},",
             f"    .vector_bits_most = {lengths[1]},",
             f"    .stack_bytes = {STACK_BYTES},",
+            "    .levels = levels," if level else "",
             "};",
             "",
         ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.bare import write_bare
 from nanoloom.binary.executable import Identity, write_executable
+from nanoloom.binary.levels import in_one
 from nanoloom.binary.shared import write_shared_library
 from nanoloom.binary.static import write_static_library
 from nanoloom.cache import Cache
@@ -18,9 +20,18 @@ Form = Literal["shared", "static", "bare", "executable"]
 
 
 def write(
-    form: Form, compiled: Compiled, output: Path, identity: Identity, cache: Cache
+    form: Form,
+    levels: Sequence[tuple[Identity, Compiled]],
+    output: Path,
+    cache: Cache,
 ) -> None:
-    """Write a program whole or not at all; raises Error as the form's own writer."""
+    """Write a program whole or not at all; raises Error as the form's own writer.
+
+    levels: the program for a target, or for several, the least first.
+    """
+    identity, compiled = levels[-1]
+    if len(levels) > 1:
+        compiled = in_one(levels, cache)
     name, triple = identity.model, identity.target.triple
     match form:
         case "shared":
@@ -32,6 +43,7 @@ def write(
                 name,
                 triple=triple,
                 cache=cache,
+                levels=compiled.levels,
             )
         case "static":
             write_static_library(compiled, output, name, triple=triple, cache=cache)

@@ -100,7 +100,7 @@ def c_name(model_name: str) -> str:
     return f"{name}_model" if name.lower().split("_")[0] in _TAKEN.split() else name
 
 
-def header_h(table: ProgramTable, model_name: str) -> str:
+def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> str:
     """The text of MODEL.h, for C and C++: every function, name, shape and type."""
     name = c_name(model_name)
     lines = [
@@ -108,6 +108,8 @@ def header_h(table: ProgramTable, model_name: str) -> str:
         *describe("output", table.outputs, table.sizes),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
+    if levels:
+        tiles += "; or where there is no code\n * for this CPU, stderr says why"
     return _TEMPLATE.format(
         title=_comment(model_name),
         name=name,

@@ -14,7 +14,7 @@ from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.elf import Machine, empty_object, with_content
 from nanoloom.binary.link import Source, compile_c, merged
 from nanoloom.binary.output import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
+from nanoloom.binary.program_source import PARAMETER_SYMBOL
 from nanoloom.binary.symbols import localized
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
@@ -41,8 +41,7 @@ class Part:
         """
         flags = ("-fno-addrsig", *flags)  # numbers of symbols, which will change
         size = self.compiled.parameters.size
-        table = program_c(self.compiled.table, parameters_inside=size > 0)
-        every = [Source("table", table), *sources]
+        every = [*self.compiled.sources, *sources]
         runtime = compile_c(every, triple=triple, flags=flags, cache=cache)
         objects = [*runtime, *self.compiled.objects]
         if size:

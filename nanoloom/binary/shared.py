@@ -25,6 +25,7 @@ from nanoloom.errors import Error
 from nanoloom.forks import waiting
 
 LOADER_EXPORT = "nanoloom_library"
+REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
 RUNTIME_SOURCES = (
     "program",
     "sizes",
@@ -67,6 +68,7 @@ def write_shared_library(
     *,
     triple: str,
     cache: Cache,
+    levels: Sequence[Source] = (),
 ) -> Path:
     """A library for C programs, its parameters inside, and its header beside it.
 
@@ -86,14 +88,14 @@ def write_shared_library(
     if header == output:
         raise Error("a shared library cannot end in .h", where=str(output))
     sources = [
-        Source("table", program_c(table, parameters_inside=size > 0)),
-        public_functions(table, name),
+        *(levels or [Source("table", program_c(table, parameters_inside=size > 0))]),
+        public_functions(table, name, levels=bool(levels)),
     ]
     model = compile_c(sources, triple=triple, cache=cache)
     code = linked(
         [*model, *runtime_objects(triple, cache), *objects],
         output.name,
-        exports=[LOADER_EXPORT, f"nanoloom_{name}_*"],
+        exports=[LOADER_EXPORT, f"nanoloom_{name}_*", REFUSAL_EXPORT],
         cache=cache,
         room=(PARAMETER_SYMBOL, size) if size else None,
     )
@@ -102,15 +104,21 @@ def write_shared_library(
         replaced(output, EXECUTABLE) as file,
         replaced(header) as text,  # there first: with the library, all is
     ):
-        text.write(header_h(table, model_name).encode())
+        text.write(header_h(table, model_name, levels=bool(levels)).encode())
         write_library(file, code, parameters if size else None)
     return header
 
 
-def public_functions(table: ProgramTable, name: str) -> Source:
-    """The functions that C calls; those with sizes have more of them."""
-    sized = ("NANOLOOM_SIZED",) if table.sizes else ()
-    return Source.of_runtime("model", f"NANOLOOM_MODEL={name}", *sized)
+def public_functions(table: ProgramTable, name: str, *, levels: bool = False) -> Source:
+    """The functions that C calls; those with sizes have more of them.
+
+    levels: whether the library has several, and may have none for a CPU.
+    """
+    defines = (
+        *(("NANOLOOM_SIZED",) if table.sizes else ()),
+        *(("NANOLOOM_LEVELS",) if levels else ()),
+    )
+    return Source.of_runtime("model", f"NANOLOOM_MODEL={name}", *defines)
 
 
 def runtime_objects(

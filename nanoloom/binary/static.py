@@ -40,9 +40,10 @@ def write_static_library(
     runtime = [x for x in RUNTIME_SOURCES if x not in _ENTRIES]
     sources = [
         *(Source.of_runtime(each) for each in runtime),
-        public_functions(compiled.table, name),
+        public_functions(compiled.table, name, levels=bool(compiled.levels)),
     ]
     sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
     part = Part(compiled, name, (*FUNCTIONS, *sized))
     code = part.linked(sources, triple, cache)
-    return part.write(code, output, header_h(compiled.table, model_name))
+    header = header_h(compiled.table, model_name, levels=bool(compiled.levels))
+    return part.write(code, output, header)

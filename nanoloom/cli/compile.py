@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nanoloom.compiler import Model, Report
     from nanoloom.options import CompileOptions
     from nanoloom.program import Program
+    from nanoloom.target.facts import Target
 
 LARGEST_MESSAGE = (2 << 30) - (1 << 20)  # of protobuf, and room for the graph
 EXAMPLE = "Example: nanoloom compile bert.onnx -o bert.so --dim length=1..512"
@@ -47,7 +48,8 @@ TargetName = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="A CPU of `nanoloom targets`, also with features; default: this one.",
+        help="A CPU of `nanoloom targets`, also with features; default: this one. "
+        "Several with commas between, or x86-64: one file that takes what it finds.",
     ),
 ]
 Only = Annotated[
@@ -97,6 +99,7 @@ class Job:
     out: Path  # the file; for objects maybe a folder
     schedule: Path | None
     only: str | None = None
+    levels: tuple[Target, ...] = ()  # of one file; () for one
 
 
 @with_lowering
@@ -128,13 +131,15 @@ def compile(
 
     chosen = emits.chosen(emit, out)
     bound = words.sizes(dims)
-    job = Job(model, chosen, emits.place(chosen, out, model), schedule, only)
-    check_place(job)
     store = session.open_cache(cache, no_cache)
+    levels = session.levels_named(target, store)
+    place = emits.place(chosen, out, model)
+    job = Job(model, chosen, place, schedule, only, tuple(levels[:-1] and levels))
+    check_place(job)
 
     with Watch(workers=threads) as watch:
         options = session.compile_options(
-            session.target_named(target, store),
+            levels[-1],
             words.known_precision(precision),
             (*load_schedules(schedule), *dataflows(dataflow)),
             checked=not unchecked,
@@ -163,6 +168,8 @@ def check_place(job: Job) -> None:
     """Refuse now what could not be written after minutes of work."""
     from nanoloom.cli import places
 
+    if job.levels and job.emit.form in (None, "bare"):
+        raise typer.BadParameter("name a single one here", param_hint="--target")
     if job.only is not None and job.emit.word != "all":
         raise typer.BadParameter("it goes with --emit all", param_hint="--only")
     if job.emit.word == "all":
@@ -185,7 +192,8 @@ def write(job: Job, program: Program, watch: Watch) -> float:
     if job.emit.word == "executable":
         session.announce_c_library(program)
     if job.emit.form is not None:
-        program.save(job.out, name=job.model.stem, form=job.emit.form)
+        name, form = job.model.stem, job.emit.form
+        program.save(job.out, name=name, form=form, levels=job.levels)
     else:
         shapes = session.bound_shapes(program.inputs, {}, program.dims)
         write_text(job, program.source.entry(shapes, {}), program, watch)

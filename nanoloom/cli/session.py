@@ -48,6 +48,15 @@ def target_named(name: str | None, cache: Cache) -> Target:
     return by_name(name)
 
 
+def levels_named(name: str | None, cache: Cache) -> list[Target]:
+    """The targets of one file, the least first: names with commas between."""
+    from nanoloom.target.named import LEVELS, levels
+
+    if name is not None and ("," in name or name.lower() in LEVELS):
+        return list(levels(name))
+    return [target_named(name, cache)]
+
+
 def compile_options(
     target: Target,
     precision: Precision = "f32",

@@ -22,9 +22,8 @@ struct nanoloom_identity {
     int64_t vector_bits_least; /* of the vector registers; 0 where features tell */
     int64_t vector_bits_most;
     int64_t stack_bytes; /* that no thread exceeds */
+    const char *const *levels; /* of a file with several, NULL behind; or NULL */
+    const char *refusal;       /* why none of them is taken; NULL */
 };
-
-/* Defined by the generated table of the executable. */
-extern const struct nanoloom_identity nanoloom_identity;
 
 #endif

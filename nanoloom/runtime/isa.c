@@ -3,10 +3,8 @@
 #include "isa.h"
 
 #include <inttypes.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "refusal.h"
 
 #if defined(__x86_64__)
 
@@ -145,16 +143,17 @@ const char *nanoloom_missing_feature(const struct nanoloom_identity *identity)
     return NULL;
 }
 
-void nanoloom_check_cpu(const struct nanoloom_identity *identity)
+int nanoloom_cpu_lacks(const struct nanoloom_identity *identity, char *text, size_t bytes)
 {
     const char *missing = nanoloom_missing_feature(identity);
-    if (missing)
-        nanoloom_refuse(NULL, "this CPU has no %s; the program is compiled for %s", missing,
-                        identity->target);
     int64_t bits = nanoloom_vector_bits(), least = identity->vector_bits_least;
+    if (missing)
+        return snprintf(text, bytes, "this CPU has no %s; the program is compiled for %s",
+                        missing, identity->target);
     if (least && (bits < least || bits > identity->vector_bits_most))
-        nanoloom_refuse(NULL,
+        return snprintf(text, bytes,
                         "the vector registers of this CPU have %" PRId64
                         " bits; the program is compiled for %s, %" PRId64 " to %" PRId64,
                         bits, identity->target, least, identity->vector_bits_most);
+    return 0;
 }

@@ -2,6 +2,8 @@
 #ifndef NANOLOOM_ISA_H
 #define NANOLOOM_ISA_H
 
+#include <stddef.h>
+
 #include "identity.h"
 
 /* The first feature, by LLVM's name, that the CPU or the system under it has not; NULL
@@ -11,7 +13,8 @@ const char *nanoloom_missing_feature(const struct nanoloom_identity *identity);
 /* Bits of a scalable vector register; 0 where there is none. */
 int64_t nanoloom_vector_bits(void);
 
-/* Refuses a CPU that cannot run the program: it would end in an illegal instruction. */
-void nanoloom_check_cpu(const struct nanoloom_identity *identity);
+/* Whether this CPU cannot run the program: it would end in an illegal instruction.  Why,
+ * as snprintf writes it. */
+int nanoloom_cpu_lacks(const struct nanoloom_identity *identity, char *text, size_t bytes);
 
 #endif

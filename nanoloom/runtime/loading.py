@@ -66,7 +66,19 @@ def load(path: Path) -> tuple[Code, layout.Library]:
             where=str(path),
             hint="compile the model again",
         )
+    why = refusal(library)
+    if why:
+        code.release()
+        raise Error(why, where=str(path))
     return code, entry
+
+
+def refusal(library: ctypes.CDLL) -> str:
+    """Why a library with code for several CPUs has none for this one; "" for others."""
+    if not hasattr(library, "nanoloom_refusal"):
+        return ""
+    library.nanoloom_refusal.restype = ctypes.c_char_p
+    return (library.nanoloom_refusal() or b"").decode(errors="replace")
 
 
 def check(path: Path) -> None:

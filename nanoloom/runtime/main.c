@@ -18,8 +18,10 @@
 #include "tensors.h"
 #include "threads.h"
 
-enum { CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, SENTENCE = 512 };
 
+/* Defined by the generated table of the executable. */
+extern const struct nanoloom_identity nanoloom_identity;
 extern const struct nanoloom_program nanoloom_program;
 extern const struct nanoloom_sizes *const nanoloom_open_sizes; /* NULL where it has none */
 
@@ -113,13 +115,22 @@ static void give(const struct nanoloom_results *results,
     nanoloom_results_write(results, tensors, outputs);
 }
 
+static void check_cpu(void)
+{
+    char lacks[SENTENCE];
+    if (nanoloom_identity.refusal)
+        nanoloom_refuse(NULL, "%s", nanoloom_identity.refusal);
+    if (nanoloom_cpu_lacks(&nanoloom_identity, lacks, sizeof lacks))
+        nanoloom_refuse(NULL, "%s", lacks);
+}
+
 static void work(const struct nanoloom_arguments *asked)
 {
     check_inputs(asked);
     struct nanoloom_results results =
         nanoloom_results_at(asked->outputs, asked->output_count, nanoloom_program.outputs,
                             nanoloom_program.output_count);
-    nanoloom_check_cpu(&nanoloom_identity);
+    check_cpu();
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         nanoloom_refuse(NULL, "the system grants no AMX tile registers");
     const struct nanoloom_program *program =

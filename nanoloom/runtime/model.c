@@ -10,11 +10,16 @@
 #include "arena.h"
 #include "cpus.h"
 #include "library.h"
+#include "identity.h"
 
 #define JOIN_NOW(prefix, model, name) prefix##model##name
 #define JOIN(prefix, model, name) JOIN_NOW(prefix, model, name)
 #define HANDLE struct JOIN(nanoloom_, NANOLOOM_MODEL, )
 #define PUBLIC(name) JOIN(nanoloom_, NANOLOOM_MODEL, _##name)
+
+#ifdef NANOLOOM_LEVELS
+extern const struct nanoloom_identity nanoloom_identity; /* of the level that is taken */
+#endif
 
 HANDLE {
     nanoloom_parallel parallel;
@@ -128,6 +133,12 @@ static int prepare(HANDLE *handle)
 
 static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads)
 {
+#ifdef NANOLOOM_LEVELS
+    if (nanoloom_identity.refusal) {
+        fprintf(stderr, "%s\n", nanoloom_identity.refusal);
+        return NULL;
+    }
+#endif
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         return NULL;
     HANDLE *handle = calloc(1, sizeof *handle);

@@ -72,6 +72,10 @@ void nanoloom_report_identity(const struct nanoloom_identity *identity,
     if (identity->vector_bits_most > identity->vector_bits_least)
         printf(", vector registers of %" PRId64 " to %" PRId64 " bits",
                identity->vector_bits_least, identity->vector_bits_most);
+    for (const char *const *level = identity->levels; level && *level; level++)
+        printf("%s%s", level == identity->levels ? ", one of " : ", ", *level);
+    if (identity->refusal)
+        printf("\nnot on this machine: %s", identity->refusal);
     printf("\nprecision: %s\n", identity->precision);
     nanoloom_report_shapes(program, sizes);
     printf("weights: %" PRId64 " bytes\n", program->parameter_bytes);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import VectorUnit
+from nanoloom.target.facts import MOST_VECTORS, Shared, VectorUnit
 
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
 WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a store
@@ -55,7 +55,7 @@ def candidates(
             return vectors % step.together == 0 and vectors * lanes <= columns
         return not step.lines or vectors & (vectors - 1) == 0
 
-    widths = [v for v in range(1, 9) if fits(v)]
+    widths = [v for v in range(1, MOST_VECTORS + 1) if fits(v)]
     return [
         (rows, vectors)
         for vectors in widths
@@ -153,3 +153,25 @@ def ranked(
         if rows <= EDGE_ROWS or m % rows == 0
     ]
     return sorted(found, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
+
+
+def of_common_width(
+    tiles: list[RegisterTile],
+    m: int,
+    n: int,
+    bits: int,
+    unit: VectorUnit,
+    shared: Shared,
+) -> list[RegisterTile]:
+    """The tiles as wide as the one that all targets of a file have; all, if none is.
+
+    It depends on nothing that one of the targets alone knows.
+    """
+    leader = shared.leader.vector
+    fitting = [
+        tile.vectors * leader.bits
+        for tile in ranked(m, n, bits, leader)
+        if tile.vectors * leader.bits <= shared.bits
+    ]
+    width = next(iter(fitting), 0)
+    return [tile for tile in tiles if tile.vectors * unit.bits == width] or tiles

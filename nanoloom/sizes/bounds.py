@@ -77,3 +77,28 @@ def require_within(
                 )
                 reason = f"dimension {d} is {number}, {wanted}"
                 raise InputError(reason, where=f"input {x.name}")
+
+
+def static_shapes(
+    inputs: Iterable[Shaped], dims: Mapping[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """Shapes of the inputs with every name bound by `dims`.
+
+    Raises InputError naming the dimensions without a number.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    missing: dict[str, None] = {}
+    for x in inputs:
+        for d in x.shape:
+            if isinstance(d, str) and d not in dims:
+                missing[d] = None
+        shapes[x.name] = tuple(
+            d if isinstance(d, int) else dims.get(d, 0) for d in x.shape
+        )
+    if missing:
+        how = " ".join(f"--dim {name}=N" for name in missing)
+        raise InputError(
+            f"no number is given for dimension {', '.join(missing)}",
+            hint=f"bind it: {how}",
+        )
+    return shapes

@@ -70,6 +70,20 @@ class Cache:
     l3: int = 0
 
 
+MOST_VECTORS = 8  # side by side in a register tile
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How weights lie that code for several CPUs reads: as suits `leader`.
+
+    bits: of sums, the most in a panel's row, so that all of them can read it.
+    """
+
+    leader: Target
+    bits: int
+
+
 @dataclass(frozen=True, repr=False)
 class Target:
     """A CPU to compile for: what LLVM must be told, and what a schedule must know.
@@ -90,6 +104,7 @@ class Target:
     matrix: MatrixUnit | None = None
     abi: str = ""
     code_model: str = "default"
+    shared: Shared | None = None  # where weights are not its own alone
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
@@ -110,6 +125,11 @@ class Target:
     def widens_f16(self) -> bool:
         """Whether an instruction makes f32 of f16."""
         return bool(self.isa.widens_f16 & self.extensions)
+
+    @property
+    def leader(self) -> Target:
+        """The target that decides in which order a model's tensors lie."""
+        return self.shared.leader if self.shared else self
 
     @property
     def fuses(self) -> bool:

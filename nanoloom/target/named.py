@@ -7,18 +7,22 @@ others are added to what LLVM may use and to what decides between nanokernels.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nanoloom.errors import Error
 from nanoloom.target import aarch64, powerpc, riscv, x86
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import MOST_VECTORS, Shared, Target
 
 FAMILIES = (x86, aarch64, riscv, powerpc)
 TARGETS = tuple(target for family in FAMILIES for target in family.TARGETS)
 INSTRUCTION_SETS = {family.ISA.name: family.ISA for family in FAMILIES}
 _BY_NAME = {target.name: target for target in TARGETS}
 
+# Files for any CPU of a kind.
+LEVELS: Mapping[str, str] = {
+    "x86-64": "x86-64-v2,x86-64-v3,x86-64-v4,x86-64-v4+avx512bf16+avx512vnni"
+}
 # What a name that promises no vectors of its own becomes with the feature for them.
 _BASES: Mapping[str, Mapping[str, str]] = {"riscv64": {"v": "rv64gcv"}}
 _LENGTHS = {f"zvl{bits}b": bits for bits in (128, 256, 512, 1024)}
@@ -39,6 +43,32 @@ def by_name(name: str) -> Target:
     for feature in features:
         found = with_feature(found, feature)
     return found
+
+
+def levels(names: str) -> tuple[Target, ...]:
+    """Targets of one file, from names with commas between or a name of LEVELS; the
+    least first.
+
+    Raises:
+        Error: a name is unknown, or they are of several instruction sets.
+    """
+    words = [word for word in LEVELS.get(names.lower(), names).split(",") if word]
+    found = {target.name: target for target in map(by_name, words)}
+    kinds = {target.triple for target in found.values()}
+    if len(kinds) > 1:
+        raise Error(
+            f"{names}: a file has code for CPUs of one kind",
+            hint="compile a file for each kind",
+        )
+    order = sorted(found.values(), key=lambda x: (x.vector.min_bits, len(x.extensions)))
+    return tuple(replace(target, shared=shared_by(order)) for target in order)
+
+
+def shared_by(targets: Sequence[Target]) -> Shared | None:
+    """How weights lie for several targets; None for one alone."""
+    if len(targets) == 1:
+        return None
+    return Shared(targets[-1], MOST_VECTORS * targets[0].vector.bits)
 
 
 def with_feature(target: Target, feature: str) -> Target:

@@ -52,6 +52,10 @@ def multiply_adds(
     width = bits(root.writes[0].element)
     cost = step_cost(family, root, shape, target, packed)
     tiles = register_tile.ranked(m, n, width, target.vector, cost)
+    if packed and target.shared:
+        tiles = register_tile.of_common_width(
+            tiles, m, n, width, target.vector, target.shared
+        )
     copied = not packed and pays_to_copy(root, shape, family, m, tiles[0], target)
     if copied and (family.flat_cost or family is FMA_FAMILY):  # the copy is of f32
         family = FMA_FAMILY
