@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,11 +66,8 @@ class Program:
         cache: Cache,
         report: Report | None = None,
     ) -> None:
-        self.source = source
-        self.options = options
-        self.threads = threads
-        self.cache = cache
-        self.report = report
+        self.source, self.options = source, options
+        self.threads, self.cache, self.report = threads, cache, report
         self.inputs, self.outputs = source.interface(cache)
         numbers, self.bounds = parted(dims)
         self.dims = bound_dims(self.inputs, numbers)
@@ -167,10 +164,7 @@ class Program:
             )
 
     def static_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the inputs with every name bound by `dims`.
-
-        Raises InputError naming the dimensions without a number.
-        """
+        """Of the inputs; raises InputError for dimensions without a number."""
         return static_shapes(self.inputs, self.dims)
 
     @public
@@ -207,32 +201,34 @@ class Program:
 
         form: "shared", "static", "bare" (for machines without an operating system) or
         "executable".  shapes: of the inputs; by default, of the bound dimensions, and
-        any of the others, which are sizes that the written program takes.  levels:
-        targets in place of the program's own (target.named.levels), the least
-        first: the file has code for each, and takes what the CPU has.  Raises
+        any of the others, which are sizes then.  levels: targets in place of its own
+        (target.named.levels), the least first, of which the CPU says the one.  Raises
         InputError if dimensions are not bound and cannot be sizes, Error if the disk
         refuses.
         """
         from nanoloom.binary import forms
 
         output, chosen = named_file(path), self.options
-        if form not in get_args(forms.Form):
-            known = ", ".join(map(repr, get_args(forms.Form)))
-            raise Error(f"form is one of {known}, not {form!r}")
-        if levels and form == "bare":
-            raise Error("a bare object is for one target", hint="name a single one")
+        forms.require_form(form, len(levels))
         called, digest = name or output.stem, self.source.digest
         made: list[tuple[forms.Identity, Compiled]] = []
-        given = {**self.dims, **self.bounds}
         for target in levels or (chosen.target,):
             identity = forms.Identity(called, digest, target, chosen.precision)
-            program = Program(
-                self.source, replace(chosen, target=target), threads=self.threads,
-                dims=given, cache=self.cache, report=self.report,
-            ) if levels else self  # fmt: skip
+            program = self._for(target) if levels else self
             made.append((identity, program._compiled(form, shapes)))
         forms.write(form, made, output, self.cache)
         return output
+
+    def _for(self, target: Target) -> Program:
+        """The same for another CPU."""
+        return Program(
+            self.source,
+            replace(self.options, target=target),
+            threads=self.threads,
+            dims=self.dims | self.bounds,
+            cache=self.cache,
+            report=self.report,
+        )
 
     def _compiled(
         self, form: Form, shapes: Mapping[str, tuple[int, ...]] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.bare import write_bare
@@ -13,10 +13,20 @@ from nanoloom.binary.levels import in_one
 from nanoloom.binary.shared import write_shared_library
 from nanoloom.binary.static import write_static_library
 from nanoloom.cache import Cache
+from nanoloom.errors import Error
 
 # shared and static: libraries for C with a header.  bare: an object or archive for
 # machines without an operating system, with a header.  executable: a program for Linux.
 Form = Literal["shared", "static", "bare", "executable"]
+
+
+def require_form(form: str, levels: int) -> None:
+    """Raise Error for a form that is none, or not for so many levels."""
+    if form not in get_args(Form):
+        known = ", ".join(map(repr, get_args(Form)))
+        raise Error(f"form is one of {known}, not {form!r}")
+    if levels and form == "bare":
+        raise Error("a bare object is for one target", hint="name a single one")
 
 
 def write(

@@ -95,7 +95,7 @@ def write_shared_library(
     code = linked(
         [*model, *runtime_objects(triple, cache), *objects],
         output.name,
-        exports=[LOADER_EXPORT, f"nanoloom_{name}_*", REFUSAL_EXPORT],
+        exports=shown(name, levels),
         cache=cache,
         room=(PARAMETER_SYMBOL, size) if size else None,
     )
@@ -107,6 +107,12 @@ def write_shared_library(
         text.write(header_h(table, model_name, levels=bool(levels)).encode())
         write_library(file, code, parameters if size else None)
     return header
+
+
+def shown(name: str, levels: Sequence[Source]) -> list[str]:
+    """What a library shows, names or globs."""
+    refusal = [REFUSAL_EXPORT] if levels else []
+    return [LOADER_EXPORT, f"nanoloom_{name}_*", *refusal]
 
 
 def public_functions(table: ProgramTable, name: str, *, levels: bool = False) -> Source:

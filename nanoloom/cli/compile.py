@@ -129,12 +129,11 @@ def compile(
     from nanoloom.cli.run import show_times
     from nanoloom.cli.schedules import dataflows, load_schedules
 
-    chosen = emits.chosen(emit, out)
-    bound = words.sizes(dims)
+    chosen, bound = emits.chosen(emit, out), words.sizes(dims)
     store = session.open_cache(cache, no_cache)
     levels = session.levels_named(target, store)
-    place = emits.place(chosen, out, model)
-    job = Job(model, chosen, place, schedule, only, tuple(levels[:-1] and levels))
+    place, several = emits.place(chosen, out, model), tuple(levels[:-1] and levels)
+    job = Job(model, chosen, place, schedule, only, several)
     check_place(job)
 
     with Watch(workers=threads) as watch:

@@ -145,15 +145,15 @@ const char *nanoloom_missing_feature(const struct nanoloom_identity *identity)
 
 int nanoloom_cpu_lacks(const struct nanoloom_identity *identity, char *text, size_t bytes)
 {
-    const char *missing = nanoloom_missing_feature(identity);
-    int64_t bits = nanoloom_vector_bits(), least = identity->vector_bits_least;
-    if (missing)
+    const char *lacking = nanoloom_missing_feature(identity);
+    int64_t length = nanoloom_vector_bits(), least = identity->vector_bits_least;
+    if (lacking)
         return snprintf(text, bytes, "this CPU has no %s; the program is compiled for %s",
-                        missing, identity->target);
-    if (least && (bits < least || bits > identity->vector_bits_most))
+                        lacking, identity->target);
+    if (least && (length < least || length > identity->vector_bits_most))
         return snprintf(text, bytes,
                         "the vector registers of this CPU have %" PRId64
                         " bits; the program is compiled for %s, %" PRId64 " to %" PRId64,
-                        bits, identity->target, least, identity->vector_bits_most);
+                        length, identity->target, least, identity->vector_bits_most);
     return 0;
 }
