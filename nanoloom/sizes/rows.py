@@ -233,6 +233,8 @@ def sliced(visits: Visits, rows: Rows) -> bool:
 def padded(visits: Visits, rows: Rows) -> bool:
     """Nothing in front of the first axis, nothing behind it."""
     pads, count = numbers(visits, 1), rank(visits)
+    if len(visits[0].inputs) > 3:  # axes in an order of their own
+        return False
     if pads is None or len(pads) != 2 * count or rows.rows(visits) != [0]:
         return False
     return not any(pads[0]) and not any(pads[count])

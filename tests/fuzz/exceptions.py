@@ -47,4 +47,9 @@ NOT_DRAWN: dict[str, str] = {
     "nanoloom.binary.BitConvolution": "only nanoloom itself writes it",
     "nanoloom.binary.BitMatMul": "only nanoloom itself writes it",
     "nanoloom.binary.Pack": "only nanoloom itself writes it",
+    "Append": "only nanoloom itself writes it",
+    "CountedTopK": "only nanoloom itself writes it",
+    "Places": "only nanoloom itself writes it",
+    "SameSize": "only nanoloom itself writes it",
+    "Suppressed": "only nanoloom itself writes it",
 }

@@ -103,6 +103,3 @@ def test_refusals() -> None:
         run_node(
             "TfIdfVectorizer", [x], ngram_indexes=[0, 0], pool_int64s=[1, 2], **gram
         )
-    boxes, scores = np.ones((1, 3, 4), np.float32), np.ones((1, 1, 3), np.float32)
-    with pytest.raises(Unsupported, match="depends on the data"):
-        run_node("NonMaxSuppression", [boxes, scores], version=11)

@@ -38,6 +38,7 @@ def machine(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     return replace(
         target,
         name=f"{name}-{'in-parts' if parts else 'here'}",
+        isa=replace(target.isa, register=here.isa.register),
         triple=here.triple,
         cpu=here.cpu,
         features=here.features,
