@@ -66,11 +66,16 @@ def nanoloom(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]
     return run([sys.executable, "-m", "nanoloom", *words], folder)
 
 
+def cache_of(folder: Path) -> Path:
+    """Where Python finds it too, once the folder holds the caches of the user."""
+    return folder / "nanoloom"
+
+
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env=os.environ | {"NANOLOOM_CACHE": str(folder / "cache")},
+        env=os.environ | {"NANOLOOM_CACHE": str(cache_of(folder))},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -82,9 +87,9 @@ def test_what_a_page_says_works(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arch in EXECUTABLES.get(name, ()):
-        lend(arch, Cache(tmp_path / "cache"))
+        lend(arch, Cache(cache_of(tmp_path)))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs" / name):
         if block.language == "python":
