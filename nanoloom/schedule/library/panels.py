@@ -26,6 +26,7 @@ from nanoloom.schedule.library.row_block import (
     WOVEN,
     most_rows,
     row_block,
+    rows_of_one_panel,
 )
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.packing import Packing
@@ -118,6 +119,10 @@ def loop_sizes(
         panels = -(-shape.extents[shape.column] // columns)
         limits = (TILES if plan.packed else WOVEN) if tiles else VECTORS
         most = most_rows(row_bytes(root, shape), panels, limits, target)
+        others = [d for d in shape.result if d not in (row, shape.column)]
+        if panels * prod(shape.extents[d] for d in others) == 1:
+            work = prod(shape.extents)
+            most = min(most, rows_of_one_panel(shape.extents[row], work))
         block = row_block(shape.extents[row], rows, most)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows

@@ -25,6 +25,7 @@ class Limits:
 VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.4, 32, 256)
 WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
 FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
+BLOCKS, LEAST_WORK = 4, 1 << 19  # of a single panel: tasks, and multiply-adds of each
 MOST_LOST = 0.02  # of the rows of full tiles
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
@@ -37,6 +38,14 @@ def most_rows(row_bytes: int, panels: int, limits: Limits, target: Target) -> in
     fitting = int(limits.share * target.caches.l2 / row_bytes)
     most = limits.most if panels >= FEW_PANELS else FEW_ROWS
     return min(most, max(limits.least, fitting))
+
+
+def rows_of_one_panel(extent: int, work: int) -> int:
+    """The rows of a block where one panel is all, so that threads have tasks at all.
+
+    work: multiply-adds of all rows.
+    """
+    return -(-extent // max(1, min(BLOCKS, work // LEAST_WORK)))
 
 
 def row_block(extent: int, rows: int, most: int) -> int:
