@@ -123,6 +123,7 @@ MIXED = {
     "the number of rows": "n = Shape(x) f = Cast<to = 1>(n) y = Mul(x, f)",
     "a reversed batch": "y = Slice(x, last, before, zero, back)",
     "a gathered batch": "y = Gather<axis = 0>(x, rows)",
+    "a resized batch": 'y = Resize<mode = "linear">(x, , twice)',
     "rows behind each other": "y = Concat<axis = 0>(x, x)",
     "a scale of all": "q, s, z = DynamicQuantizeLinear(x) y = Cast<to = 1>(q)",
     "statistics of all": "y = MeanVarianceNormalization<axes = [0, 1]>(x)",
@@ -141,7 +142,7 @@ def test_rows_that_depend_on_each_other(name: str) -> None:
     text = f"""g (float[batch, 2] x) => (float[rows, columns] y)
         <int64[1] zero = {{0}}, int64 first = {{0}}, int64[1] last = {{-1}},
          int64[1] before = {{-1000}}, int64[1] back = {{-1}}, int64[2] rows = {{0, 0}},
-         bool true = {{1}}, float[1] word = {{2}}>
+         bool true = {{1}}, float[1] word = {{2}}, float[2] twice = {{2, 1}}>
         {{ {MIXED[name]} }}"""
     model = parser.parse_model(HEAD + text)
     with pytest.raises(Differs):
