@@ -139,9 +139,8 @@ def follower(value: ir.Value) -> ir.Node | None:
     if shape_of(node.outputs[0]) != shape_of(value):
         return None
     if is_tensor_op(node, {"Softmax"}):
-        axis = node.attributes.get("axis")
-        last = -1 if axis is None else axis.as_int()
-        return node if last in (-1, 3) else None
+        axis = node.attributes.get("axis")  # what it is else depends on the opset
+        return node if axis is not None and axis.as_int() in (-1, 3) else None
     return node if is_tensor_op(node, ELEMENTWISE) else None
 
 

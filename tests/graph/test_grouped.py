@@ -14,6 +14,7 @@ from onnx_ir import serde
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.graph.stage import optimize
+from nanoloom.graph.types import shape_of
 from nanoloom.linalg.operators import OPERATORS
 
 TEXT = """
@@ -62,6 +63,20 @@ def test_nothing_is_repeated() -> None:
 
 def test_many_rows_stay() -> None:
     assert operators(model(rows=2)).count("Expand") == 2
+
+
+def test_a_softmax_without_axis_stays() -> None:
+    """Before opset 13 it goes over all heads."""
+    given = parser.parse_model(
+        TEXT.replace("M]", "1]")
+        .replace("M, 8", "1, 8")
+        .replace("BIAS", "5")
+        .replace("<axis = AXIS>", "")
+    )
+    made = optimize(serde.deserialize_model(given), OPERATORS.keys())
+    (found,) = [node for node in made.graph if node.op_type == "Softmax"]
+    (x,) = found.inputs
+    assert x is not None and shape_of(x) == (2, 6, 1, 5)
 
 
 @pytest.mark.parametrize(
