@@ -136,29 +136,42 @@ def prefetch(
     Behind the last line it is asked for again.
     A panel that is read once is not kept: the lines a little further on are enough.
     """
+    if round_.now is not None:
+        prefetch_now(buffer, round_, word)
+        return
     share = -(-lines(buffer, round_) // round_.rounds)
     if not round_.once:
         share = min(share, word.lines)
-    shares = index(share) if round_.now is None else share_now(buffer, round_, word)
     for ahead in range(share):
         here = ir.InsertionPoint.current
         if places:
             here = ir.InsertionPoint(places[ahead * len(places) // share])
         with here:
-            prefetch_line(buffer, round_, word, index(ahead), shares)
-    if round_.now is not None:
-        loop = scf.ForOp(index(share), shares, index(1))
-        with ir.InsertionPoint(loop.body):
-            prefetch_line(buffer, round_, word, loop.induction_variable, shares)
-            scf.yield_([])
+            prefetch_line(buffer, round_, word, index(ahead), index(share))
+
+
+def prefetch_now(buffer: ir.Value, round_: PanelRound, word: Prefetch) -> None:
+    """The same where the rounds are counted at run time: a loop over the lines."""
+    shares = share_now(buffer, round_, word)
+    loop = scf.ForOp(index(0), shares, index(1))
+    with ir.InsertionPoint(loop.body):
+        prefetch_line(buffer, round_, word, loop.induction_variable, shares)
+        scf.yield_([])
 
 
 def share_now(buffer: ir.Value, round_: PanelRound, word: Prefetch) -> ir.Value:
-    """How many lines a round asks for, where the rounds are counted at run time."""
+    """How many lines a round asks for, where the rounds are counted at run time.
+
+    None where no round is.
+    """
     assert round_.now is not None
     with ir.InsertionPoint.after(round_.now.owner):
-        most = index(lines(buffer, round_))
-        return arith.minui(arith.ceildivui(most, round_.now), index(word.lines))
+        most, none = index(lines(buffer, round_)), index(0)
+        some = arith.minui(
+            arith.ceildivui(most, arith.maxui(round_.now, index(1))), index(word.lines)
+        )
+        never = arith.cmpi(arith.CmpIPredicate.eq, round_.now, none)
+        return arith.select(never, none, some)
 
 
 def prefetch_line(

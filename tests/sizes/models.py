@@ -88,9 +88,9 @@ def attention() -> onnx.ModelProto:
     return model
 
 
-def rows() -> onnx.ModelProto:
-    model = parser.parse_model(HEAD + ROWS)
-    model.graph.initializer.extend(weights({"w": (37, 50), "c": (50,)}))
+def rows(columns: int = 50) -> onnx.ModelProto:
+    model = parser.parse_model(HEAD + ROWS.replace("50", str(columns)))
+    model.graph.initializer.extend(weights({"w": (37, columns), "c": (columns,)}))
     model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "minus"))
     return model
 

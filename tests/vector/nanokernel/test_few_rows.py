@@ -14,18 +14,19 @@ from nanoloom.kernels.program import Kernel
 from nanoloom.kernels.sized import sized_program
 from nanoloom.mlir import ir
 from nanoloom.options import CompileOptions
-from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.language import Nanokernel, Schedule
 from nanoloom.source import source_of
 from nanoloom.target import by_name
 from nanoloom.vector.stage import vectorize
+from tests.filecheck import check_text
 from tests.sizes import models
 
 SAMPLES = ({"n": 131}, {"n": 137}, {"n": 139})
 
 
-def product(options: CompileOptions, cache: Cache) -> Kernel:
-    """x @ w of [n, 37] and [37, 50]."""
-    source = source_of(models.rows(), cache)
+def product(options: CompileOptions, cache: Cache, columns: int = 50) -> Kernel:
+    """x @ w of [n, 37] and [37, columns]."""
+    source = source_of(models.rows(columns), cache)
     programs = [
         cut_model(source.entry({"x": (dims["n"], 37)}, {}), options, Report())
         for dims in SAMPLES
@@ -34,16 +35,37 @@ def product(options: CompileOptions, cache: Cache) -> Kernel:
     return next(k for name, k in kernels.items() if name.startswith("contraction"))
 
 
-@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
-def test_versions(name: str, tmp_path: Path) -> None:
-    options = CompileOptions(by_name(name))
-    kernel = product(options, Cache(tmp_path))
+def vectorized(kernel: Kernel, options: CompileOptions) -> tuple[Schedule, str]:
     schedule = scheduled(kernel, options)
     assert not isinstance(schedule, str)
     with mlir.context():
         module = ir.Module.parse(kernel.text)
         vectorize(module, schedule.to_transform(kernel.nest), options.target)
-        text = str(module)
+        return schedule, str(module)
+
+
+def test_a_panel_that_one_tile_reads_is_not_asked_for(tmp_path: Path) -> None:
+    """How many lines a round asks for is known at run time; none for a single tile."""
+    options = CompileOptions(by_name("x86-64-v4"))
+    _, text = vectorized(product(options, Cache(tmp_path), 300), options)
+    check_text(
+        text,
+        """
+    CHECK: [[SEVERAL:%.*]] = arith.cmpi ugt, {{.*}}, %c1{{.*}}
+    CHECK: [[ROUNDS:%.*]] = arith.select [[SEVERAL]], {{.*}}, %c0{{.*}}
+    CHECK: [[NEVER:%.*]] = arith.cmpi eq, [[ROUNDS]], %c0{{.*}}
+    CHECK: [[LINES:%.*]] = arith.select [[NEVER]], %c0{{.*}}, {{.*}}
+    CHECK: scf.for {{.*}} = %c0{{.*}} to [[LINES]] step %c1{{.*}}
+    CHECK: memref.prefetch
+    """,
+    )
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
+def test_versions(name: str, tmp_path: Path) -> None:
+    options = CompileOptions(by_name(name))
+    kernel = product(options, Cache(tmp_path))
+    schedule, text = vectorized(kernel, options)
     (tile,) = (d for d in schedule.directives if isinstance(d, Nanokernel))
     fewer = [rows for rows in (4, 2, 1) if rows < tile.rows]
     branches = re.findall(r"scf\.if %\S+ -> \((vector.*)\) {", text)
