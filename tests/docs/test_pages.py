@@ -68,7 +68,7 @@ def nanoloom(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]
 
 def cache_of(folder: Path) -> Path:
     """Where Python finds it too, once the folder holds the caches of the user."""
-    return folder / "nanoloom"
+    return folder / "user" / "nanoloom"
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -89,7 +89,7 @@ def test_what_a_page_says_works(
     for arch in EXECUTABLES.get(name, ()):
         lend(arch, Cache(cache_of(tmp_path)))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs" / name):
         if block.language == "python":
