@@ -21,6 +21,7 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import VECTOR_LENGTH
 from nanoloom.vector import bf16_widening, f16_widening
+from nanoloom.vector.absent_rows import skip_absent_rows
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
@@ -123,6 +124,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     make_copies(module)
     copies_to_generics(module, said.widths)
     fetch_panels(module, said.prefetches)
+    skip_absent_rows(module)
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
     bound_temporaries(module)

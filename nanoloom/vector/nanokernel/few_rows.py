@@ -11,13 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nanoloom.mlir import arith, ir, scf
-from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile
-from nanoloom.vector.scratch import function_around
 
 VERSIONS = (4, 2, 1)
 
@@ -25,8 +23,7 @@ VERSIONS = (4, 2, 1)
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
     plan = tile.plan
-    sized = ARGUMENT in function_around(tile.op).attributes
-    if not sized or tile.row_count is None or plan.family != "fma" or plan.copied:
+    if not tile.sized or tile.row_count is None or plan.family != "fma" or plan.copied:
         return families.accumulate(tile, target)
     fewer = [rows for rows in VERSIONS if rows < plan.rows]
     return versions(tile, target, plan.rows, fewer)

@@ -61,6 +61,20 @@ def test_a_panel_that_one_tile_reads_is_not_asked_for(tmp_path: Path) -> None:
     )
 
 
+def test_rows_that_are_not_there_are_not_stored(tmp_path: Path) -> None:
+    """A branch, in place of stores of which a mask leaves nothing."""
+    options = CompileOptions(by_name("x86-64-v4"))
+    schedule, text = vectorized(product(options, Cache(tmp_path)), options)
+    (tile,) = (d for d in schedule.directives if isinstance(d, Nanokernel))
+    branch = (
+        r"scf\.if (%\S+) {\n((?: +%.*create_mask.*\n| +vector.transfer_write.*\n)+) +}"
+    )
+    stored = re.findall(branch, text)
+    stores = sum(body.count("transfer_write") for _, body in stored)
+    assert stores == tile.rows * tile.vectors == text.count("transfer_write")
+    assert len({there for there, _ in stored}) == tile.rows
+
+
 @pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
 def test_versions(name: str, tmp_path: Path) -> None:
     options = CompileOptions(by_name(name))

@@ -18,8 +18,10 @@ from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
+from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.access import add, apply, index, multiply
 from nanoloom.vector.dialect import PACKED
+from nanoloom.vector.scratch import function_around
 
 
 @dataclass
@@ -43,6 +45,11 @@ class Tile:
     fetched: Mapping[int, Prefetch]
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
+
+    @property
+    def sized(self) -> bool:
+        """Whether it is in a kernel that is called for any size."""
+        return ARGUMENT in function_around(self.op).attributes
 
     @property
     def left(self) -> ir.Value:
