@@ -33,6 +33,7 @@ GOOD = Source(
     """,
     ("VALUE=42",),
 )
+NEW = Source("new", GOOD.text, GOOD.defines)  # no other test has compiled it
 
 
 def compiled(source: Source, cache: Cache) -> list[bytes]:
@@ -133,7 +134,7 @@ def test_missing_ziglang_is_named(
     cache = Cache(tmp_path / "cache")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(Error, match="ziglang is not installed; pip install ziglang"):
-        compiled(GOOD, cache)
+        compiled(NEW, cache)
 
 
 def test_an_empty_ziglang_is_named(
@@ -145,10 +146,10 @@ def test_an_empty_ziglang_is_named(
     cache = Cache(tmp_path / "cache")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: Spec)
     with pytest.raises(Error, match="ziglang holds no zig; pip install ziglang"):
-        compiled(GOOD, cache)
+        compiled(NEW, cache)
     (tmp_path / "zig").write_text("not executable")
     with pytest.raises(Error, match=r"cannot start .*zig: .*; pip install ziglang"):
-        compiled(GOOD, cache)
+        compiled(NEW, cache)
 
 
 def test_zig_needs_no_home_and_writes_into_the_given_folder_only(
