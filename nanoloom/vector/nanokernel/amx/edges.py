@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from nanoloom.kernels.structure import Op, maps
+from nanoloom.kernels.structure import Op, map_dims, maps
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
@@ -191,14 +191,12 @@ def in_block(op: Op, rank: int) -> ir.AffineMap:
     """Where an element of the result lies in the block."""
     row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
     dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
-    place = place_of_dim(maps(op)[-1], row)
-    rows = dims[place] if row >= 0 else ir.AffineConstantExpr.get(0)
+    rows: ir.AffineExpr = ir.AffineConstantExpr.get(0)
+    if row >= 0:
+        rows = dims[place_of_dim(maps(op)[-1], row)]
     return ir.AffineMap.get(rank, 0, [rows, dims[-1]])
 
 
 def place_of_dim(indexing: ir.AffineMap, dim: int) -> int:
-    """Which of an operand's dimensions a loop runs along, 0 if none."""
-    for place, expr in enumerate(indexing.results):
-        if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
-            return place
-    return 0
+    """Which of a result's dimensions a loop runs along."""
+    return map_dims(indexing).index(dim)

@@ -39,6 +39,7 @@ MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a singl
 FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
 MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
+SUM = "nanoloom.amx_sum"  # the extent of the last reduced dimension
 DEPTH = "nanoloom.amx_depth"  # numbers of a chunk of the sum, 0 for all of them
 LANES = "nanoloom.amx_lanes"  # of copies at the result's edge
 ARGUMENT = "nanoloom.amx_argument"  # of the kernel, whose panels are read
@@ -58,7 +59,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     most = 1 if row is None else most_results(op, row)
     assert most is not None, "fit.py lets no other pass"
     marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
-             DEPTH: plan.depth, LANES: plan.lanes.count}  # fmt: skip
+             SUM: shape.extents[shape.reduced[-1]], DEPTH: plan.depth, LANES: plan.lanes.count}  # fmt: skip
     right, beside, loop = inputs(op)[shape.right], list[ir.Value](), ""
     if plan.packed:
         right, marks[ARGUMENT] = panel_of(op, shape, columns)

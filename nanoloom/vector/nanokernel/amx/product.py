@@ -36,7 +36,6 @@ from nanoloom.vector.nanokernel.amx.panels import (
 from nanoloom.vector.nanokernel.amx.sums import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.tile import Chunk, Product, accumulate
 from nanoloom.vector.scratch import ask_in_front
-from nanoloom.vector.temporaries import bytes_of
 
 
 @dataclass(frozen=True)
@@ -111,11 +110,11 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
 def rows_of(op: Op, row: int, height: int, most: int) -> Rows:
     """most: how many rows there are at most."""
     out = op.operation.operands[-1]
+    if row < 0:
+        return Rows(None, 1)
     place = place_of_dim(maps(op)[-1], row)
     kind = ir.MemRefType(out.type)
     number = -(-most // height)
-    if row < 0:
-        return Rows(None, 1)
     if not kind.is_dynamic_dim(place) and kind.shape[place] % height == 0:
         return Rows(None, number)
     return Rows(memref.dim(out, index(place)), number)
@@ -128,11 +127,9 @@ def read_before(op: Op, row: int, height: int) -> None:
         buffer = op.operation.operands[operand]
         if isinstance(root(buffer).owner, ir.Block):
             continue
-        kind = ir.MemRefType(buffer.type)
-        strides, _ = kind.get_strides_and_offset()
-        stride = strides[place_of_dim(way, row)]
-        assert stride >= 0, "a temporary's shape is known"
-        ask_in_front(op, height * stride * bytes_of(kind.element_type))
+        distance = tiles.row_distance(buffer, way, row)
+        assert distance >= 0, "a temporary's shape is known"
+        ask_in_front(op, height * distance)
 
 
 def chunks_of(product: Product, depth: int) -> list[Chunk]:

@@ -23,8 +23,9 @@ from nanoloom.mlir import ir, scf
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from nanoloom.vector.nanokernel.amx.edges import last_columns, place_of_dim
+from nanoloom.vector.nanokernel.amx.edges import last_columns
 from nanoloom.vector.nanokernel.amx.flat import Woven
+from nanoloom.vector.nanokernel.amx.panels import SUM
 from nanoloom.vector.nanokernel.amx.step import Between, LeftRows, nothing, step
 from nanoloom.vector.nanokernel.sum_loops import with_value
 from nanoloom.vector.panel_round import PanelRound
@@ -70,11 +71,10 @@ class Product:
 
     @cached_property
     def depths(self) -> list[int]:
-        """Extents of the reduced dimensions: outer ones of the panel, last of left."""
+        """Extents of the reduced dimensions; that of the last one, a panel has more of."""
         kind = ir.MemRefType(self.right.type)
         outer = list(kind.shape)[-1 - len(self.reduced) : -2]
-        shape = ir.MemRefType(self.left.type).shape
-        return [*outer, shape[place_of_dim(maps(self.op)[0], self.reduced[-1])]]
+        return [*outer, self.op.operation.attributes[SUM].value]  # type: ignore[attr-defined]
 
     @property
     def instruction(self) -> str:
