@@ -2,7 +2,8 @@
 
     f32 = contract(a: f32, b: f32)   ->   f32 = contract(bf16(a), bf16(b))
 
-where its last sum has LEAST numbers or more: shorter ones gain nothing.
+where LEAST numbers or more of its sum lie together, as those of an image's neighbours
+in a row do: shorter ones gain nothing.
 Weights are converted once, while compiling; activations where they are made, those of
 attention included.  Sums, softmax, normalization and everything else stay in f32.
 Never chosen silently.
@@ -14,6 +15,7 @@ from dataclasses import replace
 
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.retype.retyped import Retyped
+from nanoloom.kernels.retype.rows_of_taps import in_rows, rows_of_taps
 from nanoloom.kernels.structure import Op, extents, iterators
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import element_type
@@ -29,9 +31,12 @@ def to_bf16(lowered: LinalgModule) -> LinalgModule:
     """Lower the precision of every long product; raises nothing."""
     narrow = Retyped(lowered, ir.BF16Type.get(), BFLOAT16)
     for op in products(lowered):
-        all_f32 = set(elements(op)) == {"f32"}
-        if all_f32 and extents(op)[reduced(op)[-1]] >= LEAST:
+        if set(elements(op)) != {"f32"}:
+            continue
+        if extents(op)[reduced(op)[-1]] >= LEAST:
             narrow.sum_of(op, add_up)
+        elif (found := rows_of_taps(op, narrow)) and found.together >= LEAST:
+            narrow.sum_of(in_rows(found, narrow), add_up)
     made = replace(lowered, parameters=narrow.finish())
     lowered.module.operation.verify()
     return made

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nanoloom.kernels.structure import is_fill, yielded
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import pointwise
@@ -74,13 +75,27 @@ class Retyped:
 
     def weight(self, parameter: Weight) -> ir.Value:
         """A parameter of its own: the weight, rounded to nearest even by numpy."""
-        kind = ir.RankedTensorType.get(list(parameter.shape), self.element)
-        self.parameters.append(parameter.then(Cast(self.dtype)))
+        return self.parameter(parameter.then(Cast(self.dtype)), self.element)
+
+    def parameter(self, weight: Weight, element: ir.Type | None = None) -> ir.Value:
+        """One more parameter; element: f32 where nothing else is said."""
+        kind = ir.RankedTensorType.get(list(weight.shape), element or ir.F32Type.get())
+        self.parameters.append(weight)
         return self.block.add_argument(kind, ir.Location.unknown())
 
     def activation(self, value: ir.Value) -> ir.Value:
-        """An activation, converted right behind where it is made."""
+        """An activation, converted right behind where it is made.
+
+        Of a border and of parts side by side what is inside: by whatever makes it.
+        """
         owner = value.owner
+        if not isinstance(owner, ir.Block) and self.is_narrower(value):
+            if is_known_part(owner):
+                return self.part(owner)
+            if is_fill(owner.opview):
+                return self.fill(owner)
+            if owner.name == "tensor.collapse_shape":
+                return self.collapsed(owner)
         at_begin = isinstance(owner, ir.Block)
         place = (
             ir.InsertionPoint.at_block_begin(self.block)
@@ -90,6 +105,37 @@ class Retyped:
         with place, ir.Location.unknown() if at_begin else owner.location:
             target = tensor.empty(ir.RankedTensorType(value.type).shape, self.element)
             return pointwise([value], target, self.converted)
+
+    def part(self, owner: ir.Operation) -> ir.Value:
+        """A tensor with another one in it, both converted."""
+        inside, around = (self.value(v) for v in owner.operands)
+        with ir.InsertionPoint.after(owner), owner.location:
+            numbers = (
+                list(owner.attributes[f"static_{name}"])  # type: ignore[call-overload]
+                for name in ("offsets", "sizes", "strides")
+            )
+            return tensor.InsertSliceOp(inside, around, [], [], [], *numbers).result
+
+    def fill(self, owner: ir.Operation) -> ir.Value:
+        """The same constant everywhere."""
+        (number,) = yielded(owner.opview)
+        with ir.InsertionPoint.after(owner), owner.location:
+            kind = ir.RankedTensorType(owner.results[0].type)
+            target = tensor.empty(kind.shape, self.element)
+            return pointwise([], target, lambda: self.converted(copy_of(number)))
+
+    def collapsed(self, owner: ir.Operation) -> ir.Value:
+        """The same numbers with fewer dimensions."""
+        whole = self.value(owner.operands[0])
+        with ir.InsertionPoint.after(owner), owner.location:
+            shape = ir.RankedTensorType(owner.results[0].type).shape
+            made = ir.RankedTensorType.get(shape, self.element)
+            return tensor.collapse_shape(made, whole, owner.attributes["reassociation"])
+
+    def is_narrower(self, value: ir.Value) -> bool:
+        """Whether the type is narrower than that of a value's numbers."""
+        kind = ir.RankedTensorType(value.type).element_type
+        return self.element.width < kind.width  # type: ignore[attr-defined]
 
     def converted(self, number: ir.Value) -> ir.Value:
         narrower = self.element.width < number.type.width  # type: ignore[attr-defined]
@@ -104,3 +150,15 @@ class Retyped:
         self.main.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
         name_arguments(self.main, [x.name for x in self.inputs], self.parameters)  # type: ignore[arg-type]
         return tuple(self.parameters)
+
+
+def is_known_part(owner: ir.Operation) -> bool:
+    """Whether an operation puts a tensor at a place that is known."""
+    return owner.name == "tensor.insert_slice" and len(owner.operands) == 2
+
+
+def copy_of(number: ir.Value) -> ir.Value:
+    """A constant once more, where the insertion point is."""
+    owner = number.owner
+    assert not isinstance(owner, ir.Block), "a fill has a constant"
+    return owner.clone().results[0]
