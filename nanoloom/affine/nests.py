@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nanoloom.affine.build import body_of, bounds_of, drop_if_done, split, steps_of
 from nanoloom.affine.carrier import FOR, initial_values
 from nanoloom.affine.carry import carry
 from nanoloom.affine.detect import Found, reductions
-from nanoloom.affine.factors import Factors
+from nanoloom.affine.factors import STEPS_IN_MEMORY, Factors
+from nanoloom.affine.in_memory import between_load_and_store
 from nanoloom.affine.jam import jam
 from nanoloom.affine.parallel import is_parallel
 from nanoloom.affine.report import PRODUCTS, maker_of
@@ -69,6 +70,9 @@ def lower(loops: Sequence[ir.Operation], way: Way, factors: Factors) -> None:
     nest = Nest(list(loops), flags, product)
     if way.carries == "all" or (way.carries != "none" and not product):
         nest.carry()
+    elif way.carries != "none":
+        between_load_and_store(nest.loops[-1], STEPS_IN_MEMORY)
+        factors = replace(factors, column_tile=factors.memory_tile)
     along = vectorized(nest, way, factors)
     if way.jams and product:
         rows_and_columns(nest, along, factors)
@@ -122,7 +126,7 @@ def vectorized(nest: Nest, way: Way, factors: Factors) -> int | None:
     for number in nest.candidates(way):
         loop = nest.loops[number]
         columns = factors.column_tile[1] if nest.parallel[number] else factors.k
-        vectors = columns if nest.is_product else 1
+        vectors = columns if nest.is_product else factors.k
         if may_begin(loop, way) and to_lanes(loop, way, factors.lanes, vectors):
             return number
     return None
@@ -141,8 +145,9 @@ def may_begin(loop: ir.Operation, way: Way) -> bool:
 
 def to_lanes(loop: ir.Operation, way: Way, lanes: int, vectors: int) -> bool:
     """A loop's steps as lanes of so many vectors, what is left over of fewer."""
-    sizes = [lanes * vectors, lanes, lanes // 2, lanes // 4]
-    sizes = [size for size in dict.fromkeys(sizes) if LEAST_LANES <= size <= MOST_LANES]
+    groups = [vectors >> halved for halved in range(vectors.bit_length())]
+    sizes = [*(lanes * group for group in groups), lanes // 2, lanes // 4]
+    sizes = [size for size in sizes if LEAST_LANES <= size <= MOST_LANES]
     done = False
     for size in sizes:
         bounds = bounds_of(loop)

@@ -67,12 +67,34 @@ def parts_of(op: ir.Operation) -> tuple[ir.Operation | None, ir.Value | None]:
 
 
 def is_sum_so_far(op: ir.Operation, addend: ir.Value) -> bool:
-    """Whether a sum adds to what a loop carries, or to the element that it replaces."""
-    owner = addend.owner
+    """Whether a sum adds to what a loop carries, or to the element that it replaces.
+
+    With other sums of products in between: several steps of a loop.
+    """
+    owner = first_of(addend).owner
     if isinstance(owner, ir.Block):
         return owner.owner.operation.name == FOR
-    users = [use.owner.operation for use in op.results[0].uses]
+    last = last_of(op)
+    users = [use.owner.operation for use in last.results[0].uses]
     if owner.operation.name not in LOADS or len(users) != 1:
         return False
     stored = users[0].name in STORES and users[0].operands[1] == owner.operands[0]
-    return stored and users[0].operands[0] == op.results[0]
+    return stored and users[0].operands[0] == last.results[0]
+
+
+def first_of(addend: ir.Value) -> ir.Value:
+    """What multiply-adds behind each other begin with."""
+    owner = addend.owner
+    while not isinstance(owner, ir.Block) and owner.operation.name in FMA:
+        addend = owner.operation.operands[2]
+        owner = addend.owner
+    return addend
+
+
+def last_of(op: ir.Operation) -> ir.Operation:
+    """The last of sums, each of which is all that the one before is for."""
+    users = [use.owner.operation for use in op.results[0].uses]
+    while len(users) == 1 and users[0].name in (ADD, *FMA):
+        op = users[0]
+        users = [use.owner.operation for use in op.results[0].uses]
+    return op

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nanoloom.affine.factors import Factors
+from nanoloom.affine.in_memory import read_again
 from nanoloom.affine.nests import Way, lower, nests
 from nanoloom.affine.products import put_together, take_apart
-from nanoloom.mlir import ir, run_pipeline
+from nanoloom.mlir import ir, named, run_pipeline
 from nanoloom.options import Strategy, Unrolling
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copies import copies_to_generics
+from nanoloom.vector.pipelined import ROLLED
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.stage import (
     TO_BUFFERS,
@@ -50,7 +52,7 @@ WAYS: Mapping[Strategy, Way] = MappingProxyType({
     # MLIR's vectorizer with MLIR's own reductions: multiply-adds are none to it.
     "oml": Way("all", True, ("mlir",), False),
     # Rows of the right operand times a number of the left, added to the result in
-    # memory at each step.
+    # memory every few steps.
     "onnx-mlir": Way("others than products", False, ("mlir", "nanoloom"), True),
 })  # fmt: skip
 FUSED_BEFORE: tuple[Strategy, ...] = ("plain", "oml")
@@ -62,7 +64,10 @@ def through_affine(
     """Lower a kernel by one of WAYS."""
     phases = to_loops(module)
     to_vectors(module, strategy, Factors.of(target, unrolling), fuses=target.fuses)
+    if strategy == "onnx-mlir":
+        read_again(module)
     run_pipeline(module, FROM_AFFINE)
+    keep_rolled(module)
     place_temporaries(module)
     emulate_small_floats(module, target)
     module.operation.verify()
@@ -94,3 +99,17 @@ def to_vectors(
         lower(nest, WAYS[strategy], factors)
     if fuses:
         put_together(module)
+
+
+def keep_rolled(module: ir.Module) -> None:
+    """Have LLVM leave sums of products as the factors say.
+
+    Where all steps are few it would write them out, and load the rows in front of the
+    loop over columns: more vectors than there are registers.
+    """
+    word = ir.Attribute.parse(ROLLED)
+    for loop in named(module, "scf.for"):
+        inside = list(loop.operation.regions[0].blocks[0].operations)
+        fused = (op for op in inside if op.operation.name == "math.fma")
+        if any(isinstance(op.results[0].type, ir.VectorType) for op in fused):
+            loop.operation.attributes["loop_annotation"] = word

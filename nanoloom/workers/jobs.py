@@ -70,7 +70,9 @@ class MakeKernel:
         """What LLVM does besides: it finds vectors in what is no nanokernel."""
         if self.strategy == "default":
             return DEFAULT_OPTIONS
-        return CodeOptions(vectorize_loops=True, vectorize_blocks=True)
+        # Groups of registers are full of sums: pairs of numbers would need some more.
+        pairs = self.strategy != "affine" or self.target.vector.grouped == 1
+        return CodeOptions(vectorize_loops=True, vectorize_blocks=pairs)
 
     def run(self, stage: Stage) -> bytes:
         """Raises Error, naming the schedule, for a script that does not fit."""

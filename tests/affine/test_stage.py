@@ -92,18 +92,29 @@ def test_along_the_columns_where_those_lie_behind_each_other() -> None:
 
 
 def test_rows_added_to_the_result_in_memory() -> None:
-    """Figure 2: the number of the left operand in all lanes, C loaded and stored."""
+    """The number of the left operand in all lanes, C loaded and stored every 8 steps.
+
+    What is left over of columns are numbers, of steps one by one.
+    """
     check_text(
         lowered(product("%k, %j"), "onnx-mlir"),
         """
         CHECK: affine.for %[[I:.*]] = 0 to 4 step 2
         CHECK: affine.for %[[J:.*]] = 0 to 4 step 4
-        CHECK: affine.for %[[K:.*]] = 0 to 10 {
-        CHECK: vector.broadcast
-        CHECK: vector.load %arg1
-        CHECK: vector.load %arg2
-        CHECK: math.fma {{.*}} : vector<4xf32>
-        CHECK: vector.store {{.*}} %arg2
+        CHECK: affine.for %[[K:.*]] = 0 to 8 step 8 {
+        CHECK-COUNT-2: vector_load %arg2
+        CHECK: affine.load %arg0[%{{.*}}, %[[K]]]
+        CHECK: vector_load %arg1[%[[K]],
+        CHECK-COUNT-2: vector.broadcast
+        CHECK-COUNT-2: math.fma
+        CHECK: vector_load %arg1[%[[K]] + 7,
+        CHECK-COUNT-2: math.fma
+        CHECK-COUNT-2: vector_store {{.*}} %arg2
+        CHECK: affine.for %{{.*}} = 8 to 10 {
+        CHECK: vector_store {{.*}} %arg2
+        CHECK: affine.for %{{.*}} = 4 to 7 {
+        CHECK: affine.for %{{.*}} = 0 to 8 step 8 {
+        CHECK-COUNT-16: math.fma {{.*}} : f32
         """,
     )
 
