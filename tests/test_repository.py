@@ -60,6 +60,7 @@ MAY_ASK = {
     "nanoloom/binary/output.py": "whether a file without a name can be given one",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
     "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
+    "nanoloom/reproduce/oml_costs.py": "how much memory its child process takes",
     "nanoloom/cli/failures.py": "the variables for debugging and for the cache's place",
 }
 

@@ -5,6 +5,8 @@ The loops are those of a compiler that adds up in registers and with multiply-ad
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from nanoloom.affine.carry import carry
 from nanoloom.affine.detect import reduction_map, reductions
 from nanoloom.affine.nests import nests
@@ -24,6 +26,15 @@ def counts(module: ir.Module) -> tuple[int, int]:
     innermost = [carry(nest[-1]) for nest in nests(module)]
     found = sum(len(reductions(loop)) for loop in innermost)
     return found, by_mlir(module)
+
+
+def detection_seconds(module: ir.Module) -> float:
+    """What the reduction map of a kernel on tensors takes, once it is loops."""
+    to_loops(module)
+    put_together(module)
+    start = perf_counter()
+    reduction_map(module)
+    return perf_counter() - start
 
 
 def counts_of_loops(module: ir.Module) -> tuple[int, int]:

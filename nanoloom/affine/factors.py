@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.options import Unrolling
 from nanoloom.target.facts import Target
@@ -14,8 +14,9 @@ ALONG_SUM = {True: (6, 4), False: (2, 4)}
 # sums, two rows and a column fill 28 of 32.
 GROUPED, IN_GROUPS = 4, (2, 2)
 ALONG_COLUMNS = {True: (6, 4), False: (4, 2)}  # columns in vectors
-# Of ONNX-MLIR: rows, vectors of columns, and steps between a load and a store.
-IN_MEMORY, STEPS_IN_MEMORY = (4, 1), 8
+# Of ONNX-MLIR: rows, vectors of columns, and steps between a load and a store; rows and
+# columns where sums are lanes.
+IN_MEMORY, STEPS_IN_MEMORY, BY_ROWS = (4, 1), 8, (1, 4)
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,8 @@ class Factors:
             tile(*ALONG_COLUMNS[many]),
             tile(*IN_MEMORY),
         )
+
+    @property
+    def by_rows(self) -> Factors:
+        """Those of a product whose right operand ONNX-MLIR reads along the sum."""
+        return replace(self, k=1, sum_tile=BY_ROWS)

@@ -68,6 +68,8 @@ def lower(loops: Sequence[ir.Operation], way: Way, factors: Factors) -> None:
     flags = tuple(is_parallel(loop) for loop in loops)
     product = any(map(is_product, reductions(loops[-1])))
     nest = Nest(list(loops), flags, product)
+    if product and not way.along_sums and not nest.has_columns(way):
+        way, factors = replace(way, carries="all", along_sums=True), factors.by_rows
     if way.carries == "all" or (way.carries != "none" and not product):
         nest.carry()
     elif way.carries != "none":
@@ -107,6 +109,14 @@ class Nest:
         if self.is_product and not way.along_sums:
             found = [number for number in found if self.parallel[number]]
         return found
+
+    def has_columns(self, way: Way) -> bool:
+        """Whether the steps of a parallel loop may be lanes.
+
+        Else the right operand lies along the sum, as a matrix does that ONNX-MLIR
+        multiplies by a vector: it has lanes along the sum there, too.
+        """
+        return any(may_begin(self.loops[n], way) for n in self.candidates(way))
 
 
 def is_product(found: Found) -> bool:

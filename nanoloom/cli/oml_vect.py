@@ -19,7 +19,7 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
     from nanoloom.cli import places
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.progress import Watch
-    from nanoloom.reproduce import oml_results, oml_vect
+    from nanoloom.reproduce import oml_claims, oml_results, oml_vect
 
     places.folder(folder)
     results: list[Result] = []
@@ -29,12 +29,12 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
     ):
         for each in oml_vect.run(target, Path(scratch), watch.say, quick=quick):
             results.append(each)
+            text = as_json(oml_claims.as_dict(results, target.name))
             places.write_text(folder / "results.csv", oml_results.as_csv(results))
-    text = as_json(oml_results.as_dict(results, target.name))
-    places.write_text(folder / "results.json", text + "\n")
+            places.write_text(folder / "results.json", text + "\n")
     draw(results, folder)
     if json:
-        print(text)
+        print(as_json(oml_claims.as_dict(results, target.name)))
     else:
         show(results, target, folder)
     return AT_FAULT if any("wrong" in each.note for each in results) else DONE
@@ -59,7 +59,7 @@ def draw(results: Sequence[Result], folder: Path) -> None:
 def show(results: Sequence[Result], target: Target, folder: Path) -> None:
     """A table for each figure and quantity, and whether the claims hold here."""
     from nanoloom.cli.screen import indented, out, table
-    from nanoloom.reproduce.oml_results import claims
+    from nanoloom.reproduce.oml_claims import claims
 
     screen = out()
     for figure, quantity in dict.fromkeys((x.figure, x.quantity) for x in results):

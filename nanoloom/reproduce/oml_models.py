@@ -61,6 +61,11 @@ LAYERS = (
     Layer("nsnet2", 400, 0, "gru", 64),
 )
 QUICK = (
+    Layer("bge-small", 384, 12, rows=32),
+    Layer("deberta-v2", 384, 6, "deberta", 32, 32),
+    Layer("nsnet2", 400, 0, "gru", 8),
+)
+TINY = (
     Layer("tiny", 36, 3, "bert", 7),
     Layer("tiny-deberta", 24, 2, "deberta", 9, 4),
     Layer("tiny-gru", 20, 0, "gru", 5),

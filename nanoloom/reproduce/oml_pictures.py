@@ -1,4 +1,4 @@
-"""Figures 3, 7, 8 and 9 of the OML-vect paper as bars by layer (matplotlib)."""
+"""Figures of the OML-vect paper, and of its section VI-C, as bars by layer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Sequence
 
 from nanoloom.reproduce.oml_results import (
     BASE,
+    COSTS,
+    CYCLES,
     FOUND,
+    MEMORY,
     RISCV,
+    SECONDS,
     STRIDES,
+    WHOLE_MODELS,
     X86,
     Result,
     values,
@@ -23,6 +28,12 @@ FIGURES = {
     "figure-9": (RISCV, "instructions, vlen 512", BASE),
     "figure-9-loads": (RISCV, "vector loads, vlen 512", BASE),
     "figure-9-stores": (RISCV, "vector stores, vlen 512", BASE),
+    "figure-9-cycles": (RISCV, CYCLES.format("sifive-x280"), BASE),
+    "figure-9-cycles-x86": (RISCV, CYCLES.format("broadwell"), BASE),
+    "whole-models": (WHOLE_MODELS, "seconds", BASE),
+    "section-vi-c-memory": (COSTS, MEMORY, BASE),
+    "section-vi-c-x86": (COSTS, SECONDS.format("x86-64"), BASE),
+    "section-vi-c-riscv": (COSTS, SECONDS.format("riscv64"), BASE),
 }
 WIDE = 0.8  # of the room of a group of bars
 
@@ -32,7 +43,7 @@ def pictures(results: Sequence[Result]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for name, (figure, quantity, base) in FIGURES.items():
         own = [r for r in results if (r.figure, r.quantity) == (figure, quantity)]
-        if own:
+        if any(each.value is not None for each in own):
             found[f"{name}.png"] = bars(own, figure, quantity, base)
     return found
 

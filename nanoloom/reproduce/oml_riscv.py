@@ -17,12 +17,11 @@ from nanoloom.options import CompileOptions, Strategy
 from nanoloom.program import compile
 from nanoloom.reproduce.counted import Count, build_plugin, of_one_run
 from nanoloom.reproduce.oml_case import Case
-from nanoloom.reproduce.oml_results import COSTS, RISCV, Result
+from nanoloom.reproduce.oml_results import COSTS, RISCV, SIZE, Result
 from nanoloom.runtime.emulation import Machine, machine, run_emulated
 
 LENGTHS, QUICK_LENGTHS = (512, 256), (512,)
 MOST_ROWS = 32  # under an emulator
-SIZE = "bytes of the executable"
 
 
 def emulated(

@@ -2,8 +2,9 @@
 
 Table I and Figure 7, reductions found by nanoloom and by MLIR in the same loops;
 Figure 3, vectors across rows; Figure 8, the times of the paper's configurations beside
-nanoloom's default and ONNX Runtime, one thread each, checked and then in turns; Figure
-9, what they execute on RISC-V.
+nanoloom's default and ONNX Runtime, one thread each, checked and then in turns, of
+layers and of whole models; Figure 9, what they execute on RISC-V, and cycles of their
+inner loops; section VI-C, what they cost.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from nanoloom.inspect.peers import open_peer
 from nanoloom.inspect.timing import interleaved
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.program import compile
-from nanoloom.reproduce.oml_case import Case, case_of
-from nanoloom.reproduce.oml_models import LAYERS, QUICK, Array
+from nanoloom.reproduce.oml_case import Case, case_of, whole_case
+from nanoloom.reproduce.oml_costs import compilation, memory
+from nanoloom.reproduce.oml_cycles import inner_loops_of
+from nanoloom.reproduce.oml_models import LAYERS, QUICK, Array, Layer
 from nanoloom.reproduce.oml_reductions import found_in, kinds
-from nanoloom.reproduce.oml_results import X86, Result
+from nanoloom.reproduce.oml_results import BASE, OURS, WHOLE_MODELS, X86, Result
 from nanoloom.reproduce.oml_riscv import LENGTHS, MOST_ROWS, QUICK_LENGTHS, emulated
 from nanoloom.reproduce.oml_strides import strides
+from nanoloom.reproduce.oml_whole import QUICK_WHOLE, WHOLE
 from nanoloom.target.facts import Target
+from nanoloom.target.named import by_name
 
 Say = Callable[[str], None]
 Run = Callable[[], list[Array]]
@@ -34,6 +39,10 @@ CONFIGURATIONS: Mapping[str, Strategy] = {
     "oml-vect": "affine",  # which lays right operands along the sum
     "nanoloom": "default",
 }
+# Whose compilation and inner loops are compared; memory, without the two passes, too.
+COMPARED = {name: CONFIGURATIONS[name] for name in (BASE, OURS)}
+MEASURED = {name: CONFIGURATIONS[name] for name in ("oml", BASE, OURS)}
+RISCV_512 = "rv64gcv-zvl512b"
 PEER = "ort"
 TURNS, QUICK_TURNS = 11, 3
 
@@ -44,19 +53,36 @@ def run(target: Target, folder: Path, say: Say, *, quick: bool) -> Iterator[Resu
     say("counting kinds of reductions")
     yield from kinds()
     for layer in QUICK if quick else LAYERS:
-        case = case_of(layer, folder)
-        say(f"{layer.name}: counting reductions")
-        yield from found_in(layer, case.model, target)
-        say(f"{layer.name}: vectors across rows")
-        yield from strides(layer, target, turns)
-        yield from times(case, target, folder, say, turns)
-        short = case_of(layer.shorter(MOST_ROWS), folder)
-        lengths = QUICK_LENGTHS if quick else LENGTHS
-        yield from emulated(short, CONFIGURATIONS, lengths, say)
+        yield from of_layer(layer, target, folder, say, turns, quick=quick)
+    for whole in QUICK_WHOLE if quick else WHOLE:
+        say(f"{whole.layer.name}: drawing the whole model")
+        case = whole_case(whole, folder)
+        yield from times(case, target, folder, say, QUICK_TURNS, WHOLE_MODELS)
+
+
+def of_layer(
+    layer: Layer, target: Target, folder: Path, say: Say, turns: int, *, quick: bool
+) -> Iterator[Result]:
+    """All figures of one layer."""
+    case = case_of(layer, folder)
+    say(f"{layer.name}: counting reductions")
+    yield from found_in(layer, case.model, target)
+    say(f"{layer.name}: vectors across rows")
+    yield from strides(layer, target, turns)
+    yield from times(case, target, folder, say, turns, X86)
+    yield from memory(case, target, folder, MEASURED, say)
+    say(f"{layer.name}: timing compilation")
+    machines = {"x86-64": target, "riscv64": by_name(RISCV_512)}
+    yield from compilation(case, machines, COMPARED)
+    say(f"{layer.name}: simulating inner loops")
+    yield from inner_loops_of(case, COMPARED)
+    short = case_of(layer.shorter(MOST_ROWS), folder)
+    lengths = QUICK_LENGTHS if quick else LENGTHS
+    yield from emulated(short, CONFIGURATIONS, lengths, say)
 
 
 def times(
-    case: Case, target: Target, folder: Path, say: Say, turns: int
+    case: Case, target: Target, folder: Path, say: Say, turns: int, figure: str
 ) -> Iterator[Result]:
     """Figure 8: medians; a note in the place of one that is wrong or missing."""
     layer, notes = case.layer, dict.fromkeys((*CONFIGURATIONS, PEER), "")
@@ -79,4 +105,4 @@ def times(
     found = {n: each.median for n, each in zip(right, measured, strict=True)}
     for name, note in notes.items():
         value = found.get(name)
-        yield Result(X86, layer.name, layer.size, name, "seconds", value, note)
+        yield Result(figure, layer.name, layer.size, name, "seconds", value, note)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from nanoloom import mlir
-from nanoloom.affine.counting import counts, counts_of_loops
+from nanoloom.affine.counting import counts, counts_of_loops, detection_seconds
 from nanoloom.affine.report import Loop, describe
 from nanoloom.affine.stage import through_affine
 from nanoloom.binary.frames import require_small
@@ -178,6 +178,19 @@ class CountReductions:
         with context():
             module = mlir.ir.Module.parse(self.text)
             return counts_of_loops(module) if self.of_loops else counts(module)
+
+
+@dataclass(frozen=True)
+class TimeReductions:
+    """Seconds that the reduction map of a kernel's loops takes."""
+
+    text: str
+
+    def run(self, stage: Stage) -> float:
+        """Raises what lowering the kernel raises."""
+        del stage
+        with context():
+            return detection_seconds(mlir.ir.Module.parse(self.text))
 
 
 class _Kept:

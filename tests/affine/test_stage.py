@@ -119,6 +119,12 @@ def test_rows_added_to_the_result_in_memory() -> None:
     )
 
 
+def test_a_right_operand_along_the_sum_has_lanes_there() -> None:
+    """As ONNX-MLIR multiplies a matrix by a vector; nothing else could be lanes."""
+    text = lowered(product("%j, %k"), "onnx-mlir")
+    assert text.count("vector.reduction <add>") >= 4 and "iter_args" in text
+
+
 def test_mlir_alone_sees_no_sum_in_multiply_adds() -> None:
     text = lowered(product("%j, %k"), "oml")
     assert "math.fma" in text and "vector" not in text

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import parser
 
 from nanoloom.errors import Error
 from nanoloom.inspect.peers import PEERS, NotInstalled, open_peer
@@ -38,3 +40,16 @@ def test_what_a_reference_does_not_run(tmp_path: Path, kind: str) -> None:
     path = models.write(tmp_path, models.FOREIGN)
     with pytest.raises(Error, match="does not run this model"):
         open_reference(kind, path, 1)({"x": np.zeros((2, 3), np.float32)})
+
+
+def test_onnx_s_reference_gathers_among_many(tmp_path: Path) -> None:
+    """Its own takes one of numpy's arguments for each place: 64 at most."""
+    text = """<ir_version: 10, opset_import: ["": 18]>
+    k (float[70, 2] x, int64[3, 2] i) => (float[3, 2] y)
+    { y = GatherElements<axis = 0>(x, i) }"""
+    path = tmp_path / "gather.onnx"
+    onnx.save(parser.parse_model(text), path)
+    x = np.arange(140, dtype=np.float32).reshape(70, 2)
+    i = np.array([[69, 0], [-1, 64], [3, 3]])
+    (got,) = open_reference("reference", path, 1)({"x": x, "i": i})
+    np.testing.assert_array_equal(got, [[138, 1], [138, 129], [6, 7]])
