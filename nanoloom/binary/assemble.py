@@ -98,15 +98,26 @@ def repeats_of(program: Program, begins: list[int]) -> tuple[Repeat, ...]:
         first, end = begins[repeat.first], begins[repeat.first + repeat.count]
         calls = range(repeat.first, repeat.first + repeat.count)
         moves = tuple(
-            Move(step, operand, place.stride, place.alternates)
+            move_of(place, step, operand)
             for call in calls
             for step in range(begins[call], begins[call + 1])
             for operand, place in enumerate(program.calls[call].arguments)
-            if place.stride
+            if place.stride or (place.state and place.state.moves)
         )
         if end > first:
             made.append(Repeat(first, end - first, repeat.trips, moves, repeat.word))
     return tuple(made)
+
+
+def move_of(place: Place, step: int, operand: int) -> Move:
+    """How an operand moves from trip to trip."""
+    state = place.state
+    if state is None or not state.moves:
+        return Move(step, operand, place.stride, word=place.stride_word)
+    if not state.words:
+        return Move(step, operand, state.stride, alternates=True)
+    back = state.trips % 2
+    return Move(step, operand, -1 if back else 1, alternates=True, word=state.words[0])
 
 
 def own_bytes(kernel: CompiledKernel) -> int:
@@ -134,11 +145,12 @@ def buffer(
     """Where a kernel's argument lies when the program runs."""
     match place.storage:
         case Storage.ARENA if program.sizes and program.sizes.buffers:
-            offset, word = place.offset, place.word
-            return Buffer(Space.ARENA, offset, slot=place.index, word=word)
+            state = place.state.words if place.state else ()
+            begin, word = place.offset, place.word
+            return Buffer(Space.ARENA, begin, 0, place.index, word, state)
         case Storage.ARENA:
             begin = program.offsets[place.index]
-            return Buffer(Space.ARENA, begin + place.offset)
+            return Buffer(Space.ARENA, begin + place.begin)
         case Storage.SIZES:
             return Buffer(Space.SIZES, WORD_BYTES * place.index)
         case Storage.PARAMETER:

@@ -13,12 +13,14 @@ class Move:
 
     step: its number in the program; operand: which of its buffers.  stride: bytes from
     one trip to the next; if it alternates, forth behind even trips and back behind odd.
+    word: of the program's sizes, which the stride is times; NONE for none.
     """
 
     step: int
     operand: int
     stride: int
     alternates: bool = False
+    word: int = NONE
 
     def farthest(self, trips: int) -> int:
         """Bytes from the first trip's place to the one farthest from it."""

@@ -14,7 +14,7 @@ from nanoloom.vector.scratch import SCRATCH
 from nanoloom.vector.tasks import TASKS
 
 if TYPE_CHECKING:
-    from nanoloom.binary.table import ProgramTable, Step, Tensor
+    from nanoloom.binary.table import Buffer, ProgramTable, Step, Tensor
 
 POINTER = "const struct nanoloom_sizes *const nanoloom_open_sizes"
 NO_SIZES = f"extern {POINTER};\n{POINTER} = 0;"
@@ -35,7 +35,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         *array(
             "struct nanoloom_open_buffer",
             "open_buffers",
-            [f"{{{b.slot}, {b.word}}}" for b in buffers],
+            map(open_buffer, buffers),
         ),
         *array("struct nanoloom_open_step", "open_steps", map(open_step, table.steps)),
         *array(
@@ -45,6 +45,9 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         ),
         *array("int32_t", "shape_words", [w for x in tensors for w in words(x)]),
         *array("int32_t", "trip_words", [x.word for x in table.repeats]),
+        *array(
+            "int32_t", "move_words", [m.word for x in table.repeats for m in x.moves]
+        ),
         *array(
             "char *const",
             "shape_texts",
@@ -58,7 +61,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         "static const struct nanoloom_sizes open_sizes = {",
         "    &nanoloom_program, size_dims, size_terms, word_ends, slot_words,",
         "    slot_ends, open_buffers, open_steps, open_checks, shape_words,",
-        "    trip_words, shape_texts, least, most,",
+        "    trip_words, move_words, shape_texts, least, most,",
         f"    {len(sizes.dims)}, {len(sizes.words)}, {len(sizes.slots)},",
         "};",
         f"extern {POINTER};",
@@ -71,6 +74,11 @@ def declared(steps: Iterable[Step]) -> list[str]:
     names = {step.kernel + TASKS for step in steps if step.is_counted}
     names |= {step.kernel + SCRATCH for step in steps if step.grows}
     return [f"int64_t {name}(const int64_t *);" for name in sorted(names)]
+
+
+def open_buffer(buffer: Buffer) -> str:
+    bytes_word, trips_word = buffer.state or (NONE, NONE)
+    return f"{{{buffer.slot}, {buffer.word}, {bytes_word}, {trips_word}}}"
 
 
 def open_step(step: Step) -> str:

@@ -111,6 +111,8 @@ class Buffer:
 
     `index` says which input or output; it is 0 in the arena and the parameters.
     `slot`: of the arena, where it begins; `word`: of the sizes, added to the offset.
+    `state`: words with the bytes of a repeat's state, which are added, in whole lines,
+    where the number in the other word is odd (kernels/program.py); () for none.
     """
 
     space: Space
@@ -118,6 +120,7 @@ class Buffer:
     index: int = 0
     slot: int = NONE
     word: int = NONE
+    state: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

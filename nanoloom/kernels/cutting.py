@@ -37,6 +37,7 @@ from nanoloom.kernels.program import (
     Place,
     Program,
     Repeated,
+    State,
     Storage,
     Word,
 )
@@ -140,12 +141,11 @@ class Cutting:
         for number, result in enumerate(call.operation.results):
             initial = base(call.operation.operands[number])
             if number in repetition.states:
-                size = rounded(bytes_of(result.type))
-                state = Place(Storage.ARENA, len(self.sizes))
-                self.sizes.append(2 * size)
-                self.places[initial] = state
-                last = size * (repetition.trips % 2)
-                self.places[result] = replace(state, offset=last)
+                size = bytes_of(result.type)
+                place = Place(Storage.ARENA, len(self.sizes))
+                self.sizes.append(2 * rounded(size))
+                for value, trips in ((initial, 0), (result, repetition.trips)):
+                    self.places[value] = replace(place, state=State(size, trips, False))
             elif number in repetition.sequences:
                 self.places[initial] = self.buffer(result)
 

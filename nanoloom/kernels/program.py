@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
+from nanoloom.kernels.plan import rounded
 from nanoloom.linalg.stage import Spec
 from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
@@ -27,21 +28,52 @@ class Storage(Enum):
 
 
 @dataclass(frozen=True)
+class State:
+    """Which of its two places a repeat's state lies in, one behind the other.
+
+    bytes: of the state.  trips: behind so many it lies there: in the first place where
+    the number is even.  moves: in the other one in the next trip.  words: which of the
+    program's sizes bytes and trips are; () for numbers.
+    """
+
+    bytes: int
+    trips: int
+    moves: bool = True
+    words: tuple[int, ...] = ()
+
+    @property
+    def begin(self) -> int:
+        """Bytes to the place."""
+        return rounded(self.bytes) * (self.trips % 2)
+
+    @property
+    def stride(self) -> int:
+        """Bytes from there to the other one."""
+        return rounded(self.bytes) - 2 * self.begin
+
+
+@dataclass(frozen=True)
 class Place:
     """One buffer: which input, output or parameter, which arena buffer or size.
 
     offset: bytes from its beginning to where a kernel's argument begins; in a repeat,
-    in its first trip, and `stride` bytes further in each other one.  alternates: forth
-    behind even trips and back behind odd ones, for what a trip leaves to the next.
-    word: of the program's sizes, so many bytes more; NONE for none.
+    in its first trip, and `stride` bytes further in each other one.  word, stride_word:
+    of the program's sizes, so many bytes more, and what the stride is times; NONE for
+    none.  state: of a buffer with two places, which of them.
     """
 
     storage: Storage
     index: int
     offset: int = 0
     stride: int = 0
-    alternates: bool = False
     word: int = NONE
+    stride_word: int = NONE
+    state: State | None = None
+
+    @property
+    def begin(self) -> int:
+        """The offset in the buffer where no size decides about it."""
+        return self.offset + (self.state.begin if self.state else 0)
 
 
 @dataclass(frozen=True)

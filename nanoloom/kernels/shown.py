@@ -46,10 +46,9 @@ def describe_program(program: Program, names: Sequence[str] = ()) -> str:
 def shown_place(place: Place) -> str:
     """A place, and in a repeat how many bytes it moves from trip to trip."""
     name = f"{place.storage.value}{place.index}"
-    if not place.stride:
-        return name
-    word = "by turns " if place.alternates else ""
-    return f"{name} {word}{place.stride:+}"
+    if place.state and place.state.moves:
+        return f"{name} by turns {place.state.stride:+}"
+    return f"{name} {place.stride:+}" if place.stride else name
 
 
 def describe_module(lowered: LinalgModule) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from blake3 import blake3
 
 from nanoloom import mlir
+from nanoloom.kernels.plan import ALIGNMENT
 from nanoloom.kernels.program import (
     NONE,
     Call,
@@ -20,6 +21,8 @@ from nanoloom.kernels.program import (
     Place,
     Program,
     ProgramSizes,
+    Repeated,
+    State,
     Storage,
     Word,
 )
@@ -45,9 +48,7 @@ def sized_program(
     Differs where the samples differ otherwise than in sizes.
     """
     first = programs[0]
-    if any(p.repeats for p in programs):
-        raise Differs("its recurrences are compiled for known sizes")
-    if len({len(p.calls) for p in programs}) > 1:
+    if len({(len(p.calls), len(p.repeats)) for p in programs}) > 1:
         raise Differs("numbers of calls")
     if any(p.parameters != first.parameters for p in programs):
         require_equal([p.parameters for p in programs])
@@ -108,7 +109,10 @@ class Joining:
             )
         )
         rows = zip(*[p.buffers for p in self.programs], strict=True)
-        sizes = [self.size(each, "a buffer") for each in rows]
+        states = self.states()
+        sizes = [
+            self.size(states.get(i, each), "a buffer") for i, each in enumerate(rows)
+        ]
         slots = slots_of(first, calls)
         of_slots = [
             tuple(dict.fromkeys(self.word(sizes[i]) for i in slot)) for slot in slots
@@ -127,6 +131,10 @@ class Joining:
             offsets=tuple(range(len(slots))),
             arena_bytes=0,
             checks=tuple(replace(c, buffer=place[c.buffer]) for c in checks),
+            repeats=tuple(
+                self.repeated(each)
+                for each in zip(*[p.repeats for p in self.programs], strict=True)
+            ),
             sizes=ProgramSizes(
                 names,
                 tuple(self.words),
@@ -180,12 +188,43 @@ class Joining:
 
     def place(self, places: Sequence[Place]) -> Place:
         first = places[0]
-        if len({(p.storage, p.index) for p in places}) > 1:
+        ways = {(p.storage, p.index, p.stride > 0, p.state is None) for p in places}
+        if len(ways) > 1:
             raise Differs("where arguments lie")
         offset = self.size([p.offset for p in places], "where a part begins")
-        if offset.number is not None:
-            return first
-        return replace(first, offset=0, word=self.word(offset))
+        if offset.number is None:
+            first = replace(first, offset=0, word=self.word(offset))
+        stride = self.size([abs(p.stride) for p in places], "how far a part moves")
+        if stride.number is None:
+            sign = 1 if first.stride > 0 else -1
+            first = replace(first, stride=sign, stride_word=self.word(stride))
+        states = [p.state for p in places if p.state is not None]
+        return replace(first, state=self.state(states)) if states else first
+
+    def state(self, states: Sequence[State]) -> State:
+        sizes = [self.size([s.bytes for s in states], "a state")]
+        sizes.append(self.size([s.trips for s in states], "a number of trips"))
+        return replace(states[0], words=tuple(map(self.word, sizes)))
+
+    def states(self) -> dict[int, list[int]]:
+        """Bytes for the two places of each state, in lines of cache or less."""
+        found: dict[int, list[int]] = {}
+        for calls in zip(*[p.calls for p in self.programs], strict=True):
+            for places in zip(*[call.arguments for call in calls], strict=True):
+                states = [p.state for p in places if p.state is not None]
+                if len(states) == len(places):
+                    room = [2 * (s.bytes + ALIGNMENT) for s in states]
+                    found[places[0].index] = room
+        return found
+
+    def repeated(self, repeats: Sequence[Repeated]) -> Repeated:
+        first = repeats[0]
+        if len({(x.first, x.count) for x in repeats}) > 1:
+            raise Differs("its recurrences")
+        trips = self.size([x.trips for x in repeats], "a number of trips")
+        return (
+            first if trips.number is not None else replace(first, word=self.word(trips))
+        )
 
     def kernel(self, names: Sequence[str]) -> tuple[Kernel, tuple[Size, ...]]:
         """The kernel for all sizes of those for the samples, and the sizes it reads."""

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.kernels.program import Call, Program, Storage
+from nanoloom.kernels.lifetimes import lifetimes
+from nanoloom.kernels.plan import Lifetime
+from nanoloom.kernels.program import Call, Program
 
 
 def slots_of(program: Program, calls: Sequence[Call]) -> list[list[int]]:
     """The buffers of each slot: large ones first, each in the first that is free.
 
-    program: of a sample, whose bytes say which are large.
+    program: of a sample, whose bytes say which are large.  What a repeat uses is alive
+    in all of its trips.
     """
-    alive = lifetimes(program, calls)
-    order = sorted(alive, key=lambda i: (-program.buffers[i], alive[i]))
+    read_later = {word.buffer for word in program.checks}
+    alive = lifetimes(calls, program.repeats, program.buffers, set(), read_later)
+    used = [i for i, lifetime in enumerate(alive) if lifetime.first < len(calls)]
+    order = sorted(used, key=lambda i: (-program.buffers[i], alive[i].first))
     slots: list[list[int]] = []
     for buffer in order:
         slot = next((s for s in slots if all(apart(alive, buffer, i) for i in s)), None)
@@ -28,21 +33,7 @@ def slots_of(program: Program, calls: Sequence[Call]) -> list[list[int]]:
     return slots
 
 
-def lifetimes(program: Program, calls: Sequence[Call]) -> dict[int, tuple[int, int]]:
-    """The first and the last call of each buffer of the arena."""
-    alive: dict[int, tuple[int, int]] = {}
-    for step, call in enumerate(calls):
-        for place in call.arguments:
-            if place.storage is Storage.ARENA:
-                first, _ = alive.get(place.index, (step, step))
-                alive[place.index] = first, step
-    for word in program.checks:  # read when all calls are done
-        first, _ = alive.get(word.buffer, (0, 0))
-        alive[word.buffer] = first, len(calls)
-    return alive
-
-
-def apart(alive: dict[int, tuple[int, int]], one: int, other: int) -> bool:
+def apart(alive: Sequence[Lifetime], one: int, other: int) -> bool:
     """Whether two buffers are never alive at once."""
-    (begin, end), (start, stop) = alive[one], alive[other]
-    return end < start or stop < begin
+    x, y = alive[one], alive[other]
+    return x.last < y.first or y.last < x.first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 7  # NANOLOOM_LIBRARY_VERSION
+VERSION = 8  # NANOLOOM_LIBRARY_VERSION
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
@@ -86,6 +86,7 @@ class Sizes(ctypes.Structure):
         ("checks", ctypes.c_void_p),
         ("shape_words", ctypes.c_void_p),
         ("trip_words", ctypes.c_void_p),
+        ("move_words", ctypes.c_void_p),
         ("shape_texts", ctypes.POINTER(ctypes.c_char_p)),
         ("least", ctypes.POINTER(ctypes.c_int64)),
         ("most", ctypes.POINTER(ctypes.c_int64)),

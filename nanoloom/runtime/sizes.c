@@ -17,16 +17,30 @@ struct parts {
     struct nanoloom_buffer *buffers;
     struct nanoloom_check *checks;
     struct nanoloom_repeat *repeats;
+    struct nanoloom_move *moves;
     struct nanoloom_tensor *tensors; /* inputs, then outputs */
     int64_t *extents;
     char *end;
 };
 
+static int64_t in_lines(int64_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
 static char *behind(char **end, int64_t bytes)
 {
     char *begin = *end;
-    *end += (bytes + LINE - 1) / LINE * LINE;
+    *end += in_lines(bytes);
     return begin;
+}
+
+static int32_t move_count(const struct nanoloom_program *program)
+{
+    int32_t sum = 0;
+    for (int32_t i = 0; i < program->repeat_count; i++)
+        sum += program->repeats[i].move_count;
+    return sum;
 }
 
 static int64_t axes(const struct nanoloom_program *program)
@@ -52,6 +66,7 @@ static struct parts parts_of(const struct nanoloom_sizes *sizes, char *room)
     made.buffers = (void *)behind(&room, p->buffer_count * (int64_t)sizeof *made.buffers);
     made.checks = (void *)behind(&room, p->check_count * (int64_t)sizeof *made.checks);
     made.repeats = (void *)behind(&room, p->repeat_count * (int64_t)sizeof *made.repeats);
+    made.moves = (void *)behind(&room, move_count(p) * (int64_t)sizeof *made.moves);
     made.tensors = (void *)behind(&room, tensors * (int64_t)sizeof *made.tensors);
     made.extents = (void *)behind(&room, axes(p) * (int64_t)sizeof(int64_t));
     made.end = room;
@@ -99,7 +114,7 @@ static int place_slots(const struct nanoloom_sizes *sizes, struct parts *to)
             int64_t bytes = to->words[sizes->slot_words[at]];
             most = bytes > most ? bytes : most;
         }
-        to->slots[i + 1] = to->slots[i] + (most + LINE - 1) / LINE * LINE;
+        to->slots[i + 1] = to->slots[i] + in_lines(most);
         if (to->slots[i + 1] > MOST_BYTES)
             return 0;
     }
@@ -115,6 +130,8 @@ static void place_buffers(const struct nanoloom_sizes *sizes, struct parts *to)
             to->buffers[i].offset += to->slots[open.slot];
         if (open.word != NANOLOOM_NONE)
             to->buffers[i].offset += to->words[open.word];
+        if (open.bytes != NANOLOOM_NONE && to->words[open.trips] % 2)
+            to->buffers[i].offset += in_lines(to->words[open.bytes]);
     }
 }
 
@@ -179,8 +196,17 @@ static int inside(const struct nanoloom_sizes *sizes, const int64_t *dims)
     return 1;
 }
 
+/* How often repeats run, and how far their operands move. */
 static void count_trips(const struct nanoloom_sizes *sizes, struct parts *to)
 {
+    for (int32_t i = 0; i < move_count(sizes->program); i++) {
+        struct nanoloom_move *move = &to->moves[i];
+        *move = sizes->program->moves[i];
+        if (sizes->move_words[i] == NANOLOOM_NONE)
+            continue;
+        int64_t bytes = to->words[sizes->move_words[i]];
+        move->stride *= move->alternates ? in_lines(bytes) : bytes;
+    }
     for (int32_t i = 0; i < sizes->program->repeat_count; i++) {
         to->repeats[i] = sizes->program->repeats[i];
         if (sizes->trip_words[i] != NANOLOOM_NONE)
@@ -205,6 +231,7 @@ const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
     to.program->buffers = to.buffers;
     to.program->checks = to.checks;
     to.program->repeats = to.repeats;
+    to.program->moves = to.moves;
     to.program->inputs = to.tensors;
     to.program->outputs = to.tensors + to.program->input_count;
     to.program->arena_bytes += to.slots[sizes->slot_count];

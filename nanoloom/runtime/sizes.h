@@ -14,10 +14,14 @@ struct nanoloom_term {
 };
 
 /* What of a buffer the sizes decide: its slot of the arena, and a word that is added to
- * its offset; NANOLOOM_NONE for none. */
+ * its offset; NANOLOOM_NONE for none.  A state that one trip leaves to the next has two
+ * places, `bytes` apart in whole lines: it lies in the second one behind an odd number of
+ * `trips`; both are words. */
 struct nanoloom_open_buffer {
     int32_t slot;
     int32_t word;
+    int32_t bytes;
+    int32_t trips;
 };
 
 /* What of a step they decide: functions of the kernel's sizes, which are the words from
@@ -49,6 +53,8 @@ struct nanoloom_sizes {
     const struct nanoloom_open_check *checks;
     const int32_t *shape_words; /* of inputs, then of outputs, one for each axis */
     const int32_t *trip_words;  /* of each repeat; NANOLOOM_NONE where a number holds */
+    const int32_t *move_words;  /* what each stride is times, in whole lines where it
+                                 * alternates; NANOLOOM_NONE for nothing */
     const char *const *shape_texts; /* [batch, 64], of inputs, then of outputs */
     const int64_t *least;           /* that each dimension may be, and */
     const int64_t *most;            /* INT64_MAX where there is no bound */

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence, Set
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.control import keeps_running
 from nanoloom.graph.folding import words
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.trace import Visit
@@ -26,13 +27,13 @@ ANY = words(
     Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitShift
     BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat
     ConstantOfShape Cos Cosh CumSum DequantizeLinear Div Dropout
-    DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gelu Gemm Greater
+    DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater
     GreaterOrEqual GroupNormalization HardSigmoid HardSwish Hardmax Identity IsInf
-    IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul
+    IsNaN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul
     MatMulInteger Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or
-    PRelu Pow QLinearMatMul QuantizeLinear RMSNormalization Range Reciprocal
+    PRelu Pow QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal
     ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
-    ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round Selu Shape Sigmoid Sign
+    ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round Scan Selu Shape Sigmoid Sign
     Sin Sinh Size Softmax Softplus Softsign Sqrt Squeeze Sub Sum Swish Tan Tanh
     ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
     """
@@ -175,12 +176,26 @@ def split(visits: Sequence[Visit], _: Set[str]) -> Limits:
     return []
 
 
+def looped(visits: Sequence[Visit], kept: Set[str]) -> Limits:
+    """Loop: so many trips as a size says, and none of them decides about the next."""
+    known = not any(is_computed(visits, i, kept) for i in (0, 1) if has(visits[0], i))
+    body = visits[0].node.attributes["body"].as_graph()
+    if not has(visits[0], 0) or not known or not keeps_running(body):
+        raise Differs("a number of trips that is known at run time")
+    return []
+
+
+def has(visit: Visit, index: int) -> bool:
+    return visit.inputs[index] is not None
+
+
 RULES: dict[str, Rule] = {
     "ArgMax": along_others,
     "ArgMin": along_others,
     "Gather": gather,
     "GatherElements": gather,
     "GatherND": gather_slices,
+    "Loop": looped,
     "Slice": cut,
     "Split": split,
 }

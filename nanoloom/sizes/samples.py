@@ -7,6 +7,7 @@ from, and no size is one that other code is made for, as 1 and multiples of vect
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 COUNT = (
     3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
@@ -25,9 +26,10 @@ def samples_of(
 ) -> Samples:
     """Samples of these dimensions; none where there are more than primes.
 
-    A first axis is a batch: there are few of those.
+    A first axis is a batch: there are few of those, unless there is one row in each, as
+    in a sequence of frames.
     """
-    first = {shape[0] for shape in shapes if shape}
+    first = {shape[0] for shape in shapes if has_rows(shape[1:])}
     few = [name for name in names if name in first]
     many = [name for name in names if name not in first]
     if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(lengths):
@@ -39,6 +41,11 @@ def samples_of(
     )
     numbers = [number for sample in made for number in sample.values()]
     return made if len(set(numbers)) == len(numbers) else ()
+
+
+def has_rows(shape: Sequence[int | str]) -> bool:
+    """Whether there are several rows of numbers in it."""
+    return any(isinstance(d, str) for d in shape) or prod(map(int, shape[:-1])) > 1
 
 
 def tried_samples(

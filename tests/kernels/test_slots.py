@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.program import Call, Place, Program, Storage
+from nanoloom.kernels.program import Call, Place, Program, Repeated, Storage
 from nanoloom.kernels.slots import slots_of
 
 
@@ -29,3 +29,11 @@ def test_what_lives_long() -> None:
 def test_large_ones_first() -> None:
     made = slots((1, 100, 50, 2), call(0), call(1), call(2), call(3))
     assert made == [[1, 2, 3, 0]]
+
+
+def test_what_repeats_use_lives_in_all_trips() -> None:
+    """0 -> 1 -> 2, again and again: the last trip's 0 is not the first one's 2."""
+    calls = call(0, 1), call(1, 2), call(3)
+    repeats = (Repeated(0, 2, 5),)
+    program = Program({}, calls, (), (), (), (9, 9, 9, 9), (), 0, (), repeats)
+    assert sorted(map(sorted, slots_of(program, calls))) == [[0, 3], [1], [2]]

@@ -10,6 +10,7 @@ import pytest
 
 from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.binary.shared import write_in_process
+from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.table import (
     Buffer,
     Element,
@@ -20,6 +21,8 @@ from nanoloom.binary.table import (
 )
 from nanoloom.cache import Cache
 from nanoloom.runtime.library import Library
+from nanoloom.sizes.bounds import Bounds
+from nanoloom.sizes.size import Size
 from tests.runtime.native import TRIPLE, kernels
 
 TASKS = 5
@@ -127,3 +130,72 @@ def test_operands_that_leave_their_memory() -> None:
         replace(table, repeats=(Repeat(0, 1, 2, (Move(4, 0, 4),)),))
     with pytest.raises(ValueError, match="repeats nothing"):
         Repeat(0, 1, 0)
+
+
+# Words of the program below: trips, where the last row begins, bytes of a state, 0 and
+# 1 trips, bytes from row to row, bytes for two places.
+TRIPS, ROWS, BYTES, NONE_YET, ONE, STRIDE, ROOM = range(7)
+
+
+def open_recurrence() -> ProgramTable:
+    """`recurrence` of n rows whose last state is where the trips say."""
+    known = recurrence(3)
+    x, h = Buffer(Space.INPUT), Buffer(Space.INPUT, index=1)
+    y, last = Buffer(Space.OUTPUT), Buffer(Space.OUTPUT, index=1)
+    end = Buffer(Space.INPUT, word=ROWS)
+    state, after, final = (
+        Buffer(Space.ARENA, slot=0, state=(BYTES, trips))
+        for trips in (NONE_YET, ONE, TRIPS)
+    )
+    made = Buffer(Space.ARENA, slot=1)
+    buffers = (
+        (h, h, state),
+        (state, x, made),
+        (state, made, y),
+        (made, end, after),
+        (final, h, last),
+    )
+    moves = (
+        Move(1, 0, 1, alternates=True, word=BYTES),
+        Move(1, 1, ROW),
+        Move(2, 0, 1, alternates=True, word=BYTES),
+        Move(2, 2, ROW),
+        Move(3, 1, -1, word=STRIDE),
+        Move(3, 2, -1, alternates=True, word=BYTES),
+    )
+    steps = tuple(
+        replace(step, buffers=each)
+        for step, each in zip(known.steps, buffers, strict=True)
+    )
+    shape = (TRIPS, -1)
+    words = [((1, ("n",)),), ((ROW, ("n",)), (-ROW, ())), ((ROW, ()),), (), ((1, ()),)]
+    words += [((ROW, ()),), ((2 * (ROW + 64), ()),)]
+    return replace(
+        known,
+        steps=steps,
+        arena_bytes=0,
+        inputs=(replace(_rows("x", 0), words=shape), _rows("h", 1)),
+        outputs=(replace(_rows("y", 0), words=shape), _rows("last", 1)),
+        repeats=(Repeat(1, 3, 3, moves, TRIPS),),
+        sizes=SizesTable(
+            ("n",), tuple(map(Size, words)), ((ROOM,), (BYTES,)), (Bounds(),)
+        ),
+    )
+
+
+def test_trips_and_strides_that_are_sizes(tmp_path: Path, cache: Cache) -> None:
+    path = tmp_path / "model.so"
+    table = open_recurrence()
+    write_in_process(kernels(), table, path, triple=TRIPLE, cache=cache)
+    whole = Library(path)
+    for trips in (1, 2, 5, 8, 3):
+        bound = whole.bound([trips])
+        r = np.random.default_rng(trips)
+        x, h = (r.uniform(-1, 1, (n, COUNT)).astype(np.float32) for n in (trips, 1))
+        made = bound.new_outputs()
+        with bound.create(2) as instance:
+            for _ in range(2):
+                instance.run([x, h], made)
+                for one, other in zip(made, right(x, h), strict=True):
+                    np.testing.assert_array_equal(one, other)
+                    assert other.any()

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.kernels.group import is_movable
-from nanoloom.kernels.plan import rounded
-from nanoloom.kernels.program import Call, Place, Program, Storage
+from nanoloom.kernels.program import Call, Place, Program, State, Storage
 from nanoloom.kernels.structure import Op, base, bytes_of
 from nanoloom.linalg.stage import LinalgModule, Moving
 from nanoloom.linalg.words.pointwise import itself, pointwise
@@ -57,8 +56,7 @@ def read_place(
     """Where an input of a body lies.  operands: places of the call's operands."""
     place = operands[moving.number]
     if moving.is_state:
-        slot = rounded(bytes_of(values[moving.number].type))
-        return replace(place, stride=slot, alternates=True)
+        return replace(place, state=State(bytes_of(values[moving.number].type), 0))
     return replace(place, offset=place.offset + moving.offset, stride=moving.stride)
 
 
@@ -70,9 +68,8 @@ def written_place(
 ) -> Place:
     """Where an output of a body lies: of a state, where it is not read meanwhile."""
     if moving.is_state:
-        place = operands[moving.number]
-        slot = rounded(bytes_of(values[moving.number].type))
-        return replace(place, offset=place.offset + slot, stride=-slot, alternates=True)
+        state = State(bytes_of(values[moving.number].type), 1)
+        return replace(operands[moving.number], state=state)
     place = results[moving.number]
     return replace(place, offset=place.offset + moving.offset, stride=moving.stride)
 

@@ -17,6 +17,7 @@ from nanoloom.linalg.words.builder import Builder, tensor_type
 from nanoloom.linalg.words.carried import branch_out, carry
 from nanoloom.linalg.words.checks import Check
 from nanoloom.linalg.words.generic import to_body
+from nanoloom.linalg.words.indexing import INT64
 from nanoloom.linalg.words.loops import repeat, settled, tensors
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.places import index, read_at, write_at
@@ -78,7 +79,8 @@ def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
         return until(b, node, carried, step)
     running = b.constant(np.ones(shape_of(body.inputs[1]), np.bool_))
     if trips is not None:
-        numbers = b.constant(np.arange(max(trips, 0), dtype=np.int64))
+        # No constant: trips may be a size that is known at run time.
+        numbers = b.generate((max(trips, 0),), INT64, lambda t: t)
         return repeat(
             b,
             max(trips, 0),
