@@ -15,6 +15,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from nanoloom.graph.along_sums import along_sums
+from nanoloom.graph.apart import heads_apart
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
 from nanoloom.graph.caches import Pairs, append_in_place
@@ -81,6 +82,8 @@ def optimize(
     require_static(model.graph)
     append_in_place(model.graph, caches)
     move_factors(model.graph)
+    heads_apart(model.graph)
+    passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     share_heads(model.graph)
     keep_integers(model.graph)
     make_tables(model.graph, opsets)
