@@ -54,6 +54,21 @@ status = Path("/proc/self/status").read_text()
 print(next(l.split()[1] for l in status.splitlines() if l.startswith("VmHWM")))
 """
 
+PEER_MEMORY = """
+import sys, numpy, onnxruntime
+from pathlib import Path
+path, threads, feeds = sys.argv[1:]
+arrays = dict(numpy.load(feeds))
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = int(threads)
+session = onnxruntime.InferenceSession(
+    path, options, providers=["CPUExecutionProvider"]
+)
+session.run(None, arrays)
+status = Path("/proc/self/status").read_text()
+print(next(l.split()[1] for l in status.splitlines() if l.startswith("VmHWM")))
+"""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -63,7 +78,8 @@ class Row:
     precision: str
     cold: float  # seconds to compile, nothing cached
     warm: float  # the same again
-    megabytes: dict[str, float]  # file; peak: of a first run; cached: of a later one
+    # file; peak: of a first run; cached: of a later one; peer: of ONNX Runtime's
+    megabytes: dict[str, float]
 
     def to_dict(self) -> dict[str, object]:
         found = self.measured
@@ -99,8 +115,13 @@ def peak_megabytes(
 ) -> float:
     """Peak resident memory of a process that compiles (or loads) and runs a model."""
     words = [str(task.path), str(cache), str(threads), str(feeds), precision]
+    return peak_of(MEMORY, words)
+
+
+def peak_of(script: str, words: list[str]) -> float:
+    """What a script with these arguments prints last, of kilobytes; NaN if it fails."""
     done = subprocess.run(
-        [sys.executable, "-c", MEMORY, *words],
+        [sys.executable, "-c", script, *words],
         capture_output=True,
         text=True,
         check=False,
@@ -133,6 +154,9 @@ def row(
                 megabytes[word] = peak_megabytes(
                     task, scratch / "fresh", threads, Path(job.inputs), precision
                 )
+        if "onnxruntime" in made.times:
+            words = [str(task.path), str(threads), job.inputs]
+            megabytes["peer"] = peak_of(PEER_MEMORY, words)
     return Row(made, precision, cold, warm, megabytes)
 
 
@@ -147,10 +171,12 @@ def sheet(rows: list[Row], rates: Limits) -> Sheet:
     notes = [f"{reason} ({', '.join(names)})" for reason, names in missing.items()]
     heads = ("model", "type", ">threads", *(f">{NAMES[key]} ms" for key in keys))
     more = (">ratio", ">compile s", ">cached s", ">file MB", ">peak MB", ">cached MB")
+    more = (*more, ">ORT MB", ">of it")
     peak = rates.peak("f32") or 0.0
     first = (
         f"measured f32 peak of a core: {peak:.0f} GFLOP/s",
         "ratio: nanoloom's time over that of the fastest peer",
+        "peak: a first run's, which compiles; cached: a later one's, and of ORT's peak",
     )
     cells = tuple(line(each, keys) for each in rows)
     return Sheet("whole models", (*heads, *more), cells, (*first, *notes))
@@ -160,7 +186,9 @@ def line(row: Row, keys: list[str]) -> tuple[str, ...]:
     """A row as cells."""
     made = row.measured
     times = {key: f"{1e3 * t.median:.2f}" for key, t in made.times.items()}
-    sizes = (row.megabytes.get(word, 0) for word in ("file", "peak", "cached"))
+    found = row.megabytes
+    sizes = [found.get(word, 0) for word in ("file", "peak", "cached", "peer")]
+    share = found["cached"] / found["peer"] if {"cached", "peer"} <= set(found) else 0
     return (
         made.task.name,
         made.kind,
@@ -169,7 +197,8 @@ def line(row: Row, keys: list[str]) -> tuple[str, ...]:
         "" if made.ratio is None else f"{made.ratio:.2f}",
         f"{row.cold:.1f}",
         f"{row.warm:.2f}",
-        *(f"{size:.0f}" for size in sizes),
+        *(f"{size:.0f}" if size else "" for size in sizes),
+        f"{share:.2f}" if share else "",
     )
 
 

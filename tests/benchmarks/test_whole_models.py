@@ -68,8 +68,19 @@ def test_a_table() -> None:
     rates = Limits(host(), 1, Peaks("t", 1, ()), 1.0)
     found = whole_models.sheet(rows(), rates)
     cells = ("mlp1024", "bf16", "1", "2.00", "4.00", "", "0.50", "1.5", "0.25")
-    assert found.rows == ((*cells, "1", "2", "3"),)
+    assert found.rows == ((*cells, "1", "2", "3", "", ""),)
     assert "ONNX Runtime: computes no bf16 on CPUs (mlp1024)" in found.notes
+
+
+def test_the_share_of_a_peers_memory() -> None:
+    (row,) = rows()
+    row.megabytes["peer"] = 4.0
+    assert whole_models.line(row, ["nanoloom"])[-2:] == ("4", "0.75")
+
+
+def test_a_peak_is_what_a_script_prints_last() -> None:
+    assert whole_models.peak_of("print('warning'); print(2048)", []) == 2.0
+    assert np.isnan(whole_models.peak_of("raise SystemExit(1)", []))
 
 
 def test_a_picture() -> None:
