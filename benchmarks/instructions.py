@@ -38,6 +38,7 @@ LENGTHS = {
     "riscv64+v": (":vlen=128", ":vlen=256", ":vlen=512", ":vlen=1024"),
     "aarch64": ("",),
     "aarch64+sve": (":sve=128", ":sve=256", ":sve=512", ":sve=2048"),
+    "aarch64+sve+sme": (":sme=128", ":sme=256", ":sme=512", ":sme=2048"),
 }
 SCALAR = {"riscv64+v": "riscv64"}  # the CPU without vectors
 SOURCE = Path(__file__).with_name("loops.c")

@@ -22,6 +22,7 @@ from nanoloom.errors import Error
 from nanoloom.llvm.addresses import share_addresses
 from nanoloom.llvm.lengths import use_lengths
 from nanoloom.llvm.masked import mask_integers
+from nanoloom.llvm.named import as_llvm22
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
 from nanoloom.llvm.rolled import bound_copies, keep_rolled
 from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
@@ -56,7 +57,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
         entries.append(entry(f"{name}_{i}", phase, signature))
         if signature.grown:
             entries.append(asks_scratch(f"{name}_{i}", signature))
-    return without_calls(text + "\n".join([*entries, *counting]))
+    return as_llvm22(without_calls(text + "\n".join([*entries, *counting])))
 
 
 def counts_tasks(module: ir.Module, phases: Sequence[Phase], name: str) -> list[str]:

@@ -56,8 +56,9 @@ static int is_vector(uint32_t word)
 {
     if (machine == 'r') /* OP-V besides */
         return (word & 0x7f) == 0x57 || is_access(word, LOAD) || is_access(word, STORE);
-    if (machine == 'a') /* SVE; NEON and scalar floats */
-        return (word >> 25 & 15) == 2 || (word >> 25 & 7) == 7;
+    if (machine == 'a') /* SVE; SME; NEON and scalar floats */
+        return (word >> 25 & 15) == 2 || (word >> 25 & 0x4f) == 0x40 ||
+               (word >> 25 & 7) == 7;
     return 0;
 }
 

@@ -31,7 +31,8 @@ class Machine:
 def machine(spec: str) -> Machine:
     """riscv64+v:vlen=256, aarch64+sve:sve=512, aarch64, x86-64-v3: bits of a vector.
 
-    The length alone says which vectors: riscv64:vlen=256 is riscv64+v:vlen=256.
+    The length alone says which vectors: riscv64:vlen=256 is riscv64+v:vlen=256.  Of a
+    matrix unit whose vectors have a length of their own: aarch64+sme:sme=512.
     Raises:
         Error: there is no such target, or it has no vectors of that length.
     """
@@ -41,23 +42,33 @@ def machine(spec: str) -> Machine:
     known = target.isa.emulator
     if key and (name, key) == (target.arch, known.length):
         target = by_name(f"{name}+{known.brings}")
-    bits = _length(target, behind, spec) if behind else target.vector.min_bits
+    words, bits = "", target.vector.min_bits
+    tiles = known.matrix if target.matrix else None
+    if tiles and key == tiles.length:
+        length = _length(target, behind, spec, known.lengths)
+        words = tiles.cpu.format(bytes=length // 8)
+    elif behind:
+        bits = _length(target, behind, spec, _of_vectors(target, key, spec))
     cpu = known.scalable if target.vector.scalable else known.cpu
-    cpu = cpu.format(bits=bits, bytes=bits // 8)
+    cpu = cpu.format(bits=bits, bytes=bits // 8) + words
     return Machine(target, (known.program, "-cpu", cpu))
 
 
-def _length(target: Target, behind: str, spec: str) -> int:
-    key, _, value = behind.partition("=")
-    emulator = target.isa.emulator
-    if not target.vector.scalable or key != emulator.length:
+def _of_vectors(target: Target, key: str, spec: str) -> tuple[int, ...]:
+    """The bits that a target's vectors may have."""
+    emulator, vector = target.isa.emulator, target.vector
+    if not vector.scalable or key != emulator.length:
         raise Error(
             f"{spec}: {key!r} says nothing about {target}",
             hint="like riscv64+v:vlen=256 or aarch64+sve:sve=512",
         )
-    vector = target.vector
     most = vector.bits * vector.vscale_max
-    fitting = [str(x) for x in emulator.lengths if vector.min_bits <= x <= most]
+    return tuple(x for x in emulator.lengths if vector.min_bits <= x <= most)
+
+
+def _length(target: Target, behind: str, spec: str, lengths: Sequence[int]) -> int:
+    key, _, value = behind.partition("=")
+    fitting = [str(x) for x in lengths]
     if value not in fitting:
         raise Error(
             f"{spec}: vectors of {value or 'no'} bits cannot be emulated for {target}",

@@ -9,6 +9,7 @@ from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.dots import dots
 from nanoloom.schedule.library.forms import with_forms
+from nanoloom.schedule.library.outer_products import outer_products
 from nanoloom.schedule.library.register_tiles import (
     columns_only,
     is_window,
@@ -38,6 +39,10 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     chain = chain_of(nest)
     if chain is not None:
         return chained(nest, chain, last, target)
+    if len(products) == 1:
+        schedule = outer_products(nest, products[0], last, target)
+        if schedule is not None:
+            return schedule
     if len(products) == 1 and is_of_any_width(nest, products[0], target):
         schedule = register_tiles(nest, last, target)
         if schedule is not None:

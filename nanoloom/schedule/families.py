@@ -55,6 +55,8 @@ class Family:
 FMA_FAMILY = Family("fma", FLOATS, 1, widens=True)
 AMX_BF16 = Family("amx-bf16", HALVES, 2, tiles=True)
 AMX_INT8 = Family("amx-int8", BYTES, 4, tiles=True)
+# Outer products of vectors of any length (vector/nanokernel/sme).
+SME = Family("sme", (("f32", "f32", "f32"),), 1, tiles=True)
 BF16_DOT = Family("bf16-dot", HALVES, 2)
 # Even and odd numbers are converted as they are loaded: two loads for each of them.  A
 # flat row takes as many for a product, and as long in llvm-mca.  Its figures for them
@@ -117,9 +119,8 @@ BIT_TABLES = Family(
 FAMILIES = {
     family.name: family
     for family in (
-        FMA_FAMILY, AMX_BF16, AMX_INT8, BF16_DOT, BF16_CONVERT, BF16_HALVES, INT8_DOT,
-        INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_TABLES,
-        BIT_COUNTS,
+        FMA_FAMILY, AMX_BF16, AMX_INT8, SME, BF16_DOT, BF16_CONVERT, BF16_HALVES,
+        INT8_DOT, INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_TABLES, BIT_COUNTS,
     )
 }  # fmt: skip
 

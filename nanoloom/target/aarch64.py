@@ -1,4 +1,4 @@
-"""AArch64 targets: NEON on every core, SVE at a known and at an unknown length.
+"""AArch64 targets: NEON on every core, SVE at a known and at an unknown length, SME.
 
 Latency and ports: Arm's Software Optimization Guides for Neoverse V1 (109897) and V2
 (109898); Apple's from Dougall Johnson's measurements.  A dependent FMLA that only waits
@@ -7,13 +7,14 @@ for its sum is forwarded after 2 of the 4 cycles on Arm's cores; 4 is always eno
 
 from __future__ import annotations
 
-from nanoloom.target.facts import Cache, Target, VectorUnit
+from nanoloom.target.facts import Cache, MatrixUnit, Target, VectorUnit
 from nanoloom.target.instruction_set import (
     HWCAP,
     HWCAP2,
     Emulator,
     Frame,
     InstructionSet,
+    Streaming,
 )
 
 K, M = 1 << 10, 1 << 20
@@ -40,6 +41,7 @@ ISA = InstructionSet(
         "sve",
         (128, 256, 512, 1024, 2048),
         "sve",
+        Streaming("sme", ",sme-default-vector-length={bytes}"),
     ),
     register="w",
     adds=frozenset({"dotprod", "fullfp16", "fp16fml", "bf16", "i8mm"}),
@@ -101,6 +103,8 @@ SVE_ANY = VectorUnit(
     mask_registers=16,
     vscale_max=16,
 )
+# Outer products of f32: four tiles as wide and as high as a vector of SME's own length.
+SME = MatrixUnit("sme", tiles=4, rows=4, row_bytes=16, scalable=True)
 
 
 def _cpu(

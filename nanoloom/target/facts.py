@@ -50,12 +50,16 @@ class VectorUnit:
 
 @dataclass(frozen=True)
 class MatrixUnit:
-    """Tile registers of `rows` rows of `row_bytes` bytes (AMX: 8 tiles of 1 KiB)."""
+    """Tile registers of `rows` rows of `row_bytes` bytes (AMX: 8 tiles of 1 KiB).
+
+    scalable: both are per vscale, as of SME's four tiles of f32.
+    """
 
     kind: str = "amx"
     tiles: int = 8
     rows: int = 16
     row_bytes: int = 64
+    scalable: bool = False
 
 
 @dataclass(frozen=True)

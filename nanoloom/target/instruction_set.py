@@ -21,12 +21,24 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Streaming:
+    """The length of a matrix unit's vectors, where that is not the others'.
+
+    length: the word for it behind a target's name; cpu: what the emulator is told.
+    """
+
+    length: str
+    cpu: str
+
+
+@dataclass(frozen=True)
 class Emulator:
     """qemu-user: its program, and what it calls a CPU that has all that code asks for.
 
     scalable: the same where registers have no fixed width; {bits} or {bytes} stand for
     it.  length: the word for it behind a target's name, lengths: the bits it may be,
-    brings: the extension that it stands for behind the plain name.
+    brings: the extension that it stands for behind the plain name.  matrix: the same
+    lengths of a matrix unit.
     """
 
     program: str
@@ -35,6 +47,7 @@ class Emulator:
     length: str = ""
     lengths: tuple[int, ...] = ()
     brings: str = ""
+    matrix: Streaming | None = None
 
 
 @dataclass(frozen=True)

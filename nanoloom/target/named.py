@@ -167,8 +167,13 @@ def _longer(target: Target, feature: str) -> Target:
     return replace(riscv.of_length(f"rv64gcv-{feature}", bits), caches=target.caches)
 
 
-# Features that bring other vectors.
+def _outer(target: Target, feature: str) -> Target:
+    """Arm's outer products, beside whatever vectors the target has."""
+    return replace(_added(target, feature), matrix=aarch64.SME)
+
+
+# Features that bring other vectors, or a matrix unit.
 _WIDER: Mapping[str, dict[str, Adding]] = {
     "riscv64": _each(_LENGTHS, _longer),
-    "aarch64": _each(("sve", "sve2"), _scalable),
+    "aarch64": _each(("sve", "sve2"), _scalable) | _each(("sme",), _outer),
 }

@@ -15,7 +15,7 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Kind
 from nanoloom.mlir import function_named, ir, memref, named, run_pipeline
 from nanoloom.nest.extent import Lanes
-from nanoloom.schedule.families import FAMILIES
+from nanoloom.schedule.families import FAMILIES, SME
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
@@ -30,6 +30,7 @@ from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import few_rows, instructions
 from nanoloom.vector.nanokernel.amx import panels, product
+from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
 from nanoloom.vector.nanokernel.tile.order import keep_order
@@ -220,6 +221,9 @@ def lower(
     require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
         tile = tile_of(op, shape, plan, prefetches)
+        if plan.family == SME.name:
+            outer.use_outer_products(op, shape, plan, tile.row)
+            return
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return
@@ -244,11 +248,14 @@ def rounds_to_bf16(target: Target) -> bool:
 
 
 def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) -> None:
-    """Marked contractions become tile instructions, behind all work on buffers."""
+    """Marked contractions become tile instructions or a call of a function that has
+    them, behind all work on buffers."""
     for op in named(module, "linalg.generic"):
-        if panels.MARK in op.operation.attributes:
-            with ir.InsertionPoint(op), op.operation.location:
+        with ir.InsertionPoint(op), op.operation.location:
+            if panels.MARK in op.operation.attributes:
                 product.lower(op, prefetches)
+            elif outer.MARK in op.operation.attributes:
+                outer.lower(op, module)
 
 
 def return_nothing(module: ir.Module) -> None:

@@ -55,6 +55,7 @@ LENGTHS = {
     "riscv64+v": (":vlen=128", ":vlen=256", ":vlen=512", ":vlen=1024"),
     "aarch64+sve": (":sve=128", ":sve=256", ":sve=512", ":sve=1024", ":sve=2048"),
     "aarch64": ("",),
+    "aarch64+sme": (":sme=128", ":sme=256", ":sme=512", ":sme=1024", ":sme=2048"),
     "powerpc64le": ("",),
     "x86-64-v3": ("",),
 }
@@ -225,6 +226,7 @@ def test_elements_as_wide_as_a_unit_of_the_width(tmp_path: Path, spec: str) -> N
     [
         ("riscv64+v", "rv64,v=false", "v"),
         ("aarch64+sve", "cortex-a53", "sve"),
+        ("aarch64+sme", "max,sme=off", "sme"),
         ("x86-64-v3", "Nehalem", "avx"),
         ("power9", "power8", "power9-vector"),
     ],
@@ -270,6 +272,12 @@ def test_what_the_program_refuses_is_its_own_sentence(build: Build) -> None:
         ("aarch64:sve=512", "aarch64+sve", "max,sve-default-vector-length=64"),
         ("neoverse-v1", "neoverse-v1", "max,sve-default-vector-length=32"),
         ("aarch64", "aarch64", "max"),
+        ("aarch64+sme:sme=512", "aarch64+sme", "max,sme-default-vector-length=64"),
+        (
+            "aarch64+sve+sme:sme=2048",
+            "aarch64+sve+sme",
+            "max,sve-default-vector-length=16,sme-default-vector-length=256",
+        ),
         ("powerpc64le", "powerpc64le", "power10"),
         ("x86-64-v3", "x86-64-v3", "max"),
     ],
@@ -290,6 +298,8 @@ def test_names_of_machines(spec: str, target: str, words: str) -> None:
         ("riscv64+v:vlen", "vectors of no bits"),
         ("riscv64+v:sve=128", "'sve' says nothing about rv64gcv; like riscv64"),
         ("x86-64-v3:vlen=128", "'vlen' says nothing about x86-64-v3"),
+        ("aarch64+sve:sme=512", r"'sme' says nothing about aarch64\+sve"),
+        ("aarch64+sme:sme=384", "384 bits .*; sme is one of 128, 256, 512, 1024, 2048"),
         ("risc64+v:vlen=128", r"no target named 'risc64\+v'; did you mean riscv64 or"),
     ],
 )

@@ -60,6 +60,9 @@ def test_features_add_to_a_target() -> None:
     assert not scalar.vector.scalable and not scalar.has("v")
     tiles = by_name("x86-64-v4+amx-int8")
     assert tiles.matrix and tiles.has("amx-tile", "amx-int8")
+    outer = by_name("aarch64+sve2+sme")
+    assert outer.has("sve", "sme") and outer.vector == sve.vector and outer.matrix
+    assert not by_name("aarch64+sme").vector.scalable
     wide = by_name("powerpc64le+power9-vector")
     assert wide.has("vsx", "power9-vector") and wide.features == "+power9-vector"
     assert by_name("x86-64-v3+avxvnni").features == "+avxvnni"
@@ -93,6 +96,7 @@ def test_features_that_a_target_cannot_have(name: str, message: str) -> None:
         "aarch64+sve",
         "aarch64+sve2+bf16+i8mm",
         "aarch64+dotprod",
+        "aarch64+sve2+sme",
         "riscv64+v+zvl1024b+zba",
         "x86-64-v4+avx512bf16+avx512vnni",
     ],

@@ -21,11 +21,15 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
-from nanoloom.schedule.families import FAMILIES, TILE_ROWS, has_family
+from nanoloom.schedule.families import FAMILIES, SME, TILE_ROWS, has_family
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
+from nanoloom.vector.nanokernel.sme.product import (
+    panel_width,
+    require_outer_products,
+)
 from nanoloom.vector.nanokernel.tile.epilogue import consumers
 from nanoloom.vector.nanokernel.tile.extents import most_results
 from nanoloom.vector.nanokernel.tile.said import (
@@ -63,6 +67,9 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
     left, _, result = elements(op, shape)
     require_numbers(plan, widens=FAMILIES[plan.family].widens and left != result)
     require_lanes(plan, result, target)
+    if plan.family == SME.name:
+        require_outer(op, shape, plan, target)
+        return
     tiles = FAMILIES[plan.family].tiles
     columns = plan.vectors * plan.lanes.count
     row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
@@ -81,6 +88,15 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
         require_epilogue(op)
 
 
+def require_outer(op: Op, shape: Contraction, plan: Nanokernel, target: Target) -> None:
+    """The same of outer products, whose function goes through a task's tiles."""
+    require_outer_products(op, shape, plan)
+    columns = panel_width(op, shape) if plan.packed else 0
+    require_panels(op, shape, plan, columns, target)
+    if plan.packed:
+        require_room(op, shape.column, columns, any_number=False)
+
+
 def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     """The family is known, multiplies these numbers, and the tile is one."""
     if plan.family not in FAMILIES:
@@ -91,7 +107,8 @@ def require_plan(op: Op, shape: Contraction, plan: Nanokernel) -> None:
     family, given = FAMILIES[plan.family], elements(op, shape)
     if family.tiles:
         if plan.vectors != 2 or plan.rows > TILE_ROWS:
-            raise Error(f"AMX wants vectors = 2 and at most {TILE_ROWS} rows")
+            name = plan.family
+            raise Error(f"{name} wants vectors = 2 and at most {TILE_ROWS} rows")
         if not plan.packed and len(shape.reduced) > 1:
             raise Error("AMX wants packed = 1 for a sum over several dimensions")
     if given not in family.elements:

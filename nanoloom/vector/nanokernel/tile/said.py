@@ -15,7 +15,6 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.words.nanokernel import BETWEEN, COPIED, FRONT
 from nanoloom.target.facts import Target
 from nanoloom.vector import copied
-from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.padded import PADDED
 from nanoloom.vector.vectorize import JAM, UNROLL, VECTOR
 
@@ -46,7 +45,9 @@ def require_lanes(plan: Nanokernel, result: str, target: Target) -> None:
     Multiply-adds have shorter ones, too.
     """
     family, lanes = FAMILIES[plan.family], plan.lanes.count
-    most = panels.COLUMNS if family.tiles else target.lanes(bits(result))
+    most = target.lanes(bits(result))
+    if family.tiles and target.matrix is not None:
+        most = target.matrix.row_bytes * 8 // bits(result)
     least = most
     if family is FMA_FAMILY:
         least = min(most, LEAST_BITS // bits(result))

@@ -1,0 +1,80 @@
+"""Products of f32 on a unit of outer products (SME): a task is one nanokernel.
+
+    for task (a block of rows, a panel of columns):
+        for tile of the task, as large as the machine's: for k:
+            result[rows, columns] += left[rows, k] x right[k, columns]
+
+How large a tile is, nobody knows before the program runs: the nanokernel has the loops
+over a task's tiles, and its panels are some tiles wide on any machine.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.nest.contraction import Contraction, elements, left_lies_along, roles
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.families import SME, has_family
+from nanoloom.schedule.language import ALL, Candidate, Nanokernel, Parallel, Schedule
+from nanoloom.schedule.library.contraction import suits
+from nanoloom.schedule.library.panels import (
+    is_parameter,
+    loop_sizes,
+    other_vectors,
+    row_of,
+    weight_packing,
+)
+from nanoloom.target.facts import MatrixUnit, Target
+
+F32_BYTES = 4
+FEWEST_ROWS = 8  # two of the least tiles below each other
+SHORTEST_SUM = 8  # of what is turned, and stored, for a result
+PANEL = 256  # columns at most: two of the widest vectors are 128
+PANEL_STEP = 16
+
+
+def outer_products(
+    nest: LoopNest, root: Stage, last: Stage, target: Target
+) -> Schedule | None:
+    """Blocks of rows and panels of columns in parallel; None for another form."""
+    unit, shape = target.matrix, roles(root)
+    if unit is None or shape is None or not suits(root, last, shape) or nest.pads:
+        return None
+    packed = is_parameter(nest, root, shape)
+    left, right, _ = given = elements(root, shape)
+    there = has_family(target, SME, left, right, packed) and given in SME.elements
+    if not there or not is_wanted(root, shape, packed):
+        return None
+    columns = panel_columns(shape.extents[shape.column])
+    nanokernel = least_tile(unit, root, packed)
+    packings = weight_packing(nest, root, shape, columns, SME)
+    sizes, _ = loop_sizes(root, last, shape, nanokernel, columns, target)
+    behind = other_vectors(nest, root, target)
+    words = (*packings, Parallel(last.name, sizes, ALL), nanokernel, *behind)
+    reason = f"outer products, panels of {columns} columns: tiles as large as there are"
+    return Schedule(words, reason, (Candidate(words, reason, 1.0),))
+
+
+def is_wanted(root: Stage, shape: Contraction, packed: bool) -> bool:
+    """Whether both operands can be read in vectors, and tiles are not mostly empty."""
+    row = row_of(shape)
+    if row is None or len(shape.reduced) != 1 or not left_lies_along(root, shape):
+        return False
+    deep = prod(shape.extents[d] for d in shape.reduced) >= SHORTEST_SUM
+    wide = shape.extents[shape.column] >= FEWEST_ROWS
+    full = shape.extents[row] >= FEWEST_ROWS and deep and wide
+    return full and (packed or shape.contiguous)
+
+
+def least_tile(unit: MatrixUnit, root: Stage, packed: bool) -> Nanokernel:
+    """Two by two registers of sums, where the unit's are as small as they may be."""
+    lanes = Lanes(unit.row_bytes // F32_BYTES)
+    return Nanokernel(2 * unit.rows, 2, lanes, packed, SME.name, root.name)
+
+
+def panel_columns(extent: int) -> int:
+    """Columns of a task: panels alike, as few as there can be."""
+    panels = -(-extent // PANEL)
+    return -(-extent // (panels * PANEL_STEP)) * PANEL_STEP
