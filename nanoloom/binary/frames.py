@@ -10,16 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from nanoloom.errors import Error
 from nanoloom.target.instruction_set import Frame
 
 FRAME_BYTES = 32 * 1024  # of one function: a thread of 64 KiB has room for it
 
 
-def require_small(code: bytes, assembly: Callable[[], str], frame: Frame) -> None:
-    """RuntimeError, a bug of ours, if a function takes too much of a thread's stack."""
+def require_small(
+    code: bytes, assembly: Callable[[], str], frame: Frame, *, given: bool = False
+) -> None:
+    """RuntimeError, a bug of ours, if a function takes too much of a thread's stack;
+    Error where its schedule is a user's."""
     if not may_exceed(code, frame):
         return
     size = largest_frame(assembly(), frame)
+    if size > FRAME_BYTES and given:
+        reason = f"it takes {size} bytes of stack, {FRAME_BYTES} at most"
+        raise Error(reason, hint="keep fewer numbers in registers")
     if size > FRAME_BYTES:
         raise RuntimeError(f"a kernel takes {size} bytes of stack")
 

@@ -12,6 +12,7 @@ import typer
 from nanoloom.cli import oml_vect, scalable, yflows
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE, say
+from nanoloom.cli.yflows import Resume, Tvm
 
 if TYPE_CHECKING:
     from nanoloom.reproduce.measured import Row
@@ -82,16 +83,6 @@ Folder = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Tiny sizes, hardly measured: does it work?")
 ]
-Tvm = Annotated[
-    Path | None,
-    typer.Option(
-        "--tvm",
-        metavar="PYTHON",
-        exists=True,
-        dir_okay=False,
-        help="Of yflows: the Python that has TVM, if not ours.",
-    ),
-]
 
 
 def reproduce(
@@ -105,6 +96,7 @@ def reproduce(
     folder: Folder = None,
     tvm: Tvm = None,
     quick: Quick = False,
+    resume: Resume = False,
     json: words.Json = False,
     debug: words.Debug = False,
 ) -> int:
@@ -116,8 +108,7 @@ def reproduce(
 
     listed(name, "NAME", SUITES)
     place = folder or Path(name)
-    if tvm is not None and name != YFLOWS:
-        raise typer.BadParameter(f"{name} has no TVM", param_hint="--tvm")
+    yflows.require(name == YFLOWS, name, tvm, resume=resume)
     if name == CHAPTER_H:
         refuse(name, {"--threads": threads, "--sizes": sizes, "--precision": precision})
         return chapter_h(only, against, target, place, quick, json)
@@ -129,8 +120,8 @@ def reproduce(
             return scalable.measure(place, quick=quick, json=json)
         if name == OML_VECT:
             return oml_vect.measure(machine(target), place, quick=quick, json=json)
-        python = str(tvm or "")
-        return yflows.measure(machine(target), place, python, quick=quick, json=json)
+        how = yflows.How(tvm, quick, resume)
+        return yflows.measure(machine(target), place, how, json=json)
     chosen = [] if against == NONE else listed(against, "--against", PEER_KEYS)
     wanted = listed(precision, "--precision", ARITHMETICS)
     plan = Plan(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from nanoloom.cli.failures import AT_FAULT, DONE, say
 
@@ -15,26 +18,58 @@ if TYPE_CHECKING:
     from nanoloom.target.facts import Target
 
 Say = Callable[[str, int, int], None]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Of yflows: what the folder's CSV files have stays as it is."
+    ),
+]
+Tvm = Annotated[
+    Path | None,
+    typer.Option(
+        "--tvm",
+        metavar="PYTHON",
+        exists=True,
+        dir_okay=False,
+        help="Of yflows: the Python that has TVM, if not ours.",
+    ),
+]
+WRONG = "wrong result"  # unlike what is refused
 
 
-def measure(target: Target, folder: Path, tvm: str, *, quick: bool, json: bool) -> int:
-    """Measure, write the files, print the tables; AT_FAULT for a wrong result.
+@dataclass(frozen=True)
+class How:
+    """tvm: the Python that has TVM, None for this one.  quick: tiny layers.  resume:
+    what the files in the folder have is not measured again."""
 
-    tvm: the Python that has TVM, "" for this one.
-    """
+    tvm: Path | None
+    quick: bool
+    resume: bool
+
+
+def require(own: bool, name: str, tvm: Path | None, *, resume: bool) -> None:
+    """Raises typer.BadParameter where a measurement has no such words."""
+    if own:
+        return
+    if tvm is not None:
+        raise typer.BadParameter(f"{name} has no TVM", param_hint="--tvm")
+    if resume:
+        reason = f"{name} is always measured whole"
+        raise typer.BadParameter(reason, param_hint="--resume")
+
+
+def measure(target: Target, folder: Path, how: How, *, json: bool) -> int:
+    """Measure, write the files, print the tables; AT_FAULT for a wrong result."""
     from nanoloom.cli import places
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.progress import Watch
-    from nanoloom.reproduce import flow_figures, yflows
+    from nanoloom.reproduce import flow_figures, yflows_files
 
     places.folder(folder)
-    rows: list[Row] = []
     with Watch("measuring") as watch:
-        for row in yflows.run(target, watch.say, quick=quick):
-            rows.append(row)
-            places.write_text(folder / "results.csv", yflows.as_csv(rows))
-        networks = measured(target, folder, tvm, watch.say, quick=quick)
-    made = yflows.as_dict(rows, target.name) | flow_figures.as_dict(networks)
+        rows = searched(target, folder, watch.say, how)
+        networks = measured(target, folder, watch.say, how)
+    made = yflows_files.as_dict(rows, target.name) | flow_figures.as_dict(networks)
     text = as_json(made)
     places.write_text(folder / "results.json", text + "\n")
     draw(rows, networks, folder)
@@ -43,30 +78,55 @@ def measure(target: Target, folder: Path, tvm: str, *, quick: bool, json: bool) 
     else:
         show(rows, target)
         show_networks(networks, folder)
-    wrong = any(x.absent for row in rows for x in row.ranked)
+    wrong = any(x.absent.startswith(WRONG) for row in rows for x in row.ranked)
     missed = any("nanoloom" in row.absent for row in networks)
     return AT_FAULT if wrong or missed else DONE
 
 
+def searched(target: Target, folder: Path, say: Say, how: How) -> list[Row]:
+    """Figures 2 and 7; the file is written after each layer."""
+    from nanoloom.cli import places
+    from nanoloom.reproduce import yflows, yflows_files
+
+    path = folder / "results.csv"
+    done = yflows_files.from_csv(read(path) if how.resume else "")
+    rows: list[Row] = []
+    for row in yflows.run(target, say, quick=how.quick, done=done):
+        rows.append(row)
+        if row not in done:
+            left = [x for x in done if x.layer not in {y.layer for y in rows}]
+            places.write_text(path, yflows_files.as_csv([*rows, *left]))
+    return rows
+
+
 def measured(
-    target: Target, folder: Path, tvm: str, say: Say, *, quick: bool
+    target: Target, folder: Path, say: Say, how: How
 ) -> list[flow_figures.Row]:
     """Figures 8 and 9; files are written after each row."""
     from nanoloom.cli import places
     from nanoloom.reproduce import flow_figures, flow_peers
     from nanoloom.reproduce.contenders import Company
 
-    peers = flow_peers.peers(tvm)
+    peers = flow_peers.peers(str(how.tvm or ""))
     keys = tuple(peer.key for peer in peers)
     rows: list[flow_figures.Row] = []
+    kept = read(folder / "networks.csv") if how.resume else ""
+    done = flow_figures.from_csv(kept)
     with (
         tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
         Company(keys, Path(scratch), known=peers) as company,
     ):
-        for row in flow_figures.run(target, company, Path(scratch), say, quick=quick):
+        for row in flow_figures.run(
+            target, company, Path(scratch), say, quick=how.quick, done=done
+        ):
             rows.append(row)
             places.write_text(folder / "networks.csv", flow_figures.as_csv(rows))
     return rows
+
+
+def read(path: Path) -> str:
+    """A file of an earlier run, "" if there is none."""
+    return path.read_text() if path.is_file() else ""
 
 
 def draw(
@@ -119,10 +179,11 @@ def show(rows: Sequence[Row], target: Target) -> None:
     words = {None: "not measured", True: "holds", False: "does not hold"}
     for found in findings(rows):
         told = (
-            f"Finding {found.number}: {found.what}: {words[found.holds]}; {found.here}"
+            f"Finding {found.number}, {found.element}: {found.what}: "
+            f"{words[found.holds]}; {found.here}"
         )
         screen.print(indented(told, 0))
-    screen.print(indented(f"compiled for {target.name}, one thread, f32", 0, "dim"))
+    screen.print(indented(f"compiled for {target.name}, one thread", 0, "dim"))
 
 
 def show_networks(rows: Sequence[flow_figures.Row], folder: Path) -> None:

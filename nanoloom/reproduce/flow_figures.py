@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,11 @@ class Row:
     names: dict[str, str] = field(default_factory=dict[str, str])
     absent: dict[str, str] = field(default_factory=dict[str, str])
 
+    def is_of(self, subject: Subject) -> bool:
+        own = self.subject
+        names = (own.figure, own.name, own.element)
+        return names == (subject.figure, subject.name, subject.element)
+
     def times(self, key: str) -> float | None:
         """How many times as fast nanoloom is as another one."""
         ours, theirs = self.seconds.get(NANOLOOM.key), self.seconds.get(key)
@@ -83,11 +89,25 @@ def subjects(*, quick: bool) -> list[Subject]:
 
 
 def run(
-    target: Target, company: Company, folder: Path, say: Say, *, quick: bool
+    target: Target,
+    company: Company,
+    folder: Path,
+    say: Say,
+    *,
+    quick: bool,
+    done: Sequence[Row] = (),
 ) -> Iterator[Row]:
-    """Every network and layer: drawn, checked, timed in turns.  folder: for models."""
+    """Every network and layer: drawn, checked, timed in turns.
+
+    folder: for models.  done: rows of an earlier run, given as they are where those of
+    a subject are complete.
+    """
     chosen = subjects(quick=quick)
     for number, subject in enumerate(chosen):
+        known = [row for row in done if row.is_of(subject)]
+        if len(known) == len(subject.counts):
+            yield from known
+            continue
         say(f"figure {subject.figure}: {subject.name}", number, len(chosen))
         network = subject.draw()
         place = Path(tempfile.mkdtemp(prefix="network-", dir=folder))
@@ -166,6 +186,31 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def as_csv(rows: Sequence[Row]) -> str:
     return csv_of(FIELDS, records(rows))
+
+
+def from_csv(text: str) -> list[Row]:
+    """The rows that `as_csv` wrote, none of a file with other columns."""
+    reader = csv.DictReader(text.splitlines())
+    if tuple(reader.fieldnames or ()) != FIELDS:
+        return []
+    every = {
+        (each.figure, each.name, each.element): each
+        for quick in (False, True)
+        for each in subjects(quick=quick)
+    }
+    found: dict[tuple[Subject, int], Row] = {}
+    for each in reader:
+        key = int(each["figure"]), each["subject"], each["element"]
+        if key not in every:
+            continue
+        place = every[key], int(each["threads"])
+        row = found.setdefault(place, Row(*place))
+        who, seconds = each["contender"], each["median_seconds"]
+        if seconds:
+            row.seconds[who], row.names[who] = float(seconds), each["name"]
+        else:
+            row.absent[who] = each["note"]
+    return list(found.values())
 
 
 def as_dict(rows: Sequence[Row]) -> dict[str, Any]:

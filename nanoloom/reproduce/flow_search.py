@@ -6,6 +6,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program
-from nanoloom.reproduce.contenders import Peer, Remote
+from nanoloom.reproduce.contenders import Company, Peer
 from nanoloom.reproduce.expected import Expected
 from nanoloom.reproduce.flow_layers import FlowLayer, draw, right, written
 from nanoloom.reproduce.jobs import Job, Ready
@@ -29,7 +31,9 @@ from nanoloom.target.remembered import from_dict, to_dict
 WORKER = Peer("dataflows", "dataflows", (), "nanoloom.reproduce.flow_search:open_flows")
 CONVOLUTIONS = "contraction_*"
 ROOM = 1e-4  # of the largest number: what other orders of a sum may differ by
-ROUNDS = 7
+ROUNDS, FEWEST, LONGEST = 7, 2, 5.0  # turns of each, and seconds of all of them
+COMPILED = 2  # dataflows at once: a kernel is compiled by one core
+LONG = 20e6  # nanoseconds of a call that needs none before it
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,17 @@ def search(
     *,
     kernels: str = CONVOLUTIONS,
     rounds: int = ROUNDS,
+    longest: float = LONGEST,
     threads: int = 1,
+    company: Company | None = None,
 ) -> tuple[Ranked, ...]:
     """Dataflows by their measured times, the fastest first.
 
     subject: a model's file, ONNX or MLIR text, with shapes that are known; kernels: a
-    pattern of those in it that the dataflows are for.  rounds: turns of each.  One that
-    is refused or gives other numbers is last, and says why.
+    pattern of those in it that the dataflows are for.  rounds: turns of each, two at
+    least, fewer where they take more than `longest` seconds.  company: whose process
+    takes one search after the other, as `searchers` gives it.  A dataflow that is
+    refused or gives other numbers is last, and says why.
     Raises Error if the process ends.
     """
     facts: dict[str, Any] = {
@@ -65,18 +73,18 @@ def search(
     model = str(subject) if isinstance(subject, Path) else ""
     if isinstance(subject, FlowLayer):
         facts["layer"] = astuple(subject)
-    with tempfile.TemporaryDirectory(prefix="nanoloom-") as folder:
+    times: dict[str, list[int]] = {}
+    with tempfile.TemporaryDirectory(prefix="nanoloom-") as folder, ExitStack() as own:
         facts["cache"] = str(Path(folder) / "cache")
-        remote = Remote(WORKER, threads, Path(folder), {})
-        try:
-            remote.open(Job(threads, model, facts=facts))
-            times: dict[str, list[int]] = {}
-            for _ in range(rounds):
-                for name, nanoseconds in remote.steps():
-                    times.setdefault(name, []).append(nanoseconds)
-        finally:
-            remote.close()
+        each = company or own.enter_context(searchers(Path(folder)))
+        remote = each.open(WORKER.key, Job(threads, model, facts=facts))
         absent: dict[str, str] = remote.facts["absent"]
+        begin = time.monotonic()
+        for number in range(rounds):
+            if number >= FEWEST and time.monotonic() - begin > longest:
+                break
+            for name, nanoseconds in remote.steps():
+                times.setdefault(name, []).append(nanoseconds)
     found = [
         Ranked(flow, statistics.median(times[str(flow)]) / 1e9)
         if str(flow) in times
@@ -84,6 +92,11 @@ def search(
         for flow in flows
     ]
     return tuple(sorted(found, key=lambda x: (x.seconds is None, x.seconds or 0.0)))
+
+
+def searchers(folder: Path) -> Company:
+    """Processes for searches, to be used in a `with`.  folder: for what they say."""
+    return Company((WORKER.key,), folder, known=(WORKER,))
 
 
 # ---- in the process ------------------------------------------------------------------
@@ -94,9 +107,19 @@ def open_flows(job: Job) -> Ready:
     numbers, wanted = subject_of(job)
     runs: dict[str, Callable[[], object]] = {}
     absent: dict[str, str] = {}
-    for text in job.facts["flows"]:
+
+    def made(text: str) -> Program | Error:
         try:
-            program = program_of(job, (job.facts["kernels"], parse(text)))
+            return program_of(job, (job.facts["kernels"], parse(text)))
+        except Error as error:
+            return error
+
+    with ThreadPoolExecutor(COMPILED) as pool:
+        programs = list(pool.map(made, job.facts["flows"]))
+    for text, program in zip(job.facts["flows"], programs, strict=True):
+        try:
+            if isinstance(program, Error):
+                raise program
             runs[text] = checked(program, numbers, wanted)
         except Error as error:
             absent[text] = str(error)
@@ -151,8 +174,12 @@ def checked(
 
 
 def nanoseconds(run: Callable[[], object]) -> int:
-    """Of a call, behind one that does not count."""
-    run()
-    begin = time.perf_counter_ns()
-    run()
-    return time.perf_counter_ns() - begin
+    """Of a call; a short one is behind one that does not count."""
+    taken = 0
+    for _ in range(2):
+        begin = time.perf_counter_ns()
+        run()
+        taken = time.perf_counter_ns() - begin
+        if taken > LONG:
+            break
+    return taken

@@ -1,23 +1,30 @@
 """Measurements of "YFlows: Systematic Dataflow Exploration and Code Generation".
 
 Figure 2, the basic dataflows; Figure 7, the best extended ones beside the basic ones
-(a) and beside each other (b); and the paper's findings 1 to 5, with one thread.
+(a) and beside each other (b); and the paper's findings 1 to 5, with one thread, in f32
+and in int8.
 """
 
 from __future__ import annotations
 
 import statistics
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from pathlib import Path
 
 from nanoloom.compiler import Report, cut_model
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.flow_layers import FlowLayer, written
-from nanoloom.reproduce.flow_search import Ranked, search
-from nanoloom.reproduce.tables import csv_of
+from nanoloom.reproduce.flow_layers import (
+    ELEMENTS,
+    F32_NUMBERS,
+    INT8,
+    FlowLayer,
+    written,
+)
+from nanoloom.reproduce.flow_search import Ranked, search, searchers
 from nanoloom.schedule.dataflow.dataflow import KINDS, Dataflow
 from nanoloom.schedule.dataflow.recommended import candidates
 from nanoloom.target.facts import Target
@@ -26,10 +33,9 @@ Say = Callable[[str, int, int], None]
 FILTERS, SIZES, COUNTS = (3, 4, 5), (56, 112), (128, 256, 512)
 STRIDES, REGISTERS = (1, 2), (1, 2, 4)
 ROUNDS, QUICK_ROUNDS = 5, 2
-F32 = 32  # bits
+SECONDS = 2.0  # of the rounds of a layer
+BITS = {F32_NUMBERS: 32, INT8: 8}
 ALIKE, OF_CASES = 0.06, 0.5  # findings 3 and 2: within 6 %, of most cases
-FIELDS = ("filter", "size", "filters", "stride", "registers", "channels", "dataflow",
-          "anchor", "median_seconds", "of_basic", "of_output", "note")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,27 +69,47 @@ class Row:
 
 def layers(target: Target, *, quick: bool) -> list[FlowLayer]:
     """The paper's, with vector variables of this machine's registers."""
-    lanes = target.lanes(F32)
+    lanes = {element: target.lanes(BITS[element]) for element in ELEMENTS}
+    shapes = product(STRIDES, REGISTERS, FILTERS, SIZES, COUNTS)
     if quick:
-        return [
-            FlowLayer(3, 14, 5, s, r, r * lanes) for s, r in ((1, 1), (2, 1), (1, 2))
-        ]
-    every = product(STRIDES, REGISTERS, FILTERS, SIZES, COUNTS)
-    return [FlowLayer(f, i, n, s, r, r * lanes) for s, r, f, i, n in every]
+        shapes = ((s, r, 3, 14, 5) for s, r in ((1, 1), (2, 1), (1, 2)))
+    return [
+        FlowLayer(f, i, n, s, r, r * lanes[element], element)
+        for s, r, f, i, n in shapes
+        for element in ELEMENTS
+    ]
 
 
-def run(target: Target, say: Say, *, quick: bool) -> Iterator[Row]:
-    """Every layer: checked with float64, then timed in turns."""
+def run(
+    target: Target, say: Say, *, quick: bool, done: Sequence[Row] = ()
+) -> Iterator[Row]:
+    """Every layer: checked with float64, then timed in turns.  done: rows of an earlier
+    run, which are given as they are."""
     chosen = layers(target, quick=quick)
-    for number, layer in enumerate(chosen):
-        say(layer.name, number, len(chosen))
-        flows = tried(layer, target)
-        rounds = QUICK_ROUNDS if quick else ROUNDS
-        try:
-            found = search(layer, flows, target, rounds=rounds)
-        except Error as error:
-            found = tuple(Ranked(flow, None, str(error)) for flow in flows)
-        yield Row(layer, found)
+    known = {row.layer: row for row in done}
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    with (
+        tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
+        searchers(Path(scratch)) as company,
+    ):
+        for number, layer in enumerate(chosen):
+            if layer in known:
+                yield known[layer]
+                continue
+            say(layer.name, number, len(chosen))
+            flows = tried(layer, target)
+            try:
+                found = search(
+                    layer,
+                    flows,
+                    target,
+                    rounds=rounds,
+                    longest=SECONDS,
+                    company=company,
+                )
+            except Error as error:
+                found = tuple(Ranked(flow, None, str(error)) for flow in flows)
+            yield Row(layer, found)
 
 
 def tried(layer: FlowLayer, target: Target) -> list[Dataflow]:
@@ -105,11 +131,11 @@ class Finding:
     what: str
     here: str
     holds: bool | None
+    element: str = F32_NUMBERS
 
 
 def findings(rows: Sequence[Row]) -> list[Finding]:
-    """The paper's five; as there, of layers with stride 1."""
-    near = [row for row in rows if row.layer.stride == 1]
+    """The paper's five, of each element type; as there, of layers with stride 1."""
     found = (
         first_finding,
         second_finding,
@@ -117,7 +143,15 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         fourth_finding,
         fifth_finding,
     )
-    return [each(near) for each in found]
+    made: list[Finding] = []
+    for element in dict.fromkeys(row.layer.element for row in rows) or (F32_NUMBERS,):
+        near = [
+            row
+            for row in rows
+            if row.layer.stride == 1 and row.layer.element == element
+        ]
+        made += [replace(each(near), element=element) for each in found]
+    return made
 
 
 def first_finding(rows: Sequence[Row]) -> Finding:
@@ -199,31 +233,3 @@ def middle(values: Iterator[float | None] | Sequence[float]) -> float | None:
 
 def shown(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
-
-
-# ---- files ---------------------------------------------------------------------------
-
-
-def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """A flat record for each layer and dataflow, in FIELDS' order."""
-    made: list[dict[str, Any]] = []
-    for row in rows:
-        for x in row.ranked:
-            anchor = x.flow.anchor
-            values = (
-                *asdict(row.layer).values(), str(x.flow), anchor, x.seconds,
-                ratio(x.seconds, row.basic(anchor)),
-                ratio(x.seconds, row.best("output")), x.absent,
-            )  # fmt: skip
-            made.append(dict(zip(FIELDS, values, strict=True)))
-    return made
-
-
-def as_csv(rows: Sequence[Row]) -> str:
-    return csv_of(FIELDS, records(rows))
-
-
-def as_dict(rows: Sequence[Row], target: str) -> dict[str, Any]:
-    """What `--json` prints."""
-    told = [asdict(finding) for finding in findings(rows)]
-    return {"target": target, "results": records(rows), "findings": told}

@@ -25,8 +25,17 @@ WIDE = 0.8  # of the room of a group of bars
 
 
 def pictures(rows: Sequence[Row]) -> dict[str, bytes]:
-    """PNG files by name."""
-    return {f"{name}.png": drawn(rows, *figure) for name, figure in FIGURES.items()}
+    """PNG files by name: a figure for each element type."""
+    return {
+        f"{name}-{element}.png": drawn(
+            [row for row in rows if row.layer.element == element],
+            f"{title}, {element}",
+            label,
+            value,
+        )
+        for name, (title, label, value) in FIGURES.items()
+        for element in dict.fromkeys(row.layer.element for row in rows)
+    }
 
 
 def drawn(rows: Sequence[Row], title: str, label: str, value: Value) -> bytes:

@@ -71,6 +71,12 @@ def dot_for(target: Target, left: str, right: str) -> DotUse | None:
     return None
 
 
+def bytes_dot(target: Target, left: str, right: str) -> DotUse | None:
+    """The instruction that multiplies bytes as they are; None if there is none."""
+    use = dot_for(target, left, right) if {left, right} <= FLIPPED.keys() else None
+    return None if use is None or use.flipped else use
+
+
 def correction(left: str) -> int:
     """What takes back the flipped sign bits of a left operand of this type."""
     return -HALF_RANGE if left == "s8" else HALF_RANGE

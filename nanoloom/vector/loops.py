@@ -22,6 +22,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE
+from nanoloom.target.dots import DotUse
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combine
@@ -34,6 +35,7 @@ from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.sources import Source
 from nanoloom.vector.stationary import block
+from nanoloom.vector.stationary.dot_products import dot_along
 from nanoloom.vector.store_at import require_room, require_taken
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
@@ -120,6 +122,7 @@ class Loops(Strip):
     of what lies across, None for single numbers; stays: what the order of all points
     follows (vectorize.py).  form: of the loop over vectors; by_places: whether its
     masks are made of where it is and where it ends, as one instruction of SVE does.
+    dot: the instruction that multiplies bytes and adds four neighbours, where stays.
     """
 
     chains: int
@@ -128,6 +131,7 @@ class Loops(Strip):
     stays: Stays | None
     form: str
     by_places: bool
+    dot: DotUse | None
 
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
@@ -175,6 +179,7 @@ class Loops(Strip):
             plan.stays,
             plan.form if lanes != ONE else MASKED_REMAINDER,
             target.has("sve"),
+            dot_along(op, plan, target),
         )
 
     @property

@@ -84,12 +84,13 @@ class MakeKernel:
                     applied = self.vectorize(module)
                 with stage("llvm"):
                     llvm_ir = to_llvm(module, applied.phases, self.name)
-        with stage("object"):
+        with stage("object"), naming_schedule(self.name, given=self.given):
             code = emit(llvm_ir, **machine, options=self.code)
             require_small(
                 code,
                 lambda: emit_assembly(llvm_ir, **machine, options=self.code),
                 self.target.isa.frame,
+                given=self.given,
             )
         return CompiledKernel(
             code,

@@ -15,6 +15,7 @@ from nanoloom.reproduce.flow_binary import BinaryLayer, binary
 from nanoloom.reproduce.flow_figures import Subject
 from nanoloom.reproduce.flow_layers import FlowLayer
 from nanoloom.reproduce.flow_search import Ranked
+from nanoloom.reproduce.yflows_files import as_csv
 from nanoloom.schedule.dataflow.dataflow import Dataflow
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
@@ -55,10 +56,31 @@ def test_a_wrong_result_is_named(
 ) -> None:
     ranked = (Ranked(Dataflow("output"), None, "wrong result"),)
     made = [yflows.Row(TINY, ranked)]
-    monkeypatch.setattr(yflows, "run", lambda target, say, quick: iter(made))
+    monkeypatch.setattr(yflows, "run", lambda target, say, quick, done: iter(made))
     monkeypatch.setattr(flow_figures, "subjects", lambda quick: [])
     said = nanoloom(*WORDS, tmp_path)
     assert said.status == 1 and "output: wrong result" in said.out
+
+
+def test_what_was_interrupted_goes_on(
+    tmp_path: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of the files stand in the new ones; nothing is measured."""
+    subject = flow_figures.subjects(quick=True)[0]
+    row = yflows.Row(TINY, (Ranked(Dataflow("output"), 0.5),))
+    network = flow_figures.Row(subject, 1, {"nanoloom": 0.25}, {"nanoloom": "n 1"})
+    network.absent["tvm"] = "not there"
+    (tmp_path / "results.csv").write_text(as_csv([row]))
+    (tmp_path / "networks.csv").write_text(flow_figures.as_csv([network]))
+    monkeypatch.setattr(yflows, "layers", lambda target, quick: [TINY])
+    monkeypatch.setattr(flow_figures, "subjects", lambda quick: [subject])
+    said = nanoloom(*WORDS, tmp_path, "--resume", "--json")
+    assert said.status == 0, said
+    told = json.loads(said.out)
+    assert [x["median_seconds"] for x in told["results"]] == [0.5]
+    assert [x["median_seconds"] for x in told["networks"]] == [0.25, None]
+    said = nanoloom("reproduce", "oml-vect", "--resume", "--folder", tmp_path)
+    refused(said, "oml-vect is always measured whole", status=2)
 
 
 def test_words_that_it_has_not(tmp_path: Path, nanoloom: Command) -> None:

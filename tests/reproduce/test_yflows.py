@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,19 +10,11 @@ import onnx
 import pytest
 
 import nanoloom
-from nanoloom.reproduce import flow_search
+from nanoloom.reproduce import flow_search, yflows
 from nanoloom.reproduce.flow_layers import FlowLayer, draw, right, written
 from nanoloom.reproduce.flow_search import Ranked, nanoseconds, search
-from nanoloom.reproduce.yflows import (
-    Row,
-    as_csv,
-    findings,
-    gain,
-    layers,
-    records,
-    to_output,
-    tried,
-)
+from nanoloom.reproduce.yflows import Row, findings, gain, layers, to_output, tried
+from nanoloom.reproduce.yflows_files import as_csv, from_csv, records
 from nanoloom.reproduce.yflows_pictures import pictures
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
 from nanoloom.target import by_name
@@ -29,36 +22,41 @@ from nanoloom.target.host import host
 from tests.vector.kernel_harness import shared_cache
 
 ODD = FlowLayer(3, 11, 5, 2, 1, 7)
+BYTES = FlowLayer(3, 11, 5, 2, 1, 150, "int8")
 
 
-def test_what_is_right() -> None:
+@pytest.mark.parametrize("layer", [ODD, BYTES], ids=["f32", "int8"])
+def test_what_is_right(layer: FlowLayer) -> None:
     """By plain loops, as nanoloom computes it; and what is wrong is seen."""
-    numbers = draw(ODD)
+    numbers = draw(layer)
     image, weights = numbers["image"].astype(float), numbers["weights"].astype(float)
-    good = np.zeros(ODD.result)
-    for k, y, x in np.ndindex(*ODD.result):
+    good = np.zeros(layer.result)
+    for k, y, x in np.ndindex(*layer.result):
         part = image[2 * y : 2 * y + 3, 2 * x : 2 * x + 3]
         good[k, y, x] = (part * weights[k]).sum()
-    wanted = right(ODD, numbers)
+    wanted = right(layer, numbers)
     np.testing.assert_allclose(wanted.value, good, atol=1e-12)
-    program = nanoloom.compile(written(ODD), cache=shared_cache())
+    program = nanoloom.compile(written(layer), cache=shared_cache())
     assert wanted.complaint(program(numbers)["made"]) == ""
-    moved = np.roll(good, 1, 2).astype(np.float32)
+    moved = np.roll(good, 1, 2).astype(layer.dtypes[2])
     assert wanted.complaint(moved).startswith("wrong result")
 
 
 def test_the_layers_of_the_paper() -> None:
     found = layers(by_name("x86-64-v3"), quick=False)
-    assert len(found) == len(set(found)) == 2 * 3 * 3 * 2 * 3
+    assert len(found) == len(set(found)) == 2 * 3 * 3 * 2 * 3 * 2
     assert found[0] == FlowLayer(3, 56, 128, 1, 1, 8)
-    assert found[-1] == FlowLayer(5, 112, 512, 2, 4, 32)
-    assert found[0].name == "(3, 56, 128), stride 1, registers 1"
+    assert found[-2] == FlowLayer(5, 112, 512, 2, 4, 32)
+    assert found[-1] == FlowLayer(5, 112, 512, 2, 4, 128, "int8")
+    assert found[0].name == "(3, 56, 128), stride 1, registers 1, f32"
     assert {flow.anchor for flow in tried(ODD, host())} == {"output", "weight", "input"}
 
 
-def test_a_search_ranks_what_is_right() -> None:
+@pytest.mark.parametrize("layer", [ODD, BYTES], ids=["f32", "int8"])
+def test_a_search_ranks_what_is_right(layer: FlowLayer) -> None:
+    """Channels that fill no vector: the rest is masked."""
     flows = [parse("output; weight 2"), parse("weight"), parse("input; output 1")]
-    found = search(ODD, flows, host(), rounds=2)
+    found = search(layer, flows, host(), rounds=2)
     assert {x.flow for x in found} == set(flows)
     times = [x.seconds for x in found if x.seconds is not None]
     assert len(times) == len(flows) and min(times) > 0 and times == sorted(times)
@@ -132,6 +130,12 @@ def test_findings_hold_or_do_not() -> None:
     assert [x.holds for x in findings([row(**PAPER)])] == [True] * 5
     assert [x.holds for x in findings([row(**OTHERWISE)])] == [False] * 5
     assert [x.holds for x in findings([])] == [None] * 5
+    one, other = row(**PAPER), row(**OTHERWISE)
+    bytes_ = replace(other, layer=replace(other.layer, element="int8"))
+    found = findings([one, bytes_])
+    assert [(x.element, x.holds) for x in found] == [("f32", True)] * 5 + [
+        ("int8", False)
+    ] * 5
 
 
 def test_figures() -> None:
@@ -140,10 +144,26 @@ def test_figures() -> None:
     found = records([made])
     assert found[2]["dataflow"] == "output; input 3"
     assert (found[2]["of_basic"], found[2]["of_output"]) == (0.51, 1.02)
-    assert as_csv([made]).splitlines()[1].startswith("3,56,128,1,1,8,output,output,2,")
+    text = as_csv([made])
+    assert text.splitlines()[1].startswith("3,56,128,1,1,8,f32,output,output,2,")
+    assert from_csv(text) == [made] and from_csv("filter,size\n3,56\n") == []
+
+
+def test_what_is_there_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two layers one is given, the other is searched."""
+    monkeypatch.setattr(yflows, "layers", lambda target, quick: [ODD, BYTES])
+    ranked = (Ranked(Dataflow("output"), 1.0),)
+    monkeypatch.setattr(yflows, "search", lambda *given, **words: ranked)
+    done = Row(ODD, (Ranked(Dataflow("input"), 2.0),))
+    asked: list[str] = []
+    told = yflows.run(
+        host(), lambda name, *_: asked.append(name), quick=True, done=[done]
+    )
+    assert list(told) == [done, Row(BYTES, ranked)] and asked == [BYTES.name]
 
 
 def test_a_picture_of_each_figure() -> None:
     made = pictures([row(**PAPER)])
-    assert sorted(made) == ["figure-2.png", "figure-7a.png", "figure-7b.png"]
+    names = [f"figure-{number}-f32.png" for number in ("2", "7a", "7b")]
+    assert sorted(made) == names
     assert all(data.startswith(b"\x89PNG") for data in made.values())

@@ -14,6 +14,7 @@ import nanoloom
 from nanoloom.binary.frames import FRAME_BYTES, largest_frame, may_exceed, require_small
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.cache import Cache
+from nanoloom.errors import Error
 from nanoloom.frontend.inputs import InputSpec, random_inputs
 from nanoloom.target import TARGETS
 from tests.runtime.native import c_library
@@ -124,5 +125,7 @@ def test_a_large_frame_is_a_bug(machine: dict[str, str]) -> None:
     with pytest.raises(RuntimeError, match=r"a kernel takes .* bytes of stack"):
         words = partial(emit_assembly, text, **machine)
         require_small(emit(text, **machine), words, frame)
+    with pytest.raises(Error, match="bytes of stack, 32768 at most"):
+        require_small(emit(text, **machine), words, frame, given=True)
     less = function(FRAME_BYTES // 2)
     require_small(emit(less, **machine), partial(emit_assembly, less, **machine), frame)

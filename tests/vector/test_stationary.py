@@ -10,7 +10,8 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Index
-from nanoloom.schedule.dataflow.dataflow import parse
+from nanoloom.reproduce.flow_layers import FlowLayer, written
+from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
 from nanoloom.schedule.language import (
     Reorder,
     Schedule,
@@ -108,6 +109,30 @@ def code(
     (kernel,) = program.kernels.values()
     schedule = parse(flow).schedule_of(kernel.nest, machine)
     return stage_text(program, stage, machine, script=schedule)
+
+
+BYTES = FlowLayer(3, 9, 4, 1, 1, 128, "int8")
+
+
+@pytest.mark.parametrize("registers", [1, 2])
+def test_bytes_are_multiplied_by_four(registers: int) -> None:
+    """A register of sums for one of bytes; as many instructions as registers."""
+    program, machine = kernels(written(BYTES)), by_name("icelake-server")
+    (kernel,) = program.kernels.values()
+    flow = Dataflow("output", (("weight", 2),), registers)
+    schedule = flow.schedule_of(kernel.nest, machine)
+    text = stage_text(program, "vector", machine, script=schedule)
+    assert f"vector<{16 * registers}xi32>" in text and "arith.extsi" not in text
+    dots = text.count("vpdpbusd.512")
+    assert dots and dots % registers == 0
+
+
+def test_bytes_without_such_an_instruction_are_widened() -> None:
+    program = kernels(written(BYTES))
+    (kernel,) = program.kernels.values()
+    schedule = parse("output").schedule_of(kernel.nest, AVX2)
+    text = stage_text(program, "vector", AVX2, script=schedule)
+    assert "arith.extsi" in text and "vector<8xi32>" in text
 
 
 ROW = Case((1, 40), (1, 3), 8, kind=DEPTHWISE)

@@ -10,6 +10,10 @@ from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.nest.taps import Window
+from nanoloom.target.dots import bytes_dot
+from nanoloom.target.facts import Target
+
+SUM_BITS = 32  # of what dot products of bytes add to
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,15 @@ class Layer:
         """E of the paper: pixels of the result."""
         return prod(self.extents(self.pixels))
 
-    @property
-    def bits(self) -> int:
-        """Of a number that is added up."""
-        return bits(self.stage.writes[0].element)
+    def bits(self, target: Target) -> int:
+        """Of a number that fills a lane: of a sum, or of an operand where
+        an instruction multiplies bytes and adds up four neighbours."""
+        total = bits(self.stage.writes[0].element)
+        axis = self.stage.axis(self.vectors)
+        summed = axis is not None and axis.is_reduction and total == SUM_BITS
+        one, other = (x.element for x in self.stage.reads)
+        dots = summed and bytes_dot(target, one, other) is not None
+        return bits(one) if dots else total
 
     def steps(self, anchor: str) -> Window:
         """The steps of the block of code in which one operand is the anchor."""

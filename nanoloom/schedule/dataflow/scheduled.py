@@ -82,9 +82,9 @@ def of_vectors(layer: Layer) -> str:
 
 
 def lanes(flow: Dataflow, layer: Layer, target: Target) -> Lanes:
-    """Of a vector variable: full registers of the numbers that are added up."""
+    """Of a vector variable: full registers of the numbers that fill a lane."""
     place = layer.stage.place(layer.vectors)
-    count = flow.registers * target.lanes(max(8, min(layer.bits, 64)))
+    count = flow.registers * target.lanes(max(8, min(layer.bits(target), 64)))
     return width(count, is_scalable(layer.stage, place, target))
 
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
 from nanoloom.vector.access import Operand, add, coefficient, index
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import ROLLED
+from nanoloom.vector.stationary import dot_products
 from nanoloom.vector.strip import Point
 from nanoloom.vector.vectorize import Stays
 from nanoloom.vector.widths import vector_type
@@ -119,14 +121,21 @@ class Held:
                 values.append(self.now.pop(key)[0])
             else:
                 values.append(self.load(operand, ivs, tap))
-        given = dict(enumerate(values[: self.result]))
         point = self.point(ivs, tap)
-        (made,) = self.loops.compute(point, values[self.result :], Once(), given)
-        values[self.result] = made
+        made = values[self.result] = self.added(values, point)
         for operand in keep:
             self.now[operand, self.window.place(operand, tap)] = values[operand], tap
         if self.result not in keep:
             self.store(made, point)
+
+    def added(self, values: Sequence[ir.Value], point: Point) -> ir.Value:
+        """A result, the last of the values, and the product of the operands."""
+        *given, total = values
+        if self.loops.dot is not None:
+            return dot_products.added(self.loops.dot, given, total, point.mask)
+        known = dict(enumerate(given))
+        (made,) = self.loops.compute(point, [total], Once(), known)
+        return made
 
     def advance(self) -> None:
         """The next step of the innermost loop: all that is held lies further back."""
@@ -153,8 +162,10 @@ class Held:
         if self.loops.kinds[self.loops.dim] == "parallel":
             return self.loops.started(x, point)
         (combiner,) = self.loops.combiners
-        kind = vector_type(self.loops.lanes, x.element)
-        return vector.broadcast(kind, combiner.neutral())
+        lanes, dot = self.loops.lanes, self.loops.dot
+        if dot is not None:
+            lanes = Lanes(lanes.count // dot_products.GROUP)
+        return vector.broadcast(vector_type(lanes, x.element), combiner.neutral())
 
     def store(self, value: ir.Value, point: Point) -> None:
         """Write a result; lanes that are summed are added to what lies there."""
@@ -163,7 +174,7 @@ class Held:
             self.loops.write(value, x, point)
             return
         (combiner,) = self.loops.combiners
-        if point.mask is not None:
+        if point.mask is not None and self.loops.dot is None:
             nothing = vector.broadcast(value.type, combiner.neutral())
             value = arith.select(point.mask, value, nothing)
         at = x.indices(point.ivs)

@@ -1,0 +1,82 @@
+"""Sums along vectors of bytes: one instruction multiplies and adds four neighbours.
+
+    for c in fours: sums[c / 4] += image[c..] . weights[c..]
+
+A vector of sums has a quarter of the lanes, as many bytes as the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nanoloom.kernels.nest import element
+from nanoloom.kernels.structure import Op, body, iterators, multiplied, widened, yielded
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.target.dots import DotUse, bytes_dot
+from nanoloom.target.facts import Target
+from nanoloom.vector.nanokernel.instructions import emit
+from nanoloom.vector.vectorize import VectorPlan
+
+GROUP, BITS = 4, 8  # bytes that fill a lane of 32 bits
+
+
+def dot_along(op: Op, plan: VectorPlan, target: Target) -> DotUse | None:
+    """The instruction for a stage whose vectors, full registers of bytes, lie along
+    its sum; None where another operation or another width is wanted."""
+    lanes = plan.lanes
+    if plan.stays is None or iterators(op)[plan.axis] != "reduction":
+        return None
+    if lanes.scalable or lanes.count % target.lanes(BITS) or not adds_products(op):
+        return None
+    return bytes_dot(target, element(op, 0), element(op, 1))
+
+
+def adds_products(op: Op) -> bool:
+    """Whether a body is sum + a * b in i32, of both its operands."""
+    arguments, total = list(body(op).arguments), yielded(op)[0].owner
+    if len(arguments) != 3 or isinstance(total, ir.Block):
+        return False
+    if total.name != "arith.addi" or str(total.results[0].type) != "i32":
+        return False
+    factors = [value for value in total.operands if value != arguments[2]]
+    product = multiplied(factors[0]) if len(factors) == 1 else None
+    if product is None or product.name != "arith.muli":
+        return False
+    return {widened(value) for value in product.operands} == set(arguments[:2])
+
+
+def added(
+    use: DotUse, given: Sequence[ir.Value], total: ir.Value, mask: ir.Value | None
+) -> ir.Value:
+    """total + given[0] . given[1], a register after the other.
+
+    given: vectors of bytes.  mask: which of them count, None for all.
+    """
+    one, other = reversed(given) if use.swapped else given
+    if mask is not None:  # of products with 0 nothing is left
+        kind = ir.VectorType(one.type)
+        zeros = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+        one = arith.select(mask, one, zeros)
+    width = use.dot.bits // BITS
+    kind, count = ir.VectorType(total.type), ir.VectorType(one.type).shape[0] // width
+    narrow = ir.VectorType.get([width // GROUP], kind.element_type)
+    for number in range(count):
+        operands = (
+            register(x, number, size)
+            for x, size in ((total, width // GROUP), (one, width), (other, width))
+        )
+        made = emit(use.dot.function, narrow, list(operands))
+        if count == 1:
+            return made
+        at = [number * (width // GROUP)]
+        total = vector.insert_strided_slice(made, total, at, [1])
+    return total
+
+
+def register(value: ir.Value, number: int, width: int) -> ir.Value:
+    """One of the registers that a vector has."""
+    kind = ir.VectorType(value.type)
+    if kind.shape[0] == width:
+        return value
+    narrow = ir.VectorType.get([width], kind.element_type)
+    return vector.extract_strided_slice(narrow, value, [number * width], [width], [1])
