@@ -1,4 +1,4 @@
-"""C is compiled once in a process of tests, though most tests have a cache of their own.
+"""C is compiled once in a process of tests, though most have a cache of their own.
 
 The runtime's few files are the same in all of them and take half a second each time.
 """

@@ -73,7 +73,8 @@ def in_rows(found: RowsOfTaps, narrow: Retyped) -> Op:
     count, channels = len(size) - 1, found.channels
     *outer, _, _ = maps(op)[0].results
     terms = [
-        ir.AffineDimExpr.get(int(d)) * (factor * (1 if int(d) == count - 1 else channels))
+        ir.AffineDimExpr.get(int(d))
+        * (factor * (1 if int(d) == count - 1 else channels))
         for d, factor in found.pixel.terms
     ]
     along = sum(terms[1:], terms[0]) + found.pixel.offset * channels

@@ -59,7 +59,8 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     most = 1 if row is None else most_results(op, row)
     assert most is not None, "fit.py lets no other pass"
     marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
-             SUM: shape.extents[shape.reduced[-1]], DEPTH: plan.depth, LANES: plan.lanes.count}  # fmt: skip
+             SUM: shape.extents[shape.reduced[-1]], DEPTH: plan.depth,
+             LANES: plan.lanes.count}  # fmt: skip
     right, beside, loop = inputs(op)[shape.right], list[ir.Value](), ""
     if plan.packed:
         right, marks[ARGUMENT] = panel_of(op, shape, columns)

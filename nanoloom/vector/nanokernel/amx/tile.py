@@ -71,7 +71,7 @@ class Product:
 
     @cached_property
     def depths(self) -> list[int]:
-        """Extents of the reduced dimensions; that of the last one, a panel has more of."""
+        """Extents of the reduced dimensions: of the last one, a panel may have more."""
         kind = ir.MemRefType(self.right.type)
         outer = list(kind.shape)[-1 - len(self.reduced) : -2]
         return [*outer, self.op.operation.attributes[SUM].value]  # type: ignore[attr-defined]
