@@ -81,7 +81,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         tensors(program.outputs, sizes.outputs if sizes else ()),
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
-        repeats_of(program, [*begins, len(steps)]),
+        repeats_of(program, [*begins, len(steps)], compiled),
         sizes=sizes_table(sizes) if sizes else None,
     )
     return Compiled([k.object for k in compiled.values()], table, block)
@@ -91,8 +91,13 @@ def sizes_table(sizes: ProgramSizes) -> SizesTable:
     return SizesTable(sizes.dims, sizes.words, sizes.buffers, sizes.bounds)
 
 
-def repeats_of(program: Program, begins: list[int]) -> tuple[Repeat, ...]:
-    """The program's repeats, of steps.  begins: the first step of each call."""
+def repeats_of(
+    program: Program, begins: list[int], compiled: dict[str, CompiledKernel]
+) -> tuple[Repeat, ...]:
+    """The program's repeats, of steps.  begins: the first step of each call.
+
+    Kernels with tensors of their own run one at a time, as these lie in one place.
+    """
     made: list[Repeat] = []
     for repeat in program.repeats:
         first, end = begins[repeat.first], begins[repeat.first + repeat.count]
@@ -104,8 +109,12 @@ def repeats_of(program: Program, begins: list[int]) -> tuple[Repeat, ...]:
             for operand, place in enumerate(program.calls[call].arguments)
             if place.stride or (place.state and place.state.moves)
         )
-        if end > first:
-            made.append(Repeat(first, end - first, repeat.trips, moves, repeat.word))
+        if end == first:
+            continue
+        shares = any(own_bytes(compiled[program.calls[call].kernel]) for call in calls)
+        beside = repeat.beside and bool(made) and made[-1].end == first and not shares
+        count = end - first
+        made.append(Repeat(first, count, repeat.trips, moves, repeat.word, beside))
     return tuple(made)
 
 

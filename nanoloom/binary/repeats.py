@@ -31,7 +31,8 @@ class Move:
 class Repeat:
     """The steps first ... first + count - 1, `trips` times: struct nanoloom_repeat.
 
-    word: which of the program's sizes the trips are; NONE for a number.
+    word: which of the program's sizes the trips are; NONE for a number.  beside: it may
+    run at the same time as the repeat in front of it, behind whose steps its own stand.
     """
 
     first: int
@@ -39,6 +40,7 @@ class Repeat:
     trips: int
     moves: tuple[Move, ...] = ()
     word: int = NONE
+    beside: bool = False
 
     def __post_init__(self) -> None:
         if self.trips < 1 or self.count < 1 or self.first < 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import ml_dtypes
 import numpy as np
@@ -205,8 +206,15 @@ class ProgramTable:
     @property
     def scratch_bytes(self) -> int:
         """What each thread needs for the steps that several run."""
-        several = (x.scratch_bytes for x in self.steps if x.tasks > 1)
+        steps = enumerate(self.steps)
+        several = (x.scratch_bytes for i, x in steps if x.tasks > 1 or i in self.beside)
         return max(several, default=0)
+
+    @property
+    def beside(self) -> set[int]:
+        """The numbers of the steps that run beside others."""
+        pairs = [(x, y) for x, y in pairwise(self.repeats) if y.beside]
+        return {i for pair in pairs for x in pair for i in range(x.first, x.end)}
 
     @property
     def alone_bytes(self) -> int:

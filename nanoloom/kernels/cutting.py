@@ -108,7 +108,7 @@ class Cutting:
         outputs = len(self.lowered.outputs)
         for i, value in enumerate(returned[:outputs]):
             self.places[home(base(value))] = Place(Storage.OUTPUT, i)
-        for call in repeat_calls(self.block):
+        for call in reversed(repeat_calls(self.block)):
             self.place_carried(call)
         for value, limits in zip(returned[outputs:], self.lowered.checks, strict=True):
             buffer = self.buffer(base(value)).index
@@ -171,9 +171,9 @@ class Cutting:
         """Note the calls of a repetition's body."""
         name = callee(call)
         repetition, program = self.lowered.repeats[name], self.bodies[name]
-        values = list(call.operation.operands), list(call.operation.results)
-        given = [self.place(base(v)) for v in values[0]]
-        made = [self.buffer(v) for v in values[1]]
+        values, after = list(call.operation.operands), list(call.operation.results)
+        given = [self.place(base(v)) for v in values]
+        made = [self.buffer(v) for v in after]
         first = len(self.sizes)
         self.sizes += program.buffers
         self.inner |= set(range(first, len(self.sizes)))
@@ -187,12 +187,11 @@ class Cutting:
             Trips(
                 program,
                 repetition.trips,
-                tuple(read_place(m, given, values[0]) for m in repetition.inputs),
-                tuple(
-                    written_place(m, given, made, values[1]) for m in repetition.outputs
-                ),
+                tuple(read_place(m, given, values) for m in repetition.inputs),
+                tuple(written_place(m, given, made, after) for m in repetition.outputs),
                 tuple(numbers[weight] for weight in program.parameters),
                 first,
+                repetition.beside and isinstance(self.drafts[-1], Trips),
             )
         )
 
@@ -244,7 +243,8 @@ class Cutting:
                 continue
             inside = draft.calls()
             if inside:
-                self.repeats.append(Repeated(len(calls), len(inside), draft.trips))
+                number = len(calls), len(inside), draft.trips
+                self.repeats.append(Repeated(*number, beside=draft.beside))
             calls += inside
         return calls
 

@@ -17,18 +17,19 @@ def lifetimes(
 ) -> list[Lifetime]:
     """Of each buffer of `sizes` bytes, between the first call and the last one.
 
-    What a repeat does not make for one trip alone (`inner`) lives in all of its trips;
-    read_later: when all calls are done.
+    What a repeat does not make for one trip alone (`inner`) lives in all of its trips,
+    and all that repeats beside each other use in those of all of them; read_later: when
+    all calls are done.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for step, call in enumerate(calls):
-        around = next((x for x in repeats if step in x), None)
+        chain = chain_of(repeats, step)
         for place in call.arguments:
             if place.storage is Storage.ARENA:
                 begin, end = step, step
-                if around is not None and place.index not in inner:
-                    begin, end = around.first, around.first + around.count - 1
+                if len(chain) > 1 or (chain and place.index not in inner):
+                    begin, end = chain[0].first, chain[-1].first + chain[-1].count - 1
                 first[place.index] = min(begin, first.get(place.index, begin))
                 last[place.index] = max(end, last.get(place.index, end))
     unused = len(calls)
@@ -37,3 +38,15 @@ def lifetimes(
         Lifetime(size, first.get(i, unused), last.get(i, unused))
         for i, size in enumerate(sizes)
     ]
+
+
+def chain_of(repeats: Sequence[Repeated], call: int) -> list[Repeated]:
+    """The repeat that a call is in, and those beside it; [] outside of any."""
+    chain: list[Repeated] = []
+    for repeat in repeats:
+        if not repeat.beside:
+            if any(call in x for x in chain):
+                return chain
+            chain = []
+        chain.append(repeat)
+    return chain if any(call in x for x in chain) else []

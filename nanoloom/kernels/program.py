@@ -139,13 +139,15 @@ class ProgramSizes:
 class Repeated:
     """The calls first ... first + count - 1 run `trips` times in a row.
 
-    word: which of the program's sizes the trips are; NONE for a number.
+    word: which of the program's sizes the trips are; NONE for a number.  beside: they
+    may run at the same time as the repeat whose calls end where these begin.
     """
 
     first: int
     count: int
     trips: int
     word: int = NONE
+    beside: bool = False
 
     def __contains__(self, call: int) -> bool:
         return self.first <= call < self.first + self.count

@@ -36,7 +36,10 @@ def describe_program(program: Program, names: Sequence[str] = ()) -> str:
     lines: list[str] = []
     for number, call in enumerate(program.calls):
         within = [x for x in program.repeats if number in x]
-        lines += [f"// {x.trips} times:" for x in within if x.first == number]
+        for x in within:
+            if x.first == number:
+                also = ", beside those in front" if x.beside else ""
+                lines.append(f"// {x.trips} times{also}:")
         given = ", ".join(map(shown_place, call.arguments))
         indent = "  " * len(within)
         lines.append(f"// {indent}{call.layer or '-'}: {call.kernel}({given})")

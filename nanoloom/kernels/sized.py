@@ -219,7 +219,7 @@ class Joining:
 
     def repeated(self, repeats: Sequence[Repeated]) -> Repeated:
         first = repeats[0]
-        if len({(x.first, x.count) for x in repeats}) > 1:
+        if len({(x.first, x.count, x.beside) for x in repeats}) > 1:
             raise Differs("its recurrences")
         trips = self.size([x.trips for x in repeats], "a number of trips")
         return (

@@ -90,12 +90,14 @@ class Repetition:
 
     @main calls it with what is carried from trip to trip and then with what it reads
     besides; the results are what is carried.  inputs, outputs: of the body's @main.
+    beside: it may run at the same time as the repetition in front of it.
     """
 
     trips: int
     body: LinalgModule
     inputs: tuple[Moving, ...]
     outputs: tuple[Moving, ...]
+    beside: bool = False
 
     @property
     def states(self) -> set[int]:

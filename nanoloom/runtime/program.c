@@ -98,9 +98,16 @@ static void run_alone(void *argument, int64_t begin, int64_t end)
 
 #ifdef NANOLOOM_SINGLE_THREAD
 
-static void run_tasks(void *argument, int64_t begin, int64_t end)
+static int64_t take(const struct call *call)
 {
-    run_alone(argument, begin, end);
+    (void)call;
+    return 0;
+}
+
+static void give_back(const struct call *call, int64_t part)
+{
+    (void)call;
+    (void)part;
 }
 
 static int64_t now(void)
@@ -126,13 +133,9 @@ static int64_t take(const struct call *call)
             }
 }
 
-static void run_tasks(void *argument, int64_t begin, int64_t end)
+static void give_back(const struct call *call, int64_t part)
 {
-    struct call own = *(const struct call *)argument;
-    int64_t part = take(&own);
-    own.scratch += part * own.scratch_bytes;
-    run_alone(&own, begin, end);
-    atomic_store(&own.owners[part], (uintptr_t)&errno);
+    atomic_store(&call->owners[part], (uintptr_t)&errno);
 }
 
 static int64_t now(void)
@@ -143,6 +146,15 @@ static int64_t now(void)
 }
 
 #endif
+
+static void run_tasks(void *argument, int64_t begin, int64_t end)
+{
+    struct call own = *(const struct call *)argument;
+    int64_t part = take(&own);
+    own.scratch += part * own.scratch_bytes;
+    run_alone(&own, begin, end);
+    give_back(&own, part);
+}
 
 const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *program,
                                              const void *workspace, int64_t *index)
@@ -189,6 +201,65 @@ static void run_step(struct run *run, int32_t number)
     }
 }
 
+static void run_steps(struct run *run, int32_t step, int32_t end, int32_t next);
+
+static void run_repeat(struct run *run, int32_t number)
+{
+    const struct nanoloom_program *program = run->program;
+    const struct nanoloom_repeat *repeat = &program->repeats[number];
+    int32_t first = repeat->first_step;
+    for (int64_t trip = 0; trip < repeat->trips; trip++) {
+        run_steps(run, first, first + repeat->step_count, number + 1);
+        nanoloom_move(repeat, program->moves, run->pointers, trip);
+    }
+    nanoloom_move_back(repeat, program->moves, run->pointers);
+}
+
+/* Repeats from number `first` on, one a task: each runs in one thread from its first trip
+ * to its last, and waits for nobody in between. */
+struct beside {
+    const struct run *run;
+    int32_t first;
+};
+
+static void run_beside(void *argument, int64_t begin, int64_t end)
+{
+    const struct beside *all = argument;
+    struct run own = *all->run;
+    int64_t part = take(&own.call);
+    own.call.scratch += part * own.call.scratch_bytes;
+    own.parallel = NULL;
+    own.before = own.nanoseconds ? now() : 0;
+    for (int64_t i = begin; i < end; i++)
+        run_repeat(&own, all->first + (int32_t)i);
+    give_back(&own.call, part);
+}
+
+int32_t nanoloom_beside(const struct nanoloom_program *program, int32_t repeat)
+{
+    int32_t count = 1;
+    while (repeat + count < program->repeat_count && program->repeats[repeat + count].beside)
+        count++;
+    return count;
+}
+
+/* All from repeat number `next` on that run beside each other; the step behind them. */
+static int32_t run_repeats(struct run *run, int32_t next, int32_t count)
+{
+    /* With more threads than that, one step after the other in all of them is faster. */
+    int few = run->call.threads < 2 * (int64_t)count;
+    struct beside all = {run, next};
+    if (run->parallel && count > 1 && few) {
+        run->parallel(run->context, run_beside, &all, count);
+        run->before = run->nanoseconds ? now() : 0;
+    } else {
+        for (int32_t i = 0; i < count; i++)
+            run_repeat(run, next + i);
+    }
+    const struct nanoloom_repeat *last = &run->program->repeats[next + count - 1];
+    return last->first_step + last->step_count;
+}
+
 /* The steps `step` ... `end` - 1; `next` is the first repeat that may begin there. */
 static void run_steps(struct run *run, int32_t step, int32_t end, int32_t next)
 {
@@ -200,14 +271,9 @@ static void run_steps(struct run *run, int32_t step, int32_t end, int32_t next)
             run_step(run, step++);
             continue;
         }
-        const struct nanoloom_repeat *repeat = &program->repeats[next];
-        next++;
-        for (int64_t trip = 0; trip < repeat->trips; trip++) {
-            run_steps(run, step, step + repeat->step_count, next);
-            nanoloom_move(repeat, program->moves, run->pointers, trip);
-        }
-        nanoloom_move_back(repeat, program->moves, run->pointers);
-        step += repeat->step_count;
+        int32_t count = nanoloom_beside(program, next);
+        step = run_repeats(run, next, count);
+        next += count;
     }
 }
 

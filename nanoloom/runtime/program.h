@@ -59,7 +59,7 @@ struct nanoloom_program {
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
     int64_t arena_bytes;
     int64_t parameter_bytes;
-    int64_t scratch_bytes; /* the most of all steps of several tasks */
+    int64_t scratch_bytes; /* the most of all steps of several tasks, or beside others */
     int64_t alone_bytes;   /* and of the others, which one thread runs */
     int32_t step_count;
     int32_t buffer_count;
@@ -95,6 +95,10 @@ void nanoloom_workspace_prepare(const struct nanoloom_program *program, void *wo
 int nanoloom_run(const struct nanoloom_program *program,
                  const struct nanoloom_memory *memory, nanoloom_parallel parallel,
                  void *context, int64_t *nanoseconds);
+
+/* How many repeats run beside each other from this one on, which is none of those beside
+ * one in front of it; at least 1. */
+int32_t nanoloom_beside(const struct nanoloom_program *program, int32_t repeat);
 
 /* The first check that failed in the last run on this workspace, and its index; NULL
  * where none did. */

@@ -5,13 +5,15 @@
 #include <stdint.h>
 
 /* The steps first_step ... + step_count - 1 run `trips` times.  Repeats stand in the order
- * of their first steps, one that holds others in front of them. */
+ * of their first steps, one that holds others in front of them.  One that is `beside` may
+ * run at the same time as the one in front of it, behind whose steps its own stand. */
 struct nanoloom_repeat {
     int64_t trips;
     int32_t first_step;
     int32_t step_count;
     int32_t first_move;
     int32_t move_count;
+    int32_t beside;
 };
 
 /* Where an operand lies in the next trip: `stride` bytes further; or, if it alternates, as

@@ -135,6 +135,21 @@ static void place_buffers(const struct nanoloom_sizes *sizes, struct parts *to)
     }
 }
 
+/* Whether a step is in a repeat that runs beside another one. */
+static int runs_beside(const struct nanoloom_program *program, int32_t step)
+{
+    int32_t count;
+    for (int32_t i = 0; i < program->repeat_count; i += count) {
+        count = nanoloom_beside(program, i);
+        const struct nanoloom_repeat *first = &program->repeats[i];
+        const struct nanoloom_repeat *last = first + count - 1;
+        if (count > 1 && step >= first->first_step &&
+            step < last->first_step + last->step_count)
+            return 1;
+    }
+    return 0;
+}
+
 /* Tasks and scratch memory of every step. */
 static int count_tasks(const struct nanoloom_sizes *sizes, struct parts *to)
 {
@@ -150,7 +165,8 @@ static int count_tasks(const struct nanoloom_sizes *sizes, struct parts *to)
             step->scratch_bytes = open->scratch(to->words + open->first_word);
         if (step->tasks > MOST_TASKS || step->scratch_bytes > MOST_BYTES)
             return 0;
-        int64_t *most = step->tasks > 1 ? &program->scratch_bytes : &program->alone_bytes;
+        int several = step->tasks > 1 || runs_beside(program, i);
+        int64_t *most = several ? &program->scratch_bytes : &program->alone_bytes;
         if (step->scratch_bytes > *most)
             *most = step->scratch_bytes;
     }

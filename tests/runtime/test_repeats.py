@@ -199,3 +199,50 @@ def test_trips_and_strides_that_are_sizes(tmp_path: Path, cache: Cache) -> None:
                 for one, other in zip(made, right(x, h), strict=True):
                     np.testing.assert_array_equal(one, other)
                     assert other.any()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_repeats_beside_each_other(tmp_path: Path, cache: Cache, threads: int) -> None:
+    """s = s + x[t] and p = p x[-1 - t], each in an order of its own."""
+    trips, x, h = 40, Buffer(Space.INPUT), Buffer(Space.INPUT, index=1)
+    end = Buffer(Space.INPUT, (trips - 1) * ROW)
+    outputs = [Buffer(Space.OUTPUT, index=i) for i in (0, 1)]
+    steps: list[Step] = []
+    repeats: list[Repeat] = []
+    for number, (kernel, row) in enumerate((("add_f32", x), ("mul_f32", end))):
+        state = Buffer(Space.ARENA, 2 * number * SLOT)
+        after = replace(state, offset=state.offset + SLOT)
+        steps.append(Step(kernel, TASKS, (state, row, after), "step", 64))
+        moves = (
+            Move(2 + number, 0, SLOT, alternates=True),
+            Move(2 + number, 1, -ROW if number else ROW),
+            Move(2 + number, 2, -SLOT, alternates=True),
+        )
+        repeats.append(Repeat(2 + number, 1, trips, moves, beside=number > 0))
+    states = [Buffer(Space.ARENA, 2 * i * SLOT) for i in (0, 1)]
+    begin = [Step("add_f32", TASKS, (h, h, s), "begin") for s in states]
+    ends = zip(states, outputs, strict=True)
+    table = ProgramTable(
+        (*begin, *steps, *(Step("add_f32", TASKS, (s, h, y), "end") for s, y in ends)),
+        4 * SLOT,
+        0,
+        (_rows("x", trips), _rows("h", 1)),
+        (_rows("sum", 1), _rows("product", 1)),
+        repeats=tuple(repeats),
+    )
+    path = tmp_path / "model.so"
+    write_in_process(kernels(), table, path, triple=TRIPLE, cache=cache)
+    r = np.random.default_rng(threads)
+    given = r.uniform(0.9, 1.1, (trips, COUNT)).astype(np.float32)
+    first = r.uniform(-1, 1, (1, COUNT)).astype(np.float32)
+    total = product = first + first
+    for t in range(trips):
+        total, product = total + given[t], product * given[trips - 1 - t]
+    made = [np.zeros((1, COUNT), np.float32) for _ in range(2)]
+    times = np.zeros(6, np.int64)
+    with Library(path).create(threads) as instance:
+        for _ in range(20):
+            instance.run([given, first], made, nanoseconds=times)
+            np.testing.assert_array_equal(made[0], total + first)
+            np.testing.assert_array_equal(made[1], product + first)
+    assert (times > 0).all()

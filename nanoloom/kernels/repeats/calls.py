@@ -18,7 +18,8 @@ class Trips:
     """A body's program at work: where its inputs and outputs lie in each trip.
 
     parameters: the numbers of its parameters in the program around it.  buffers: how
-    many of that one's buffers stand in front of its own.
+    many of that one's buffers stand in front of its own.  beside: the trips in front of
+    it may run at the same time.
     """
 
     program: Program
@@ -27,6 +28,7 @@ class Trips:
     outputs: tuple[Place, ...]
     parameters: tuple[int, ...]
     buffers: int
+    beside: bool
 
     def calls(self) -> list[Call]:
         return [
@@ -99,21 +101,32 @@ def is_state(value: ir.Value, lowered: LinalgModule) -> bool:
 def separate_repeats(block: ir.Block, lowered: LinalgModule) -> None:
     """What repetitions begin with gets bytes of its own, which they write over.
 
-    Nothing is copied where nothing is known: a tensor that they fill.
+    Nothing is copied where nothing is known: a tensor that they fill, one behind or
+    beside the other.
     """
+    first: Op | None = None  # of those beside each other: nothing is to come between
     for call in repeat_calls(block):
         repetition = lowered.repeats[callee(call)]
+        first = first if repetition.beside and first is not None else call
         written = repetition.states | repetition.sequences
         for number, value in enumerate(list(call.operation.operands)):
             owner = base(value).owner
             made = not isinstance(owner, ir.Block)
             unknown = made and owner.name == "tensor.empty"  # type: ignore[union-attr] - a block has no name, and `made` rules it out
             free = made and is_movable(owner.opview)  # type: ignore[union-attr] - a block has no name, and `made` rules it out
-            if unknown and number not in repetition.states:
+            behind = made and is_repeat(owner.opview)  # type: ignore[union-attr] - a block has no name, and `made` rules it out
+            alone = repetition.beside and behind and len(list(base(value).uses)) == 1
+            if (unknown or alone) and number not in repetition.states:
                 continue
             if number in written or free:
-                with ir.InsertionPoint(call), ir.Location.unknown():
+                place = first if stands_before(value, first) else call
+                with ir.InsertionPoint(place), ir.Location.unknown():
                     call.operation.operands[number] = copy_of(value)
+
+
+def stands_before(value: ir.Value, op: Op) -> bool:
+    owner = value.owner
+    return isinstance(owner, ir.Block) or owner.is_before_in_block(op.operation)
 
 
 def copy_of(value: ir.Value) -> ir.Value:

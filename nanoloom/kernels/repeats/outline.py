@@ -27,15 +27,16 @@ def outline_repeats(lowered: LinalgModule) -> LinalgModule:
     known, or which reads its own results at places of its choice.
     """
     repeats: dict[str, Repetition] = {}
+    follows = False  # whether the loop in front of this one became a repetition
     for loop in named(lowered.module, "scf.for"):
         if REPEAT not in loop.operation.attributes or not is_at_top(loop):
             continue
-        body = take_apart(loop)
-        if body is not None:
-            name = f"repeat_{len(repeats)}"
-            made = outline_body(lowered, loop, body, name)
-            if made is not None:
-                repeats[name] = made
+        beside = follows and bool(loop.operation.attributes[REPEAT].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+        body, name = take_apart(loop), f"repeat_{len(repeats)}"
+        made = None if body is None else outline_body(lowered, loop, body, name)
+        follows = made is not None
+        if made is not None:
+            repeats[name] = replace(made, beside=beside)
     lowered.module.operation.verify()
     return replace(lowered, repeats=repeats)
 

@@ -187,33 +187,32 @@ def initial_state(b: Builder, node: Node, x: Tensor, place: int, d: int) -> Tens
 def run(
     b: Builder, node: Node, kind: Kind, layers: list[Layer], wanted: bool
 ) -> tuple[Tensor | None, list[list[Tensor]]]:
-    """The loop over time, all directions in each step.
+    """A loop over time for each direction, beside each other.
 
     Gives [time, directions, batch, hidden] if wanted, and the last states of each.
     """
     steps, batch, _, hidden = layers[0].projected.shape
     dtype, count = node.input(0).dtype, len(kind.states)
     valid = running(b, node, steps, batch)
-    carried = [state for layer in layers for state in layer.initial]
-    if wanted:
-        shape = (steps, len(layers), batch, hidden)
-        carried.append(Tensor(shape, dtype, b.empty(shape, dtype)))
+    shape, size = (steps, len(layers), batch, hidden), (1, 1, batch, hidden)
+    sequence = [Tensor(shape, dtype, b.empty(shape, dtype))] if wanted else []
+    finals = list[list[Tensor]]()
+    for d, layer in enumerate(layers):
 
-    def step(i: ir.Value, carried: list[Tensor]) -> list[Tensor]:
-        made = list[Tensor]()
-        sequence = carried[count * len(layers) :]
-        for d, layer in enumerate(layers):
+        def step(
+            i: ir.Value, carried: list[Tensor], d: int = d, layer: Layer = layer
+        ) -> list[Tensor]:
             time = arith.subi(index(steps - 1), i) if layer.backwards else i
-            states = carried[count * d : count * (d + 1)]
-            shown, new = advance(b, kind, layer, states, time, valid)
-            made += new
-            row, size = b.cast(shown, dtype), (1, 1, batch, hidden)
-            sequence = [write(b, row, y, (time, d, 0, 0), size) for y in sequence]
-        return [*made, *sequence]
+            shown, new = advance(b, kind, layer, carried[:count], time, valid)
+            row, place = b.cast(shown, dtype), (time, d, 0, 0)
+            return [*new, *(write(b, row, y, place, size) for y in carried[count:])]
 
-    made = repeat(b, steps, carried, step, in_kernels=True)
-    finals = [made[count * d : count * (d + 1)] for d in range(len(layers))]
-    return made[-1] if wanted else None, finals
+        made = repeat(
+            b, steps, [*layer.initial, *sequence], step, in_kernels=True, beside=d > 0
+        )
+        finals.append(made[:count])
+        sequence = made[count:]
+    return sequence[0] if wanted else None, finals
 
 
 def advance(

@@ -17,7 +17,8 @@ from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
-# On an scf.for: its body is to be kernels of its own, not a part of one.
+# On an scf.for: its body is to be kernels of its own, not a part of one.  True where it
+# may run at the same time as the one in front of it.
 REPEAT = "nanoloom.repeat"
 WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for", "scf.while")
 FIRST = {"scf.for": 3, "scf.while": 0}  # operand of a loop that is carried
@@ -30,10 +31,12 @@ def repeat(
     step: Step,
     *,
     in_kernels: bool = False,
+    beside: bool = False,
 ) -> list[Tensor]:
     """carried = step(i, carried) for i in 0 .. trips, as scf.for; shapes stay.
 
-    in_kernels: a step is large enough for kernels of its own.
+    in_kernels: a step is large enough for kernels of its own.  beside: it reads nothing
+    of the loop in front of it, and writes nothing that one reads or writes.
 
     One trip is no loop: canonicalization would inline it, and two initial values that
     are equal would then be one buffer to settle two results in.
@@ -48,7 +51,7 @@ def repeat(
         scf.YieldOp(settled(b, made, inside))
     made_loop = carry(b, loop.operation, checks)
     if in_kernels:
-        made_loop.attributes[REPEAT] = ir.UnitAttr.get()
+        made_loop.attributes[REPEAT] = ir.BoolAttr.get(beside)
     results = list(made_loop.results)
     return tensors(b, results[: len(carried)], carried)
 

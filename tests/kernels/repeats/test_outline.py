@@ -27,6 +27,7 @@ def texts(text: str) -> tuple[str, str]:
     """The module with its bodies, and the program, as `--emit` shows them."""
     model = onnx.parser.parse_model(HEAD + text)
     weights = {"w": np.ones((1, 7, 3), "f"), "r": np.ones((1, 7, 7), "f")}
+    weights |= {f"{name}2": np.concatenate((x, x)) for name, x in weights.items()}
     used = {name for node in model.graph.node for name in node.input} & set(weights)
     made = [onnx.numpy_helper.from_array(weights[name], name) for name in used]
     model.graph.initializer.extend(made)
@@ -61,6 +62,28 @@ def test_one_product_in_front_and_one_in_each_trip() -> None:
     CHECK-SAME: arena1 +56, [[H]] by turns -64)
     CHECK-NEXT: ([[H]] by turns -64, output0 +56)
     CHECK-NEXT: // {{[^ ]}}
+    """,
+    )
+
+
+BOTH = """agraph (float[5,2,3] x) => (float[5,2,2,7] y, float[2,2,7] h) {
+  y, h = RNN <hidden_size = 7, direction = "bidirectional"> (x, w2, r2)
+}"""
+
+
+def test_directions_run_beside_each_other() -> None:
+    """Nothing comes between them, and the sequence is one that both write into."""
+    _, program = texts(BOTH)
+    check_text(
+        program,
+        """
+    CHECK: // 5 times:
+    CHECK-NEXT: by turns -64)
+    CHECK-NEXT: ([[H:arena[0-9]]] by turns -64, output0 +112)
+    CHECK-NEXT: // 5 times, beside those in front:
+    CHECK-NOT: [[H]]
+    CHECK-NEXT: by turns -64)
+    CHECK-NEXT: by turns -64, output0 -112)
     """,
     )
 
