@@ -22,7 +22,7 @@ from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
-from nanoloom.sessions.session import Session
+from nanoloom.sessions.session import Once, Pairs, Session
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source, bound_dims, source_of
 
@@ -169,10 +169,11 @@ class Program:
 
     @public
     def session(
-        self, capacity: int = 0, pairs: Mapping[str, str] | None = None
+        self, capacity: int = 0, pairs: Pairs = None, once: Once = None
     ) -> Session:
         """Calls one after the other that keep keys and values (sessions/session.py)."""
-        return Session(self.open, self.outputs, self.threads, self, capacity, pairs)
+        own = self.open, self.outputs, self.threads, self
+        return Session(*own, capacity, pairs, once)
 
     @public
     def nests(self) -> dict[str, LoopNest]:

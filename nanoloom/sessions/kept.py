@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.errors import InputError
@@ -73,6 +73,24 @@ def pairs_of(
     )
 
 
+def given_once(
+    inputs: Sequence[Interface], kept: Sequence[Kept], said: Collection[str] | None
+) -> frozenset[str]:
+    """The inputs that stay from call to call: what was computed of another text.
+
+    Without `said`, those that exporters name encoder: its keys and values, its states,
+    its mask.  Raises InputError for a name that no input has, or that is kept.
+    """
+    grows = {x.past.name for x in kept}
+    names = [x.name for x in inputs if x.name not in grows]
+    if said is None:
+        return frozenset(name for name in names if "encoder" in name)
+    for name in said:
+        if name not in names:
+            raise InputError(f"{name} is no input, or grows at each call")
+    return frozenset(said)
+
+
 def with_sums(
     inputs: Sequence[Interface], outputs: Sequence[Interface], kept: Sequence[Kept]
 ) -> list[Interface]:
@@ -91,6 +109,12 @@ def with_sums(
     (count,) = new
     words: dict[int | str, int | str] = {total: f"{first.length} + {count}"}
     return [replace(x, shape=tuple(words.get(d, d) for d in x.shape)) for x in inputs]
+
+
+def found_in(arrays: Mapping[str, object], name: str) -> object | None:
+    """The array of an input, by its name or by that of the output it is made of."""
+    wanted = [name, *(name.replace(a, b) for a, b in CALLED if a in name)]
+    return next((arrays[x] for x in wanted if x in arrays), None)
 
 
 def by_name(

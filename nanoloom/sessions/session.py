@@ -4,6 +4,9 @@
     outputs = session({"input_ids": prompt})     # without the past inputs
     outputs = session({"input_ids": next_one})
 
+What an encoder made is given once: `session.start(outputs)` takes the keys and values
+of another model's outputs, and an input that is named encoder stays until reset().
+
 Two programs are compiled: one for prompts of any length, one for a single token.  Both
 write what is new behind what is there, in arrays of the session, so that nothing is
 compiled, moved or copied for a token.  Where a model does not only put new rows behind
@@ -12,7 +15,7 @@ old ones, `reason` says so, and its outputs become the next call's inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -23,11 +26,13 @@ from nanoloom.frontend.inputs import check_inputs
 from nanoloom.open_program import OpenProgram
 from nanoloom.runtime.arrays import empty
 from nanoloom.runtime.variant import Variant
-from nanoloom.sessions.kept import Kept, pairs_of, with_sums
+from nanoloom.sessions.kept import Kept, found_in, given_once, pairs_of, with_sums
 from nanoloom.source import Interface, bound_dims
 
 Array: TypeAlias = np.ndarray
 Shapes = dict[str, tuple[int, ...]]
+Once: TypeAlias = Collection[str] | None  # inputs that stay from call to call
+Pairs: TypeAlias = Mapping[str, str] | None  # inputs, and outputs that extend them
 
 
 class Session:
@@ -44,22 +49,25 @@ class Session:
         threads: int,
         whole: Callable[[Mapping[str, object]], dict[str, Array]],
         capacity: int = 0,
-        pairs: Mapping[str, str] | None = None,
+        pairs: Pairs = None,
+        once: Once = None,
     ) -> None:
         """capacity: rows that there is room for at first; doubled when it is full.
 
-        whole: runs the model as it is.  Raises InputError for a model without such
-        inputs, or pairs that are none.
+        whole: runs the model as it is.  once: inputs that stay from call to call.
+        Raises InputError for a model without such inputs, or pairs that are none.
         """
         self.program, self.threads, self.whole = program, threads, whole
         self.kept: tuple[Kept, ...] = pairs_of(program.inputs, outputs, pairs)
         self.pairs = {x.past.name: x.present for x in self.kept}
+        self.once = given_once(program.inputs, self.kept, once)
         self.inputs = with_sums(program.inputs, outputs, self.kept)
         self.capacity = capacity
         self.given = [x for x in program.inputs if x.name not in self.pairs]
         self.reason = ""
         self.length = 0
         self._rows: dict[str, Array] = {}
+        self._stays: dict[str, Array] = {}
         self._programs: dict[tuple[tuple[str, int], ...], OpenProgram] = {}
         self._last: tuple[Shapes, Variant] | None = None
 
@@ -67,10 +75,13 @@ class Session:
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The outputs for what is new, without those that are kept.
 
-        Raises InputError as a program does, also where sizes end: a table of positions.
+        Inputs of `once` may be left out after the first call.  Raises InputError as a
+        program does, also where sizes end: a table of positions.
         """
-        arrays = check_inputs(self.given, inputs, self.program.known)
+        given = {**self._stays, **inputs}
+        arrays = check_inputs(self.given, given, self.program.known)
         shapes = self.shapes(arrays)
+        self._stays = {name: arrays[name] for name in self.once}
         variant = None if self.reason else self._variant(shapes)
         if variant is None:
             return self._copied(arrays, shapes)
@@ -81,6 +92,33 @@ class Session:
         """Forget all; the next call may be of another batch."""
         self.length = 0
         self._rows.clear()
+        self._stays.clear()
+
+    @public
+    def start(self, made: Mapping[str, object]) -> None:
+        """Go on from what another model made of the first tokens.
+
+        made: arrays by the names of past inputs, or of the outputs that exporters call
+        alike (`present.0.key`); also those of `once`, as far as they are there.  Others
+        are left out.  Raises InputError where something that grows is missing.
+        """
+        found = {x.past.name: found_in(made, x.past.name) for x in self.kept}
+        missing = [name for name, array in found.items() if array is None]
+        if missing:
+            raise InputError(f"nothing is given for {', '.join(missing)}")
+        arrays = check_inputs([x.past for x in self.kept], found, self.program.known)
+        lengths = {arrays[x.past.name].shape[x.axis] for x in self.kept}
+        if len(lengths) > 1:
+            raise InputError(f"past inputs of {sorted(lengths)} tokens, not of as many")
+        self.reset()
+        for x in self.kept:
+            rows = np.moveaxis(arrays[x.past.name], x.axis, 0)
+            self._rows[x.present] = np.ascontiguousarray(rows)
+        (self.length,) = lengths
+        for name in self.once:
+            array = found_in(made, name)
+            if array is not None:
+                self._stays[name] = np.array(array)
 
     @public
     def rewind(self, length: int) -> None:
@@ -148,6 +186,9 @@ class Session:
         numbers = self._opened(()).numbers(shapes) or {}
         fixed = {d: n for d, n in numbers.items() if d not in lengths}
         batch = {d for x in self.kept for d in x.past.shape}
+        stays = [x for x in self.given if x.name in self.once]
+        others = {str(d) for x in stays for d in x.shape} - batch
+        fixed = {d: n for d, n in fixed.items() if d not in others}
         single = all(n == 1 for d, n in fixed.items() if d not in batch)
         return self._opened(tuple(sorted(fixed.items())) if single else ())
 
