@@ -113,8 +113,10 @@ def repeats_of(
             continue
         shares = any(own_bytes(compiled[program.calls[call].kernel]) for call in calls)
         beside = repeat.beside and bool(made) and made[-1].end == first and not shares
-        count = end - first
-        made.append(Repeat(first, count, repeat.trips, moves, repeat.word, beside))
+        trips, points = (repeat.trips, repeat.word), (repeat.points, repeat.points_word)
+        made.append(
+            Repeat(first, end - first, trips[0], moves, trips[1], beside, *points)
+        )
     return tuple(made)
 
 

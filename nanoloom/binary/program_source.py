@@ -104,7 +104,7 @@ def _repeats(repeats: Sequence[Repeat]) -> Iterable[str]:
     for repeat in repeats:
         count = len(repeat.moves)
         numbers = f"{repeat.first}, {repeat.count}, {first}, {count}"
-        yield f"{repeat.trips}, {numbers}, {int(repeat.beside)}"
+        yield f"{repeat.trips}, {repeat.points}, {numbers}, {int(repeat.beside)}"
         first += count
 
 

@@ -33,6 +33,7 @@ class Repeat:
 
     word: which of the program's sizes the trips are; NONE for a number.  beside: it may
     run at the same time as the repeat in front of it, behind whose steps its own stand.
+    points: of all loops in a trip, or the word with them; 0 where nobody knows.
     """
 
     first: int
@@ -41,6 +42,8 @@ class Repeat:
     moves: tuple[Move, ...] = ()
     word: int = NONE
     beside: bool = False
+    points: int = 0
+    points_word: int = NONE
 
     def __post_init__(self) -> None:
         if self.trips < 1 or self.count < 1 or self.first < 0:

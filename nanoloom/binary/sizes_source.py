@@ -45,6 +45,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         ),
         *array("int32_t", "shape_words", [w for x in tensors for w in words(x)]),
         *array("int32_t", "trip_words", [x.word for x in table.repeats]),
+        *array("int32_t", "point_words", [x.points_word for x in table.repeats]),
         *array(
             "int32_t", "move_words", [m.word for x in table.repeats for m in x.moves]
         ),
@@ -61,7 +62,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         "static const struct nanoloom_sizes open_sizes = {",
         "    &nanoloom_program, size_dims, size_terms, word_ends, slot_words,",
         "    slot_ends, open_buffers, open_steps, open_checks, shape_words,",
-        "    trip_words, move_words, shape_texts, least, most,",
+        "    trip_words, point_words, move_words, shape_texts, least, most,",
         f"    {len(sizes.dims)}, {len(sizes.words)}, {len(sizes.slots)},",
         "};",
         f"extern {POINTER};",

@@ -243,8 +243,7 @@ class Cutting:
                 continue
             inside = draft.calls()
             if inside:
-                number = len(calls), len(inside), draft.trips
-                self.repeats.append(Repeated(*number, beside=draft.beside))
+                self.repeats.append(draft.repeated(len(calls)))
             calls += inside
         return calls
 

@@ -140,7 +140,8 @@ class Repeated:
     """The calls first ... first + count - 1 run `trips` times in a row.
 
     word: which of the program's sizes the trips are; NONE for a number.  beside: they
-    may run at the same time as the repeat whose calls end where these begin.
+    may run at the same time as the repeat whose calls end where these begin.  points:
+    of all loops of one trip, or the word with them; 0 where nobody knows.
     """
 
     first: int
@@ -148,6 +149,8 @@ class Repeated:
     trips: int
     word: int = NONE
     beside: bool = False
+    points: int = 0
+    points_word: int = NONE
 
     def __contains__(self, call: int) -> bool:
         return self.first <= call < self.first + self.count
@@ -173,6 +176,13 @@ class Program:
     checks: tuple[Word, ...] = ()
     repeats: tuple[Repeated, ...] = ()
     sizes: ProgramSizes | None = None
+
+    @property
+    def points(self) -> int:
+        """How often the innermost bodies of all calls run, one call after the other."""
+        stages = [s for c in self.calls for s in self.kernels[c.kernel].nest.stages]
+        rows = [[n for n in s.extents if isinstance(n, int)] for s in stages]
+        return sum(map(prod, rows))
 
     def trips(self, call: int) -> int:
         """How often a call runs."""

@@ -32,7 +32,7 @@ from nanoloom.mlir import ir
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.lift import Lifted, lift
-from nanoloom.sizes.size import Dims, Size, found
+from nanoloom.sizes.size import Dims, Size, found, number
 from nanoloom.weights.weight import Weight
 
 
@@ -222,9 +222,13 @@ class Joining:
         if len({(x.first, x.count, x.beside) for x in repeats}) > 1:
             raise Differs("its recurrences")
         trips = self.size([x.trips for x in repeats], "a number of trips")
-        return (
-            first if trips.number is not None else replace(first, word=self.word(trips))
-        )
+        points = found([x.points for x in repeats], self.samples) or number(0)
+        words = {"points": points.number or 0}
+        if points.number is None:
+            words = {"points_word": self.word(points)}
+        if trips.number is None:
+            words["word"] = self.word(trips)
+        return replace(first, **words)
 
     def kernel(self, names: Sequence[str]) -> tuple[Kernel, tuple[Size, ...]]:
         """The kernel for all sizes of those for the samples, and the sizes it reads."""

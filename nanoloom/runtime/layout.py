@@ -86,6 +86,7 @@ class Sizes(ctypes.Structure):
         ("checks", ctypes.c_void_p),
         ("shape_words", ctypes.c_void_p),
         ("trip_words", ctypes.c_void_p),
+        ("point_words", ctypes.c_void_p),
         ("move_words", ctypes.c_void_p),
         ("shape_texts", ctypes.POINTER(ctypes.c_char_p)),
         ("least", ctypes.POINTER(ctypes.c_int64)),

@@ -13,7 +13,13 @@
 
 #include "floating.h"
 
-enum { CACHE_LINE = 64, IN_USE = 1 };
+enum {
+    CACHE_LINE = 64,
+    IN_USE = 1,
+    /* A trip of fewer points, most of them multiply-adds, ends before other threads have
+     * begun with their parts of it. */
+    FEW_POINTS = 3 << 15
+};
 
 /* Whose a part of scratch memory was last, and whether it is in use. */
 typedef _Atomic uintptr_t owner;
@@ -203,16 +209,25 @@ static void run_step(struct run *run, int32_t number)
 
 static void run_steps(struct run *run, int32_t step, int32_t end, int32_t next);
 
+static int is_short(const struct nanoloom_repeat *repeat)
+{
+    return repeat->points && repeat->points < FEW_POINTS;
+}
+
 static void run_repeat(struct run *run, int32_t number)
 {
     const struct nanoloom_program *program = run->program;
     const struct nanoloom_repeat *repeat = &program->repeats[number];
     int32_t first = repeat->first_step;
+    nanoloom_parallel parallel = run->parallel;
+    if (is_short(repeat))
+        run->parallel = NULL;
     for (int64_t trip = 0; trip < repeat->trips; trip++) {
         run_steps(run, first, first + repeat->step_count, number + 1);
         nanoloom_move(repeat, program->moves, run->pointers, trip);
     }
     nanoloom_move_back(repeat, program->moves, run->pointers);
+    run->parallel = parallel;
 }
 
 /* Repeats from number `first` on, one a task: each runs in one thread from its first trip
@@ -246,8 +261,9 @@ int32_t nanoloom_beside(const struct nanoloom_program *program, int32_t repeat)
 /* All from repeat number `next` on that run beside each other; the step behind them. */
 static int32_t run_repeats(struct run *run, int32_t next, int32_t count)
 {
-    /* With more threads than that, one step after the other in all of them is faster. */
+    /* With more threads, large steps one after the other in all of them are faster. */
     int few = run->call.threads < 2 * (int64_t)count;
+    few = few || is_short(&run->program->repeats[next]);
     struct beside all = {run, next};
     if (run->parallel && count > 1 && few) {
         run->parallel(run->context, run_beside, &all, count);

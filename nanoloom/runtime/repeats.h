@@ -9,6 +9,7 @@
  * run at the same time as the one in front of it, behind whose steps its own stand. */
 struct nanoloom_repeat {
     int64_t trips;
+    int64_t points; /* of all loops in one trip; 0 where nobody knows */
     int32_t first_step;
     int32_t step_count;
     int32_t first_move;

@@ -227,6 +227,8 @@ static void count_trips(const struct nanoloom_sizes *sizes, struct parts *to)
         to->repeats[i] = sizes->program->repeats[i];
         if (sizes->trip_words[i] != NANOLOOM_NONE)
             to->repeats[i].trips = to->words[sizes->trip_words[i]];
+        if (sizes->point_words[i] != NANOLOOM_NONE)
+            to->repeats[i].points = to->words[sizes->point_words[i]];
     }
 }
 

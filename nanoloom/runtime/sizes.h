@@ -53,6 +53,7 @@ struct nanoloom_sizes {
     const struct nanoloom_open_check *checks;
     const int32_t *shape_words; /* of inputs, then of outputs, one for each axis */
     const int32_t *trip_words;  /* of each repeat; NANOLOOM_NONE where a number holds */
+    const int32_t *point_words; /* of each repeat, as well */
     const int32_t *move_words;  /* what each stride is times, in whole lines where it
                                  * alternates; NANOLOOM_NONE for nothing */
     const char *const *shape_texts; /* [batch, 64], of inputs, then of outputs */

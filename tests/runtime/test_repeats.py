@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ TASKS = 5
 COUNT = 3 * TASKS
 ROW = 4 * COUNT
 SLOT = 64 * 3  # a state's
+FEW, MANY = 1000, 10**6  # points of a trip: threads are used for many
 TEMPORARY = Buffer(Space.ARENA, 2 * SLOT)
 
 
@@ -201,10 +203,9 @@ def test_trips_and_strides_that_are_sizes(tmp_path: Path, cache: Cache) -> None:
                     assert other.any()
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
-def test_repeats_beside_each_other(tmp_path: Path, cache: Cache, threads: int) -> None:
-    """s = s + x[t] and p = p x[-1 - t], each in an order of its own."""
-    trips, x, h = 40, Buffer(Space.INPUT), Buffer(Space.INPUT, index=1)
+def two_recurrences(trips: int, points: int = 0) -> ProgramTable:
+    """s = s + x[t] and p = p x[-1 - t], beside each other; each begins with h + h."""
+    x, h = Buffer(Space.INPUT), Buffer(Space.INPUT, index=1)
     end = Buffer(Space.INPUT, (trips - 1) * ROW)
     outputs = [Buffer(Space.OUTPUT, index=i) for i in (0, 1)]
     steps: list[Step] = []
@@ -218,11 +219,12 @@ def test_repeats_beside_each_other(tmp_path: Path, cache: Cache, threads: int) -
             Move(2 + number, 1, -ROW if number else ROW),
             Move(2 + number, 2, -SLOT, alternates=True),
         )
-        repeats.append(Repeat(2 + number, 1, trips, moves, beside=number > 0))
+        first, beside = 2 + number, number > 0
+        repeats.append(Repeat(first, 1, trips, moves, beside=beside, points=points))
     states = [Buffer(Space.ARENA, 2 * i * SLOT) for i in (0, 1)]
     begin = [Step("add_f32", TASKS, (h, h, s), "begin") for s in states]
     ends = zip(states, outputs, strict=True)
-    table = ProgramTable(
+    return ProgramTable(
         (*begin, *steps, *(Step("add_f32", TASKS, (s, h, y), "end") for s, y in ends)),
         4 * SLOT,
         0,
@@ -230,19 +232,96 @@ def test_repeats_beside_each_other(tmp_path: Path, cache: Cache, threads: int) -
         (_rows("sum", 1), _rows("product", 1)),
         repeats=tuple(repeats),
     )
+
+
+def both(x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What `two_recurrences` computes."""
+    total = product = h + h
+    for t in range(len(x)):
+        total, product = total + x[t], product * x[-1 - t]
+    return total + h, product + h
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("points", [0, FEW, MANY])
+def test_repeats_beside_each_other(
+    tmp_path: Path, cache: Cache, threads: int, points: int
+) -> None:
     path = tmp_path / "model.so"
+    table = two_recurrences(40, points)
     write_in_process(kernels(), table, path, triple=TRIPLE, cache=cache)
     r = np.random.default_rng(threads)
-    given = r.uniform(0.9, 1.1, (trips, COUNT)).astype(np.float32)
-    first = r.uniform(-1, 1, (1, COUNT)).astype(np.float32)
-    total = product = first + first
-    for t in range(trips):
-        total, product = total + given[t], product * given[trips - 1 - t]
+    x = r.uniform(0.9, 1.1, (40, COUNT)).astype(np.float32)
+    h = r.uniform(-1, 1, (1, COUNT)).astype(np.float32)
     made = [np.zeros((1, COUNT), np.float32) for _ in range(2)]
     times = np.zeros(6, np.int64)
     with Library(path).create(threads) as instance:
         for _ in range(20):
-            instance.run([given, first], made, nanoseconds=times)
-            np.testing.assert_array_equal(made[0], total + first)
-            np.testing.assert_array_equal(made[1], product + first)
+            instance.run([x, h], made, nanoseconds=times)
+            for one, other in zip(made, both(x, h), strict=True):
+                np.testing.assert_array_equal(one, other)
     assert (times > 0).all()
+
+
+TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+PARALLEL = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)
+
+
+# In front of and behind the repeats there are two steps each, which threads share.
+@pytest.mark.parametrize(
+    ("threads", "points", "shared"),
+    [
+        (2, MANY, [2]),  # a repeat for each thread
+        (3, MANY, [2]),
+        (4, MANY, [TASKS] * 12),  # each step of six trips in all threads
+        (4, FEW, [2]),
+        (4, 0, [TASKS] * 12),
+    ],
+)
+def test_what_threads_share(
+    tmp_path: Path, cache: Cache, threads: int, points: int, shared: list[int]
+) -> None:
+    found: list[int] = []
+
+    def alone(_: int, task: int, argument: int, tasks: int) -> None:
+        found.append(tasks)
+        TASK(task)(argument, 0, tasks)
+
+    path = tmp_path / "model.so"
+    table = two_recurrences(6, points)
+    write_in_process(kernels(), table, path, triple=TRIPLE, cache=cache)
+    x, h = (np.full((n, COUNT), 1.25, np.float32) for n in (6, 1))
+    made = [np.zeros((1, COUNT), np.float32) for _ in range(2)]
+    counted = PARALLEL(alone)
+    with Library(path).create(threads) as instance:
+        arena = instance.arena()
+        arena.call.parallel = ctypes.cast(counted, ctypes.c_void_p)
+        instance.run([x, h], made, arena=arena)
+    assert found == [TASKS] * 2 + shared + [TASKS] * 2
+    for one, other in zip(made, both(x, h), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_short_trips_run_in_one_thread(tmp_path: Path, cache: Cache) -> None:
+    """Of one repeat alone, too."""
+    found: list[int] = []
+    table = recurrence(4)
+    for points in (FEW, MANY):
+        repeats = tuple(replace(x, points=points) for x in table.repeats)
+        path = tmp_path / f"{points}.so"
+        made = replace(table, repeats=repeats)
+        write_in_process(kernels(), made, path, triple=TRIPLE, cache=cache)
+
+        def alone(_: int, task: int, argument: int, tasks: int) -> None:
+            found.append(tasks)
+            TASK(task)(argument, 0, tasks)
+
+        counted = PARALLEL(alone)
+        with Library(path).create(2) as instance:
+            arena = instance.arena()
+            arena.call.parallel = ctypes.cast(counted, ctypes.c_void_p)
+            x, h = (np.ones((n, COUNT), np.float32) for n in (4, 1))
+            instance.run([x, h], [np.zeros_like(x), np.zeros_like(h)], arena=arena)
+    assert len(found) == 2 + (2 + 3 * 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.cache import Cache
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
+from tests.c_libraries import lend
 from tests.linalg.recurrences import DEFAULTS, FORMULAS, GATES, reference
 from tests.linalg.recurrent_cases import check
 from tests.sizes import models
@@ -96,6 +100,25 @@ def test_every_number_of_steps(op: str, direction: str) -> None:
     assert not one.open.reason
 
 
+def test_what_a_trip_takes() -> None:
+    """Points of a trip grow with the batch, trips are steps, directions run at once."""
+    whole = model("LSTM", "bidirectional")
+    program = nanoloom.compile(whole, threads=1, cache=shared_cache())
+    table = program.open.compiled("it is looked at").table
+    assert table.sizes is not None
+    for number, repeat in enumerate(table.repeats):
+        points, trips = (
+            table.sizes.words[word] for word in (repeat.points_word, repeat.word)
+        )
+        product = GATES["LSTM"] * HIDDEN * HIDDEN
+        for batch in (1, 8):
+            found = points.of({"batch": batch, "steps": 9})
+            assert batch * product < found < 1.5 * batch * product
+        assert trips.of({"batch": 4, "steps": 9}) == 9
+        assert repeat.beside == bool(number)
+    assert len(table.repeats) == 2
+
+
 def test_a_length_beyond_the_steps() -> None:
     program = nanoloom.compile(model("GRU", "forward"), threads=1, cache=shared_cache())
     for steps in (3, 8):
@@ -134,6 +157,26 @@ def test_saved(tmp_path: Path) -> None:
         assert all((made[name] == y).all() for name, y in program(given).items())
     with pytest.raises(nanoloom.Error, match="steps is 7, at most 6 was compiled for"):
         loaded(inputs(2, 7, 1))
+
+
+def test_an_executable_for_another_machine(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    lend("riscv64", cache)
+    options = CompileOptions(by_name("riscv64+v"))
+    whole = model("RNN", "bidirectional")
+    program = nanoloom.compile(whole, options=options, cache=cache)
+    file = program.save(tmp_path / "layer", form="executable")
+    made = tmp_path / "made"
+    made.mkdir()
+    for steps, batch in SIZES[1:3]:
+        given = inputs(2, steps, batch)
+        for name, array in given.items():
+            np.save(tmp_path / f"{name}.npy", array)
+        machine = ["qemu-riscv64", "-cpu", "rv64,v=true,vlen=256", file]
+        files = [tmp_path / f"{name}.npy" for name in given]
+        subprocess.run([*machine, *files, "--threads", "2", "-o", made], check=True)
+        outputs = {name: np.load(made / f"{name}.npy") for name in ("y", "last")}
+        require_right("RNN", "bidirectional", given, outputs)
 
 
 Reference = Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.kernels.group import is_movable
-from nanoloom.kernels.program import Call, Place, Program, State, Storage
+from nanoloom.kernels.program import Call, Place, Program, Repeated, State, Storage
 from nanoloom.kernels.structure import Op, base, bytes_of
 from nanoloom.linalg.stage import LinalgModule, Moving
 from nanoloom.linalg.words.pointwise import itself, pointwise
@@ -35,6 +35,11 @@ class Trips:
             replace(call, arguments=tuple(map(self.place, call.arguments)))
             for call in self.program.calls
         ]
+
+    def repeated(self, first: int) -> Repeated:
+        """The repeat of these calls, which are the program's from `first` on."""
+        count, points = len(self.program.calls), self.program.points
+        return Repeated(first, count, self.trips, beside=self.beside, points=points)
 
     def place(self, inner: Place) -> Place:
         """Where an argument lies in the program around the body."""
