@@ -107,12 +107,12 @@ def cut_model(
     model: Model,
     options: CompileOptions,
     report: Report,
-    kept: Set[str] = frozenset(),
+    kept: Set[str] | None = None,
 ) -> Program:
     """The model as kernels and their calls.
 
-    kept: values that are no constants.  Raises Error for a schedule of a kernel that
-    is not among them.
+    kept: values that are no constants, None for known sizes.  Raises Error for a
+    schedule of a kernel that is not among them.
     """
     with mlir.context():
         linalg = lowered(model, options, report, kept)
@@ -129,7 +129,7 @@ def lowered(
     model: Model,
     options: CompileOptions,
     report: Report,
-    kept: Set[str] = frozenset(),
+    kept: Set[str] | None = None,
 ) -> LinalgModule:
     """The model as linalg; an MLIR context must be current.
 
@@ -141,12 +141,12 @@ def lowered(
     with report.stage("graph"):
         graph = optimized(model, options, kept)
     with report.stage("linalg"):
-        made = lower(graph, checked=options.checked, kept=kept)
+        made = lower(graph, checked=options.checked, kept=kept or frozenset())
         return with_precision(outline_repeats(made), options)
 
 
 def optimized(
-    model: onnx_ir.Model, options: CompileOptions, kept: Set[str] = frozenset()
+    model: onnx_ir.Model, options: CompileOptions, kept: Set[str] | None = None
 ) -> onnx_ir.Model:
     """The graph stage by these options; the model is changed in place."""
     return optimize(

@@ -24,6 +24,7 @@ from nanoloom.graph.factors import move_factors
 from nanoloom.graph.grouped import share_heads
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.layout import channels_last
+from nanoloom.graph.moved_rows import move_rows
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation, require_static
 from nanoloom.graph.quantized import integer_products
@@ -63,7 +64,7 @@ def optimize(
     integers_on: Target | None = None,
     *,
     along: bool = False,
-    kept: Set[str] = frozenset(),
+    kept: Set[str] | None = None,
     caches: Pairs = (),
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
@@ -71,18 +72,21 @@ def optimize(
     faster_on: convolutions may be computed by Winograd's method where that is faster on
     this target.  integers_on: those of 8-bit integers, which it computes exactly.
     along: right operands of products lie along the sum, where that costs nothing.
-    kept: values that are no constants, as they depend on sizes known at run time.
+    kept: values that are no constants, as they depend on sizes known at run time; None
+    where there are no such sizes.
     caches: inputs and the outputs that extend them, which are written in place.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
-    Propagation(direct, opsets, names, kept=kept).run(model.graph)
+    Propagation(direct, opsets, names, kept=kept or frozenset()).run(model.graph)
     publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     require_static(model.graph)
     append_in_place(model.graph, caches)
     move_factors(model.graph)
     heads_apart(model.graph)
+    if kept is None:
+        move_rows(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     share_heads(model.graph)
     keep_integers(model.graph)

@@ -12,6 +12,7 @@ from nanoloom.kernels.fold import fold_copies, pack_right_operands
 from nanoloom.kernels.group import form_groups, is_movable
 from nanoloom.kernels.layouts.layout import layout_named
 from nanoloom.kernels.layouts.stage import plan_layouts
+from nanoloom.kernels.leftover import join_leftovers
 from nanoloom.kernels.pads import absorb_pads
 from nanoloom.kernels.parts import mark_parts
 from nanoloom.kernels.program import Program
@@ -69,7 +70,7 @@ def cut(
     separate_repeats(block, lowered)
     cutting = Cutting(lowered, block, bodies)
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = join_chains(form_groups(block), weights)
+    groups = join_chains(join_leftovers(form_groups(block)), weights)
     for group in absorb_pads(join_results(block, groups)):
         cutting.draft(group)
     return cutting.program()
