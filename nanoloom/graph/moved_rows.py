@@ -18,7 +18,7 @@ import onnx_ir as ir
 from nanoloom.graph.editor import GraphEditor, transpose_order
 from nanoloom.graph.orders import is_tensor_op
 from nanoloom.graph.quantization import known_array, only_user
-from nanoloom.graph.types import is_static, numpy_dtype, shape_of
+from nanoloom.graph.types import COMPUTED_TYPES, is_static, numpy_dtype, shape_of
 
 MOVES = {"Concat", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 LEAST = 64  # bytes of a row: shorter ones are rather turned by vectors
@@ -28,13 +28,13 @@ LEAST = 64  # bytes of a row: shorter ones are rather turned by vectors
 class Rows:
     """A value whose numbers [..., k * width] are rows of a source, k beside each other.
 
-    places: int64 [..., k], of the source's rows.  cut: whether a Slice or Concat was
-    on the way.
+    places: int64 [..., k], of the source's rows.  joined: whether a Concat was on the
+    way; a slice alone is read in place.
     """
 
     source: ir.Value
     places: np.ndarray
-    cut: bool = False
+    joined: bool = False
 
 
 def move_rows(graph: ir.Graph) -> None:
@@ -83,14 +83,15 @@ class Moving(GraphEditor):
 
     def is_worth(self, rows: Rows, out: ir.Value) -> bool:
         """Whether it takes several copies otherwise, or what is beside it reads so."""
-        width = shape_of(rows.source)[-1] * numpy_dtype(rows.source).itemsize
-        if width < LEAST:
+        if rows.source.dtype not in COMPUTED_TYPES:
+            return False
+        if shape_of(rows.source)[-1] * numpy_dtype(rows.source).itemsize < LEAST:
             return False
         reader, maker = only_user(out), rows.source.producer()
         summed = reader is not None and is_tensor_op(reader, {"Add"})
         summed = summed and (maker is None or maker.op_type != "Reshape")  # heads
         normed = maker is not None and is_row_wise(maker)
-        return rows.cut or summed or (normed and ends_only_in(rows.source, out))
+        return rows.joined or summed or (normed and ends_only_in(rows.source, out))
 
     def rows_of(self, value: ir.Value) -> Rows:
         """A value as rows; its own, in order, where it is not made by moving others."""
@@ -121,10 +122,10 @@ class Moving(GraphEditor):
             if order[-1] != len(order) - 1:
                 return None
             turned = first.places.transpose([*order[:-1], len(order) - 1])
-            return Rows(first.source, turned, first.cut)
+            return Rows(first.source, turned, first.joined)
         if node.op_type == "Slice":
             part = sliced(node, first.places)
-            return None if part is None else Rows(first.source, part, True)
+            return None if part is None else Rows(first.source, part, first.joined)
         if node.op_type == "Concat":
             if any(rows.source is not first.source for rows in read):
                 return None
@@ -135,7 +136,7 @@ class Moving(GraphEditor):
         if not shape or width == 0 or shape[-1] % width:
             return None
         places = first.places.reshape(*shape[:-1], shape[-1] // width)
-        return Rows(first.source, places, first.cut)
+        return Rows(first.source, places, first.joined)
 
     def reshaped(
         self, value: ir.Value, shape: tuple[int, ...], before: ir.Node

@@ -139,6 +139,20 @@ def test_patches_are_moved_once() -> None:
     assert operators(PATCHES) == {"Gather": 1}
 
 
+def test_a_slice_alone_is_read_in_place() -> None:
+    text = """
+g (float[2, 9, 20] x) => (float[2, 3, 20] y)
+{
+    from = Constant<value = int64[1] {4}>()
+    to = Constant<value = int64[1] {7}>()
+    axis = Constant<value = int64[1] {1}>()
+    a = Slice(x, from, to, axis)
+    y = Relu(a)
+}
+"""
+    assert operators(HEADER + text) == {"Slice": 1, "Relu": 1}
+
+
 def test_a_border_is_not_only_moved() -> None:
     text = BLOCK.replace("{0, 0, 0, 0, 0, 0, 0, 0}", "{0, 1, 0, 0, 0, -1, 0, 0}")
     assert operators(text)["Pad"] == 1
