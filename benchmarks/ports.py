@@ -2,9 +2,12 @@
 
     python -m benchmarks ports [--only neoverse-v1,znver4] [--mca PATH] [--json FILE]
 
-The loop with most multiply-adds of a product and of a 3x3 convolution is given to
-llvm-mca with the model of a core.  `limit` is what the ports need for its multiply-adds
-alone, as that model has them, `cycles` what the simulation takes for the whole loop.
+Of the kernel with most multiply-adds of a product and of a 3x3 convolution the loop
+with most of them is given to llvm-mca with the model of a core.  The convolution is
+there as a sum over its window, and by Winograd's method, whose transforms have long
+loops that run rarely: the kernel tells, not the loop.  `limit` is what the ports need
+for its multiply-adds alone, as that model has them, `cycles` what the simulation takes
+for the whole loop.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import re
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -43,12 +47,15 @@ CORES = {
     "znver4": "znver4",
     "znver5": "znver5",
 }
+WINOGRAD = ", Winograd"
 LAYERS = {
     "product": """p (float[96, 256] x, float[256, 384] w) => (float[96, 384] y)
         { y = MatMul(x, w) }""",
     "convolution 3x3": """c (float[1, 32, 16, 16] x, float[64, 32, 3, 3] w)
         => (float[1, 64, 16, 16] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }""",
 }
+LAYERS[f"convolution 3x3{WINOGRAD}"] = LAYERS["convolution 3x3"]
+EXTENTS = re.compile(r"_(\d+(?:x\d+)+)(?:_|$)")
 PRODUCT = re.compile(r"vfm(add|acc|sac)|fmla|fmad")
 GROUP = re.compile(r"vsetv\w*\t.*\be(\d+), (mf?\d)")
 
@@ -105,6 +112,12 @@ def main_loop(text: str) -> list[str]:
     return [*words, f"# LLVM-MCA-RISCV-SEW E{sew}", *loop]
 
 
+def steps(kernel: str) -> int:
+    """The points of a kernel's loops, which its name has; 0 if it has no products."""
+    found = EXTENTS.search(kernel) if kernel.startswith("contraction") else None
+    return prod(int(extent) for extent in found[1].split("x")) if found else 0
+
+
 def products_of(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if PRODUCT.match(line)]
 
@@ -112,14 +125,13 @@ def products_of(lines: Sequence[str]) -> list[str]:
 def row(layer: str, core: str, mca: str) -> Row:
     """A layer compiled for a core's target, its loop simulated."""
     target = by_name(CORES[core])
-    texts: list[str] = []
-    emit_stage(
-        model(layer), "asm", CompileOptions(target), lambda *x: texts.append(x[-1])
-    )
+    texts: dict[str, str] = {}
+    options = CompileOptions(target, exact_conv=not layer.endswith(WINOGRAD))
+    emit_stage(model(layer), "asm", options, lambda _, *x: texts.update([x]))
     try:
-        loops = [main_loop(text) for text in texts if PRODUCT.search(text)]
-        loop = max(loops, key=lambda lines: len(products_of(lines)))
-        alone = [x for x in loop if x.startswith("#") or PRODUCT.match(x)]
+        loop = main_loop(texts[max(texts, key=steps)])
+        words = ("#", "vset")  # what the products' registers are, on RISC-V
+        alone = [x for x in loop if x.startswith(words) or PRODUCT.match(x)]
         known = replace(target, cpu=core)
         limit, (_, _, cycles) = (
             simulate(mca, alone, known)[1],

@@ -127,11 +127,21 @@ def _cpu(
     )
 
 
+# LLVM would load a number and copy it to all lanes, which takes the pipes of
+# multiply-adds; LD1RW is a load alone (Arm's guide).
+BROADCASTS = "-no-sve-fp-ld1r"
 _SMALL = Cache(64 * K, 512 * K)
 TARGETS = (
     _cpu("aarch64", "generic", "+neon", NEON, TWO_PIPES, _SMALL),
     _cpu("armv9-sve2", "generic", "+v9a,+sve2,+fullfp16", ARMV9, SVE_ANY, _SMALL),
-    _cpu("neoverse-v1", "neoverse-v1", "", V1, SVE_256, Cache(64 * K, 1 * M, 32 * M)),
+    _cpu(
+        "neoverse-v1",
+        "neoverse-v1",
+        BROADCASTS,
+        V1,
+        SVE_256,
+        Cache(64 * K, 1 * M, 32 * M),
+    ),
     _cpu("neoverse-v2", "neoverse-v2", "", V2, SVE_128, Cache(64 * K, 1 * M, 114 * M)),
     _cpu("apple-m1", "apple-m1", "", APPLE, FOUR_PIPES, Cache(128 * K, 12 * M)),
 )

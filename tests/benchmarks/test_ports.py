@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ports
-from benchmarks.ports import CORES, LAYERS, Row, main_loop, parse, products_of, sheet
+from benchmarks.ports import (
+    CORES,
+    LAYERS,
+    Row,
+    main_loop,
+    parse,
+    products_of,
+    sheet,
+    steps,
+)
 from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.target import by_name
 
@@ -34,6 +43,12 @@ def test_the_loop_with_most_products_and_its_groups() -> None:
     assert products_of(loop) == ["vfmacc.vf\tv12, fa0, v8"]
     with pytest.raises(Refused, match="there is no loop of products"):
         main_loop(TEXT.replace("vfmacc", "vadd"))
+
+
+def test_the_kernel_with_most_products() -> None:
+    assert steps("contraction_f32_4x4x6x6x64x32_7b5e2c10") == 576 * 2048
+    assert steps("contraction_relu_f32_16x384x256_7b5e2c10") == 16 * 384 * 256
+    assert steps("copy_f32_16x384_7b5e2c10") == steps("contraction") == 0
 
 
 @pytest.mark.parametrize("core", CORES)
