@@ -72,12 +72,10 @@ def in_rows(found: RowsOfTaps, narrow: Retyped) -> Op:
     op, size = found.op, extents(found.op)
     count, channels = len(size) - 1, found.channels
     *outer, _, _ = maps(op)[0].results
-    terms = [
-        ir.AffineDimExpr.get(int(d))
-        * (factor * (1 if int(d) == count - 1 else channels))
-        for d, factor in found.pixel.terms
-    ]
-    along = sum(terms[1:], terms[0]) + found.pixel.offset * channels
+    along: ir.AffineExpr = ir.AffineConstantExpr.get(found.pixel.offset * channels)
+    for axis, factor in found.pixel.terms:
+        apart = 1 if int(axis) == count - 1 else factor * channels
+        along = along + ir.AffineDimExpr.get(int(axis)) * apart
     order = sorted(d for d in found.dims if d < count - 1)
     shape = [*(size[d] for d in order), found.together]
     places = [found.dims.index(d) for d in (*order, count - 1, count)]

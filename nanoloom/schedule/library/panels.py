@@ -20,11 +20,11 @@ from nanoloom.schedule.language import (
     StoreAt,
     Tile,
 )
+from nanoloom.schedule.library.image_rows import with_image_rows
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
     WOVEN,
-    image_rows,
     most_rows,
     row_block,
     rows_of_one_panel,
@@ -57,9 +57,8 @@ def tiled(
     Pads are made once for all panels of a task, of which there are several then.
     """
     outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
-    whole = not nanokernel.depth and not nest.pads
-    if whole and nanokernel.packed and FAMILIES[nanokernel.family].tiles:
-        outer, inner = with_image_rows(nest, root, shape, (outer, inner), target)
+    sizes = outer, inner
+    outer, inner = with_image_rows(nest, root, shape, nanokernel, sizes, target)
     tile = any(inner) and not nanokernel.depth
     panels: tuple[Tile, ...] = ()
     if nest.pads:
@@ -73,38 +72,6 @@ def tiled(
         *panels,
         *([Tile(last.name, inner, ALL)] if tile else []),
         nanokernel,
-    )
-
-
-def with_image_rows(
-    nest: LoopNest,
-    root: Stage,
-    shape: Contraction,
-    sizes: tuple[tuple[int, ...], tuple[int, ...]],
-    target: Target,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes of tasks of several rows of an image, one of which is a tile's.
-
-    sizes: of tasks with a single one, and of the tiles inside them.
-    """
-    high = [d for d in shape.rows if shape.extents[d] > 1][:-1]
-    if not high or shape.shared:
-        return sizes
-    outer, inner = sizes
-    left, right = (root.reads[n] for n in (shape.left, shape.right))
-    extent = shape.extents[high[-1]]
-    image = [n for n in nest.buffer(left.buffer).shape if isinstance(n, int)]
-    row = prod(image) * bits(left.element) // 8 // extent
-    depth = prod(shape.extents[d] for d in shape.reduced)
-    weights = depth * shape.extents[shape.column] * bits(right.element) // 8
-    rows = image_rows(extent, row, weights, target)
-    if rows == 1:
-        return sizes
-    alike = len(outer) == len(shape.extents)
-    place = high[-1] if alike else shape.result.index(high[-1])
-    return (
-        tuple(rows if d == place else n for d, n in enumerate(outer)),
-        tuple(1 if d == place else n for d, n in enumerate(inner)),
     )
 
 

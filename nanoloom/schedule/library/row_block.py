@@ -26,7 +26,6 @@ VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.4, 32, 256)
 WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
 FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
 BLOCKS, LEAST_WORK = 4, 1 << 19  # of a single panel: tasks, and multiply-adds of each
-RESIDENT = 0.5  # of the second-level cache, for weights that every row reads
 MOST_LOST = 0.02  # of the rows of full tiles
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
@@ -63,19 +62,6 @@ def row_block(extent: int, rows: int, most: int) -> int:
     if fewest[0] <= MOST_LOST:
         return extent // fewest[1]
     return -(-extent // (blocks * rows)) * rows
-
-
-def image_rows(extent: int, row_bytes: int, weight_bytes: int, target: Target) -> int:
-    """Rows of an image whose pixels one task computes for a panel, all blocks alike.
-
-    One, if the weights stay in the second-level cache; else so many as do, beside a
-    panel: each block of them brings the whole weight from memory once more.
-    row_bytes: of the left operand, for a row.
-    """
-    if weight_bytes <= target.caches.l2 * RESIDENT:
-        return 1
-    fitting = max(1, int(TILES.share * target.caches.l2 / row_bytes))
-    return max(n for n in range(1, min(extent, fitting) + 1) if extent % n == 0)
 
 
 def lost(block: int, rows: int) -> float:

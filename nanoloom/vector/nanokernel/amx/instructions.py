@@ -81,14 +81,16 @@ def places(
     ivs: list[ir.Value],
     parts: list[int],
     distance: int,
+    apart: int,
 ) -> list[tuple[ir.Value, int, int]]:
     """Address, rows and distance of a tile's registers of sums.
 
-    parts: rows of those below each other; two are beside each other.
+    parts: rows of those below each other, apart: bytes between these; two are beside
+    each other.
     """
     return [
         (
-            address(buffer, indexing, ivs, part * ROWS * distance + v * ROW_BYTES),
+            address(buffer, indexing, ivs, part * apart + v * ROW_BYTES),
             rows,
             distance,
         )

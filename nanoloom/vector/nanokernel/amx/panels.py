@@ -29,6 +29,7 @@ from nanoloom.vector.nanokernel.operands.widened import part_of
 from nanoloom.vector.nanokernel.tile.extents import most_results
 from nanoloom.vector.nanokernel.tile.tile import (
     as_index,
+    extent_is_not_one,
     initial_number,
     origin,
     packed_argument,
@@ -37,6 +38,7 @@ from nanoloom.vector.nanokernel.tile.visits import visit_of
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
 FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
+HIGH = "nanoloom.amx_high"  # the dimension of an image's rows, -1 for none
 HEIGHT = "nanoloom.amx_rows"  # how many rows a whole tile has
 MOST = "nanoloom.amx_most_rows"  # how many rows there are at most
 SUM = "nanoloom.amx_sum"  # the extent of the last reduced dimension
@@ -58,9 +60,15 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     left, other, out = (maps(op)[number] for number in (shape.left, shape.right, 2))
     most = 1 if row is None else most_results(op, row)
     assert most is not None, "fit.py lets no other pass"
-    marks = {MARK: -1 if row is None else row, HEIGHT: plan.rows, MOST: most,
-             SUM: shape.extents[shape.reduced[-1]], DEPTH: plan.depth,
-             LANES: plan.lanes.count}  # fmt: skip
+    marks = {
+        MARK: -1 if row is None else row,
+        HIGH: high_of(op, shape),
+        HEIGHT: plan.rows,
+        MOST: most,
+        SUM: shape.extents[shape.reduced[-1]],
+        DEPTH: plan.depth,
+        LANES: plan.lanes.count,
+    }
     right, beside, loop = inputs(op)[shape.right], list[ir.Value](), ""
     if plan.packed:
         right, marks[ARGUMENT] = panel_of(op, shape, columns)
@@ -86,6 +94,12 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     copy_body(op, made, shape, [x.type for x in beside])
     # The old operation goes with the next clean-up: handles of the script hold it.
     op.operation.results[0].replace_all_uses_with(made.results[0])
+
+
+def high_of(op: Op, shape: Contraction) -> int:
+    """The dimension of an image's rows, if a tile has pixels of several; -1 if not."""
+    long = [d for d in shape.rows if extent_is_not_one(op, d)]
+    return long[-2] if len(long) > 1 else -1
 
 
 def own_loop(op: Op, row: int | None) -> str:

@@ -29,6 +29,7 @@ from nanoloom.vector.nanokernel.amx.panels import (
     DEPTH,
     FRESH,
     HEIGHT,
+    HIGH,
     MARK,
     MOST,
     PLACES,
@@ -37,16 +38,20 @@ from nanoloom.vector.nanokernel.amx.sums import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.tile import Chunk, Product, accumulate
 from nanoloom.vector.scratch import ask_in_front
 
+IMAGE_ROWS = 2  # whose pixels a tile has, each row in registers of its own
+
 
 @dataclass(frozen=True)
 class Rows:
     """The rows of a result: how many, and the tiles that they make.
 
-    count: a value, None where whole tiles make all of them.
+    count: a value, None where whole tiles make all of them.  alone: rows of the last
+    tile, where that is one of fewer.
     """
 
     count: ir.Value | None
     tiles: int
+    alone: int = 0
 
     def first(self, number: ir.Value, height: int) -> ir.Value:
         """The first row of a tile; one over the edge begins earlier.
@@ -73,15 +78,19 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
     prefetches: of which of the kernel's arguments.
     """
     marks = op.operation.attributes
-    row, height, most, depth = (
+    row, high, height, most, depth = (
         marks[name].value  # type: ignore[attr-defined]
-        for name in (MARK, HEIGHT, MOST, DEPTH)
+        for name in (MARK, HIGH, HEIGHT, MOST, DEPTH)
     )
-    rows = rows_of(op, row, height, most)
+    wide = 0 if high < 0 else most
+    if high >= 0:
+        height, rows = IMAGE_ROWS, rows_of_image(op, high)
+    else:
+        rows = rows_of(op, row, height, most)
     if rows.count is not None:
         read_before(op, row, height)
     fetched = prefetches.get(marks[ARGUMENT].value) if ARGUMENT in marks else None  # type: ignore[attr-defined]
-    product = Product(op, row, height, rows.tiles, fetched)
+    product = Product(op, row, height, rows.tiles, high, wide, fetched)
     chunks = chunks_of(product, depth)
     if PLACES in marks:
         deepest = max(chunk.steps + bool(chunk.rest) for chunk in chunks)
@@ -118,6 +127,13 @@ def rows_of(op: Op, row: int, height: int, most: int) -> Rows:
     if not kind.is_dynamic_dim(place) and kind.shape[place] % height == 0:
         return Rows(None, number)
     return Rows(memref.dim(out, index(place)), number)
+
+
+def rows_of_image(op: Op, high: int) -> Rows:
+    """The rows of an image, by pairs; the last one may be alone."""
+    out = op.operation.operands[-1]
+    extent = ir.MemRefType(out.type).shape[place_of_dim(maps(op)[-1], high)]
+    return Rows(None, -(-extent // IMAGE_ROWS), extent % IMAGE_ROWS)
 
 
 def read_before(op: Op, row: int, height: int) -> None:
@@ -191,13 +207,18 @@ class Pass:
         if self.rows.tiles == 1:
             self.tile(index(0), chunk)
             return
-        end = index(self.rows.tiles)
+        whole = self.rows.tiles - bool(self.rows.alone)
+        end = index(whole)
         if self.rows.count is not None:
             end = arith.ceildivui(self.rows.count, index(self.product.height))
         loop = scf.ForOp(index(begin), end, index(1))
         with ir.InsertionPoint(loop.body):
             self.tile(loop.induction_variable, chunk)
             scf.yield_([])
+        if self.rows.alone:
+            last = replace(self.product, height=self.rows.alone)
+            first = index(whole * self.product.height)
+            replace(self, product=last).tile(first, chunk)
 
     def tile(self, number: ir.Value, chunk: Chunk) -> None:
         """One tile, from where its sums are to where they go."""

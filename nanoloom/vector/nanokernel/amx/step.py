@@ -21,13 +21,14 @@ class LeftRows:
     """Where the left operand's rows of a tile lie.
 
     row: the loop that they run along, -1 for a single row.  parts: how many of them go
-    to each tile register.
+    to each tile register.  apart: bytes from the first row of one to that of the next.
     """
 
     buffer: ir.Value
     indexing: ir.AffineMap
     row: int
     parts: list[int]
+    apart: int
 
 
 def step(
@@ -45,7 +46,7 @@ def step(
     distance = tiles.row_distance(left.buffer, left.indexing, left.row)
     made: list[ir.Value] = []
     for part, rows in enumerate(left.parts):
-        ahead = part * tiles.ROWS * distance
+        ahead = part * left.apart
         start = tiles.address(left.buffer, left.indexing, at, ahead)
         tile = tiles.load(start, rows, distance)
         for panel in panels:

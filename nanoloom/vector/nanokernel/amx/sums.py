@@ -85,7 +85,8 @@ def corners(product: Product, at: ir.Value) -> list[tuple[ir.Value, int, int]]:
     indexing = maps(product.op)[-1]
     distance = tiles.row_distance(product.out, indexing, product.row)
     ivs = product.begin(at)
-    return tiles.places(product.out, indexing, ivs, product.parts, distance)
+    apart = product.apart(product.out, indexing)
+    return tiles.places(product.out, indexing, ivs, product.parts, distance, apart)
 
 
 def put(sums: list[ir.Value], block: ir.Value, row: ir.Value, height: int) -> None:
@@ -103,4 +104,6 @@ def in_block(
     block: ir.Value, row: ir.Value, height: int
 ) -> list[tuple[ir.Value, int, int]]:
     identity = ir.AffineMap.get_identity(2)
-    return tiles.places(block, identity, [row, index(0)], heights(height), 4 * WIDTH)
+    at, distance = [row, index(0)], 4 * WIDTH
+    apart = tiles.ROWS * distance
+    return tiles.places(block, identity, at, heights(height), distance, apart)

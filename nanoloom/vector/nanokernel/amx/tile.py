@@ -38,13 +38,17 @@ class Product:
 
     row: the loop that the rows run along, -1 for a single row.  height: rows of a tile.
     tiles: how many of them share a panel.  fetched: how the next panel comes before it
-    is read, if a schedule says so.  woven: where a flat right operand goes.
+    is read, if a schedule says so.  woven: where a flat right operand goes.  high: the
+    loop over an image's rows, where each of a tile's registers has the pixels of one
+    such row, `wide` of them, and `height` is how many registers; else -1.
     """
 
     op: Op
     row: int
     height: int
     tiles: int
+    high: int = -1
+    wide: int = 0
     fetched: Prefetch | None = None
     woven: Woven | None = None
 
@@ -71,7 +75,7 @@ class Product:
 
     @cached_property
     def depths(self) -> list[int]:
-        """Extents of the reduced dimensions: of the last one, a panel may have more."""
+        """Extents of the reduced dimensions; panels have more of the last one."""
         kind = ir.MemRefType(self.right.type)
         outer = list(kind.shape)[-1 - len(self.reduced) : -2]
         return [*outer, self.op.operation.attributes[SUM].value]  # type: ignore[attr-defined]
@@ -92,12 +96,19 @@ class Product:
     @property
     def parts(self) -> list[int]:
         """Rows of each tile register that a tile takes."""
-        return heights(self.height)
+        return [self.wide] * self.height if self.high >= 0 else heights(self.height)
+
+    def apart(self, buffer: ir.Value, indexing: ir.AffineMap) -> int:
+        """Bytes of an operand from one tile register's first row to the next one's."""
+        if self.high >= 0:
+            return tiles.row_distance(buffer, indexing, self.high)
+        return tiles.ROWS * tiles.row_distance(buffer, indexing, self.row)
 
     def begin(self, at: ir.Value) -> list[ir.Value]:
         """The loop variables where the tile of this first row begins."""
         ivs = [index(0) for _ in iterators(self.op)]
-        return ivs if self.row < 0 else with_value(ivs, self.row, at)
+        moved = self.row if self.high < 0 else self.high
+        return ivs if moved < 0 else with_value(ivs, moved, at)
 
     def panels(self, ivs: list[ir.Value], k: ir.Value) -> list[ir.Value]:
         """The right operand's two tiles of a step; k counts from the chunk's first."""
@@ -184,7 +195,9 @@ def along(
         if chunk.rest
         else None
     )
-    rows = LeftRows(product.left, maps(op)[0], product.row, product.parts)
+    way, parts = maps(op)[0], product.parts
+    apart = product.apart(product.left, way)
+    rows = LeftRows(product.left, way, product.row, parts, apart)
 
     def whole(k: ir.Value, sums: list[ir.Value], between: Between) -> list[ir.Value]:
         here = with_value(ivs, dim, add(chunk.begin, k))
@@ -197,7 +210,8 @@ def along(
         sums = rounds(chunk.steps, product.together, sums, whole, lambda _: nothing)
     if block is None:
         return sums
-    last = LeftRows(block, ir.AffineMap.get_identity(2), 0, product.parts)
+    apart = tiles.ROWS * tiles.ROW_BYTES
+    last = LeftRows(block, ir.AffineMap.get_identity(2), 0, parts, apart)
     panels = product.panels(behind, end)
     return step(last, [index(0)] * 2, panels, sums, name, nothing)
 

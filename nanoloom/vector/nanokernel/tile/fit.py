@@ -21,7 +21,13 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
-from nanoloom.schedule.families import FAMILIES, SME, TILE_ROWS, has_family
+from nanoloom.schedule.families import (
+    FAMILIES,
+    SME,
+    TILE_ROWS,
+    TILE_STEPS,
+    has_family,
+)
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.dots import dot_for
@@ -72,12 +78,16 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
         return
     tiles = FAMILIES[plan.family].tiles
     columns = plan.vectors * plan.lanes.count
-    row = next((d for d in reversed(shape.rows) if extent_is_not_one(op, d)), None)
+    *others, row = [None, *(d for d in shape.rows if extent_is_not_one(op, d))]
+    high = others[-1] if others else None
     room = {shape.column: columns}
     if row is not None and not tiles:
         room[row] = plan.rows
     for dim in shape.result:
-        require_room(op, dim, room.get(dim, 1), any_number=tiles and dim == row)
+        any_number = tiles and dim in (row, high)
+        require_room(op, dim, room.get(dim, 1), any_number=any_number)
+    if tiles and high is not None:
+        require_image_rows(op, shape, plan, (high, row))
     counted = ARGUMENT in function_around(op).attributes
     counted = counted and plan.family == "fma" and not (plan.packed or plan.copied)
     for dim in shape.reduced:
@@ -136,6 +146,24 @@ def require_room(op: Op, dim: int, most: int, *, any_number: bool) -> None:
         raise Error(
             f"a tile has {extent} results along dimension {dim}, the nanokernel {most}",
             hint="tile the kernel's last operation to that size, then clean up",
+        )
+
+
+def require_image_rows(
+    op: Op, shape: Contraction, plan: Nanokernel, rows: tuple[int | None, ...]
+) -> None:
+    """Rows of an image fill tile registers of their own, and nothing reaches over."""
+    kind = ir.RankedTensorType(op.operation.operands[2].type)
+    places = map_dims(maps(op)[2])
+    high, wide, columns = (kind.shape[places.index(d)] for d in (*rows, shape.column))
+    together = TILE_STEPS * FAMILIES[plan.family].group
+    whole = shape.extents[shape.reduced[-1]] % together == 0 and not plan.depth
+    known = high > 0 and 0 < wide <= TILE_STEPS and columns == 2 * TILE_STEPS
+    if not (known and whole and plan.packed):
+        raise Error(
+            "rows of an image that share a panel of AMX have 16 pixels at most, 32 "
+            f"columns, and sums of whole steps of {together}",
+            hint="tile the rows of the image by 1",
         )
 
 

@@ -1,0 +1,81 @@
+"""How many rows of an image a task of a matrix unit computes for a panel of weights.
+
+One after the other they read the same panel, from the second-level cache: with a
+single row for each task all weights would come from memory once a row.  Where a row
+fits a tile register, a tile has two of them, and reads a panel half as often.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
+from nanoloom.schedule.families import FAMILIES, TILE_ROWS, TILE_STEPS, Family
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.target.facts import Target
+
+Sizes = tuple[int, ...]
+RESIDENT = 0.5  # of the second-level cache, for weights that every row reads
+SHARE = 0.4  # of it for rows of the image, beside a panel
+TASKS = 16  # at least, for any number of threads, where rows need not be together
+
+
+def with_image_rows(
+    nest: LoopNest,
+    root: Stage,
+    shape: Contraction,
+    plan: Nanokernel,
+    sizes: tuple[Sizes, Sizes],
+    target: Target,
+) -> tuple[Sizes, Sizes]:
+    """Sizes of tasks, and of the tiles inside them, that have several rows of an image.
+
+    sizes: with one row in each, which stay where there is nothing to win.
+    """
+    family, (outer, inner) = FAMILIES[plan.family], sizes
+    high = [d for d in shape.rows if shape.extents[d] > 1][:-1]
+    alone = bool(plan.depth or nest.pads or shape.shared)
+    if not family.tiles or not plan.packed or alone or not high:
+        return sizes
+    pairs = fills_registers(shape, family)
+    rows = rows_of_task(nest, root, shape, pairs, target)
+    if rows == 1:
+        return sizes
+    alike = len(outer) == len(shape.extents)
+    place = high[-1] if alike else shape.result.index(high[-1])
+    tile = (0,) * len(inner) if pairs else with_number(inner, place, 1)
+    return with_number(outer, place, rows), tile
+
+
+def with_number(sizes: Sizes, place: int, number: int) -> Sizes:
+    return (*sizes[:place], number, *sizes[place + 1 :])
+
+
+def fills_registers(shape: Contraction, family: Family) -> bool:
+    """Whether a row's pixels are one tile register's, with nothing over an edge."""
+    *_, wide = (shape.extents[d] for d in shape.rows if shape.extents[d] > 1)
+    columns, depth = (shape.extents[d] for d in (shape.column, shape.reduced[-1]))
+    whole = depth % (TILE_STEPS * family.group) == 0
+    return wide <= TILE_STEPS and columns % TILE_ROWS == 0 and whole
+
+
+def rows_of_task(
+    nest: LoopNest, root: Stage, shape: Contraction, pairs: bool, target: Target
+) -> int:
+    """A divisor of the image's rows, so that all tasks are alike; 1: nothing to win."""
+    *_, extent, _ = (shape.extents[d] for d in shape.rows if shape.extents[d] > 1)
+    left, right = (root.reads[n] for n in (shape.left, shape.right))
+    image = [n for n in nest.buffer(left.buffer).shape if isinstance(n, int)]
+    row = prod(image) * bits(left.element) // 8 // extent
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    columns = shape.extents[shape.column]
+    weights = depth * columns * bits(right.element) // 8
+    most = max(1, int(SHARE * target.caches.l2 / row))
+    if weights <= RESIDENT * target.caches.l2:
+        if not pairs:
+            return 1
+        most = min(most, max(2, extent * (columns // TILE_ROWS) // TASKS))
+    found = [n for n in range(1, min(extent, most) + 1) if extent % n == 0]
+    return found[-1]
