@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.errors import Error
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.schedule.library import image_rows
 from nanoloom.vector.nanokernel.amx import tile as amx_tile
 from tests.vector.checks import check, passes
-from tests.vector.kernel_harness import Array, Make, backwards, run
+from tests.vector.kernel_harness import (
+    Array,
+    Make,
+    backwards,
+    program_of,
+    run,
+    stage_text,
+)
 from tests.vector.nanokernel.tile_products import (
     EACH,
     machine,
@@ -108,6 +116,7 @@ class Image:
         assert not passes(got, np.roll(exact, 1, 0), terms, magnitude)
 
 
+ANY = "!transform.any_op"
 BY_TWOS = [  # a tile has two rows of pixels
     Image(7, 7, 64, 64), Image(2, 16, 64, 32), Image(5, 3, 128, 32, taps=2),
     Image(3, 14, 64, 64, stride=2), Image(4, 9, 64, 64, taps=1, stride=2),
@@ -130,8 +139,7 @@ def test_rows_of_an_image_share_a_panel(
     make, target = image.make(operands[1]), machine(variant, monkeypatch)
     script = script_of(make, target, operands[0])
     assert 'family = "amx-' in script
-    tiled = f"tile_using_for %product_1 tile_sizes [1, {image.wide}" in script
-    assert not (image in BY_TWOS and tiled)
+    assert ("tile_sizes [1, " in script) == (image in ALONE)
     image.compare(make, operands, target)
 
 
@@ -164,3 +172,18 @@ def test_a_register_of_another_row_fails(
     operands = image.operands("u8")
     with pytest.raises(AssertionError):
         image.compare(image.make(operands[1]), operands, target)
+
+
+def test_wide_rows_are_tiled_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what reaches over a register's edge a tile has no two rows."""
+    monkeypatch.setattr(image_rows, "RESIDENT", 0)
+    image = Image(4, 17, 64, 64)
+    operands = image.operands("u8")
+    given = image.make(operands[1]), machine("loops", monkeypatch)
+    script = script_of(*given, operands[0])
+    script = script.replace("tile_sizes [1, 17,", "tile_sizes [0, 17,")
+    script = script.replace("%loops9:2", "%loops9")
+    script = script.replace(f"({ANY}, {ANY}, {ANY})", f"({ANY}, {ANY})")
+    program = program_of(given[0], operands[0])
+    with pytest.raises(Error, match="have 16 pixels at most, 32 columns"):
+        stage_text(program, "llvm", given[1], script=script)
