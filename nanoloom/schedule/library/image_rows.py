@@ -36,7 +36,7 @@ def with_image_rows(
     """
     family, (outer, inner) = FAMILIES[plan.family], sizes
     high = [d for d in shape.rows if shape.extents[d] > 1][:-1]
-    alone = bool(plan.depth or nest.pads or shape.shared)
+    alone = bool(plan.depth or shape.shared)
     if not family.tiles or not plan.packed or alone or not high:
         return sizes
     pairs = fills_registers(shape, family)

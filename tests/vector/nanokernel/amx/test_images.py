@@ -161,6 +161,33 @@ def test_rows_of_taps(
 
 
 @EACH
+def test_a_border_is_made_in_the_task(
+    variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for all rows of the image that share a panel."""
+    monkeypatch.setattr(image_rows, "RESIDENT", 0)
+    image = Image(7, 7, 64, 64, stride=2)
+    whole, filters = image.operands("bf16")
+    inside = whole[1:-1, 1:-1].copy()
+    sums, target = image.make(filters), machine(variant, monkeypatch)
+
+    def make(b: Any, x: Any) -> Any:
+        return sums(b, b.pad(x, [1, 1, 0], [1, 1, 0]))
+
+    script = script_of(make, target, inside)
+    assert "nanoloom.store_at" in script and "tile_sizes [1, " not in script
+    got = run(make, inside, target=target, order=backwards)
+    bordered = np.pad(inside, ((1, 1), (1, 1), (0, 0)))
+    exact, magnitude = (
+        image.exact(*found)
+        for found in ((bordered, filters), (abs(bordered), abs(filters)))
+    )
+    terms = image.taps**2 * image.channels + 1
+    check(got, exact, terms, magnitude)
+    assert not passes(got, image.exact(whole, filters), terms, magnitude)
+
+
+@EACH
 def test_a_register_of_another_row_fails(
     variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
