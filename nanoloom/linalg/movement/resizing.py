@@ -121,7 +121,9 @@ def nearest(
             outside[d] = beyond(axis, at)
         rounded = np.clip(ROUNDINGS[rounding](at), 0, axis.size - 1)
         tables.append((d, rounded.astype(np.int64)))
-    for d, table in sorted(tables, key=lambda pair: len(pair[1])):
+    # What grows least comes first, whichever axis is the longer one.
+    growth = {d: len(table) / max(axes[d].size, 1) for d, table in tables}
+    for d, table in sorted(tables, key=lambda pair: growth[pair[0]]):
         x = repeated(b, x, d, table)
     return extrapolated(b, node, x, outside)
 
