@@ -55,14 +55,49 @@ def room_of(
     kind: ir.MemRefType, sizes: list[ir.Value], function: ir.Operation
 ) -> Room | None:
     """What a temporary takes at most; None if that is not known."""
-    known, open_ = [n for n in kind.shape if n >= 0], []
+    known, open_ = [n for n in kind.shape if n >= 0], list[int]()
     for value in sizes:
-        most, place = most_number(value), size_number(value, function)
-        if most is None and place is None:
+        most = most_number(value)
+        times, place = (most, None) if most is not None else multiple(value, function)
+        if times is None:
             return None
-        known += [] if most is None else [most]
-        open_ += [place] if most is None and place is not None else []
+        known.append(times)
+        open_ += [] if place is None else [place]
     return Room(prod(known) * bytes_of(kind.element_type), tuple(open_))
+
+
+def multiple(
+    value: ir.Value, function: ir.Operation
+) -> tuple[int, int] | tuple[None, None]:
+    """How many times which size an index is at most: 2 n + 1 is 3 n, as n is not 0.
+
+    What windows of a stride read of a row is such a sum.
+    """
+    owner = value.owner
+    place = size_number(value, function)
+    if place is not None:
+        return 1, place
+    if isinstance(owner, ir.Block) or owner.name != "affine.apply":
+        return None, None
+    (expr,) = owner.attributes["map"].value.results  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    if len(owner.operands) != 1:
+        return None, None
+    place, times = size_number(owner.operands[0], function), sum_of_factors(expr)
+    return (None, None) if place is None or times is None else (times, place)
+
+
+def sum_of_factors(expr: ir.AffineExpr) -> int | None:
+    """a + b of a n + b; None for others, and where one is below 0."""
+    if isinstance(expr, ir.AffineDimExpr | ir.AffineSymbolExpr):
+        return 1
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value if expr.value >= 0 else None
+    if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        return None
+    one, other = sum_of_factors(expr.lhs), sum_of_factors(expr.rhs)
+    if one is None or other is None:
+        return None
+    return one + other if isinstance(expr, ir.AffineAddExpr) else one * other
 
 
 def size_number(value: ir.Value, function: ir.Operation) -> int | None:
