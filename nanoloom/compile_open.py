@@ -14,6 +14,7 @@ from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.compiler import Model, Report, compile_kernels, cut_model, require_graph
 from nanoloom.errors import Error, InternalError
+from nanoloom.graph.alike import Alike
 from nanoloom.kernels.batched import batched_program
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.sized import sized_program
@@ -23,7 +24,7 @@ from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
 from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
-from nanoloom.sizes.samples import Samples
+from nanoloom.sizes.samples import Samples, are_of_images
 from nanoloom.sizes.size import Dims
 
 
@@ -54,21 +55,26 @@ def compile_open(
         try:
             program = batched(model, options, report)
         except Differs as other:
-            raise Differs(f"{reason}; {other}") from reason
+            both = f"{reason}; {other}"
+            raise Differs(both, for_images=reason.for_images) from reason
     return assemble(program, compile_kernels(program, options, cache, report))
 
 
 def sized(model: OpenModel, options: CompileOptions, report: Report) -> Program:
     """The program whose kernels take sizes."""
-    samples = model.samples
     with report.stage("sizes"):
-        models = [require_graph(model.bound(dims)) for dims in samples]
-        found = open_values(models, OPERATORS.keys(), samples)
+        found = open_values(
+            lambda dims: require_graph(model.bound(dims)),
+            OPERATORS.keys(),
+            model.samples,
+        )
+    alike = Alike(found.direct, are_of_images(found.samples))
     programs = [
-        cut_model(model.bound(dims), options, report, found.kept) for dims in samples
+        cut_model(model.bound(dims), options, report, found.kept, alike)
+        for dims in found.samples
     ]
     with report.stage("sizes"):
-        return sized_program(programs, samples, found.limits, model.bounds)
+        return sized_program(programs, found.samples, found.limits, model.bounds)
 
 
 def compile_sized(

@@ -22,6 +22,7 @@ from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
+from nanoloom.graph.alike import Alike
 from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
@@ -108,17 +109,19 @@ def cut_model(
     options: CompileOptions,
     report: Report,
     kept: Set[str] | None = None,
+    alike: Alike | None = None,
 ) -> Program:
     """The model as kernels and their calls.
 
-    kept: values that are no constants, None for known sizes.  Raises Error for a
-    schedule of a kernel that is not among them.
+    kept: values that are no constants, None for known sizes.  alike: the samples that
+    it is one of.  Raises Error for a schedule of a kernel that is not among them.
     """
     with mlir.context():
-        linalg = lowered(model, options, report, kept)
+        linalg = lowered(model, options, report, kept, alike)
         with report.stage("kernels"):
             target, layout = options.target.leader, options.layout
-            program = cut(linalg, target, layout, turns=not options.along_sums)
+            turns = not options.along_sums
+            program = cut(linalg, target, layout, turns=turns, alike=alike)
     if options.schedules:
         require_schedules(options)
         require_kernels(program, options)
@@ -130,6 +133,7 @@ def lowered(
     options: CompileOptions,
     report: Report,
     kept: Set[str] | None = None,
+    alike: Alike | None = None,
 ) -> LinalgModule:
     """The model as linalg; an MLIR context must be current.
 
@@ -139,14 +143,17 @@ def lowered(
         with report.stage("linalg"):
             return with_precision(outline_repeats(model.lower()), options)
     with report.stage("graph"):
-        graph = optimized(model, options, kept)
+        graph = optimized(model, options, kept, alike)
     with report.stage("linalg"):
         made = lower(graph, checked=options.checked, kept=kept or frozenset())
         return with_precision(outline_repeats(made), options)
 
 
 def optimized(
-    model: onnx_ir.Model, options: CompileOptions, kept: Set[str] | None = None
+    model: onnx_ir.Model,
+    options: CompileOptions,
+    kept: Set[str] | None = None,
+    alike: Alike | None = None,
 ) -> onnx_ir.Model:
     """The graph stage by these options; the model is changed in place."""
     return optimize(
@@ -157,6 +164,7 @@ def optimized(
         along=options.along_sums,
         kept=kept,
         caches=options.caches,
+        alike=alike,
     )
 
 

@@ -162,7 +162,7 @@ class OpenProgram:
             except (Differs, InputError, ModelError, Unsupported) as reason:
                 self.reason = str(reason)
                 self.cache.put(refused, self.reason.encode())
-                if isinstance(reason, Differs):
+                if isinstance(reason, Differs) and not reason.for_images:
                     return None  # whichever the samples are
                 continue
             except Exception as bug:  # whatever it is: variants may do

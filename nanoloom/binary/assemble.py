@@ -88,7 +88,9 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
 
 
 def sizes_table(sizes: ProgramSizes) -> SizesTable:
-    return SizesTable(sizes.dims, sizes.words, sizes.buffers, sizes.bounds)
+    return SizesTable(
+        sizes.dims, sizes.words, sizes.buffers, sizes.bounds, sizes.floors
+    )
 
 
 def repeats_of(

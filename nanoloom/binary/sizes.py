@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.sizes.bounds import Bounds
+from nanoloom.sizes.floor import Floor
 from nanoloom.sizes.size import Size
 
 NONE = -1  # NANOLOOM_NONE
@@ -17,13 +18,19 @@ class SizesTable:
 
     dims: names of the dimensions.  words: the sizes that anything asks for.  slots: of
     the arena; each is as large as the largest of these words.  bounds: of each
-    dimension.
+    dimension.  floors: of dimensions, which words have as factors, too.
     """
 
     dims: tuple[str, ...]
     words: tuple[Size, ...]
     slots: tuple[tuple[int, ...], ...]
     bounds: tuple[Bounds, ...] = ()
+    floors: tuple[Floor, ...] = ()
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """What a word's terms are made of: dimensions, then floors."""
+        return (*self.dims, *(floor.name for floor in self.floors))
 
     def bounds_of(self, name: str) -> Bounds:
         return self.bounds[self.dims.index(name)] if self.bounds else Bounds()

@@ -28,6 +28,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
     return [
         *declared(table.steps),
         *array("char *const", "size_dims", [f'"{name}"' for name in sizes.dims]),
+        *array("struct nanoloom_floor", "size_floors", floors(sizes)),
         *array("struct nanoloom_term", "size_terms", terms),
         *array("int32_t", "word_ends", ends([len(w.terms) for w in sizes.words])),
         *array("int32_t", "slot_words", [w for slot in sizes.slots for w in slot]),
@@ -60,10 +61,12 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         *array("int64_t", "most", [most(sizes.bounds_of(name)) for name in sizes.dims]),
         "extern const struct nanoloom_program nanoloom_program;",
         "static const struct nanoloom_sizes open_sizes = {",
-        "    &nanoloom_program, size_dims, size_terms, word_ends, slot_words,",
-        "    slot_ends, open_buffers, open_steps, open_checks, shape_words,",
-        "    trip_words, point_words, move_words, shape_texts, least, most,",
-        f"    {len(sizes.dims)}, {len(sizes.words)}, {len(sizes.slots)},",
+        "    &nanoloom_program, size_dims, size_floors, size_terms, word_ends,",
+        "    slot_words, slot_ends, open_buffers, open_steps, open_checks,",
+        "    shape_words, trip_words, point_words, move_words, shape_texts,",
+        "    least, most,",
+        f"    {len(sizes.dims)}, {len(sizes.floors)}, {len(sizes.words)},",
+        f"    {len(sizes.slots)},",
         "};",
         f"extern {POINTER};",
         f"{POINTER} = &open_sizes;",
@@ -88,8 +91,14 @@ def open_step(step: Step) -> str:
     return f"{{{tasks}, {scratch}, {max(step.word, 0)}}}"
 
 
+def floors(sizes: SizesTable) -> list[str]:
+    places = (sizes.dims.index(floor.dim) for floor in sizes.floors)
+    pairs = zip(places, sizes.floors, strict=True)
+    return [f"{{{dim}, {floor.add}, {floor.over}}}" for dim, floor in pairs]
+
+
 def term(sizes: SizesTable, coefficient: int, names: Monomial) -> str:
-    places = [sizes.dims.index(name) for name in names]
+    places = [sizes.factors.index(name) for name in names]
     places += [NONE] * (DEGREE - len(places))
     return f"{{{coefficient}, {{{', '.join(map(str, places))}}}}}"
 

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.graph.alike import Alike, keep_pads
 from nanoloom.graph.along_sums import along_sums
 from nanoloom.graph.apart import heads_apart
 from nanoloom.graph.averages import integer_averages
@@ -66,6 +67,7 @@ def optimize(
     along: bool = False,
     kept: Set[str] | None = None,
     caches: Pairs = (),
+    alike: Alike | None = None,
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
 
@@ -75,6 +77,7 @@ def optimize(
     kept: values that are no constants, as they depend on sizes known at run time; None
     where there are no such sizes.
     caches: inputs and the outputs that extend them, which are written in place.
+    alike: the samples of sizes that this model is one of.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
@@ -95,9 +98,11 @@ def optimize(
     integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph)
     model.meta[SIGNS] = binary_products(model.graph)
+    if alike is not None:
+        keep_pads(model.graph)
     channels_last(model.graph)
     if faster_on is not None:
-        transform_convolutions(model.graph, faster_on)
+        transform_convolutions(model.graph, faster_on, alike)
     if integers_on is not None:
         transform_integers(model.graph, integers_on)
     passes.RemoveUnusedNodesPass()(model)

@@ -16,6 +16,7 @@ from math import prod
 
 import onnx_ir as ir
 
+from nanoloom.graph.alike import Alike
 from nanoloom.graph.layout import DOMAIN
 from nanoloom.graph.origin import Origin
 from nanoloom.graph.types import is_static, shape_of
@@ -45,17 +46,49 @@ class Numbers:
     sums: int = 1
 
 
-def transform_convolutions(graph: ir.Graph, target: Target) -> None:
-    """Mark the convolutions of f32 that are faster by Winograd's method, in place."""
+def transform_convolutions(
+    graph: ir.Graph, target: Target, alike: Alike | None = None
+) -> None:
+    """Mark the convolutions of f32 that are faster by Winograd's method, in place.
+
+    alike: the samples that this graph is one of.
+    """
+    if alike is not None and alike.tiles is not None:
+        mark_alike(graph, alike.tiles)
+        return
     numbers = Numbers(target.lanes(32) * target.vector.fma_per_cycle)
-    for node in graph:
-        if (node.domain, node.op_type) != (DOMAIN, "Conv"):
-            continue
+    for node in convolutions(graph):
         x, w, *_ = node.inputs
         if not is_square(node, x, w) or x is None or w is None:
             continue
         if x.dtype == w.dtype == ir.DataType.FLOAT:
-            mark(node, shape_of(w), numbers, target, TILES)
+            tiles = TILES if alike is None else open_tiles(node, alike)
+            mark(node, shape_of(w), numbers, target, tiles)
+    if alike is not None:
+        alike.tiles = tiles_of(graph)
+
+
+def open_tiles(node: ir.Node, alike: Alike) -> Sequence[int]:
+    """For images of any size: those of 4 (sizes/floors.py)."""
+    _, high, wide, _ = shape_of(node.outputs[0])
+    return () if {high, wide} & alike.direct else TILES[-1:]
+
+
+def mark_alike(graph: ir.Graph, tiles: Sequence[int | None]) -> None:
+    """Mark convolutions as those of another sample are."""
+    for node, tile in zip(convolutions(graph), tiles, strict=True):
+        if tile is not None:
+            node.attributes.add(ir.AttrInt64("winograd", tile))
+
+
+def tiles_of(graph: ir.Graph) -> tuple[int | None, ...]:
+    """Of each convolution; None for one by the direct method."""
+    found = [node.attributes.get("winograd") for node in convolutions(graph)]
+    return tuple(x.as_int() if isinstance(x, ir.Attr) else None for x in found)
+
+
+def convolutions(graph: ir.Graph) -> list[ir.Node]:
+    return [node for node in graph if (node.domain, node.op_type) == (DOMAIN, "Conv")]
 
 
 def is_square(node: ir.Node, x: ir.Value | None, w: ir.Value | None) -> bool:

@@ -28,8 +28,11 @@ def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
     reason = "it has too many dimensions"
     for samples in tried_samples(shapes, names):
         try:
-            bound = [bind(model, {**dims, **sample}) for sample in samples]
-            open_values(bound, OPERATORS.keys(), samples)
+            open_values(
+                lambda sample: bind(model, {**dims, **{n: sample[n] for n in names}}),
+                OPERATORS.keys(),
+                samples,
+            )
         except (Differs, Error) as error:
             reason = str(error)
         else:

@@ -88,6 +88,7 @@ class Cutting:
     lowered: LinalgModule
     block: ir.Block
     bodies: Mapping[str, Program]
+    joins: bool = True  # kernels that differ in numbers only
     drafts: list[Draft | Trips] = field(default_factory=list)
     inner: set[int] = field(default_factory=set[int])
     repeats: list[Repeated] = field(default_factory=list)
@@ -218,13 +219,12 @@ class Cutting:
         results: tuple[Place, ...],
     ) -> None:
         module = made(NONE)
-        constants = numbers_of(module)
+        constants = numbers_of(module) if self.joins else []
         numbers = values_of(constants)
         erase_values(constants)
         form = text_of(module)
-        self.drafts.append(
-            Draft(name, root, layer, made, inputs, results, form, numbers)
-        )
+        draft = Draft(name, root, layer, made, inputs, results, form, numbers)
+        self.drafts.append(draft)
 
     def calls(self) -> list[Call]:
         """The calls in order; their kernels are made, equal ones once."""

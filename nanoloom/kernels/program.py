@@ -11,6 +11,7 @@ from nanoloom.linalg.stage import Spec
 from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
 from nanoloom.sizes.bounds import Bounds
+from nanoloom.sizes.floor import Floor
 from nanoloom.sizes.size import Size
 from nanoloom.weights.weight import Weight
 
@@ -124,7 +125,7 @@ class ProgramSizes:
     dims: names of the dimensions.  words: sizes that are evaluated for it.  buffers: of
     the arena, which words say their bytes; such buffers are slots, one behind the
     other.  inputs, outputs: which word each axis is, NONE for a number.  bounds: of
-    each dimension.
+    each dimension.  floors: of dimensions, which words have as factors.
     """
 
     dims: tuple[str, ...]
@@ -133,6 +134,7 @@ class ProgramSizes:
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[tuple[int, ...], ...]
     bounds: tuple[Bounds, ...]
+    floors: tuple[Floor, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-import numpy as np
 from blake3 import blake3
 
 from nanoloom import mlir
@@ -26,14 +26,15 @@ from nanoloom.kernels.program import (
     Storage,
     Word,
 )
+from nanoloom.kernels.samples import require_same
 from nanoloom.kernels.slots import slots_of
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.lift import Lifted, lift
-from nanoloom.sizes.size import Dims, Size, found, number
-from nanoloom.weights.weight import Weight
+from nanoloom.sizes.floor import Floor, floors_of, plain
+from nanoloom.sizes.lift import Lifted, Shape, lift
+from nanoloom.sizes.size import DEGREE, Dims, Size, found, number
 
 
 def sized_program(
@@ -47,40 +48,8 @@ def sized_program(
     limits: sizes that must not be below 0.  bounds: of dimensions by name.  Raises
     Differs where the samples differ otherwise than in sizes.
     """
-    first = programs[0]
-    if len({(len(p.calls), len(p.repeats)) for p in programs}) > 1:
-        raise Differs("numbers of calls")
-    if any(p.parameters != first.parameters for p in programs):
-        require_equal([p.parameters for p in programs])
-    if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
-        raise Differs("where indices are looked at")
+    require_same(programs)
     return Joining(programs, samples, bounds, list(limits)).program()
-
-
-def named(word: Word) -> tuple[object, ...]:
-    """What of a check no size decides."""
-    limits = word.limits
-    return limits.where, limits.what, limits.low < 0, word.number
-
-
-def require_equal(rows: Sequence[tuple[Weight, ...]]) -> None:
-    """Raise Differs for constants that depend on the sizes."""
-    if len({len(row) for row in rows}) > 1:
-        raise Differs("numbers of constants")
-    for weights in zip(*rows, strict=True):
-        first = weights[0]
-        for other in weights[1:]:
-            if first == other:
-                continue
-            name = first.source.name or "a constant"
-            if (first.shape, first.dtype) != (other.shape, other.dtype):
-                raise Differs(f"{name} depends on sizes")
-            if not np.array_equal(bytes_of(first), bytes_of(other)):
-                raise Differs(f"{name} depends on sizes")
-
-
-def bytes_of(weight: Weight) -> np.ndarray:
-    return np.frombuffer(weight.array().tobytes(), np.uint8)
 
 
 @dataclass
@@ -94,6 +63,7 @@ class Joining:
     kernels: dict[tuple[str, ...], tuple[Kernel, tuple[Size, ...]]] = field(
         default_factory=dict
     )
+    shapes: dict[str, tuple[Shape, ...]] = field(default_factory=dict)  # of arguments
 
     def program(self) -> Program:
         first = self.programs[0]
@@ -108,10 +78,10 @@ class Joining:
                 [p.outputs for p in self.programs],
             )
         )
-        rows = zip(*[p.buffers for p in self.programs], strict=True)
+        rows = list(zip(*[p.buffers for p in self.programs], strict=True))
         states = self.states()
         sizes = [
-            self.size(states.get(i, each), "a buffer") for i, each in enumerate(rows)
+            self.bytes(i, states.get(i, each), calls) for i, each in enumerate(rows)
         ]
         slots = slots_of(first, calls)
         of_slots = [
@@ -121,7 +91,7 @@ class Joining:
             self.check(each)
             for each in zip(*[p.checks for p in self.programs], strict=True)
         ]
-        names = tuple(sorted(self.samples[0]))
+        names = plain(sorted(self.samples[0]))
         place = {i: number for number, slot in enumerate(slots) for i in slot}
         return replace(
             first,
@@ -142,8 +112,28 @@ class Joining:
                 inputs,
                 outputs,
                 tuple(self.bounds.get(name, Bounds()) for name in names),
+                used_floors(self.words),
             ),
         )
+
+    def bytes(self, buffer: int, numbers: Sequence[int], calls: Sequence[Call]) -> Size:
+        """Of a buffer: those of a tensor that fills it."""
+        made = found(numbers, self.samples)
+        if made is not None:
+            return made
+        for call in calls:
+            for place, shape in zip(
+                call.arguments, self.shapes[call.kernel], strict=True
+            ):
+                if (place.storage, place.index) != (Storage.ARENA, buffer):
+                    continue
+                elements = reduce(Size.by, shape, number(1))
+                counts = [elements.of(sample) for sample in self.samples]
+                if all(c and n % c == 0 for n, c in zip(numbers, counts, strict=True)):
+                    times = {n // c for n, c in zip(numbers, counts, strict=True)}
+                    if len(times) == 1 and elements.degree <= DEGREE:
+                        return elements.times(times.pop())
+        return self.size(numbers, "a buffer")
 
     def check(self, words: Sequence[Word]) -> Word:
         extent = self.size([w.limits.high + 1 for w in words], "an axis")
@@ -250,13 +240,16 @@ class Joining:
             except (Differs, ir.MLIRError) as reason:
                 raise Differs(f"kernel {first.name}: {reason}") from None
         if not made.sizes:
+            self.shapes[first.name] = made.arguments
             return first, ()
         digest = blake3(made.text.encode()).hexdigest()[:8]
-        place = len(first.constants)
+        place, name = len(first.constants), f"{first.name.rpartition('_')[0]}_{digest}"
+        given = (number(len(made.sizes)),)
+        self.shapes[name] = (*made.arguments[:place], given, *made.arguments[place:])
         return (
             replace(
                 first,
-                name=f"{first.name.rpartition('_')[0]}_{digest}",
+                name=name,
                 text=made.text,
                 constants=(*first.constants, True),
                 shapes=(
@@ -265,6 +258,12 @@ class Joining:
             ),
             made.sizes,
         )  # fmt: skip
+
+
+def used_floors(words: Sequence[Size]) -> tuple[Floor, ...]:
+    """The floors of dimensions that sizes are made of."""
+    names = (name for word in words for _, each in word.terms for name in each)
+    return floors_of(dict.fromkeys(names))
 
 
 def list_of_results(kernel: Kernel) -> tuple[tuple[int, ...], ...]:

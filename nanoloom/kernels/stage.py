@@ -6,6 +6,7 @@ Out: a `Program`: equal kernels are made once, buffers have their place in the a
 
 from __future__ import annotations
 
+from nanoloom.graph.alike import Alike
 from nanoloom.kernels.chain import join_chains
 from nanoloom.kernels.cutting import Cutting
 from nanoloom.kernels.fold import fold_copies, pack_right_operands
@@ -42,12 +43,14 @@ def cut(
     layout: str = "auto",
     *,
     turns: bool = True,
+    alike: Alike | None = None,
 ) -> Program:
     """Cut a linalg module into kernels (the module is changed in place).
 
     target: on which tensors get the layouts that are the fastest, or this one; without
     a target they keep theirs.  turns: right operands that lie along the sum are turned
-    first, by kernels of their own.  Bodies of repetitions are cut before, like models.
+    first, by kernels of their own.  alike: the samples that the module is one of.
+    Bodies of repetitions are cut before, like models.
     """
     bodies = {
         name: cut(repetition.body, target, layout, turns=turns)
@@ -55,7 +58,7 @@ def cut(
     }
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
-        plan_layouts(lowered, target, layout_named(layout)).apply()
+        plan_layouts(lowered, target, layout_named(layout), alike).apply()
     fold_copies(lowered.module)
     if turns:
         pack_right_operands(lowered.module, len(lowered.inputs))
@@ -68,7 +71,7 @@ def cut(
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
-    cutting = Cutting(lowered, block, bodies)
+    cutting = Cutting(lowered, block, bodies, joins=alike is None or not alike.images)
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = join_chains(join_leftovers(form_groups(block)), weights)
     for group in absorb_pads(join_results(block, groups)):

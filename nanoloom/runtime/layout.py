@@ -77,6 +77,7 @@ class Sizes(ctypes.Structure):
     _fields_ = (
         ("program", ctypes.POINTER(Program)),
         ("dims", ctypes.POINTER(ctypes.c_char_p)),
+        ("floors", ctypes.c_void_p),
         ("terms", ctypes.c_void_p),
         ("word_ends", ctypes.c_void_p),
         ("slot_words", ctypes.c_void_p),
@@ -92,6 +93,7 @@ class Sizes(ctypes.Structure):
         ("least", ctypes.POINTER(ctypes.c_int64)),
         ("most", ctypes.POINTER(ctypes.c_int64)),
         ("dim_count", ctypes.c_int32),
+        ("floor_count", ctypes.c_int32),
         ("word_count", ctypes.c_int32),
         ("slot_count", ctypes.c_int32),
     )

@@ -11,6 +11,7 @@ static const int64_t MOST_BYTES = (int64_t)1 << 46;
 /* What lies in the memory of a bound program, one behind the other. */
 struct parts {
     struct nanoloom_program *program;
+    int64_t *factors; /* dimensions, then floors */
     int64_t *words;
     int64_t *slots; /* where each begins, and where the last ends */
     struct nanoloom_step *steps;
@@ -59,6 +60,8 @@ static struct parts parts_of(const struct nanoloom_sizes *sizes, char *room)
     int64_t tensors = p->input_count + p->output_count;
     struct parts made;
     made.program = (void *)behind(&room, sizeof *made.program);
+    made.factors = (void *)behind(
+        &room, (sizes->dim_count + sizes->floor_count) * (int64_t)sizeof(int64_t));
     made.words = (void *)behind(&room, sizes->word_count * (int64_t)sizeof(int64_t));
     made.slots =
         (void *)behind(&room, (sizes->slot_count + 1) * (int64_t)sizeof(int64_t));
@@ -79,8 +82,24 @@ int64_t nanoloom_bound_bytes(const struct nanoloom_sizes *sizes)
     return parts_of(sizes, &nothing).end - &nothing;
 }
 
+/* What terms are products of; 0 for dimensions beyond MOST_BYTES. */
+static int divide(const struct nanoloom_sizes *sizes, const int64_t *dims,
+                  int64_t *factors)
+{
+    for (int32_t i = 0; i < sizes->dim_count; i++)
+        factors[i] = dims[i];
+    for (int32_t i = 0; i < sizes->floor_count; i++) {
+        struct nanoloom_floor floor = sizes->floors[i];
+        int64_t dim = dims[floor.dim];
+        if (dim < 0 || dim > MOST_BYTES)
+            return 0;
+        factors[sizes->dim_count + i] = (dim + floor.add) / floor.over;
+    }
+    return 1;
+}
+
 /* Every word; 0 where one is more than MOST_BYTES or below 0. */
-static int evaluate(const struct nanoloom_sizes *sizes, const int64_t *dims,
+static int evaluate(const struct nanoloom_sizes *sizes, const int64_t *factors,
                     int64_t *words)
 {
     int32_t term = 0;
@@ -91,7 +110,7 @@ static int evaluate(const struct nanoloom_sizes *sizes, const int64_t *dims,
             for (int k = 0; k < NANOLOOM_FACTORS; k++) {
                 int32_t dim = sizes->terms[term].dims[k];
                 if (dim != NANOLOOM_NONE &&
-                    __builtin_mul_overflow(product, dims[dim], &product))
+                    __builtin_mul_overflow(product, factors[dim], &product))
                     return 0;
             }
             if (__builtin_add_overflow(sum, product, &sum))
@@ -237,7 +256,8 @@ const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
 {
     struct parts to = parts_of(sizes, room);
     *to.program = *sizes->program;
-    if (!inside(sizes, dims) || !evaluate(sizes, dims, to.words) || !place_slots(sizes, &to) ||
+    if (!inside(sizes, dims) || !divide(sizes, dims, to.factors) ||
+        !evaluate(sizes, to.factors, to.words) || !place_slots(sizes, &to) ||
         !count_tasks(sizes, &to))
         return NULL;
     place_buffers(sizes, &to);
@@ -284,7 +304,7 @@ static int32_t dim_of(const struct nanoloom_sizes *sizes, int32_t word)
     int32_t begin = word ? sizes->word_ends[word - 1] : 0;
     const struct nanoloom_term *term = &sizes->terms[begin];
     int plain = sizes->word_ends[word] == begin + 1 && term->coefficient == 1 &&
-                term->dims[1] == NANOLOOM_NONE;
+                term->dims[0] < sizes->dim_count && term->dims[1] == NANOLOOM_NONE;
     return plain ? term->dims[0] : NANOLOOM_NONE;
 }
 

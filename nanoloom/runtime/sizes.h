@@ -7,7 +7,15 @@
 
 enum { NANOLOOM_FACTORS = 3, NANOLOOM_NONE = -1 };
 
-/* coefficient * product of dimensions; NANOLOOM_NONE for a factor that is not there. */
+/* (dims[dim] + add) / over, rounded down; 0 <= add < over. */
+struct nanoloom_floor {
+    int32_t dim;
+    int64_t add;
+    int64_t over;
+};
+
+/* coefficient * product of dimensions and, behind them, floors; NANOLOOM_NONE for a factor
+ * that is not there. */
 struct nanoloom_term {
     int64_t coefficient;
     int32_t dims[NANOLOOM_FACTORS];
@@ -44,6 +52,7 @@ struct nanoloom_open_check {
 struct nanoloom_sizes {
     const struct nanoloom_program *program; /* the numbers that no size decides */
     const char *const *dims;                /* their names */
+    const struct nanoloom_floor *floors;
     const struct nanoloom_term *terms;
     const int32_t *word_ends;
     const int32_t *slot_words;
@@ -60,6 +69,7 @@ struct nanoloom_sizes {
     const int64_t *least;           /* that each dimension may be, and */
     const int64_t *most;            /* INT64_MAX where there is no bound */
     int32_t dim_count;
+    int32_t floor_count;
     int32_t word_count;
     int32_t slot_count;
 };

@@ -4,4 +4,11 @@ from __future__ import annotations
 
 
 class Differs(Exception):
-    """Samples of a model differ otherwise than in sizes; says in what."""
+    """Samples of a model differ otherwise than in sizes; says in what.
+
+    for_images: other samples may not (sizes/samples.py).
+    """
+
+    def __init__(self, reason: str, *, for_images: bool = False) -> None:
+        super().__init__(reason)
+        self.for_images = for_images

@@ -14,18 +14,23 @@ looked at.  What holds for the samples because they are large enough is required
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from nanoloom.sizes import decided, operators
 from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.floor import floors_of
+from nanoloom.sizes.floors import Samples, is_part, told_apart, uneven
+from nanoloom.sizes.samples import are_of_images
 from nanoloom.sizes.size import Dims, Size, found
 from nanoloom.sizes.trace import Seen, Visit, visits_of
+from nanoloom.sizes.windows import WINDOWS
 
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
+WALKS = 4  # what samples confuse is taken for something else: then others walk
 MOST = 16  # elements of a constant whose numbers are sizes
 
 
@@ -34,36 +39,70 @@ class Open:
     """What is not known before the sizes are.
 
     kept: names of values that the program computes.  limits: sizes, never below 0.
+    samples: those of the dimensions, and of the floors that sizes are made of.
+    direct: extents of the first that Winograd's method is not for, as some samples have
+    whole tiles of them.
     """
 
     kept: Set[str]
     limits: tuple[Size, ...]
+    samples: tuple[Dims, ...] = ()
+    direct: Set[int] = frozenset()
 
 
 def open_values(
-    models: Sequence[ir.Model], direct: Set[str], samples: Sequence[Dims]
+    bound: Callable[[Dims], ir.Model], direct: Set[str], samples: Sequence[Dims]
 ) -> Open:
-    """What depends on the sizes of a model, bound to each of the samples.
+    """What depends on the sizes of a model.
 
-    The models are used up.  Raises Differs.
+    bound: gives the model with numbers for its dimensions, which is used up.  Raises
+    Differs.
     """
-    rows = [visits_of(model, direct) for model in models]
+    given = list(samples[0])
+    for _ in range(WALKS):
+        walk = walked(bound, direct, samples)
+        told = told_apart(walk.samples, list(walk.tiled))
+        if told == tuple(walk.samples):
+            break
+        samples = [{name: sample[name] for name in given} for sample in told]
+    else:
+        raise Differs("samples do not tell its sizes apart", for_images=True)
+    limits = (*limits_of_parts(walk.samples), *walk.limits)
+    uneven_ones = {size.of(told[0]) for size in uneven(told, list(walk.tiled))}
+    return Open(frozenset(walk.kept), limits, tuple(walk.samples), uneven_ones)
+
+
+def walked(
+    bound: Callable[[Dims], ir.Model], direct: Set[str], samples: Sequence[Dims]
+) -> Comparing:
+    """The walk through a model for each sample."""
+    rows = [visits_of(bound(sample), direct) for sample in samples]
     if len({tuple(v.name for v in row) for row in rows}) > 1:
         raise Differs("its nodes")
-    walk = Comparing(samples)
+    walk = Comparing([dict(sample) for sample in samples])
     for visits in zip(*rows, strict=True):
         walk.node(visits)
-    return Open(frozenset(walk.kept), tuple(walk.limits))
+    return walk
+
+
+def limits_of_parts(samples: Samples) -> list[Size]:
+    """What is left over of a dimension that is a multiple, times -1."""
+    return [
+        Size(((floor.over, (floor.name,)), (-1, (floor.dim,))))
+        for floor in floors_of(samples[0])
+        if is_part(floor, samples)
+    ]
 
 
 @dataclass
 class Comparing:
     """The walk through all samples at once."""
 
-    samples: Sequence[Dims]
+    samples: Samples
     kept: set[str] = field(default_factory=set[str])
     differing: set[str] = field(default_factory=set[str])  # constants, by their numbers
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
+    tiled: dict[Size, None] = field(default_factory=dict[Size, None])
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
@@ -107,9 +146,22 @@ class Comparing:
         shapes = [{x.shape for x in row if x is not None} for row in values]
         if not depends and all(len(each) <= 1 for each in shapes):
             return
-        for numbers in operators.limits(visits, self.kept):
+        for numbers in self.numbers(visits):
             size = found(numbers, self.samples)
             if size is None:
                 raise Differs(f"{visits[0].name}: {', '.join(map(str, numbers))}")
             if size.number is None or size.number < 0:
                 self.limits[size] = None
+
+    def numbers(self, visits: Sequence[Visit]) -> Sequence[tuple[int, ...]]:
+        """What may not be below 0 for a node."""
+        first = visits[0]
+        if (rule := WINDOWS.get(first.operator)) is None:
+            return operators.limits(visits, self.kept)
+        if not are_of_images(self.samples):
+            reason = f"{first.name} is compiled for known sizes only"
+            raise Differs(reason, for_images=True)
+        try:
+            return rule(visits, self.samples, self.tiled)
+        except Differs as reason:
+            raise Differs(f"{first.name}: {reason}", for_images=True) from None

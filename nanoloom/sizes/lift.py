@@ -23,15 +23,20 @@ DYNAMIC = ir.ShapedType.get_dynamic_size()
 EXTENTS, NUMBER = "nanoloom.extents", -1
 ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
 UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
+EXACT = 2**24  # whole numbers below it are f32's
 Shape = tuple[Size, ...]
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """A kernel on tensors as text, and the sizes that it reads, in order."""
+    """A kernel on tensors as text, and the sizes that it reads, in order.
+
+    arguments: shapes, without the one that has the sizes.
+    """
 
     text: str
     sizes: tuple[Size, ...]
+    arguments: tuple[Shape, ...] = ()
 
 
 def lift(modules: Sequence[ir.Module], samples: Sequence[Dims]) -> Lifted:
@@ -53,7 +58,7 @@ def lift(modules: Sequence[ir.Module], samples: Sequence[Dims]) -> Lifted:
         close(modules[0].body.operations[0])
         modules[0].operation.verify()
     text = modules[0].operation.get_asm(enable_debug_info=False)
-    return Lifted(text, tuple(lifting.sizes))
+    return Lifted(text, tuple(lifting.sizes), tuple(lifting.arguments))
 
 
 @dataclass
@@ -148,15 +153,13 @@ class Lifting:
         if len(set(map(str, each))) == 1:
             return []
         kind = ops[0].results[0].type
-        if not isinstance(kind, ir.IndexType | ir.IntegerType):
+        if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.F32Type):
             raise Differs(f"a constant: {', '.join(map(str, each))}")
-        size = self.size([ir.IntegerAttr(a).value for a in each], "a constant")
+        size = self.size(whole_numbers(each), "a constant")
 
         def change() -> None:
             with ir.InsertionPoint(ops[0]), ops[0].location:
-                value = self.value(size)
-                if not isinstance(kind, ir.IndexType):
-                    value = arith.index_cast(kind, value)
+                value = as_number(self.value(size), kind)
                 ops[0].results[0].replace_all_uses_with(value)
 
         return [change]
@@ -211,6 +214,29 @@ class Lifting:
         ]
         rows.insert(inputs, [NUMBER])
         return ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(row) for row in rows])
+
+
+def whole_numbers(constants: Sequence[ir.Attribute]) -> list[int]:
+    """Of constants; raises Differs where one is none that f32 has exactly.
+
+    A mean's divisor is a number of elements.
+    """
+    if all(isinstance(a, ir.IntegerAttr) for a in constants):
+        return [ir.IntegerAttr(a).value for a in constants]
+    numbers = [ir.FloatAttr(a).value for a in constants]
+    if any(not x.is_integer() or abs(x) >= EXACT for x in numbers):
+        raise Differs(f"a constant: {', '.join(map(str, constants))}")
+    return [int(x) for x in numbers]
+
+
+def as_number(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """An index as a number of a kind; as f32 rounded, as a constant of it would be."""
+    if isinstance(kind, ir.IndexType):
+        return value
+    if isinstance(kind, ir.IntegerType):
+        return arith.index_cast(kind, value)
+    whole = arith.index_cast(ir.IntegerType.get_signless(64), value)
+    return arith.sitofp(kind, whole)
 
 
 def sized(kind: ir.Type, shape: Shape) -> ir.Type:

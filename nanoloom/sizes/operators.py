@@ -28,7 +28,8 @@ ANY = words(
     BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat
     ConstantOfShape Cos Cosh CumSum DequantizeLinear Div Dropout
     DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater
-    GreaterOrEqual GroupNormalization HardSigmoid HardSwish Hardmax Identity IsInf
+    GlobalAveragePool GlobalLpPool GlobalMaxPool GreaterOrEqual GroupNormalization
+    HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf
     IsNaN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul
     MatMulInteger Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or
     PRelu Pow QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal

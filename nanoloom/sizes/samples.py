@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from nanoloom.sizes.floor import Floor
+
 COUNT = (
     3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
 )
@@ -17,6 +19,13 @@ FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29)
 MANY = (131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191)
 SHORT = (11, 13, 17, 19, 23, 29, 31, 37, 41)
 Samples = tuple[Mapping[str, int], ...]
+# Of images: even and odd ones, with much that is left over when they are divided by 2,
+# 4, ... 32, so that floors are told apart.  Two numbers are found, two prove them.
+IMAGES = ((213, 298, 342, 170), (171, 227, 362, 309))
+# The same for images that are multiples of what all strides of a network make.
+MULTIPLE = 32
+PARTS = ((7, 6, 9, 10), (5, 8, 11, 7))
+BATCHES = (3, 5, 7, 11)
 
 
 def samples_of(
@@ -48,9 +57,42 @@ def has_rows(shape: Sequence[int | str]) -> bool:
     return any(isinstance(d, str) for d in shape) or prod(map(int, shape[:-1])) > 1
 
 
+def image_samples(
+    shapes: Sequence[Sequence[int | str]],
+    names: Sequence[str],
+    numbers: Sequence[Sequence[int]],
+    multiple: int,
+) -> Samples:
+    """Samples of one height or width or both, and of a batch; () for other inputs."""
+    first = {shape[0] for shape in shapes if shape}
+    sides = [name for name in names if name not in first]
+    within = {d for shape in shapes if len(shape) > 2 for d in shape[2:]}
+    batches = [name for name in names if name in first]
+    few = 1 <= len(sides) <= len(numbers) and len(batches) <= 1
+    if not few or not within.issuperset(sides):
+        return ()
+    return tuple(
+        dict.fromkeys(batches, BATCHES[k])
+        | {name: multiple * row[k] for name, row in zip(sides, numbers, strict=False)}
+        | {
+            Floor(name, 0, multiple).name: row[k]
+            for name, row in zip(sides, numbers, strict=False)
+            if multiple > 1
+        }
+        for k in range(len(BATCHES))
+    )
+
+
 def tried_samples(
     shapes: Sequence[Sequence[int | str]], names: Sequence[str]
 ) -> tuple[Samples, ...]:
     """What a model is bound to, one after the other until it takes them."""
-    tried = (samples_of(shapes, names, lengths) for lengths in (MANY, SHORT))
+    tried = [samples_of(shapes, names, lengths) for lengths in (MANY, SHORT)]
+    tried.append(image_samples(shapes, names, IMAGES, 1))
+    tried.append(image_samples(shapes, names, PARTS, MULTIPLE))
     return tuple(samples for samples in tried if samples)
+
+
+def are_of_images(samples: Sequence[Mapping[str, int]]) -> bool:
+    """Whether they tell floors of dimensions apart."""
+    return len(samples) > COUNT

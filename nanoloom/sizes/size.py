@@ -1,17 +1,19 @@
 """A size that is known when a program runs: a polynomial of the model's dimensions.
 
 It is found from what it was for a few samples of the dimensions, and proved by more of
-them than it has coefficients.
+them than it has coefficients.  Samples may have floors of dimensions (sizes/floor.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations, combinations_with_replacement
+from functools import cached_property, lru_cache
+from itertools import combinations, combinations_with_replacement, product
 from math import prod
 from typing import TypeAlias
+
+from nanoloom.sizes.floor import TILE, Floor, behind_tiles, dim_of, plain
 
 Dims: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]  # names of dimensions, () for 1
@@ -33,6 +35,18 @@ class Size:
 
     def times(self, factor: int) -> Size:
         return Size(tuple((c * factor, names) for c, names in self.terms))
+
+    def by(self, other: Size) -> Size:
+        """The product, of any degree."""
+        sums: dict[Monomial, int] = {}
+        for (c, one), (d, two) in product(self.terms, other.terms):
+            names = tuple(sorted((*one, *two)))
+            sums[names] = sums.get(names, 0) + c * d
+        return Size(tuple((c, names) for names, c in sums.items() if c))
+
+    @property
+    def degree(self) -> int:
+        return max((len(names) for _, names in self.terms), default=0)
 
     @cached_property
     def number(self) -> int | None:
@@ -57,37 +71,92 @@ def found(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
     """The simplest size that is each of `values` for each of the samples.
 
     One product of dimensions, such with a number, or two products; None for others.
-    There must be three samples or more: two numbers are found and one proves them.  Of
-    several that fit, the one with the smallest coefficients: x + y and not 4 z + 268.
+    There must be three samples or more: two numbers are found and the others prove
+    them.  Of several that fit, the one with the smallest coefficients: x + y and not
+    4 z + 268.
     """
     if len(set(values)) == 1:
         return number(values[0])
-    products = list(monomials(samples[0]))
-    seen = {names: [prod(s[n] for n in names) for s in samples] for names in products}
+    return search(tuple(values), tuple(tuple(s.items()) for s in samples))
+
+
+@lru_cache(maxsize=1 << 14)
+def search(
+    values: tuple[int, ...], samples: tuple[tuple[tuple[str, int], ...], ...]
+) -> Size | None:
+    """The same for values that differ."""
+    dims = [dict(sample) for sample in samples]
+    names = tuple(sorted(dims[0]))
+    products, pairs = products_of(names), pairs_of(names)
+    seen = {names: [prod(s[n] for n in names) for s in dims] for names in products}
     for names in products:
-        size = checked(fit_one(values[0], seen[names][0], names), values, samples)
+        size = checked(fit_one(values[0], seen[names][0], names), values, dims)
         if size is not None:
             return size
-    ones: Monomial = ()
-    seen[ones] = [1] * len(samples)
-    pairs = [(names, ones) for names in products] + list(combinations(products, 2))
+    seen[()] = [1] * len(dims)
     fitting: list[Size] = []
     for pair in pairs:
         columns = (seen[pair[0]][:2], seen[pair[1]][:2])
-        size = checked(fit_two(values[:2], columns, pair), values, samples)
+        size = checked(fit_two(values[:2], columns, pair), values, dims)
         if size is not None:
             fitting.append(size)
-    return min(fitting, key=weight, default=None)
+    return min(fitting, key=weight, default=None) or rest(values, dims)
+
+
+def rest(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
+    """How much more than an image its tiles have, and a number; None for others."""
+    found: list[Size] = []
+    for tiles, extent in behind_tiles(samples[0]):
+        more = [
+            n - TILE * s[tiles] + s[extent]
+            for n, s in zip(values, samples, strict=True)
+        ]
+        if len(set(more)) == 1:
+            terms = ((TILE, (tiles,)), (-1, (extent,)))
+            found.append(Size((*terms, *([(more[0], ())] if more[0] else []))))
+    return found[0] if len(found) == 1 else None
+
+
+@lru_cache
+def products_of(names: tuple[str, ...]) -> tuple[Monomial, ...]:
+    """Of dimensions, simple ones first, and those with floors.
+
+    With floors, of each dimension there is one factor: no image is as high as wide.
+    """
+    known = plain(names)
+    return (*monomials(known), *with_floors(names))
+
+
+@lru_cache
+def pairs_of(names: tuple[str, ...]) -> tuple[tuple[Monomial, Monomial], ...]:
+    """Products that are added: any two of dimensions, and one with a number.
+
+    Of floors one with itself but for a factor: what lies around an image.
+    """
+    known, others = list(monomials(plain(names))), with_floors(names)
+    rows = [(m, ()) for m in (*known, *others)]
+    fewer = [(m, (*m[:i], *m[i + 1 :])) for m in others for i in range(len(m))]
+    return (*rows, *combinations(known, 2), *(pair for pair in fewer if pair[1]))
+
+
+def with_floors(names: tuple[str, ...]) -> list[Monomial]:
+    """Products of a floor with others, of one dimension each."""
+    rows: dict[str, list[str]] = {}
+    for name in names:
+        rows.setdefault(dim_of(name), [""]).append(name)
+    made = [tuple(n for n in each if n) for each in product(*rows.values())]
+    right = [m for m in made if len(m) <= DEGREE and any(map(Floor.named, m))]
+    return [tuple(sorted(m)) for m in sorted(right, key=len)]
 
 
 def weight(size: Size) -> int:
     return sum(abs(coefficient) for coefficient, _ in size.terms)
 
 
-def monomials(dims: Dims) -> Iterator[Monomial]:
+def monomials(names: Sequence[str]) -> Iterator[Monomial]:
     """The products of dimensions, simple ones first."""
     for degree in range(1, DEGREE + 1):
-        yield from combinations_with_replacement(sorted(dims), degree)
+        yield from combinations_with_replacement(sorted(names), degree)
 
 
 def fit_one(value: int, product: int, names: Monomial) -> Size | None:

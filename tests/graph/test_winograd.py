@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 import nanoloom
+from nanoloom.graph.alike import WHOLE_PADS, Alike
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
@@ -26,13 +27,15 @@ def tile_of(
     filters: tuple[int, ...],
     constants: tuple[int, ...] = (1,),
     dtype: str = "float32",
+    alike: Alike | None = None,
     **attributes: Any,
 ) -> int | None:
     """The tile that a convolution of these shapes is given; None for the direct way."""
     arrays = [sample(1, image, dtype), sample(2, filters, dtype)]
     model, _ = model_of("Conv", arrays, attributes, constants=constants)
-    graph = optimize(ir.from_proto(model), OPERATORS.keys(), TARGET).graph
+    graph = optimize(ir.from_proto(model), OPERATORS.keys(), TARGET, alike=alike).graph
     (node,) = (n for n in graph if n.op_type == "Conv")
+    assert (WHOLE_PADS in node.attributes) == (alike is not None)
     mark = node.attributes.get("winograd")
     return None if mark is None else mark.as_int()
 
@@ -48,6 +51,19 @@ def test_large_tiles_for_large_images() -> None:
 def test_small_tiles_where_the_filters_come_from_memory() -> None:
     """36 / 9 of the bytes of many filters for few pixels take longer than they save."""
     assert tile_of((1, 512, 7, 7), (512, 512, 3, 3), pads=SAME) == 2
+
+
+def test_samples_have_the_tile_of_the_first() -> None:
+    """Whatever each of them would be given; where tiles are whole or not, none."""
+    alike, filters = Alike(), (64, 64, 3, 3)
+    assert tile_of((1, 64, 54, 57), filters, alike=alike, pads=SAME) == 4
+    assert tile_of((1, 64, 2, 3), filters, pads=SAME) != 4
+    assert tile_of((1, 64, 2, 3), filters, alike=alike, pads=SAME) == 4
+    direct = Alike(frozenset({57}))
+    assert tile_of((1, 64, 54, 57), filters, alike=direct, pads=SAME) is None
+    assert tile_of((1, 64, 56, 56), filters, alike=direct, pads=SAME) is None
+    small = tile_of((1, 512, 7, 7), (512, 512, 3, 3), alike=Alike(), pads=SAME)
+    assert small in (None, 4)
 
 
 @pytest.mark.parametrize(

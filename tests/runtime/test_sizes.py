@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.runtime.library import Library
 from nanoloom.sizes.bounds import Bounds
+from nanoloom.sizes.floor import Floor
+from nanoloom.sizes.size import Size
 from tests.runtime.native import TRIPLE
 from tests.runtime.sized import kernels, table
 
@@ -58,6 +61,28 @@ def test_several_at_once(library: Library) -> None:
 def test_numbers_that_it_does_not_take(library: Library, n: int) -> None:
     with pytest.raises(Error, match=f"no sizes of the model: n={n}"):
         library.bound([n])
+
+
+def test_dimensions_that_are_divided(tmp_path: Path, cache: Cache) -> None:
+    """A limit for even numbers, and a shape of rows of two."""
+    half, up = Floor("n", 0, 2), Floor("n", 1, 2)
+    even = Size(((2, (half.name,)), (-1, ("n",))))
+    whole = table(ANY)
+    assert whole.sizes is not None
+    words = (*whole.sizes.words, even, Size(((1, (up.name,)), (3, (half.name,)))))
+    sizes = replace(whole.sizes, words=words, floors=(half, up))
+    path, outputs = tmp_path / "half.so", (replace(whole.outputs[0], words=(5,)),)
+    made = replace(whole, sizes=sizes, outputs=outputs)
+    write_in_process(kernels(), made, path, triple=TRIPLE, cache=cache)
+    library = Library(path)
+    for n in (0, 2, 8):
+        assert library.bound([n]).outputs[0].shape == ((n + 1) // 2 + 3 * (n // 2),)
+    for n in (1, 7, 2**62):
+        with pytest.raises(Error, match=f"no sizes of the model: n={n}"):
+            library.bound([n])
+    assert library.open and library.open.outputs == (
+        ("(n + 1) // 2 + 3 * (n + 0) // 2",),
+    )
 
 
 def test_what_it_declares(library: Library) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import parser
 
@@ -15,6 +16,7 @@ from nanoloom.cache import Cache
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import Open, open_values
+from nanoloom.sizes.size import Dims
 from nanoloom.source import source_of
 from tests.sizes import models
 
@@ -24,7 +26,10 @@ SAMPLES = ({"n": 131}, {"n": 137}, {"n": 139})
 def of(text: str, cache: Cache) -> Open:
     """What is found in g (float[n, 4] x)."""
     source = source_of(model(text), cache)
-    bound = [source.bound({"x": (dims["n"], 4)}, {}) for dims in SAMPLES]
+
+    def bound(dims: Dims) -> ir.Model:
+        return source.bound({"x": (dims["n"], 4)}, {})
+
     return open_values(bound, OPERATORS.keys(), SAMPLES)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 
+from nanoloom.graph.alike import Alike
 from nanoloom.kernels.layouts.apply import lay_out
 from nanoloom.kernels.layouts.choose import Term, cheapest
 from nanoloom.kernels.layouts.cost import Choices, terms_of
@@ -101,11 +102,15 @@ class Plan:
 
 
 def plan_layouts(
-    lowered: LinalgModule, target: Target, only: Layout | None = None
+    lowered: LinalgModule,
+    target: Target,
+    only: Layout | None = None,
+    alike: Alike | None = None,
 ) -> Plan:
     """The cheapest layouts of a module's tensors on a target.
 
-    only: the one layout that all channels get that may have it.
+    only: the one layout that all channels get that may have it.  alike: the samples
+    that the module is one of; the layouts are those of the first.
     """
     module = lowered.module
     block = module.body.operations[0].operation.regions[0].blocks[0]
@@ -116,5 +121,11 @@ def plan_layouts(
         choices = {}  # somebody has named the loops, and says how they go
     if only is not None:
         choices = {dim: given[-1:] for dim, given in choices.items()}
+    if alike is not None and alike.layouts is not None:
+        pairs = zip(choices.items(), alike.layouts, strict=False)
+        choices = {d: tuple(x for x in c if x == was) or c for (d, c), was in pairs}
     terms = terms_of(edges, choices, target)
-    return Plan(block, edges, choices, terms, cheapest(choices, terms))
+    chosen = cheapest(choices, terms)
+    if alike is not None:
+        alike.layouts = tuple(chosen[dim] for dim in choices)
+    return Plan(block, edges, choices, terms, chosen)

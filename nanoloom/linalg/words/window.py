@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nanoloom.graph.alike import WHOLE_PADS
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Number
@@ -20,7 +21,8 @@ from nanoloom.mlir import ir
 class Window:
     """Per spatial axis: window extent, steps, padding and the result's extent.
 
-    high: what the model asks for; a window of ceil_mode may reach further.
+    high: what the model asks for; a window of ceil_mode may reach further.  whole: all
+    of it is there, though no window may reach it.
     """
 
     kernel: tuple[int, ...]
@@ -30,6 +32,7 @@ class Window:
     high: tuple[int, ...]
     size: tuple[int, ...]
     result: tuple[int, ...]
+    whole: bool = False
 
     @property
     def rank(self) -> int:
@@ -65,9 +68,10 @@ class Window:
 
         Elements at the end that no window reads stay: nothing is copied for them.
         """
+        least = self.high if self.whole else [0] * self.rank
         high = [
-            max(r - s - a, 0)
-            for r, s, a in zip(self.reach(), self.size, self.low, strict=True)
+            max(r - s - a, z)
+            for r, s, a, z in zip(self.reach(), self.size, self.low, least, strict=True)
         ]
         return [0, *self.low, 0], [0, *high, 0]
 
@@ -104,7 +108,8 @@ def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
     if min(result, default=1) < 0:
         raise node.unsupported("its window is larger than the padded input")
     parts = (kernel, strides, dilations, low, high, size, result)
-    return Window(*[tuple(int(v) for v in part) for part in parts])
+    whole = bool(node.int(WHOLE_PADS))
+    return Window(*[tuple(int(v) for v in part) for part in parts], whole)
 
 
 def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:

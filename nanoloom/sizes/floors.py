@@ -1,0 +1,155 @@
+"""Sizes that are divided and rounded down, while the samples of a model are compared.
+
+A floor is always one of a dimension:
+
+    floor((floor((x + a) / m) + b) / n) = floor((x + a + b m) / (m n))
+    floor((c x + b) / n) = floor((x + floor(b / c)) / (n / c))      where c divides n
+
+Whole steps stand beside it: floor((x + n) / n) = floor(x / n) + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from itertools import combinations
+from random import Random
+
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.floor import TILE, Floor, behind_tiles, dim_of, floors_of, plain
+from nanoloom.sizes.samples import MULTIPLE
+from nanoloom.sizes.size import Dims, Monomial, Size, found
+
+MOST = 48  # floors of one model
+LEAST, LARGEST = 130, 420  # numbers of pixels that are tried
+TRIES = 400
+Samples = Sequence[MutableMapping[str, int]]
+Term = tuple[int, Monomial]
+
+
+def divided(numbers: Sequence[int], over: int, samples: Samples) -> Size:
+    """A size divided by `over` and rounded down; samples get a floor for it.
+
+    numbers: the size, by samples.  Raises Differs for what is no multiple of a
+    dimension, or of a floor, and a number.
+    """
+    size = found(numbers, samples)
+    if size is None:
+        raise Differs(f"a size of {', '.join(map(str, numbers))} is divided")
+    whole = sum(c for c, names in size.terms if not names)
+    terms = [in_parts(term, samples) for term in size.terms if term[1]]
+    if any(c % over for c, _ in terms):
+        return one_floor(terms, whole, over, samples)
+    return summed([(c // over, names) for c, names in terms], whole // over)
+
+
+def summed(terms: Sequence[Term], number: int) -> Size:
+    return Size((*terms, *([(number, ())] if number else [])))
+
+
+def in_parts(term: Term, samples: Samples) -> Term:
+    """A multiple of a dimension as one of its part, where it has any."""
+    factor, names = term
+    for floor in floors_of(samples[0]):
+        if names == (floor.dim,) and is_part(floor, samples):
+            return factor * floor.over, (floor.name,)
+    return term
+
+
+def is_part(floor: Floor, samples: Sequence[Dims]) -> bool:
+    """Whether nothing is ever left over, as samples of multiples have it."""
+    pairs = [(s[floor.dim], s[floor.name]) for s in samples]
+    return not floor.add and all(n == floor.over * part for n, part in pairs)
+
+
+def one_floor(terms: Sequence[Term], whole: int, over: int, samples: Samples) -> Size:
+    """floor((factor * x + whole) / over), x a dimension or a floor."""
+    (factor, names), *others = terms
+    if others or len(names) != 1 or factor < 1 or over % factor:
+        raise Differs("a sum of sizes is divided")
+    add, over = whole // factor, over // factor
+    inner = Floor.named(names[0]) or Floor(names[0], 0, 1)
+    over = inner.over * over
+    steps, add = divmod(inner.add + add * inner.over, over)
+    made = Floor(inner.dim, add, over)
+    for sample in samples:
+        sample.setdefault(made.name, made.of(sample))
+    return summed([(1, (made.name,))], steps)
+
+
+def confused(samples: Sequence[Dims]) -> list[tuple[str, str]]:
+    """Sizes one of which samples have as a multiple of the other, and a number.
+
+    Then one could be taken for the other, which other samples would tell apart.
+    """
+    names, floors = list(samples[0]), floors_of(samples[0])
+    parts = {(f.dim, f.name) for f in floors if is_part(f, samples)}
+    pairs = [p for p in combinations(names, 2) if dim_of(p[0]) == dim_of(p[1])]
+    known = [p for p in pairs if not {p, p[::-1]} & parts]
+    found = [(a, b) for a, b in known if on_a_line([(s[a], s[b]) for s in samples])]
+    found += [(n, n) for n in names if samples[0][n] == samples[1][n]]  # they solve
+    rests = [[TILE * s[t] - s[x] for s in samples] for t, x in behind_tiles(names)]
+    seen = [tuple(n - rest[0] for n in rest) for rest in rests]
+    pairs = behind_tiles(names)
+    return found + [
+        p for p, each in zip(pairs, seen, strict=True) if is_alike(each, seen)
+    ]
+
+
+def is_alike(rest: tuple[int, ...], others: Sequence[tuple[int, ...]]) -> bool:
+    """Whether what tiles have too much differs as for other tiles, by a number."""
+    return any(rest) and others.count(rest) > 1
+
+
+def told_apart(samples: Sequence[Dims], tiled: Sequence[Size]) -> tuple[Dims, ...]:
+    """Samples that confuse no sizes, the first of them as it was.
+
+    tiled: extents of which in all samples something is left over behind whole tiles, or
+    nothing: as many of them as may be.  Raises Differs if there are none at hand.
+    """
+    if len(floors_of(samples[0])) > MOST:
+        raise Differs("too many sizes are divided")
+    made = [dict(sample) for sample in samples]
+    for dim in plain(samples[0]):
+        names = [name for name in samples[0] if dim_of(name) == dim]
+        rows = [{name: s[name] for name in names} for s in samples]
+        own = [x for x in tiled if {n for _, each in x.terms for n in each} <= {*names}]
+        for sample, row in zip(made, of_one(dim, rows, own), strict=True):
+            sample.update(row)
+    return tuple(made)
+
+
+def of_one(
+    dim: str, rows: Sequence[Dims], tiled: Sequence[Size]
+) -> Sequence[Mapping[str, int]]:
+    """The same for one dimension and its floors."""
+    random = Random(len(rows))
+    best: tuple[int, Sequence[Dims]] | None = None
+    for _ in range(TRIES):
+        wrong, left = confused(rows), uneven(rows, tiled)
+        if not wrong and (best is None or len(left) < best[0]):
+            best = len(left), rows
+        if not wrong and not left:
+            break
+        rows = [rows[0], *(moved(row, dim, random) for row in rows[1:])]
+    if best is None:
+        raise Differs(f"samples do not tell sizes of {dim} apart")
+    return best[1]
+
+
+def uneven(samples: Sequence[Dims], tiled: Sequence[Size]) -> list[Size]:
+    """Extents that are whole tiles in some samples only."""
+    return [x for x in tiled if len({x.of(s) % TILE == 0 for s in samples}) > 1]
+
+
+def moved(row: Dims, dim: str, random: Random) -> Dims:
+    """A sample in which a dimension has another number."""
+    step = 1 if row[dim] % MULTIPLE else MULTIPLE
+    number = random.randrange(LEAST // step, LARGEST // step) * step
+    made = {dim: number + (step == 1 and number % MULTIPLE == 0)}
+    return made | {floor.name: floor.of(made) for floor in floors_of(row)}
+
+
+def on_a_line(points: Sequence[tuple[int, int]]) -> bool:
+    (x, y), *others = points
+    ways = [(a - x, b - y) for a, b in others]
+    return all(a * d == b * c for (a, b), (c, d) in combinations(ways, 2))

@@ -1,0 +1,130 @@
+"""Images of any height and width: compiled once, exact at sizes that divide nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx import numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
+
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.inspect.open_sizes import why_compiled_for_each
+
+HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
+SIZES = ((33, 47), (64, 96), (97, 130), (7, 5))
+CHAIN = """
+g (float[1, 3, h, w] x) => (float[1, 9, 1, 1] y)
+{
+    c0 = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w0, b0)
+    r0 = Relu(c0)
+    p0 = MaxPool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(r0)
+    c1 = Conv<pads = [1, 1, 1, 1]>(p0, w1)
+    r1 = Relu(c1)
+    y = GlobalAveragePool(r1)
+}
+"""
+SKIP = """
+g (float[1, 3, h, w] x) => (float[1, 5, hh, ww] y)
+{
+    c0 = Conv<pads = [1, 1, 1, 1]>(x, w0, b0)
+    p0 = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(c0)
+    c1 = Conv<pads = [1, 1, 1, 1]>(p0, w1)
+    scales = Constant<value = float[4] {1.0, 1.0, 2.0, 2.0}>()
+    u = Resize<mode = "nearest">(c1, , scales)
+    j = Concat<axis = 1>(u, c0)
+    y = Conv(j, w2)
+}
+"""
+WEIGHTS = {"w0": (6, 3, 3, 3), "b0": (6,), "w1": (9, 6, 3, 3), "w2": (5, 15, 1, 1)}
+
+
+def model(text: str) -> onnx.ModelProto:
+    random, made = np.random.default_rng(3), parser.parse_model(HEAD + text)
+    for name, shape in WEIGHTS.items():
+        if f"{name})" in text or f"{name}," in text:
+            weight = random.standard_normal(shape).astype(np.float32) / 4
+            made.graph.initializer.append(numpy_helper.from_array(weight, name))
+    return made
+
+
+def image(height: int, width: int) -> np.ndarray:
+    random = np.random.default_rng(height * width)
+    return random.standard_normal((1, 3, height, width)).astype(np.float32)
+
+
+def is_open(program: nanoloom.Program, x: np.ndarray) -> bool:
+    return program.open.bound({"x": x.shape}, 1) is not None
+
+
+def wanted(made: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    (y,) = ReferenceEvaluator(made).run(None, {"x": x})
+    return np.asarray(y)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_chain(tmp_path: Path, exact: bool) -> None:
+    made = model(CHAIN)
+    program = nanoloom.compile(made, threads=1, exact_conv=exact, cache=Cache(tmp_path))
+    for size in SIZES:
+        x = image(*size)
+        y, right = program({"x": x})["y"], wanted(made, x)
+        # 27 and 54 products of numbers of about 1: far below 1e-5 of them.
+        assert np.abs(y - right).max() <= 1e-5 < np.abs(right).max(), size
+        assert is_open(program, x)
+    assert not program.open.reason
+
+
+def test_a_skip_connection(tmp_path: Path) -> None:
+    """Multiples of 32 are compiled once, others are variants."""
+    made, cache = model(SKIP), Cache(tmp_path)
+    program = nanoloom.compile(made, threads=2, exact_conv=True, cache=cache)
+    for size, opened in (((32, 64), True), ((96, 32), True), ((34, 70), False)):
+        x = image(*size)
+        y, right = program({"x": x})["y"], wanted(made, x)
+        assert np.abs(y - right).max() <= 1e-5 < np.abs(right).max()
+        assert is_open(program, x) == opened
+    assert not program.open.reason
+
+
+def test_a_library(tmp_path: Path) -> None:
+    made = model(CHAIN)
+    program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
+    loaded = nanoloom.load(program.save(tmp_path / "chain.so"), threads=1)
+    assert loaded.inputs[0].shape == (1, 3, "h", "w")
+    for size in ((33, 47), (64, 96)):
+        x = image(*size)
+        assert (loaded({"x": x})["y"] == program({"x": x})["y"]).all()
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        ('Resize<mode = "linear">(x, , scales)', "its tables depend on sizes"),
+        ("MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1,"
+         " pads = [1, 1, 1, 1]>(x)", "windows that may begin in the padding"),
+        ("TopK<axis = 1>(x, three)", "is compiled for known sizes only"),
+    ],
+)  # fmt: skip
+def test_what_stays_a_variant(tmp_path: Path, node: str, reason: str) -> None:
+    """It says why, the same for `nanoloom check`, and is computed."""
+    text = f"""
+    g (float[1, 3, h, w] x) => (float[1, 3, hh, ww] y)
+    {{
+        scales = Constant<value = float[4] {{1.0, 1.0, 2.0, 2.0}}>()
+        three = Constant<value = int64[1] {{3}}>()
+        y{", places" * node.startswith("TopK")} = {node}
+    }}
+    """
+    made, cache = model(text), Cache(tmp_path)
+    program = nanoloom.compile(made, threads=1, cache=cache)
+    x = image(6, 8)
+    assert np.abs(program({"x": x})["y"] - wanted(made, x)).max() <= 1e-5
+    assert not is_open(program, x)
+    assert reason in program.open.reason
+    opened = onnx_ir.serde.deserialize_model(made)
+    assert reason in why_compiled_for_each(opened, {})
