@@ -30,7 +30,7 @@ class Findings:
     deciding: inputs whose values decide about shapes.  floats: layers of a quantized
     network that are computed in floats.  counted, signs: products of signs that count
     bits, and that are computed in floats.  not_sizes: why dimensions without a number
-    are no sizes at run time, "" where they are.
+    are no sizes at run time, "" where they are.  multiple: of which they are then.
     """
 
     problems: list[Problem]
@@ -43,6 +43,7 @@ class Findings:
     not_sizes: str = ""
     nodes: int = 0
     parameters: int = 0
+    multiple: int = 1
 
 
 def check(
@@ -90,7 +91,7 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     from nanoloom.frontend.dims import symbols
     from nanoloom.inspect.in_bits import BitLayers, in_bits
     from nanoloom.inspect.in_floats import in_floats
-    from nanoloom.inspect.open_sizes import why_compiled_for_each
+    from nanoloom.inspect.open_sizes import Opening, opening
     from nanoloom.inspect.refusals import refusals
 
     assumed = [name for name in symbols(model) if name not in dims]
@@ -108,8 +109,8 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
         layers = floats, bits.counted, bits.floats
         findings = Findings(found, sizes, assumed, deciding, *layers, "", *facts)
         if not found:
-            why = why_compiled_for_each(model, dims) if assumed else ""
-            return replace(findings, not_sizes=why)
+            how = opening(model, dims) if assumed else Opening()
+            return replace(findings, not_sizes=how.why, multiple=how.multiple)
         if not isinstance(first, Findings):
             first = findings
     if isinstance(first, Findings):
@@ -133,6 +134,7 @@ def answer(model: Path, findings: Findings) -> dict[str, Any]:
         "assumed_dims": findings.assumed,
         "sizes": [] if findings.not_sizes else findings.assumed,
         "not_sizes": findings.not_sizes,
+        "multiples_of": findings.multiple,
         "value_inputs": list(findings.deciding),
         "problems": [asdict(problem) for problem in findings.problems],
         "in_floats": [asdict(layer) for layer in findings.floats],
@@ -194,6 +196,8 @@ def notes(findings: Findings) -> list[str]:
     if findings.assumed and not findings.problems:
         names, why = ", ".join(findings.assumed), findings.not_sizes
         each = f"each size of {names} is compiled on its own: {why}"
+        if findings.multiple > 1:
+            names += f" that are multiples of {findings.multiple}"
         found.append(each if why else f"compiled once for all sizes of {names}")
     if findings.deciding:
         names = ", ".join(findings.deciding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx_ir
 
@@ -13,17 +14,29 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
 from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
-from nanoloom.sizes.samples import tried_samples
+from nanoloom.sizes.samples import multiple_of, tried_samples
 
 
-def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
-    """Why each size of the open dimensions is compiled on its own; "" where none is.
+@dataclass(frozen=True)
+class Opening:
+    """How sizes of open dimensions are compiled.
+
+    why: each on its own; "" where they are compiled once.  multiple: of which heights
+    and widths are; others are compiled on their own then.
+    """
+
+    why: str = ""
+    multiple: int = 1
+
+
+def opening(model: onnx_ir.Model, dims: Mapping[str, int]) -> Opening:
+    """How a model's open dimensions are compiled, by its graph.
 
     dims: those that have numbers.  The model stays as it is.
     """
     names = [name for name in symbols(model) if name not in dims]
     if set(names) != {text for text in dim_texts(model) if text not in dims}:
-        return "a dimension is an expression of others"
+        return Opening("a dimension is an expression of others")
     shapes = [x.shape for x in input_specs(model)]
     reason = "it has too many dimensions"
     for samples in tried_samples(shapes, names):
@@ -36,12 +49,12 @@ def why_compiled_for_each(model: onnx_ir.Model, dims: Mapping[str, int]) -> str:
         except (Differs, Error) as error:
             reason = str(error)
         else:
-            return ""
+            return Opening(multiple=multiple_of(samples))
     try:
         require_batch(model, dims, shapes, names)
     except (Differs, Error) as error:
-        return f"{reason}; {error}"
-    return ""
+        return Opening(f"{reason}; {error}")
+    return Opening()
 
 
 def require_batch(

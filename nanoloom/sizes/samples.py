@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from nanoloom.sizes.floor import Floor
+from nanoloom.sizes.floor import Floor, floors_of
 
 COUNT = (
     3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
@@ -91,6 +91,11 @@ def tried_samples(
     tried.append(image_samples(shapes, names, IMAGES, 1))
     tried.append(image_samples(shapes, names, PARTS, MULTIPLE))
     return tuple(samples for samples in tried if samples)
+
+
+def multiple_of(samples: Sequence[Mapping[str, int]]) -> int:
+    """What heights and widths are multiples of."""
+    return MULTIPLE if samples and floors_of(samples[0]) else 1
 
 
 def are_of_images(samples: Sequence[Mapping[str, int]]) -> bool:

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.inspect.open_sizes import why_compiled_for_each
+from nanoloom.inspect.open_sizes import opening
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
 SIZES = ((33, 47), (64, 96), (97, 130), (7, 5))
@@ -89,6 +89,8 @@ def test_a_skip_connection(tmp_path: Path) -> None:
         assert np.abs(y - right).max() <= 1e-5 < np.abs(right).max()
         assert is_open(program, x) == opened
     assert not program.open.reason
+    said = opening(onnx_ir.serde.deserialize_model(made), {})
+    assert (said.why, said.multiple) == ("", 32)
 
 
 def test_a_library(tmp_path: Path) -> None:
@@ -126,5 +128,4 @@ def test_what_stays_a_variant(tmp_path: Path, node: str, reason: str) -> None:
     assert np.abs(program({"x": x})["y"] - wanted(made, x)).max() <= 1e-5
     assert not is_open(program, x)
     assert reason in program.open.reason
-    opened = onnx_ir.serde.deserialize_model(made)
-    assert reason in why_compiled_for_each(opened, {})
+    assert reason in opening(onnx_ir.serde.deserialize_model(made), {}).why
