@@ -14,7 +14,7 @@ from nanoloom.vector.scratch import SCRATCH
 from nanoloom.vector.tasks import TASKS
 
 if TYPE_CHECKING:
-    from nanoloom.binary.table import Buffer, ProgramTable, Step, Tensor
+    from nanoloom.binary.table import Buffer, ProgramTable, Repeat, Step, Tensor
 
 POINTER = "const struct nanoloom_sizes *const nanoloom_open_sizes"
 NO_SIZES = f"extern {POINTER};\n{POINTER} = 0;"
@@ -45,11 +45,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
             [f"{{{c.slot}, {c.word}}}" for c in table.checks],
         ),
         *array("int32_t", "shape_words", [w for x in tensors for w in words(x)]),
-        *array("int32_t", "trip_words", [x.word for x in table.repeats]),
-        *array("int32_t", "point_words", [x.points_word for x in table.repeats]),
-        *array(
-            "int32_t", "move_words", [m.word for x in table.repeats for m in x.moves]
-        ),
+        *repeated(table.repeats),
         *array(
             "char *const",
             "shape_texts",
@@ -70,6 +66,15 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         "};",
         f"extern {POINTER};",
         f"{POINTER} = &open_sizes;",
+    ]
+
+
+def repeated(repeats: Sequence[Repeat]) -> list[str]:
+    """Which words say how often steps are repeated, and how far operands move."""
+    return [
+        *array("int32_t", "trip_words", [x.word for x in repeats]),
+        *array("int32_t", "point_words", [x.points_word for x in repeats]),
+        *array("int32_t", "move_words", [m.word for x in repeats for m in x.moves]),
     ]
 
 

@@ -92,12 +92,7 @@ def optimize(
         move_rows(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     share_heads(model.graph)
-    keep_integers(model.graph)
-    make_tables(model.graph, opsets)
-    passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
-    integer_averages(model.graph)
-    model.meta[IN_FLOATS] = integer_products(model.graph)
-    model.meta[SIGNS] = binary_products(model.graph)
+    in_integers(model, opsets)
     if alike is not None:
         keep_pads(model.graph)
     channels_last(model.graph)
@@ -111,3 +106,13 @@ def optimize(
     model.meta[NOT_ALONG] = along_sums(model.graph, opsets.get("", 0)) if along else {}
     passes.RemoveUnusedNodesPass()(model)
     return model
+
+
+def in_integers(model: ir.Model, opsets: dict[str, int]) -> None:
+    """Quantized numbers are computed with as integers, and signs as bits."""
+    keep_integers(model.graph)
+    make_tables(model.graph, opsets)
+    passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
+    integer_averages(model.graph)
+    model.meta[IN_FLOATS] = integer_products(model.graph)
+    model.meta[SIGNS] = binary_products(model.graph)
