@@ -38,6 +38,8 @@ SMALL = (
     SmallModel("albert", 18, "dynamo"),
     SmallModel("deberta-v2", 17, "torchscript"),
     SmallModel("deberta-v2", 18, "dynamo"),
+    SmallModel("t5-small", 17, "torchscript"),
+    SmallModel("swin-tiny", 17, "torchscript"),
     SmallModel("gpt2", 13, "torchscript"),
     SmallModel("gpt2", 17, "torchscript"),
     SmallModel("gpt2", 21, "dynamo"),

@@ -57,6 +57,14 @@ def text(vocabulary: int, batch: int, sequence: int, types: bool = False) -> Var
     return Variant(inputs[: 3 if types else 2], {"batch": batch, "sequence": sequence})
 
 
+def texts(vocabulary: int, batch: int, sequence: int) -> Variant:
+    """Token ids and mask of a text, and the token ids of another one."""
+    known = text(vocabulary, batch, sequence)
+    dims: Dims = ("batch", "sequence")
+    other = Input("decoder_input_ids", dims, "tokens", vocabulary)
+    return Variant((*known.inputs, other), known.sizes)
+
+
 def image(batch: int | None, height: int, width: int, usual: int = 1) -> Variant:
     """One RGB image input; without a `batch` that dimension is symbolic."""
     if batch is None:
@@ -101,6 +109,8 @@ MODELS: Mapping[str, Model] = {
     ),
     "deberta-v2": Model("encoders", HIDDEN, text(128100, 1, 128), text(79, 2, 23)),
     "gpt2": Model("gpt2", LOGITS, text(50257, 1, 128), text(103, 2, 13)),
+    "t5-small": Model("t5", LOGITS, texts(32128, 1, 128), texts(97, 2, 11)),
+    "swin-tiny": Model("swin", LOGITS, image(1, 224, 224), image(2, 28, 28)),
     "vit-base": Model("vit", LOGITS, image(None, 224, 224), image(None, 21, 28, 3)),
     "resnet50": Model("resnet", LOGITS, image(1, 224, 224), image(2, 37, 29)),
     "resnet18": Model("resnet", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)),

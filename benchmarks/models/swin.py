@@ -1,0 +1,36 @@
+"""Swin-T with its classifier: attention in windows, every second time shifted ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+GAIN = 1.0
+FULL: dict[str, Any] = {"num_labels": 1000}  # the defaults are the published sizes
+SMALL: dict[str, Any] = {
+    "image_size": 28,
+    "patch_size": 2,
+    "embed_dim": 18,
+    "depths": [2, 1],
+    "num_heads": [2, 3],
+    "num_labels": 11,
+}
+
+
+class Classifier(nn.Module):
+    """[batch, 3, height, width] -> logits [batch, classes]."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.body(pixel_values=pixels, return_dict=False)[0]
+
+
+def make(name: str, small: bool) -> nn.Module:
+    config = transformers.SwinConfig(**(SMALL if small else FULL))
+    return Classifier(transformers.SwinForImageClassification(config))
