@@ -1,4 +1,4 @@
-"""T5 (v1.1): an encoder and a decoder with cross attention, both with learned biases."""
+"""T5 (v1.1): an encoder, and a decoder that attends to it, both with learned biases."""
 
 from __future__ import annotations
 
