@@ -32,6 +32,7 @@ from nanoloom.graph.signs import Bits, Signs, signs_of
 from nanoloom.graph.types import is_static, shape_of
 
 DEEPEST = 1 << 24  # products whose sum is a float32
+PRODUCTS = {"Conv", "Gemm", "MatMul", "BitConvolution", "BitMatMul"}
 BYTES = ir.Value(name="bytes", type=ir.TensorType(ir.DataType.UINT8))
 
 # Why a product of signs is not counted.
@@ -140,7 +141,7 @@ class BinaryProducts(GraphEditor):
         rank = len(shape_of(source))
         axis = 1 if is_conv else rank - 1
         factor = (scale * np.float32(signs.scale)).astype(np.float32)
-        arrays = {"bits": planes, "shift": shift.astype(np.int32), "factor": factor}
+        arrays = {"bits": planes, "shift": narrow(shift), "factor": factor}
         constants = [self.constant(a, f"{name}/{word}") for word, a in arrays.items()]
         x = self.bits(node, signs, axis, shape_of(source))
         inputs = [x, *constants, bias]
@@ -194,6 +195,9 @@ class BinaryProducts(GraphEditor):
             if bits.compare:
                 words.append(ir.AttrString("compare", bits.compare))
                 words.append(ir.AttrFloat32("than", bits.than))
+                maker = value.producer()
+                early = maker is not None and maker.op_type in PRODUCTS
+                words.append(ir.AttrInt64("early", int(early)))
             name = f"{node.name}/pack"
             self.packed[key] = self.add(
                 node, "Pack", [value], words, whole, BYTES, name, DOMAIN
@@ -223,6 +227,13 @@ def weight_of(value: ir.Value | None, axis: int) -> SignedWeight | None:
     if not whole.all() or not (np.isfinite(scale) & (scale > 0)).all():
         return None
     return SignedWeight(array > 0, scale)
+
+
+def narrow(shift: np.ndarray) -> np.ndarray:
+    """Half as much to read for each result, where all numbers have room in 16 bits."""
+    limits = np.iinfo(np.int16)
+    fits = limits.min <= shift.min() and shift.max() <= limits.max
+    return shift.astype(np.int16 if fits and shift.ndim else np.int32)
 
 
 def planes_of(positive: np.ndarray, axis: int, signs: Signs) -> np.ndarray:

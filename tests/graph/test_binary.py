@@ -75,6 +75,60 @@ def test_zeros_around_an_image_are_no_signs() -> None:
     shift = constant(graph, node.inputs[2].name or "")  # type: ignore[union-attr] - it has a shift
     assert shift.shape == (6, 7, 5)
     assert (shift[1:-1, 1:-1] == 16 * 9).all() and (shift[0] != 16 * 9).any()
+    assert shift.dtype == np.int16
+
+
+def test_a_table_is_as_narrow_as_its_numbers() -> None:
+    rows = np.array([[-(2**15), 2**15 - 1]])
+    assert binary.narrow(rows).dtype == np.int16
+    assert binary.narrow(rows - 1).dtype == np.int32
+    assert binary.narrow(rows + 1).dtype == np.int32
+    assert binary.narrow(np.asarray(7)).dtype == np.int32
+
+
+def test_what_a_product_makes_is_compared_there() -> None:
+    """Bytes leave the first layer's kernel, floats nothing; the numbers are exact."""
+    proto = compared_layers()
+    packs = [n for n in optimized(proto) if n.op_type == "Pack"]
+    assert [n.attributes["early"].as_int() for n in packs] == [0, 1]
+    x = sample(3, (1, 19, 6, 7), "float32", -1, 1)
+    (got,) = evaluate(proto, {"x": x})
+    w, v = (numbers_of(proto, name) for name in "wv")
+
+    def layer(given: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        signs = np.pad(np.where(given >= 0, 1, -1), [(0, 0), (0, 0), (1, 1), (1, 1)])
+        at = np.lib.stride_tricks.sliding_window_view(signs, (3, 3), (2, 3))
+        return np.einsum("nchwij,fcij->nfhw", at, weight)
+
+    first = layer(x, w)
+    assert (got == layer(first, v)).all() and (first < 0).any()
+    assert (got != layer(-first, v)).any()
+
+
+def numbers_of(proto: onnx.ModelProto, name: str) -> np.ndarray:
+    (found,) = [x for x in proto.graph.initializer if x.name == name]
+    return onnx.numpy_helper.to_array(found)
+
+
+def compared_layers() -> onnx.ModelProto:
+    """Two convolutions, each of the signs of x >= 0; 19 and 11 channels."""
+    r = np.random.default_rng(2)
+    made = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 20]>
+        two (float[1,19,6,7] x) => (float[1,4,6,7] y)
+        <float zero = {0}, float one = {1}, float minus = {-1}> {
+            a = GreaterOrEqual (x, zero)
+            s = Where (a, one, minus)
+            p = Conv <pads = [1, 1, 1, 1]> (s, w)
+            b = GreaterOrEqual (p, zero)
+            t = Where (b, one, minus)
+            y = Conv <pads = [1, 1, 1, 1]> (t, v)
+        }"""
+    )
+    for name, shape in (("w", (11, 19, 3, 3)), ("v", (4, 11, 3, 3))):
+        signs = np.where(r.standard_normal(shape) > 0, 1, -1).astype(np.float32)
+        made.graph.initializer.append(onnx.numpy_helper.from_array(signs, name))
+    return made
 
 
 def test_products_of_the_same_signs_share_their_bits() -> None:

@@ -24,12 +24,13 @@ HOLDS = {
 }
 
 
-def packing(compare: str, than: float, axis: int) -> Any:
+def packing(compare: str, than: float, axis: int, early: int = 0) -> Any:
     """A Pack node's lowering."""
     words = [
         ir.AttrInt64("axis", axis),
         ir.AttrString("compare", compare),
         ir.AttrFloat32("than", than),
+        ir.AttrInt64("early", early),
     ]
 
     def make(b: Any, x: Any) -> Any:
@@ -47,12 +48,13 @@ def packing(compare: str, than: float, axis: int) -> Any:
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("shape", [(3, 5, 64), (7, 13), (2, 1, 8), (1, 3), (40, 100)])
 @pytest.mark.parametrize("compare", COMPARISONS)
-def test_bits(compare: str, shape: tuple[int, ...], target: Any) -> None:
+@pytest.mark.parametrize("early", [0, 1])
+def test_bits(compare: str, shape: tuple[int, ...], target: Any, early: int) -> None:
     x = sample(3, shape, "float32", -1, 1)
     x.reshape(-1)[::3] = 0.25
     x.reshape(-1)[::7] = np.nan
     holds = HOLDS[compare](x, np.float32(0.25))
-    made = packing(compare, 0.25, -1)
+    made = packing(compare, 0.25, -1, early)
     got = run(made, x, target=target, order=backwards)
     check(got, np.packbits(holds, axis=-1, bitorder="little"), 0)
     assert holds.any() and not holds.all()

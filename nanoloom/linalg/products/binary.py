@@ -2,11 +2,12 @@
 
 Pack takes a condition, a bool tensor, or numbers with the attributes compare, ONNX's
 name of a comparison, and than, a number: eight of them along `axis` become the bits of
-a byte, the first the lowest; bits behind the last are 0.
+a byte, the first the lowest; bits behind the last are 0.  early: 1 where numbers are
+compared by what makes them, which writes a byte for each, not a float.
 
 BitMatMul takes a [..., m, k] and b [k, n] of such bytes, BitConvolution x [n, c, ...]
 (or channels last) and w [f, c / groups, kernel...].  Then shift [] or [result..., f] of
-int32, factor [] or [n] and offset [] or [n] (omitted: 0) of float32; for n, a
+int32 or int16, factor [] or [n] and offset [] or [n] (omitted: 0) of float32; for n, a
 convolution has f.  Attribute times:
 
     float(shift - times * (bits that differ)) * factor + offset
@@ -54,6 +55,10 @@ def packed(b: Builder, node: Node, x: Tensor) -> Tensor:
     """The same along the last dimension."""
     name, than = node.string("compare"), node.float("than")
     compare, never = COMPARISONS.get(name, (None, 0))
+    if compare is not None and node.int("early", 0):
+        holds = compare  # of a name that stays
+        x = b.elementwise(lambda element: holds(element, than), x, dtype=BOOL)
+        compare, never = None, 0
     *outer, count = x.shape
     low, high = [0] * x.rank, [0] * (x.rank - 1) + [-count % BYTE]
     whole = b.pad(x, low, high, never) if count % BYTE else x
@@ -112,7 +117,7 @@ def scaled(b: Builder, node: Node, total: Tensor) -> Tensor:
     shift, factor, offset = node.input(2), node.input(3), node.optional(4)
 
     def body(ones: Scalar, start: Scalar, by: Scalar, *added: Scalar) -> Scalar:
-        value = (start - ones * times).cast(dtype) * by
+        value = (start.cast(INT32) - ones * times).cast(dtype) * by
         return value + added[0] if added else value
 
     given = [shift, factor, *([] if offset is None else [offset])]
