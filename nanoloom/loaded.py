@@ -17,12 +17,14 @@ from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.open_sizes import Shape
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
+from nanoloom.sessions.loaded import LoadedSession
 from nanoloom.sizes.bounds import require_within
 from nanoloom.source import Interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+_HOW = "save it with session=True, or nanoloom compile --session"
 MOST_SIZES, MOST_BYTES = 32, 1 << 30  # bound programs in memory, and their arenas
 
 
@@ -48,7 +50,24 @@ class Loaded:
         )
 
     @public
+    def session(self, capacity: int = 0) -> LoadedSession:
+        """Calls one after the other that keep keys and values (sessions/session.py).
+
+        capacity: tokens that there is room for at first.  Raises Error for a library
+        that was saved without.
+        """
+        if not self.library.pairs:
+            reason = "it was saved without a session"
+            raise Error(reason, where=str(self.library.path), hint=_HOW)
+        tensors = self.inputs, self.outputs
+        return LoadedSession(self.library, self.instance, *tensors, capacity)
+
+    @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        if self.library.pairs:
+            reason = "it keeps tokens between calls"
+            hint = "call what session() gives"
+            raise Error(reason, where=str(self.library.path), hint=hint)
         arrays = check_inputs(self.inputs, inputs)
         library, instance = self._for(arrays)
         made = library.new_outputs()

@@ -133,25 +133,35 @@ class OpenProgram:
 
         Raises InputError where it cannot be for all sizes.  why: it is wanted.
         """
-        made = None if self.reason else self._first(OpenBinding.to_link, least=1)
-        if made is None:
+        if (made := self.to_link()) is None:
             how = " ".join(f"--dim {name}=N" for name in self.names)
             reason = f"no number is given for dimension {', '.join(self.names)}, and"
             raise InputError(f"{reason} {why}: {self.reason}", hint=f"bind it: {how}")
         return made
 
+    def to_link(self, empty: Set[str] = frozenset()) -> Compiled | None:
+        """The program, to be written to a file; None where it cannot be.
+
+        empty: dimensions that may be 0.
+        """
+        if self.reason:
+            return None
+        return self._first(OpenBinding.to_link, empty)
+
     def _load(self, threads: int) -> None:
-        self._variant = self._first(lambda binding: binding.loaded(threads))
+        # Any may be 0: who calls it from here looks at that before.
+        made = self._first(lambda binding: binding.loaded(threads), {*self.names})
+        self._variant = made
 
     def _first(
-        self, made: Callable[[OpenBinding], Made], least: int = 0
+        self, made: Callable[[OpenBinding], Made], empty: Set[str]
     ) -> Made | None:
         """What is made of the first samples that the model takes; else the reason.
 
-        least: of every dimension; who calls it from here looks at that before.
+        empty: dimensions that may be 0.
         """
         for samples in self.samples:
-            binding = self.binding(samples, least)
+            binding = self.binding(samples, empty)
             refused = key("refused", binding.name)
             known = self.cache.get(refused)
             if known is not None:
@@ -176,9 +186,12 @@ class OpenProgram:
             return found
         return None
 
-    def binding(self, samples: Samples, least: int = 0) -> OpenBinding:
+    def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:
         given = {name: self.bounds.get(name, Bounds()) for name in self.names}
-        bounds = {n: replace(b, least=least and b.least) for n, b in given.items()}
+        bounds = {
+            name: replace(b, least=0) if name in empty else b
+            for name, b in given.items()
+        }
         return OpenBinding(
             self.source,
             self.options,

@@ -22,7 +22,8 @@ from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
-from nanoloom.sessions.session import Once, Pairs, Session
+from nanoloom.sessions.compiled import CompiledSession, Pairs
+from nanoloom.sessions.session import Once
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source, bound_dims, source_of
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from nanoloom.target.facts import Target
 
 Array = np.ndarray
-Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # of inputs by their names
+Given = Mapping[str, tuple[int, ...]]  # shapes of inputs by their names
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # the same as a key
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
 # Of a program in memory: a variant has threads of its own.
 MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
@@ -71,9 +73,8 @@ class Program:
         self.inputs, self.outputs = source.interface(cache)
         numbers, self.bounds = parted(dims)
         self.dims = bound_dims(self.inputs, numbers)
-        check_known(
-            [d for x in self.inputs for d in x.shape if isinstance(d, str)], self.bounds
-        )
+        self.texts = [d for x in self.inputs for d in x.shape if isinstance(d, str)]
+        check_known(self.texts, self.bounds)
         self.variants = Recent[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
         )
@@ -110,7 +111,7 @@ class Program:
         return found
 
     def _variant(
-        self, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
+        self, arrays: Mapping[str, Array], shapes: Given
     ) -> tuple[Variant, tuple[str, ...]]:
         """The variant, and the inputs whose values decide it beside their shapes."""
         self._require_here()
@@ -131,9 +132,7 @@ class Program:
                 values |= more
                 self.source.remember_value_inputs(self.cache, shapes, list(values))
 
-    def variant_of(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> Variant:
+    def variant_of(self, shapes: Given, values: Mapping[str, Array]) -> Variant:
         """The program for these shapes, and for values of inputs that decide shapes."""
         binding = self._binding(shapes, values)
         if found := self.variants.get(binding.name):
@@ -143,9 +142,7 @@ class Program:
         self.variants.put(made.name, made)
         return made
 
-    def _binding(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> Binding:
+    def _binding(self, shapes: Given, values: Mapping[str, Array]) -> Binding:
         return Binding(
             self.source, self.options, self.cache, self.report, shapes, values
         )
@@ -170,10 +167,10 @@ class Program:
     @public
     def session(
         self, capacity: int = 0, pairs: Pairs = None, once: Once = None
-    ) -> Session:
+    ) -> CompiledSession:
         """Calls one after the other that keep keys and values (sessions/session.py)."""
         own = self.open, self.outputs, self.threads, self
-        return Session(*own, capacity, pairs, once)
+        return CompiledSession(*own, capacity, pairs, once)
 
     @public
     def nests(self) -> dict[str, LoopNest]:
@@ -195,28 +192,30 @@ class Program:
         name: str | None = None,
         *,
         form: Form = "shared",
-        shapes: Mapping[str, tuple[int, ...]] | None = None,
+        shapes: Given | None = None,
         levels: Sequence[Target] = (),
+        session: bool | Mapping[str, str] = False,
     ) -> Path:
         """Write the program with its parameters inside, and a C header to a library.
 
         form: "shared", "static", "bare" (for machines without an operating system) or
         "executable".  shapes: of the inputs; by default, of the bound dimensions, and
         any of the others, which are sizes then.  levels: targets in place of its own
-        (target.named.levels), the least first, of which the CPU says the one.  Raises
-        InputError if dimensions are not bound and cannot be sizes, Error if the disk
-        refuses.
+        (target.named.levels), the least first, of which the CPU says the one.
+        session: a library keeps past keys and values between runs; as the pairs of
+        `session`, where those are not found.  Raises InputError if dimensions are not
+        bound and cannot be sizes, Error if the disk refuses.
         """
         from nanoloom.binary import forms
 
         output, chosen = named_file(path), self.options
-        forms.require_form(form, len(levels))
+        forms.require_form(form, len(levels), session=bool(session))
         called, digest = name or output.stem, self.source.digest
         made: list[tuple[forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             identity = forms.Identity(called, digest, target, chosen.precision)
             program = self._for(target) if levels else self
-            made.append((identity, program._compiled(form, shapes)))
+            made.append((identity, program._compiled(form, shapes, session)))
         forms.write(form, made, output, self.cache)
         return output
 
@@ -232,10 +231,13 @@ class Program:
         )
 
     def _compiled(
-        self, form: Form, shapes: Mapping[str, tuple[int, ...]] | None
+        self, form: Form, shapes: Given | None, session: bool | Mapping[str, str]
     ) -> Compiled:
         """The program as a form is written of it."""
-        if shapes is None and self.open.names and form != "bare":
+        if session:
+            pairs = None if isinstance(session, bool) else session
+            compiled = self.session(pairs=pairs).compiled()
+        elif shapes is None and self.open.names and form != "bare":
             compiled = self.open.compiled("it cannot be a size at run time")
         else:
             binding = self._binding(shapes or self.static_shapes(), {})
@@ -290,8 +292,7 @@ def compile(
 
 def prepare(program: Program) -> None:
     """Compile the only variant now, if there is but one: no shape is left open."""
-    texts = [d for x in program.inputs for d in x.shape if isinstance(d, str)]
-    if any(text not in program.dims for text in texts):
+    if any(text not in program.dims for text in program.texts):
         return
     try:
         program.variant_of(program.static_shapes(), {})

@@ -20,13 +20,15 @@ from nanoloom.errors import Error
 Form = Literal["shared", "static", "bare", "executable"]
 
 
-def require_form(form: str, levels: int) -> None:
-    """Raise Error for a form that is none, or not for so many levels."""
+def require_form(form: str, levels: int, *, session: bool = False) -> None:
+    """Raise Error for a form that is none, or not for so many levels or sessions."""
     if form not in get_args(Form):
         known = ", ".join(map(repr, get_args(Form)))
         raise Error(f"form is one of {known}, not {form!r}")
     if levels and form == "bare":
         raise Error("a bare object is for one target", hint="name a single one")
+    if session and form not in ("shared", "static"):
+        raise Error(f"form is {form!r}, and sessions are for libraries: .so or .a")
 
 
 def write(

@@ -104,8 +104,9 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
     """The text of MODEL.h, for C and C++: every function, name, shape and type."""
     name = c_name(model_name)
     lines = [
-        *describe("input", table.inputs, table.sizes),
-        *describe("output", table.outputs, table.sizes),
+        *describe("input", table.given, table.sizes),
+        *describe("output", table.made, table.sizes),
+        *describe("keeps", table.outputs[len(table.made) :], table.sizes),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
     if levels:
@@ -115,11 +116,11 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         name=name,
         upper=name.upper(),
         description="\n".join(lines) or " * It has no inputs and no outputs.",
-        inputs=", ".join(f"input_{i}" for i in range(len(table.inputs))) or "0",
-        outputs=", ".join(f"output_{i}" for i in range(len(table.outputs))) or "0",
+        inputs=", ".join(f"input_{i}" for i in range(len(table.given))) or "0",
+        outputs=", ".join(f"output_{i}" for i in range(len(table.made))) or "0",
         types=(RUNTIME / "types.h").read_text("utf-8"),
-        input_count=len(table.inputs),
-        output_count=len(table.outputs),
+        input_count=len(table.given),
+        output_count=len(table.made),
         memory=memory(table),
         tiles=tiles,
         **sized(table, name),
@@ -128,6 +129,10 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
 
 def memory(table: ProgramTable) -> str:
     """How much a handle has, in words."""
+    if table.kept:
+        return (
+            "as much as the largest of its sizes asked for, and what is kept of tokens"
+        )
     if table.sizes:
         return "as much as the largest of its sizes asked for, for all of its threads"
     bytes, more = table.arena_bytes + table.alone_bytes, table.scratch_bytes

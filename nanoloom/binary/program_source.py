@@ -72,6 +72,7 @@ def _fields(
         f"    .repeat_count = {len(table.repeats)},",
         f"    .input_count = {len(table.inputs)},",
         f"    .output_count = {len(table.outputs)},",
+        f"    .kept_count = {table.kept},",
         f"    .needs_tiles = {int(table.needs_tiles)},",
     ]
 

@@ -89,7 +89,7 @@ def write_shared_library(
         raise Error("a shared library cannot end in .h", where=str(output))
     sources = [
         *(levels or [Source("table", program_c(table, parameters_inside=size > 0))]),
-        public_functions(table, name, levels=bool(levels)),
+        *public_functions(table, name, levels=bool(levels)),
     ]
     model = compile_c(sources, triple=triple, cache=cache)
     code = linked(
@@ -115,16 +115,25 @@ def shown(name: str, levels: Sequence[Source]) -> list[str]:
     return [LOADER_EXPORT, f"nanoloom_{name}_*", *refusal]
 
 
-def public_functions(table: ProgramTable, name: str, *, levels: bool = False) -> Source:
-    """The functions that C calls; those with sizes have more of them.
+def public_functions(
+    table: ProgramTable, name: str, *, levels: bool = False
+) -> list[Source]:
+    """The functions that C calls; those with sizes have more, sessions even more.
 
     levels: whether the library has several, and may have none for a CPU.
     """
     defines = (
+        f"NANOLOOM_MODEL={name}",
         *(("NANOLOOM_SIZED",) if table.sizes else ()),
+        *(("NANOLOOM_SESSION",) if table.kept else ()),
         *(("NANOLOOM_LEVELS",) if levels else ()),
     )
-    return Source.of_runtime("model", f"NANOLOOM_MODEL={name}", *defines)
+    files = (
+        "model",
+        *(("model_sizes",) if table.sizes else ()),
+        *(("model_session", "kept") if table.kept else ()),
+    )
+    return [Source.of_runtime(file, *defines) for file in files]
 
 
 def runtime_objects(

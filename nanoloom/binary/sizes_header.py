@@ -31,6 +31,34 @@ const struct nanoloom_tensor *nanoloom_{name}_input_of(
 const struct nanoloom_tensor *nanoloom_{name}_output_of(
     const struct nanoloom_{name} *handle, int32_t index);
 """
+_RESIZE_SESSION = """
+/* Chooses the sizes of the runs that follow, NANOLOOM_{upper}_SIZES numbers: how many
+ * tokens each of them brings, for one.  It takes microseconds and compiles nothing.
+ * Returns NANOLOOM_OK, NANOLOOM_WRONG_SIZES, NANOLOOM_NO_MEMORY, NANOLOOM_FULL, or
+ * NANOLOOM_OTHER_TOKENS where a token's keys and values would be of another shape than
+ * those that are kept; whatever is not NANOLOOM_OK leaves the handle as it was. */
+int nanoloom_{name}_resize(struct nanoloom_{name} *handle, const int64_t *sizes);
+
+/* Input or output number `index` with the shape that it had at the last resize or run;
+ * NULL past the end, and before the first nanoloom_{name}_resize. */
+const struct nanoloom_tensor *nanoloom_{name}_input_of(
+    const struct nanoloom_{name} *handle, int32_t index);
+const struct nanoloom_tensor *nanoloom_{name}_output_of(
+    const struct nanoloom_{name} *handle, int32_t index);
+
+/* How many tokens the handle keeps.  A run that returns NANOLOOM_OK has added its own
+ * behind them, any other none.{most} */
+int64_t nanoloom_{name}_length(const struct nanoloom_{name} *handle);
+
+/* Forgets all but the first `length` tokens; 0 begins again.  Returns NANOLOOM_OK, or
+ * NANOLOOM_NOT_KEPT where there are fewer. */
+int nanoloom_{name}_rewind(struct nanoloom_{name} *handle, int64_t length);
+
+/* Makes room for so many tokens of the sizes chosen last; without it, there is room for
+ * {room}.
+ * Returns NANOLOOM_OK, NANOLOOM_NO_SIZES, NANOLOOM_FULL or NANOLOOM_NO_MEMORY. */
+int nanoloom_{name}_reserve(struct nanoloom_{name} *handle, int64_t tokens);
+"""
 _EXAMPLE = """\
  *     int64_t sizes[] = {{{sizes}}};
  *     nanoloom_{name}_resize(model, sizes);
@@ -42,20 +70,36 @@ def sized(table: ProgramTable, name: str) -> dict[str, str]:
     sizes = table.sizes
     if sizes is None:
         return {"sizes": "", "resize": "", "resizing": ""}
-    bounds = [sizes.bounds_of(each) for each in sizes.dims]
+    bounds = [sizes.bounds_of(each) for each in sizes.chosen]
     known = all(x.most != UNBOUNDED for x in bounds)
     rows = [
         f"    NANOLOOM_{name.upper()}_SIZE_{word} = {number}, /* {within} */"
         for number, (word, within) in enumerate(
-            zip(c_words(sizes.dims), bounds, strict=True)
+            zip(c_words(sizes.chosen), bounds, strict=True)
         )
     ]
-    words = {"name": name, "upper": name.upper(), "count": len(sizes.dims)}
+    words = {"name": name, "upper": name.upper(), "count": len(sizes.chosen)}
+    if table.kept:
+        words |= session_words(sizes)
     memory = "there is memory for all of them" if known else "memory grows with them"
     return {
         "sizes": _SIZES.format(rows="\n".join(rows), **words),
-        "resize": _RESIZE.format(memory=memory, **words),
-        "resizing": _EXAMPLE.format(sizes=", ".join(sizes.dims), name=name),
+        "resize": (_RESIZE_SESSION if table.kept else _RESIZE).format(
+            memory=memory, **words
+        ),
+        "resizing": _EXAMPLE.format(sizes=", ".join(sizes.chosen), name=name),
+    }
+
+
+def session_words(sizes: SizesTable) -> dict[str, str]:
+    """What the functions of a session say of its bound."""
+    most = min(sizes.bounds_of(name).most for name in sizes.dims[-sizes.grown :])
+    if most == UNBOUNDED:
+        return {"most": "", "room": "twice as many whenever it is full"}
+    return {
+        "most": f"  There are at most {most}:\n * a run that would add more returns"
+        " NANOLOOM_FULL.",
+        "room": f"{most} from the first run on",
     }
 
 

@@ -22,6 +22,7 @@ FUNCTIONS = (
     "explain",
 )
 SIZED_FUNCTIONS = ("resize", "input_of", "output_of")
+SESSION_FUNCTIONS = ("length", "rewind", "reserve")
 _ENTRIES = ("arrays", "library")  # for Python, which loads no archive
 
 
@@ -40,10 +41,11 @@ def write_static_library(
     runtime = [x for x in RUNTIME_SOURCES if x not in _ENTRIES]
     sources = [
         *(Source.of_runtime(each) for each in runtime),
-        public_functions(compiled.table, name, levels=bool(compiled.levels)),
+        *public_functions(compiled.table, name, levels=bool(compiled.levels)),
     ]
     sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
-    part = Part(compiled, name, (*FUNCTIONS, *sized))
+    kept = SESSION_FUNCTIONS if compiled.table.kept else ()
+    part = Part(compiled, name, (*FUNCTIONS, *sized, *kept))
     code = part.linked(sources, triple, cache)
     header = header_h(compiled.table, model_name, levels=bool(compiled.levels))
     return part.write(code, output, header)

@@ -181,6 +181,17 @@ class ProgramTable:
     checks: tuple[Check, ...] = ()
     repeats: tuple[Repeat, ...] = ()
     sizes: SizesTable | None = None  # what of all this is known only at run time
+    kept: int = 0  # of a session: the last inputs and outputs, which it has itself
+
+    @property
+    def given(self) -> tuple[Tensor, ...]:
+        """The inputs that a caller brings."""
+        return self.inputs[: len(self.inputs) - self.kept]
+
+    @property
+    def made(self) -> tuple[Tensor, ...]:
+        """The outputs that a caller gets."""
+        return self.outputs[: len(self.outputs) - self.kept]
 
     def __post_init__(self) -> None:
         for check in self.checks:

@@ -52,14 +52,6 @@ TargetName = Annotated[
         "Several with commas between, or x86-64: one file that takes what it finds.",
     ),
 ]
-Only = Annotated[
-    str | None,
-    typer.Option(
-        "--only",
-        metavar="LAYER",
-        help="With --emit all: a layer, a kernel, or a pattern. Default: all of them.",
-    ),
-]
 Schedule = Annotated[
     Path | None,
     typer.Option(
@@ -100,6 +92,7 @@ class Job:
     schedule: Path | None
     only: str | None = None
     levels: tuple[Target, ...] = ()  # of one file; () for one
+    session: bool = False
 
 
 @with_lowering
@@ -108,9 +101,10 @@ def compile(
     out: Out,
     emit: EmitWord = None,
     dims: words.Sizes = None,
-    only: Only = None,
+    only: words.Only = None,
     target: TargetName = None,
     precision: words.Precision = "f32",
+    session: words.Session = False,
     unchecked: words.Unchecked = False,
     exact_conv: words.ExactConv = False,
     lowering: Lowering = AS_IT_IS,
@@ -124,20 +118,20 @@ def compile(
 ) -> int:
     """Compile a model to an executable or a library for C, or show a stage of it."""
     del debug
-    from nanoloom.cli import session
+    from nanoloom.cli import session as opened
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.run import show_times
     from nanoloom.cli.schedules import dataflows, load_schedules
 
     chosen, bound = emits.chosen(emit, out), words.sizes(dims)
-    store = session.open_cache(cache, no_cache)
-    levels = session.levels_named(target, store)
+    store = opened.open_cache(cache, no_cache)
+    levels = opened.levels_named(target, store)
     place, several = emits.place(chosen, out, model), tuple(levels[:-1] and levels)
-    job = Job(model, chosen, place, schedule, only, several)
+    job = Job(model, chosen, place, schedule, only, several, session)
     check_place(job)
 
     with Watch(workers=threads) as watch:
-        options = session.compile_options(
+        options = opened.compile_options(
             levels[-1],
             words.known_precision(precision),
             (*load_schedules(schedule), *dataflows(dataflow)),
@@ -145,9 +139,8 @@ def compile(
             exact_conv=exact_conv,
             lowering=lowering,
         )
-        program = session.open_program(
-            model, options, store, watch, threads=threads, dims=bound
-        )
+        made = model, options, store, watch
+        program = opened.open_program(*made, threads=threads, dims=bound)
         taken = {"compile and write": write(job, program, watch)}
     tell(job)
     if time_report:
@@ -169,6 +162,8 @@ def check_place(job: Job) -> None:
 
     if job.levels and job.emit.form in (None, "bare"):
         raise typer.BadParameter("name a single one here", param_hint="--target")
+    if job.session and job.emit.form not in ("shared", "static"):
+        raise typer.BadParameter("is for .so and .a alone", param_hint="--session")
     if job.only is not None and job.emit.word != "all":
         raise typer.BadParameter("it goes with --emit all", param_hint="--only")
     if job.emit.word == "all":
@@ -191,8 +186,8 @@ def write(job: Job, program: Program, watch: Watch) -> float:
     if job.emit.word == "executable":
         session.announce_c_library(program)
     if job.emit.form is not None:
-        name, form = job.model.stem, job.emit.form
-        program.save(job.out, name=name, form=form, levels=job.levels)
+        name, form, more = job.model.stem, job.emit.form, job.levels
+        program.save(job.out, name, form=form, levels=more, session=job.session)
     else:
         shapes = session.bound_shapes(program.inputs, {}, program.dims)
         write_text(job, program.source.entry(shapes, {}), program, watch)

@@ -74,6 +74,21 @@ ExactConv = Annotated[
     bool,
     typer.Option("--exact-conv", help="Convolutions by sums of products, no Winograd."),
 ]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        "--only",
+        metavar="LAYER",
+        help="With --emit all: a layer, a kernel, or a pattern. Default: all of them.",
+    ),
+]
+Session = Annotated[
+    bool,
+    typer.Option(
+        "--session",
+        help="A library that keeps past keys and values from one run to the next.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CacheFolder = Annotated[
     Path | None,
@@ -129,7 +144,7 @@ def sizes(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
     for name, value in pairs(words, "--dim", "batch=2 or length=1..512").items():
         least, dots, most = value.partition("..")
         if dots:
-            ends = dimensions([f"{name}={least}"]), dimensions([f"{name}={most}"])
+            ends = [dimensions([f"{name}={word}"]) for word in (least or "1", most)]
             found[name] = ends[0][name], ends[1][name]
         else:
             found |= dimensions([f"{name}={value}"])

@@ -67,6 +67,7 @@ class Program(ctypes.Structure):
         ("repeat_count", ctypes.c_int32),
         ("input_count", ctypes.c_int32),
         ("output_count", ctypes.c_int32),
+        ("kept_count", ctypes.c_int32),
         ("needs_tiles", ctypes.c_int32),
     )
 
@@ -93,6 +94,7 @@ class Sizes(ctypes.Structure):
         ("least", ctypes.POINTER(ctypes.c_int64)),
         ("most", ctypes.POINTER(ctypes.c_int64)),
         ("dim_count", ctypes.c_int32),
+        ("grown_count", ctypes.c_int32),
         ("floor_count", ctypes.c_int32),
         ("word_count", ctypes.c_int32),
         ("slot_count", ctypes.c_int32),

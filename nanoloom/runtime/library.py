@@ -75,6 +75,11 @@ class Library:
         )
         self.arena_bytes = int(program.arena_bytes)
         self.parameter_bytes = int(program.parameter_bytes)
+        first, kept = program.output_count - program.kept_count, program.kept_count
+        pasts = self.inputs[program.input_count - kept :]
+        self.pairs = {
+            x.name: y.name for x, y in zip(pasts, self.outputs[first:], strict=True)
+        }  # of a session, which has them itself
         self.inner_parameters: int | None = program.parameters
 
     def __del__(self) -> None:

@@ -1,38 +1,18 @@
 /* The public functions of a model's shared library, nanoloom_MODEL_create and the others.
  *
- * Compiled once for each model with -DNANOLOOM_MODEL=name, and NANOLOOM_SIZED where it has
- * sizes; the generated header declares the functions and says what they do. */
+ * The generated header declares the functions and says what they do. */
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "arena.h"
 #include "cpus.h"
-#include "library.h"
+#include "handle.h"
 #include "identity.h"
-
-#define JOIN_NOW(prefix, model, name) prefix##model##name
-#define JOIN(prefix, model, name) JOIN_NOW(prefix, model, name)
-#define HANDLE struct JOIN(nanoloom_, NANOLOOM_MODEL, )
-#define PUBLIC(name) JOIN(nanoloom_, NANOLOOM_MODEL, _##name)
 
 #ifdef NANOLOOM_LEVELS
 extern const struct nanoloom_identity nanoloom_identity; /* of the level that is taken */
 #endif
-
-HANDLE {
-    nanoloom_parallel parallel;
-    void *context;
-    struct nanoloom_pool *pool; /* NULL when the caller brought its own */
-    const struct nanoloom_program *program; /* NULL while its sizes have no numbers */
-    char *rooms;                            /* of it, and of the next one */
-    int64_t room_bytes;
-    void *workspace;
-    int64_t workspace_bytes;
-    int64_t threads; /* with scratch memory in the workspace */
-    atomic_int busy;
-};
 
 NANOLOOM_PUBLIC HANDLE *PUBLIC(create)(int threads);
 NANOLOOM_PUBLIC HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context);
@@ -47,81 +27,17 @@ NANOLOOM_PUBLIC int PUBLIC(explain)(const HANDLE *handle, int status, char *text
 
 static void release(HANDLE *handle)
 {
+#ifdef NANOLOOM_SESSION
+    nanoloom_session_release(handle);
+#endif
     nanoloom_arena_destroy(handle->workspace, handle->workspace_bytes);
     nanoloom_arena_destroy(handle->rooms, 2 * handle->room_bytes);
     free(handle);
 }
 
-#ifdef NANOLOOM_SIZED
+#ifndef NANOLOOM_SIZED
 
-NANOLOOM_PUBLIC int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes);
-NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(input_of)(const HANDLE *handle,
-                                                               int32_t index);
-NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle,
-                                                                int32_t index);
-
-/* Room for the program of any sizes, and working memory for all that bounds allow. */
-static int prepare(HANDLE *handle)
-{
-    handle->room_bytes = nanoloom_bound_bytes(nanoloom_open_sizes);
-    handle->rooms = nanoloom_arena_create(2 * handle->room_bytes);
-    if (!handle->rooms)
-        return 0;
-    int64_t bytes =
-        nanoloom_most_workspace(nanoloom_open_sizes, handle->threads, handle->rooms);
-    handle->workspace_bytes = bytes;
-    handle->workspace = bytes ? nanoloom_arena_create(bytes) : NULL;
-    return !bytes || handle->workspace;
-}
-
-/* The program's working memory: what there is, or more. */
-static int reserve(HANDLE *handle, const struct nanoloom_program *program)
-{
-    int64_t bytes = nanoloom_workspace_bytes(program, handle->threads);
-    if (bytes > handle->workspace_bytes) {
-        void *larger = nanoloom_arena_create(bytes);
-        if (!larger)
-            return NANOLOOM_NO_MEMORY;
-        nanoloom_arena_destroy(handle->workspace, handle->workspace_bytes);
-        handle->workspace = larger;
-        handle->workspace_bytes = bytes;
-    }
-    nanoloom_workspace_prepare(program, handle->workspace, handle->threads);
-    handle->program = program;
-    return NANOLOOM_OK;
-}
-
-int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes)
-{
-    if (!handle)
-        return NANOLOOM_NO_HANDLE;
-    if (!sizes)
-        return NANOLOOM_NULL_POINTER;
-    if (atomic_exchange(&handle->busy, 1))
-        return NANOLOOM_BUSY;
-    int first = (const char *)handle->program == handle->rooms;
-    const struct nanoloom_program *program = nanoloom_bind(
-        nanoloom_open_sizes, sizes, handle->rooms + (first ? handle->room_bytes : 0));
-    int status = program ? reserve(handle, program) : NANOLOOM_WRONG_SIZES;
-    atomic_store(&handle->busy, 0);
-    return status;
-}
-
-const struct nanoloom_tensor *PUBLIC(input_of)(const HANDLE *handle, int32_t index)
-{
-    int known = handle && handle->program && PUBLIC(input)(index);
-    return known ? &handle->program->inputs[index] : NULL;
-}
-
-const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle, int32_t index)
-{
-    int known = handle && handle->program && PUBLIC(output)(index);
-    return known ? &handle->program->outputs[index] : NULL;
-}
-
-#else
-
-static int prepare(HANDLE *handle)
+int nanoloom_handle_prepare(HANDLE *handle)
 {
     handle->program = &nanoloom_program;
     handle->workspace_bytes = nanoloom_workspace_bytes(handle->program, handle->threads);
@@ -147,7 +63,7 @@ static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads
     handle->parallel = parallel;
     handle->context = context;
     handle->threads = threads;
-    if (!prepare(handle)) {
+    if (!nanoloom_handle_prepare(handle)) {
         release(handle);
         return NULL;
     }
@@ -173,6 +89,29 @@ HANDLE *PUBLIC(create)(int threads)
     return handle;
 }
 
+static int run(HANDLE *handle, const void *const *inputs, void *const *outputs)
+{
+#ifdef NANOLOOM_SESSION
+    int refused = nanoloom_session_begin(handle, &inputs, &outputs);
+    if (refused)
+        return refused;
+#endif
+    struct nanoloom_memory memory = {
+        .parameters = handle->program->parameters,
+        .inputs = inputs,
+        .outputs = outputs,
+        .workspace = handle->workspace,
+        .threads = handle->threads,
+    };
+    int status = nanoloom_run(handle->program, &memory, handle->parallel,
+                              handle->context, NULL);
+#ifdef NANOLOOM_SESSION
+    if (status == NANOLOOM_OK)
+        handle->kept.length = nanoloom_kept_total(handle->program);
+#endif
+    return status;
+}
+
 int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
 {
     if (!handle)
@@ -184,15 +123,7 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
         return NANOLOOM_NO_SIZES;
     if (atomic_exchange(&handle->busy, 1))
         return NANOLOOM_BUSY;
-    struct nanoloom_memory memory = {
-        .parameters = handle->program->parameters,
-        .inputs = inputs,
-        .outputs = outputs,
-        .workspace = handle->workspace,
-        .threads = handle->threads,
-    };
-    status = nanoloom_run(handle->program, &memory, handle->parallel, handle->context,
-                          NULL);
+    status = run(handle, inputs, outputs);
     atomic_store(&handle->busy, 0);
     return status;
 }
@@ -207,13 +138,15 @@ void PUBLIC(destroy)(HANDLE *handle)
 
 const struct nanoloom_tensor *PUBLIC(input)(int32_t index)
 {
-    int known = index >= 0 && index < nanoloom_program.input_count;
+    int32_t count = nanoloom_program.input_count - nanoloom_program.kept_count;
+    int known = index >= 0 && index < count;
     return known ? &nanoloom_program.inputs[index] : NULL;
 }
 
 const struct nanoloom_tensor *PUBLIC(output)(int32_t index)
 {
-    int known = index >= 0 && index < nanoloom_program.output_count;
+    int32_t count = nanoloom_program.output_count - nanoloom_program.kept_count;
+    int known = index >= 0 && index < count;
     return known ? &nanoloom_program.outputs[index] : NULL;
 }
 
@@ -230,6 +163,10 @@ const char *PUBLIC(error)(int status)
         [NANOLOOM_NO_SIZES] = "the model's sizes have no numbers yet: resize the handle",
         [NANOLOOM_WRONG_SIZES] = "the model does not take these sizes",
         [NANOLOOM_NO_MEMORY] = "there is no memory for these sizes",
+        [NANOLOOM_FULL] = "more tokens than can be kept: rewind the handle, or give it fewer",
+        [NANOLOOM_NOT_KEPT] = "so many tokens are not kept",
+        [NANOLOOM_OTHER_TOKENS] =
+            "tokens of other sizes are kept: rewind the handle to none of them first",
     };
     int known = status >= 0 && status < (int)(sizeof texts / sizeof *texts);
     return known ? texts[status] : "unknown status";
@@ -241,6 +178,13 @@ int PUBLIC(explain)(const HANDLE *handle, int status, char *text, size_t bytes)
     const struct nanoloom_check *check = NULL;
     if (handle && handle->program && status == NANOLOOM_OUT_OF_RANGE)
         check = nanoloom_failed(handle->program, handle->workspace, &index);
+#ifdef NANOLOOM_SESSION
+    if (handle && status == NANOLOOM_FULL)
+        return snprintf(text, bytes,
+                        "%" PRId64 " tokens are kept, and at most %" PRId64
+                        " can be: rewind the handle, or give it fewer",
+                        handle->kept.length, nanoloom_kept_most(nanoloom_open_sizes));
+#endif
     if (!check)
         return snprintf(text, bytes, "%s", PUBLIC(error)(status));
     return snprintf(text, bytes, "%s: %s %" PRId64 " is outside %" PRId64 "..%" PRId64,

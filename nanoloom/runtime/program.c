@@ -320,7 +320,7 @@ int nanoloom_run(const struct nanoloom_program *program,
     return failed ? NANOLOOM_OUT_OF_RANGE : NANOLOOM_OK;
 }
 
-static int32_t element_bytes(int32_t element)
+int64_t nanoloom_element_bytes(int32_t element)
 {
     static const int8_t bytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
     return bytes[element];
@@ -330,7 +330,7 @@ static int check(const struct nanoloom_tensor *tensor, const void *pointer)
 {
     if (!pointer)
         return NANOLOOM_NULL_POINTER;
-    if ((uintptr_t)pointer % (uintptr_t)element_bytes(tensor->element))
+    if ((uintptr_t)pointer % (uintptr_t)nanoloom_element_bytes(tensor->element))
         return NANOLOOM_MISALIGNED;
     return NANOLOOM_OK;
 }
@@ -338,14 +338,16 @@ static int check(const struct nanoloom_tensor *tensor, const void *pointer)
 int nanoloom_check_pointers(const struct nanoloom_program *program,
                             const void *const *inputs, void *const *outputs)
 {
-    if ((program->input_count && !inputs) || (program->output_count && !outputs))
+    int32_t given = program->input_count - program->kept_count;
+    int32_t made = program->output_count - program->kept_count;
+    if ((given && !inputs) || (made && !outputs))
         return NANOLOOM_NULL_POINTER;
-    for (int32_t i = 0; i < program->input_count; i++) {
+    for (int32_t i = 0; i < given; i++) {
         int status = check(&program->inputs[i], inputs[i]);
         if (status)
             return status;
     }
-    for (int32_t i = 0; i < program->output_count; i++) {
+    for (int32_t i = 0; i < made; i++) {
         int status = check(&program->outputs[i], outputs[i]);
         if (status)
             return status;

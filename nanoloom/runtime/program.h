@@ -67,6 +67,7 @@ struct nanoloom_program {
     int32_t repeat_count;
     int32_t input_count;
     int32_t output_count;
+    int32_t kept_count;  /* of a session: the last inputs and outputs, which it has itself */
     int32_t needs_tiles; /* kernels use x86 AMX tiles, which Linux hands out on request */
 };
 
@@ -105,7 +106,11 @@ int32_t nanoloom_beside(const struct nanoloom_program *program, int32_t repeat);
 const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *program,
                                              const void *workspace, int64_t *index);
 
-/* NANOLOOM_OK, or what is wrong with the user's pointers. */
+/* Of an enum nanoloom_element. */
+int64_t nanoloom_element_bytes(int32_t element);
+
+/* NANOLOOM_OK, or what is wrong with the user's pointers; of those that a session has
+ * itself, there are none. */
 int nanoloom_check_pointers(const struct nanoloom_program *program,
                             const void *const *inputs, void *const *outputs);
 

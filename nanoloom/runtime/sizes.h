@@ -69,6 +69,7 @@ struct nanoloom_sizes {
     const int64_t *least;           /* that each dimension may be, and */
     const int64_t *most;            /* INT64_MAX where there is no bound */
     int32_t dim_count;
+    int32_t grown_count; /* the last so many of them say how much a session keeps */
     int32_t floor_count;
     int32_t word_count;
     int32_t slot_count;

@@ -6,21 +6,21 @@
 #include <string.h>
 
 #include "half.h"
+#include "program.h"
 
 struct element {
     const char *name;
     const char *numpy; /* ml_dtypes' bfloat16 is a void of two bytes in a file */
-    int64_t bytes;
 };
 
 static const struct element elements[NANOLOOM_ELEMENTS] = {
-    [NANOLOOM_BOOL] = {"bool", "|b1", 1}, [NANOLOOM_I8] = {"i8", "|i1", 1},
-    [NANOLOOM_U8] = {"u8", "|u1", 1},     [NANOLOOM_I16] = {"i16", "<i2", 2},
-    [NANOLOOM_U16] = {"u16", "<u2", 2},   [NANOLOOM_I32] = {"i32", "<i4", 4},
-    [NANOLOOM_U32] = {"u32", "<u4", 4},   [NANOLOOM_I64] = {"i64", "<i8", 8},
-    [NANOLOOM_U64] = {"u64", "<u8", 8},   [NANOLOOM_F16] = {"f16", "<f2", 2},
-    [NANOLOOM_BF16] = {"bf16", "<V2", 2}, [NANOLOOM_F32] = {"f32", "<f4", 4},
-    [NANOLOOM_F64] = {"f64", "<f8", 8},
+    [NANOLOOM_BOOL] = {"bool", "|b1"}, [NANOLOOM_I8] = {"i8", "|i1"},
+    [NANOLOOM_U8] = {"u8", "|u1"},     [NANOLOOM_I16] = {"i16", "<i2"},
+    [NANOLOOM_U16] = {"u16", "<u2"},   [NANOLOOM_I32] = {"i32", "<i4"},
+    [NANOLOOM_U32] = {"u32", "<u4"},   [NANOLOOM_I64] = {"i64", "<i8"},
+    [NANOLOOM_U64] = {"u64", "<u8"},   [NANOLOOM_F16] = {"f16", "<f2"},
+    [NANOLOOM_BF16] = {"bf16", "<V2"}, [NANOLOOM_F32] = {"f32", "<f4"},
+    [NANOLOOM_F64] = {"f64", "<f8"},
 };
 
 const char *nanoloom_element_name(int32_t element)
@@ -33,11 +33,6 @@ const char *nanoloom_element_numpy(int32_t element)
     return elements[element].numpy;
 }
 
-int64_t nanoloom_element_bytes(int32_t element)
-{
-    return elements[element].bytes;
-}
-
 int64_t nanoloom_tensor_elements(const struct nanoloom_tensor *tensor)
 {
     int64_t count = 1;
@@ -48,7 +43,7 @@ int64_t nanoloom_tensor_elements(const struct nanoloom_tensor *tensor)
 
 int64_t nanoloom_tensor_bytes(const struct nanoloom_tensor *tensor)
 {
-    return nanoloom_tensor_elements(tensor) * elements[tensor->element].bytes;
+    return nanoloom_tensor_elements(tensor) * nanoloom_element_bytes(tensor->element);
 }
 
 const char *nanoloom_shape_text(char *text, int32_t rank, const int64_t *shape)

@@ -9,7 +9,6 @@ enum { NANOLOOM_ELEMENTS = 13, NANOLOOM_SHAPE_TEXT = 1024 };
 /* An element type as reports write it, f32; and as numpy does in a .npy file, <f4. */
 const char *nanoloom_element_name(int32_t element);
 const char *nanoloom_element_numpy(int32_t element);
-int64_t nanoloom_element_bytes(int32_t element);
 
 int64_t nanoloom_tensor_elements(const struct nanoloom_tensor *tensor);
 int64_t nanoloom_tensor_bytes(const struct nanoloom_tensor *tensor);

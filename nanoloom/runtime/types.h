@@ -41,7 +41,10 @@ enum nanoloom_status {
     NANOLOOM_OUT_OF_RANGE = 5, /* an index is out of range: the outputs mean nothing */
     NANOLOOM_NO_SIZES = 6,     /* the model's sizes have no numbers yet */
     NANOLOOM_WRONG_SIZES = 7,  /* the model does not take these sizes */
-    NANOLOOM_NO_MEMORY = 8     /* there is no memory for these sizes */
+    NANOLOOM_NO_MEMORY = 8,    /* there is no memory for these sizes */
+    NANOLOOM_FULL = 9,         /* more tokens than a session was compiled for */
+    NANOLOOM_NOT_KEPT = 10,    /* a session does not keep so many tokens */
+    NANOLOOM_OTHER_TOKENS = 11 /* a session keeps tokens of other sizes */
 };
 
 /* A piece of work: do the tasks begin, begin + 1, ..., end - 1. */

@@ -20,12 +20,6 @@ BOUND = 80 * np.finfo(np.float32).eps * 10
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
-    """Of all tests here, which use the same programs."""
-    return Cache(tmp_path_factory.mktemp("cache"))
-
-
-@pytest.fixture(scope="module")
 def program(cache: Cache) -> Program:
     return nanoloom.compile(models.decoder(), threads=1, cache=cache)
 

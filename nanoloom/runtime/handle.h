@@ -1,0 +1,59 @@
+/* What a handle of the C interface is made of.
+ *
+ * For the files that are compiled once for each model, with -DNANOLOOM_MODEL=name, and
+ * NANOLOOM_SIZED where it has sizes, NANOLOOM_SESSION where it also keeps tokens. */
+#ifndef NANOLOOM_HANDLE_H
+#define NANOLOOM_HANDLE_H
+
+#include <stdatomic.h>
+
+#include "kept.h"
+#include "library.h"
+
+#define JOIN_NOW(prefix, model, name) prefix##model##name
+#define JOIN(prefix, model, name) JOIN_NOW(prefix, model, name)
+#define HANDLE struct JOIN(nanoloom_, NANOLOOM_MODEL, )
+#define PUBLIC(name) JOIN(nanoloom_, NANOLOOM_MODEL, _##name)
+
+HANDLE {
+    nanoloom_parallel parallel;
+    void *context;
+    struct nanoloom_pool *pool; /* NULL when the caller brought its own */
+    const struct nanoloom_program *program; /* NULL while its sizes have no numbers */
+    char *rooms;                            /* of it, and of the next one */
+    int64_t room_bytes;
+    void *workspace;
+    int64_t workspace_bytes;
+    int64_t threads; /* with scratch memory in the workspace */
+    atomic_int busy;
+#ifdef NANOLOOM_SESSION
+    struct nanoloom_kept kept;
+#endif
+};
+
+/* Memory for a new handle; 0 where there is none. */
+int nanoloom_handle_prepare(HANDLE *handle);
+
+#ifdef NANOLOOM_SIZED
+/* Binds the program to all its dimensions: NANOLOOM_OK, or what is wrong, which leaves the
+ * handle as it was. */
+int nanoloom_handle_bind(HANDLE *handle, const int64_t *dims);
+#endif
+
+#ifdef NANOLOOM_SESSION
+int nanoloom_session_prepare(HANDLE *handle);
+void nanoloom_session_release(HANDLE *handle);
+
+/* Binds the program to sizes that the caller chooses; as nanoloom_handle_bind. */
+int nanoloom_session_resize(HANDLE *handle, const int64_t *sizes);
+
+/* Whether a program takes what is kept, and adds no more than there may be. */
+int nanoloom_session_takes(const HANDLE *handle, const struct nanoloom_program *program);
+
+/* Makes the handle ready to append: its program, room, and pointers in place of the
+ * caller's. */
+int nanoloom_session_begin(HANDLE *handle, const void *const **inputs,
+                           void *const **outputs);
+#endif
+
+#endif

@@ -1,0 +1,127 @@
+"""A session of a model that is compiled when sizes come.
+
+Two programs are compiled: one for prompts of any length, one for a single token.  Where
+a model does not only put new rows behind old ones, `reason` says so, and its outputs
+become the next call's inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from nanoloom.errors import InputError
+from nanoloom.open_program import OpenProgram
+from nanoloom.sessions.kept import pairs_of, with_sums
+from nanoloom.sessions.session import Array, Bound, Once, Session, Shapes
+from nanoloom.source import Interface, bound_dims
+
+if TYPE_CHECKING:
+    from nanoloom.binary.assemble import Compiled
+
+Pairs: TypeAlias = Mapping[str, str] | None  # inputs, and outputs that extend them
+
+
+class CompiledSession(Session):
+    """What `Program.session` gives."""
+
+    def __init__(
+        self,
+        program: OpenProgram,
+        outputs: Sequence[Interface],
+        threads: int,
+        whole: Callable[[Mapping[str, object]], dict[str, Array]],
+        capacity: int = 0,
+        pairs: Pairs = None,
+        once: Once = None,
+    ) -> None:
+        """whole: runs the model as it is.
+
+        Raises InputError for a model without such inputs, or pairs that are none.
+        """
+        kept = pairs_of(program.inputs, outputs, pairs)
+        own = program.known, program.bounds, capacity, once
+        super().__init__(program.inputs, kept, *own)
+        self.program, self.threads, self.whole = program, threads, whole
+        self.inputs = with_sums(program.inputs, outputs, kept)
+        self._programs: dict[tuple[tuple[str, int], ...], OpenProgram] = {}
+        self._last: tuple[Shapes, Bound] | None = None
+
+    def _bound(self, shapes: Shapes) -> Bound | None:
+        if self._last is not None and self._last[0] == shapes:
+            return self._last[1]
+        chosen = self._program(shapes)
+        loaded = chosen.variant(self.threads)
+        if loaded is None:
+            self.reason = chosen.reason
+            return None
+        dims = chosen.numbers(shapes)
+        if dims is None:
+            raise InputError("an axis of an input is not what the others make it")
+        variant = loaded.bound(dims)
+        made = variant.library, variant.instance
+        self._last = shapes, made
+        return made
+
+    def _program(self, shapes: Shapes) -> OpenProgram:
+        """The program for tokens of any number, or for one of known batch."""
+        numbers = self._opened(()).numbers(shapes) or {}
+        fixed = {d: n for d, n in numbers.items() if d not in self.lengths}
+        batch = {d for x in self.kept for d in x.past.shape}
+        stays = [x for x in self.given if x.name in self.once]
+        others = {str(d) for x in stays for d in x.shape} - batch
+        fixed = {d: n for d, n in fixed.items() if d not in others}
+        single = all(n == 1 for d, n in fixed.items() if d not in batch)
+        return self._opened(tuple(sorted(fixed.items())) if single else ())
+
+    def _opened(self, known: tuple[tuple[str, int], ...]) -> OpenProgram:
+        """The program for numbers of some dimensions, and for all sizes of others."""
+        program = self.program
+        if known not in self._programs:
+            self._programs[known] = OpenProgram(
+                self.inputs,
+                bound_dims(self.inputs, {**program.known, **dict(known)}),
+                program.source,
+                replace(program.options, caches=tuple(self.pairs.items())),
+                program.cache,
+                program.report,
+                program.bounds,
+            )
+        return self._programs[known]
+
+    def compiled(self) -> Compiled:
+        """The program for tokens of any number, to be written to a library.
+
+        Raises InputError where it cannot append.
+        """
+        from nanoloom.binary.kept import keeping
+
+        if numbers := self.lengths & self.program.known.keys():
+            name = min(numbers)
+            reason = f"dimension {name} is how much is kept, and has a number"
+            raise InputError(reason, hint=f"give a bound: --dim {name}=..512, or none")
+        chosen = self._opened(())
+        made = chosen.to_link(self.lengths)
+        if made is None:
+            reason = f"what is kept between runs cannot grow in place: {chosen.reason}"
+            raise InputError(reason, hint="compile it without a session")
+        table = keeping(made.table, list(self.pairs.items()), self.lengths)
+        return replace(made, table=table)
+
+    def _copied(self, arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, Array]:
+        """Call the program as it is; its outputs are kept."""
+        none = {
+            x.past.name: np.zeros(shapes[x.past.name], x.past.dtype) for x in self.kept
+        }
+        given = {**arrays, **none, **self.past()}
+        given = {name: np.ascontiguousarray(x) for name, x in given.items()}
+        sized = self.program.bound(shapes, self.threads, empty=self.lengths)
+        made = self.whole(given) if sized is None else sized(given)
+        self._require_room(made[self.kept[0].present].shape[self.kept[0].axis])
+        for x in self.kept:
+            self._rows[x.present] = np.moveaxis(made.pop(x.present), x.axis, 0)
+            self.length = len(self._rows[x.present])
+        return made
