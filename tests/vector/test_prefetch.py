@@ -14,7 +14,7 @@ import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.kernels.program import Program
-from nanoloom.schedule.library.panels import AHEAD
+from nanoloom.schedule.library.panels import AHEAD, ROW_AHEAD
 from nanoloom.target import Target, by_name
 from nanoloom.vector.prefetch import LINE
 from tests.filecheck import check_text
@@ -58,9 +58,24 @@ def test_a_single_tile_reads_a_panel_once() -> None:
 
 
 def test_a_single_row_is_nothing_but_loads() -> None:
-    """The processor keeps as many of them under way as it can."""
+    """The second-level cache may hold such a weight already."""
     program = program_of(product, ((1, 256), "float32"))
     assert "prefetch" not in stage_text(program, "vector", TARGET)
+
+
+def test_a_single_row_of_a_large_weight() -> None:
+    """It comes from further away: more is under way than the processor has itself."""
+    weight = np.zeros((1024, 1024), np.float32)
+    assert weight.nbytes > TARGET.caches.l2
+
+    def make(b: Any, x: Any) -> Any:
+        return b.einsum("mk,kn->mn", x, b.constant(weight))
+
+    program = program_of(make, ((1, 1024), "float32"))
+    text = stage_text(program, "vector", TARGET)
+    assert f"arith.constant {ROW_AHEAD} : index" in text
+    assert text.count("memref.prefetch") == text.count("vector.transfer_read %arg1[")
+    assert "locality<2>" in text
 
 
 @pytest.mark.parametrize("batch", [(), (3,)])

@@ -109,7 +109,7 @@ def matrix_tiles(
     loops = tiled(nest, root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
     name = None if row is None else root.names[row]
-    fetched = prefetches(nest, packings, loops, name)
+    fetched = prefetches(nest, packings, loops, name, target)
     words = (*packings, *loops, *fetched, *behind)
     weighed = Candidate(words, reason, tiles_cost(shape, family))
     return Schedule(words, reason, (weighed,))

@@ -108,7 +108,7 @@ class Product:
 
         def with_prefetches(loops: tuple[Directive, ...]) -> tuple[Directive, ...]:
             name = None if row is None else root.names[row]
-            fetched = prefetches(nest, packings, loops, name)
+            fetched = prefetches(nest, packings, loops, name, target)
             fetched = fetched or flat_prefetches(nest, nanokernel, product)
             return (*packings, *loops, *fetched, *behind)
 
