@@ -39,14 +39,16 @@ NO_BOUNDS: Mapping[str, Bounds] = MappingProxyType({})
 def parted(dims: Mapping[str, object]) -> tuple[dict[str, object], dict[str, Bounds]]:
     """Numbers and bounds of dimensions apart.
 
-    dims: a number, or a pair (least, most), for each name.  Raises InputError for pairs
-    that are no bounds; what else is no number stays among the numbers.
+    dims: a number, Bounds, or a pair (least, most), for each name.  Raises InputError
+    for pairs that are none; what else is no number stays among the numbers.
     """
     if not hasattr(dims, "items"):
         raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
-    pairs = {name: pair for name, pair in dims.items() if isinstance(pair, tuple)}
-    numbers = {name: value for name, value in dims.items() if name not in pairs}
-    return numbers, {name: bounds_of(name, pair) for name, pair in pairs.items()}
+    bounds = {name: x for name, x in dims.items() if isinstance(x, Bounds)}
+    for name, pair in dims.items():
+        if isinstance(pair, tuple):
+            bounds[name] = bounds_of(name, pair)
+    return {name: x for name, x in dims.items() if name not in bounds}, bounds
 
 
 def bounds_of(name: str, pair: tuple[object, ...]) -> Bounds:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import numpy_helper, parser
 
@@ -15,6 +16,8 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
 from nanoloom.program import Program
 from nanoloom.sessions.session import Session
+from nanoloom.target.host import host
+from nanoloom.target.named import levels
 from tests.sessions import models
 from tests.sessions.test_session import BOUND, say
 
@@ -85,6 +88,14 @@ def shared_main(library: Path) -> Path:
 @pytest.fixture(scope="module")
 def static_main(archive: Path) -> Path:
     return built(archive)
+
+
+def likely() -> tuple[onnx.ModelProto, np.ndarray]:
+    """A model, and the table of its words: a word's logits are the sum of all rows."""
+    model = parser.parse_model(models.HEAD_TEXT + LIKELY)
+    table = np.random.default_rng(3).standard_normal((9, 9)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(table, "table"))
+    return model, table
 
 
 def text(length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -171,9 +182,7 @@ def test_where_positions_end(static_main: Path) -> None:
 
 def test_the_example_program(tmp_path: Path, cache: Cache) -> None:
     """It says what the likeliest words of the whole text are, one by one."""
-    model = parser.parse_model(models.HEAD_TEXT + LIKELY)
-    table = np.random.default_rng(3).standard_normal((9, 9)).astype(np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(table, "table"))
+    model, table = likely()
     program = nanoloom.compile(model, threads=1, cache=cache)
     library = program.save(tmp_path / "decoder.so", session=True)
     main = built(library, EXAMPLE)
@@ -184,6 +193,22 @@ def test_the_example_program(tmp_path: Path, cache: Cache) -> None:
     assert list(map(int, done.stdout.split())) == ids[3:]
     again = subprocess.run([main, "1", "9"], capture_output=True, check=False)
     assert again.returncode == 1 and b"9 is outside -9..8" in again.stderr
+
+
+def test_several_levels(tmp_path: Path, cache: Cache) -> None:
+    """The bound holds in each of them."""
+    arch = host().arch
+    names = "x86-64-v2,x86-64-v3" if arch == "x86_64" else arch
+    model, table = likely()
+    dims = {"past": (1, 20)}
+    program = nanoloom.compile(model, threads=1, cache=cache, dims=dims)
+    output = tmp_path / "decoder.so"
+    library = program.save(output, session=True, levels=levels(names))
+    session = nanoloom.load(library).session()
+    made = session({"input_ids": np.array([[3, 1, 4]])})["logits"]
+    assert np.abs(made[0, 2] - table[[3, 1, 4]].sum(0)).max() <= BOUND
+    with pytest.raises(InputError, match="3 tokens are kept, and at most 20 can be"):
+        session({"input_ids": np.zeros((1, 18), np.int64)})
 
 
 def test_python_loads_the_same_file(library: Path, shared_main: Path) -> None:
