@@ -212,6 +212,22 @@ def test_a_library_for_another_machine(
 # ---- places
 
 
+@pytest.mark.parametrize(
+    ("out", "words", "status"),
+    [
+        ("made", "--session: is for .so and .a alone", 2),
+        ("made.s", "--session: is for .so and .a alone", 2),
+        ("made.so", "no input and output that are named past and present", 1),
+    ],
+)
+def test_sessions(
+    tmp_path: Path, nanoloom: Command, out: str, words: str, status: int
+) -> None:
+    model = models.write(tmp_path, models.RELU)
+    said = nanoloom("compile", model, "--session", "-o", tmp_path / out)
+    refused(said, words, status=status)
+
+
 def test_an_output_folder_that_is_not_there(tmp_path: Path, nanoloom: Command) -> None:
     model = models.write(tmp_path, models.NO_INPUT)
     file = tmp_path / "nowhere" / "y.npy"
