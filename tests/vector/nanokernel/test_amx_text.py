@@ -76,7 +76,7 @@ def test_a_panel_is_read_by_a_marked_contraction(
     CHECK: memref.subview %arg1[{{.*}}, 0, 0] [1, 32, 128]
     CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PANEL]], {{.*}}], iterator_types = ["parallel", "parallel", "reduction"]}
     CHECK-SAME: nanoloom.amx = 0 : i64, nanoloom.amx_argument = 1 : i64, nanoloom.amx_depth = 0 : i64
-    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_lanes = 16 : i64, nanoloom.amx_most_rows = 32 : i64, nanoloom.amx_rows = 32
+    CHECK-SAME: nanoloom.amx_fresh, nanoloom.amx_high = -1 : i64, nanoloom.amx_lanes = 16 : i64, nanoloom.amx_most_rows = 32 : i64, nanoloom.amx_rows = 32 : i64, nanoloom.amx_sum = 128
     CHECK: arith.extui
     CHECK-NEXT: arith.extsi
     CHECK-NOT: nanoloom.interleave
