@@ -22,7 +22,7 @@ class Limits:
 
 
 # As measured: tile registers wait for the cache, vector registers rather for weights.
-VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.4, 32, 256)
+VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.55, 32, 256)
 WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
 FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
 BLOCKS, LEAST_WORK = 4, 1 << 19  # of a single panel: tasks, and multiply-adds of each
