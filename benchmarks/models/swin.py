@@ -11,8 +11,10 @@ from torch import nn
 GAIN = 1.0
 FULL: dict[str, Any] = {"num_labels": 1000}  # the defaults are the published sizes
 SMALL: dict[str, Any] = {
-    "image_size": 28,
+    "image_size": 32,
     "patch_size": 2,
+    "window_size": 4,
+    "mlp_ratio": 2.0,
     "embed_dim": 18,
     "depths": [2, 1],
     "num_heads": [2, 3],

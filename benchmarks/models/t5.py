@@ -9,14 +9,17 @@ import transformers
 from torch import nn
 
 GAIN = 1.0
-GATED: dict[str, Any] = {"feed_forward_proj": "gated-gelu"}
+GATED: dict[str, Any] = {
+    "feed_forward_proj": "gated-gelu",
+    "tie_word_embeddings": False,
+}
 FULL: dict[str, Any] = {"d_ff": 1024, "num_layers": 8, **GATED}  # t5-v1_1-small
 SMALL: dict[str, Any] = {
     "vocab_size": 97,
     "d_model": 21,
     "d_kv": 9,
     "d_ff": 43,
-    "num_layers": 2,
+    "num_layers": 1,
     "num_heads": 3,
     **GATED,
 }

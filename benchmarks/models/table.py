@@ -110,7 +110,7 @@ MODELS: Mapping[str, Model] = {
     "deberta-v2": Model("encoders", HIDDEN, text(128100, 1, 128), text(79, 2, 23)),
     "gpt2": Model("gpt2", LOGITS, text(50257, 1, 128), text(103, 2, 13)),
     "t5-small": Model("t5", LOGITS, texts(32128, 1, 128), texts(97, 2, 11)),
-    "swin-tiny": Model("swin", LOGITS, image(1, 224, 224), image(2, 28, 28)),
+    "swin-tiny": Model("swin", LOGITS, image(1, 224, 224), image(2, 32, 32)),
     "vit-base": Model("vit", LOGITS, image(None, 224, 224), image(None, 21, 28, 3)),
     "resnet50": Model("resnet", LOGITS, image(1, 224, 224), image(2, 37, 29)),
     "resnet18": Model("resnet", LOGITS, image(None, 224, 224), image(None, 37, 29, 3)),
