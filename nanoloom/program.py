@@ -22,8 +22,7 @@ from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
-from nanoloom.sessions.compiled import CompiledSession, Pairs
-from nanoloom.sessions.session import Once
+from nanoloom.sessions.compiled import CompiledSession, Once, Pairs
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source, bound_dims, source_of
 
