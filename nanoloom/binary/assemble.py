@@ -57,10 +57,17 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
     for call in program.calls:
         begins.append(len(steps))
         kernel = compiled[call.kernel]
-        shapes = program.kernels[call.kernel].shapes
+        source = program.kernels[call.kernel]
         packed = {p.argument: p for p in kernel.packings}
         buffers = tuple(
-            buffer(program, block, place, shapes[i], packed.get(i))
+            buffer(
+                program,
+                block,
+                place,
+                source.shapes[i],
+                packed.get(i),
+                walked=i not in source.tables,
+            )
             for i, place in enumerate(call.arguments)
         )
         word = next(
@@ -154,6 +161,8 @@ def buffer(
     place: Place,
     shape: tuple[int, ...],
     packing: Packing | None,
+    *,
+    walked: bool,
 ) -> Buffer:
     """Where a kernel's argument lies when the program runs."""
     match place.storage:
@@ -168,7 +177,7 @@ def buffer(
             return Buffer(Space.SIZES, WORD_BYTES * place.index)
         case Storage.PARAMETER:
             weight = packed(program.parameters[place.index], shape, packing)
-            offset = block.offset(weight)
+            offset = block.offset(weight, walked=walked)
             return Buffer(Space.PARAMETERS, offset + place.offset)
         case Storage.INPUT:
             return Buffer(Space.INPUT, place.offset, place.index, word=place.word)

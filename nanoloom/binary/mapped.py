@@ -21,24 +21,33 @@ class Placed:
     """A program as its folder has it.
 
     small: the weights at the front of the block.  large: the others by their names in
-    the cache, and where they begin.
+    the cache, and where they begin.  walked: those that a run reads from end to end.
     """
 
     objects: list[bytes]
     table: ProgramTable
     small: ParameterBlock
     large: dict[str, tuple[int, Weight]]
+    walked: frozenset[str]
 
-    def listed(self) -> list[tuple[str, int, int]]:
-        """(name, where it begins, bytes) of each large weight."""
-        return [(name, at, w.nbytes) for name, (at, w) in self.large.items()]
+    def listed(self) -> list[tuple[str, int, int, bool]]:
+        """(name, where it begins, bytes, whether it is walked) of each large weight."""
+        return [
+            (name, at, w.nbytes, name in self.walked)
+            for name, (at, w) in self.large.items()
+        ]
 
     def write_small(self, path: Path) -> None:
         self.small.write(path)
 
     def write_large(self, name: str, file: BinaryIO) -> None:
-        """Write a large weight, a piece in memory at a time."""
-        write_weight(file, self.large[name][1])
+        """Write a large weight, a piece in memory at a time.
+
+        What Linux gets at once lies together in memory later, and comes as a whole when
+        a part of it is read: of a table, little at once.
+        """
+        most = None if name in self.walked else LARGE
+        write_weight(file, self.large[name][1], most)
 
 
 def placed(compiled: Compiled) -> Placed:
@@ -47,7 +56,7 @@ def placed(compiled: Compiled) -> Placed:
     small = ParameterBlock()
     moved = {at: small.offset(w) for w, at in entries.items() if w.nbytes < LARGE}
     end, contents = small.size, dict[Source, str]()
-    large = dict[str, tuple[int, Weight]]()
+    large, walked = dict[str, tuple[int, Weight]](), set[str]()
     for weight, at in entries.items():
         if weight.nbytes < LARGE:
             continue
@@ -55,9 +64,11 @@ def placed(compiled: Compiled) -> Placed:
         if name not in large:  # of sources that are equal, but not the same
             large[name] = end, weight
             end += -(-weight.nbytes // ALIGNMENT) * ALIGNMENT
+        if weight in compiled.parameters.walked:
+            walked.add(name)
         moved[at] = large[name][0]
     table = relocated(compiled.table, moved, end)
-    return Placed(compiled.objects, table, small, large)
+    return Placed(compiled.objects, table, small, large, frozenset(walked))
 
 
 def relocated(table: ProgramTable, moved: dict[int, int], size: int) -> ProgramTable:

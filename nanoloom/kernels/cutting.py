@@ -23,11 +23,13 @@ from nanoloom.kernels.outline import (
     describe,
     external_inputs,
     group_results,
+    is_table,
     layer_at,
     layer_of,
     outline,
     root_of,
     shape_of,
+    text_of,
 )
 from nanoloom.kernels.parts import home, part_of
 from nanoloom.kernels.plan import plan, rounded
@@ -223,8 +225,9 @@ class Cutting:
         numbers = values_of(constants)
         erase_values(constants)
         form = text_of(module)
-        draft = Draft(name, root, layer, made, inputs, results, form, numbers)
-        self.drafts.append(draft)
+        self.drafts.append(
+            Draft(name, root, layer, made, inputs, results, form, numbers)
+        )
 
     def calls(self) -> list[Call]:
         """The calls in order; their kernels are made, equal ones once."""
@@ -264,6 +267,7 @@ class Cutting:
             read_nest(module),
             (*draft.constants, *(True for _ in numbers.types)),
             tuple(tuple(ir.RankedTensorType(a.type).shape) for a in arguments),
+            frozenset(i for i, a in enumerate(arguments) if is_table(a)),
         )
         return name, numbers
 
@@ -293,7 +297,3 @@ class Cutting:
             tuple(self.checks),
             tuple(self.repeats),
         )
-
-
-def text_of(module: ir.Module) -> str:
-    return module.operation.get_asm(enable_debug_info=False)

@@ -120,6 +120,12 @@ def pass_results(
         mapping |= dict(zip([*own, *passed], made, strict=True))
 
 
+def is_table(argument: ir.Value) -> bool:
+    """Whether nothing but single elements of it is read, where indices say."""
+    readers = {use.owner.name for use in argument.uses}
+    return readers == {"tensor.extract"}
+
+
 def argument_attributes(constants: tuple[bool, ...], results: int) -> ir.ArrayAttr:
     unit = {"bufferization.writable": ir.BoolAttr.get(False)}
     known = {**unit, "nanoloom.constant": ir.UnitAttr.get()}
@@ -256,3 +262,7 @@ def layer_at(op: ir.Operation | ir.Block) -> str:
 def shape_of(value: ir.Value) -> str:
     kind = ir.RankedTensorType(value.type)
     return "x".join(map(str, (kind.element_type, *kind.shape)))
+
+
+def text_of(module: ir.Module) -> str:
+    return module.operation.get_asm(enable_debug_info=False)

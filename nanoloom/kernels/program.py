@@ -84,7 +84,8 @@ class Kernel:
     text: a module with `func.func @kernel(inputs..., results...) -> results`.
     nest: its loops, from which a schedule is chosen.  root: what it is made around.
     constants: which arguments are parameters, so that a schedule may pack them.
-    shapes: of the arguments.
+    shapes: of the arguments.  tables: which of them are looked up: a run reads some
+    elements of them, at places that are computed.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Kernel:
     nest: LoopNest
     constants: tuple[bool, ...]
     shapes: tuple[tuple[int, ...], ...]
+    tables: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from nanoloom.errors import Error
 HUGE_PAGE = 2 << 20
 # Of Linux, on every CPU that this compiles for; `mmap` has some in later versions.
 MAP_FIXED, MAP_NORESERVE = 0x10, 0x4000
-MADV_HUGEPAGE, MADV_POPULATE_READ, MADV_COLLAPSE = 14, 22, 25
+MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_COLLAPSE = 14, 15, 22, 25
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _mmap = _libc.mmap
@@ -59,13 +59,20 @@ class Mapping:
         made = cls(size)
         flags = mmap.MAP_SHARED | MAP_FIXED
         _mapped(made.address, made._bytes, mmap.PROT_READ, flags, descriptor)
-        # Wishes: refusal costs only speed.  What is read for the first time comes on
-        # huge pages if they are wished for before.
-        _madvise(made.address, made._bytes, MADV_HUGEPAGE)
-        _madvise(made.address, made._bytes, MADV_POPULATE_READ)
-        if huge := size // HUGE_PAGE * HUGE_PAGE:
-            _madvise(made.address, huge, MADV_COLLAPSE)  # of files that are in memory
+        # Until walk(): a number that is looked up would bring a huge page with it.
+        _madvise(made.address, made._bytes, MADV_NOHUGEPAGE)
         return made
+
+    def walk(self) -> None:
+        """Have all of it in memory, on huge pages: it is read from end to end.
+
+        These are wishes: refusal costs only speed.  What is read for the first time
+        comes on huge pages if they are wished for before.
+        """
+        _madvise(self.address, self._bytes, MADV_HUGEPAGE)
+        _madvise(self.address, self._bytes, MADV_POPULATE_READ)
+        if huge := self.size // HUGE_PAGE * HUGE_PAGE:
+            _madvise(self.address, huge, MADV_COLLAPSE)  # of files that are in memory
 
     @classmethod
     def copied(cls, descriptor: int, size: int) -> Mapping:

@@ -18,8 +18,9 @@ from nanoloom.runtime.mapping import Mapping
 from nanoloom.runtime.scattered import Scattered
 
 PARAMETERS, WEIGHTS = "parameters.bin", "weights.json"  # files of a program's folder
-# Names of large weights, where each begins in the block, and bytes.
-Listed = list[tuple[str, int, int]]
+# Names of large weights, where each begins in the block, bytes, and whether a run reads
+# it from end to end, not as a table.
+Listed = list[tuple[str, int, int, bool]]
 Identity = tuple[int, int, int, int]
 
 # Files that were found whole, for as long as somebody has them mapped.
@@ -47,8 +48,9 @@ def load_parameters(folder: Path, weights: Weights) -> Scattered:
 
     Large weights are mapped from the cache: every program with the same ones, in this
     process and in others, reads the same memory.  They lie on huge pages where the
-    file system has such: every run walks through all of them, and translating the
-    addresses of small pages costs up to a tenth of a matrix product.
+    file system has such: runs walk through them, and translating the addresses of small
+    pages costs up to a tenth of a matrix product.  Of tables, as those of words, only
+    what is looked up comes into memory.
     """
     listed: Listed = json.loads((folder / WEIGHTS).read_text())
     give_back_heap()
@@ -56,8 +58,11 @@ def load_parameters(folder: Path, weights: Weights) -> Scattered:
     with opened(folder / PARAMETERS) as descriptor:
         if size := os.fstat(descriptor).st_size:
             pieces.append((0, Mapping.copied(descriptor, size)))
-    for name, begin, size in listed:
-        pieces.append((begin, weight(name, size, weights)))
+    for name, begin, size, walked in listed:
+        piece = weight(name, size, weights)
+        if walked:
+            piece.walk()
+        pieces.append((begin, piece))
     return Scattered(pieces)
 
 

@@ -40,6 +40,7 @@ def test_the_bytes_of_the_file(tmp_path: Path, size: int, way: Way) -> None:
     (tmp_path / "file").write_bytes(wanted + b"a seal")
     with (tmp_path / "file").open("rb") as file:
         piece = way(file.fileno(), size)
+    piece.walk()
     assert bytes_of(piece) == wanted
     assert piece.address % (HUGE_PAGE if size >= HUGE_PAGE else 4096) == 0
     access, kind = kind_of(piece)
@@ -90,7 +91,8 @@ def filled(folder: Path, cache: Cache, large: dict[str, bytes]) -> Weights:
     folder.mkdir(exist_ok=True)
     (folder / parameters.PARAMETERS).write_bytes(numbers(100))
     places = [
-        (name, 128 + i * 10**7, len(x)) for i, (name, x) in enumerate(large.items())
+        (name, 128 + i * 10**7, len(x), True)
+        for i, (name, x) in enumerate(large.items())
     ]
     write_listed(folder, places)
 
