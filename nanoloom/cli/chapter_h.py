@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nanoloom.cli.failures import AT_FAULT, DONE, say
+from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.undrawn import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce.chapter_h import Plan
@@ -68,9 +69,8 @@ def write(row: Row, target: Target, folder: Path) -> None:
 def show(row: Row, target: Target, folder: Path, json: bool) -> None:
     """JSON; or the table, and under it what is needed to read it."""
     from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.reproduce import EXTRA
     from nanoloom.cli.screen import indented, out, table
-    from nanoloom.reproduce import channeled_tables, pictures
+    from nanoloom.reproduce import channeled_tables
 
     if json:
         print(as_json(channeled_tables.as_dict(row, target.name)))
@@ -84,5 +84,4 @@ def show(row: Row, target: Target, folder: Path, json: bool) -> None:
     screen.print(indented(f"compiled for {target.name}; {versions}", 0, "dim"))
     told = "results.csv, results.json, a picture; loops, script and assembly of each"
     screen.print(indented(f"{told} schedule: {folder}", 0))
-    if not pictures.can_draw():
-        say(f"nanoloom: no pictures without matplotlib; {EXTRA}")
+    said_undrawn()

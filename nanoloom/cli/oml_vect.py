@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nanoloom.cli.failures import AT_FAULT, DONE, say
+from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.undrawn import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce.oml_results import Result
@@ -43,11 +44,8 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
 def draw(results: Sequence[Result], folder: Path) -> None:
     """The figures, where they can be drawn."""
     from nanoloom.cli import places
-    from nanoloom.cli.reproduce import EXTRA
-    from nanoloom.reproduce.pictures import can_draw
 
-    if not can_draw():
-        say(f"nanoloom: no pictures without matplotlib; {EXTRA}")
+    if said_undrawn():
         return
     from nanoloom.reproduce.oml_pictures import pictures
 

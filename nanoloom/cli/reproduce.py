@@ -11,7 +11,8 @@ import typer
 
 from nanoloom.cli import oml_vect, scalable, yflows
 from nanoloom.cli import options as words
-from nanoloom.cli.failures import AT_FAULT, DONE, say
+from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.undrawn import said_undrawn
 from nanoloom.cli.yflows import Resume, Tvm
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ EXAMPLE = "Example: nanoloom reproduce nanokernels --sizes 1024 --threads 1,2"
 NANOKERNELS, CHAPTER_H = "nanokernels", "chapter-h"
 OML_VECT, YFLOWS, SCALABLE = "oml-vect", "yflows", "scalable"
 SUITES = (NANOKERNELS, CHAPTER_H, OML_VECT, YFLOWS, SCALABLE)
-EXTRA = "pip install 'nanoloom[bench]'"
 NONE = "none"
 Name = Annotated[
     str,
@@ -269,7 +269,7 @@ def show(rows: Sequence[Row], target: str, folder: Path, json: bool) -> None:
     """JSON; or the tables, and under them what is needed to read them."""
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.screen import indented, out, table
-    from nanoloom.reproduce import pictures, tables
+    from nanoloom.reproduce import tables
 
     if json:
         print(as_json(tables.as_dict(rows, target)))
@@ -283,5 +283,4 @@ def show(rows: Sequence[Row], target: str, folder: Path, json: bool) -> None:
     versions = dict.fromkeys(name for row in rows for name in row.names.values())
     screen.print(indented(f"compiled for {target}; {', '.join(versions)}", 0, "dim"))
     screen.print(indented(f"results.csv, results.json and pictures: {folder}", 0))
-    if not pictures.can_draw():
-        say(f"nanoloom: no pictures without matplotlib; {EXTRA}")
+    said_undrawn()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nanoloom.cli.failures import AT_FAULT, DONE, say
+from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.undrawn import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce import flow_figures
@@ -134,11 +135,8 @@ def draw(
 ) -> None:
     """The figures, where they can be drawn."""
     from nanoloom.cli import places
-    from nanoloom.cli.reproduce import EXTRA
-    from nanoloom.reproduce.pictures import can_draw
 
-    if not can_draw():
-        say(f"nanoloom: no pictures without matplotlib; {EXTRA}")
+    if said_undrawn():
         return
     from nanoloom.reproduce.yflows_pictures import network_pictures, pictures
 
