@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.changed import changed
-from nanoloom.graph.editor import GraphEditor, transpose_order
+from nanoloom.graph.editor import transpose_order
+from nanoloom.graph.in_heads import InHeads
 from nanoloom.graph.orders import ELEMENTWISE, is_tensor_op
 from nanoloom.graph.quantization import known_array, only_user
 from nanoloom.graph.types import is_static, shape_of
-from nanoloom.weights.changes import Reshaped
 
 Split = tuple[int, int]  # batch, heads
 
@@ -37,7 +36,7 @@ def heads_apart(graph: ir.Graph) -> None:
 
 
 @dataclass
-class Apart(GraphEditor):
+class Apart(InHeads):
     """The graph being rewritten."""
 
     def split(self, node: ir.Node) -> None:
@@ -108,32 +107,6 @@ class Apart(GraphEditor):
             if all(np.array_equal(parts[0], part) for part in parts[1:]):
                 return self.constant(parts[:1], f"{value.name}_once_{batch}")
         return self.apart(value, split, before)
-
-    def viewed(
-        self, value: ir.Value, shape: Sequence[int], before: ir.Node
-    ) -> ir.Value:
-        """A value in another shape, without a useless node."""
-        node = value.producer()
-        if node is not None and is_tensor_op(node, {"Reshape"}):
-            source = node.inputs[0]
-            if source is not None and shape_of(source) == tuple(shape):
-                return source
-        if node is None and value.const_value is not None:
-            made = ir.Value(
-                name=f"{value.name}_{'_'.join(map(str, shape))}",
-                shape=ir.Shape(shape),
-                type=value.type,
-                const_value=changed(value, Reshaped(tuple(shape))),
-            )
-            return self.registered(made)
-        return self.reshaped(value, shape, before)
-
-    def reshaped(
-        self, value: ir.Value, shape: Sequence[int], before: ir.Node
-    ) -> ir.Value:
-        sizes = self.vector(list(shape), before)
-        name = f"{before.name}/heads"
-        return self.add(before, "Reshape", [value, sizes], [], shape, value, name)
 
 
 def split_of(joined: Sequence[int], wanted: Sequence[int]) -> Split | None:

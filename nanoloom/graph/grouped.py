@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nanoloom.graph.editor import GraphEditor, transpose_order
+from nanoloom.graph.editor import transpose_order
+from nanoloom.graph.in_heads import InHeads
 from nanoloom.graph.orders import ELEMENTWISE, is_tensor_op
 from nanoloom.graph.types import is_static, shape_of
 
@@ -37,7 +38,7 @@ def share_heads(graph: ir.Graph) -> None:
 
 
 @dataclass
-class Grouped(GraphEditor):
+class Grouped(InHeads):
     """The graph being rewritten."""
 
     def visit(self, node: ir.Node) -> None:
@@ -92,20 +93,7 @@ class Grouped(GraphEditor):
         shape = shape_of(value)
         if len(shape) < 3 or (len(shape) == 3 and shape[0] == 1):
             return value
-        wanted = in_groups(shape, split)
-        node = value.producer()
-        if node is not None and is_tensor_op(node, {"Reshape"}):
-            source = node.inputs[0]
-            if source is not None and shape_of(source) == tuple(wanted):
-                return source
-        return self.reshaped(value, wanted, before)
-
-    def reshaped(
-        self, value: ir.Value, shape: Sequence[int], before: ir.Node
-    ) -> ir.Value:
-        sizes = self.vector(list(shape), before)
-        name = f"{before.name}/heads"
-        return self.add(before, "Reshape", [value, sizes], [], shape, value, name)
+        return self.viewed(value, in_groups(shape, split), before)
 
 
 def repeated(value: ir.Value) -> ir.Value | None:
