@@ -24,7 +24,7 @@ def join_leftovers(groups: list[Group]) -> list[Group]:
     owner = {op.operation: group for group in groups for op in group.ops}
     for group in groups:
         reader = only_reader(group, owner)
-        if reader is not None and fell(group, owner) and may_lead(group, reader):
+        if reader is not None and may_lead(group, reader) and fell(group, owner):
             merge(reader, group, owner)
     return [group for group in groups if group.ops]
 

@@ -122,10 +122,12 @@ static FILE *new_draft(const char *path, char **name)
     umask(mask);
     char *draft = memory_for(strlen(path) + sizeof ending);
     strcat(strcpy(draft, path), ending);
+    *name = draft; /* before there is a file: a signal may come right behind it */
     int descriptor = mkstemp(draft);
-    if (descriptor < 0)
+    if (descriptor < 0) {
+        *name = NULL;
         nanoloom_refuse(path, "cannot be written: %s", strerror(errno));
-    *name = draft;
+    }
     fchmod(descriptor, 0666 & ~mask);
     return fdopen(descriptor, "wb");
 }

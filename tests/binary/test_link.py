@@ -169,6 +169,13 @@ def test_zig_needs_no_home_and_writes_into_the_given_folder_only(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.so", "cache"]
 
 
+SIZED = ("NANOLOOM_SIZED",)
+SESSION = (*SIZED, "NANOLOOM_SESSION")
+HANDLES = {  # of files that are compiled for a model: what its handle may have
+    "model": [(), SIZED, SESSION],
+    "model_sizes": [SIZED, SESSION],
+    "model_session": [SESSION],
+}
 RUNTIME_SOURCES = sorted(path.stem for path in RUNTIME.glob("*.c"))
 EVERY_TARGET = [
     f"{arch}-unknown-linux-{libc}"
@@ -183,8 +190,9 @@ def test_the_runtime_compiles_for_every_target(
 ) -> None:
     strict = ("-Wconversion", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wshadow")
     sources = [
-        Source.of_runtime(name, "NANOLOOM_MODEL=m", *more)
+        Source.of_runtime(name, "NANOLOOM_MODEL=m", *handle, *more)
         for name in RUNTIME_SOURCES
+        for handle in HANDLES.get(name, [()])
         for more in ((), ("NANOLOOM_SINGLE_THREAD",))
     ]
     made = compile_c(sources, triple=triple, flags=strict, cache=cache)
