@@ -1,8 +1,9 @@
-"""How many rows of an image a task of a matrix unit computes for a panel of weights.
+"""How many rows of an image a task computes for a panel of weights.
 
 One after the other they read the same panel, from the second-level cache: with a
-single row for each task all weights would come from memory once a row.  Where a row
-fits a tile register, a tile has two of them, and reads a panel half as often.
+single row for each task all weights would come from memory once a row (3x3 layers of
+512 channels and 7x7 pixels: 103 and 190 GFLOP/s with AVX-512).  Where a row fits a tile
+register of a matrix unit, a tile has two of them, and reads a panel half as often.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def with_image_rows(
     family, (outer, inner) = FAMILIES[plan.family], sizes
     high = [d for d in shape.rows if shape.extents[d] > 1][:-1]
     alone = bool(plan.depth or shape.shared)
-    if not family.tiles or not plan.packed or alone or not high:
+    if not plan.packed or alone or not high:
         return sizes
-    pairs = fills_registers(shape, family)
+    pairs = family.tiles and fills_registers(shape, family)
     rows = rows_of_task(nest, root, shape, pairs, target)
     if rows == 1:
         return sizes

@@ -70,6 +70,7 @@ def test_what_reaches_over_an_edge_has_one_row() -> None:
     assert rows(layer(7, 7, 520, 520)) == (7, 1)
 
 
-def test_targets_without_tiles_keep_their_schedule() -> None:
-    for nest in (layer(7, 7, 512, 512), layer(28, 28, 512, 512)):
-        assert rows(nest, WITHOUT)[0] == 1
+def test_vectors_share_panels_of_large_weights_alone() -> None:
+    assert rows(layer(7, 7, 512, 512), WITHOUT) == (7, 1)
+    assert rows(layer(14, 14, 64, 64), WITHOUT)[0] == 1
+    assert rows(layer(56, 56, 64, 64), WITHOUT)[0] == 1
