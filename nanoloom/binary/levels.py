@@ -33,10 +33,10 @@ class CommonBlock(ParameterBlock):
     places: dict[str, int] = field(default_factory=dict[str, int])
     contents: dict[WeightSource, str] = field(default_factory=dict[WeightSource, str])
 
-    def offset(self, weight: Weight) -> int:
+    def offset(self, weight: Weight, *, walked: bool = True) -> int:
         name = weight_key(flat(weight), self.contents)
         if name not in self.places:
-            self.places[name] = super().offset(weight)
+            self.places[name] = super().offset(weight, walked=walked)
         return self.places[name]
 
 

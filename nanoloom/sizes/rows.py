@@ -242,7 +242,7 @@ def padded(visits: Visits, rows: Rows) -> bool:
 
 def resized(visits: Visits, rows: Rows) -> bool:
     """As many rows as before: each lies where it lay."""
-    after = [visit.outputs[0].shape or () for visit in visits]
+    after: list[Sequence[object]] = [visit.outputs[0].shape or () for visit in visits]
     if [shape[0] for shape in after] != [*sizes(visits, 0, 0)]:
         return False
     mode = visits[0].node.attributes.get("coordinate_transformation_mode")

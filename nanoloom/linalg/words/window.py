@@ -109,7 +109,7 @@ def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
         raise node.unsupported("its window is larger than the padded input")
     parts = (kernel, strides, dilations, low, high, size, result)
     whole = bool(node.int(WHOLE_PADS))
-    return Window(*[tuple(int(v) for v in part) for part in parts], whole)
+    return Window(*[tuple(int(v) for v in part) for part in parts], whole=whole)
 
 
 def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:
