@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import transformers
 from torch import nn
+
+from benchmarks.models.vit import Classifier
 
 GAIN = 1.0
 FULL: dict[str, Any] = {"num_labels": 1000}  # the defaults are the published sizes
@@ -20,17 +21,6 @@ SMALL: dict[str, Any] = {
     "num_heads": [2, 3],
     "num_labels": 11,
 }
-
-
-class Classifier(nn.Module):
-    """[batch, 3, height, width] -> logits [batch, classes]."""
-
-    def __init__(self, body: nn.Module) -> None:
-        super().__init__()
-        self.body = body
-
-    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        return self.body(pixel_values=pixels, return_dict=False)[0]
 
 
 def make(name: str, small: bool) -> nn.Module:

@@ -149,7 +149,15 @@ def waits_for(op: Op, group: Group) -> bool:
     """
     members = {member.operation for member in group.ops}
     first = group.ops[0].operation
-    open_values = [v for v in inputs(op) if owner_of(v) not in members]
+    values = [v for v in inputs(op) if owner_of(v) not in members]
+    return come_from(values, members, first)
+
+
+def come_from(
+    values: list[ir.Value], members: set[ir.Operation], first: ir.Operation
+) -> bool:
+    """Whether values are made of what operations make, the first one of them first."""
+    open_values = list(values)
     seen: set[ir.Operation] = set()
     while open_values:
         owner = owner_of(open_values.pop())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from nanoloom.kernels.group import (
     LIMIT,
     Group,
+    come_from,
     merge,
     owner_of,
     row_shaped,
@@ -67,15 +68,5 @@ def may_lead(group: Group, reader: Group) -> bool:
 def waits(group: Group, reader: Group) -> bool:
     """Whether a group needs something that the reader's operations make."""
     made = {op.operation for op in reader.ops}
-    first = reader.ops[0].operation
-    open_values = [v for op in group.ops for v in inputs(op)]
-    seen: set[ir.Operation] = set()
-    while open_values:
-        owner = owner_of(open_values.pop())
-        if owner is None or owner in seen or owner.is_before_in_block(first):
-            continue
-        if owner in made:
-            return True
-        seen.add(owner)
-        open_values += list(owner.operands)
-    return False
+    values = [v for op in group.ops for v in inputs(op)]
+    return come_from(values, made, reader.ops[0].operation)

@@ -111,7 +111,7 @@ class Retyped:
         inside, around = (self.value(v) for v in owner.operands)
         with ir.InsertionPoint.after(owner), owner.location:
             numbers = (
-                list(owner.attributes[f"static_{name}"])  # type: ignore[call-overload]
+                list(owner.attributes[f"static_{name}"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
                 for name in ("offsets", "sizes", "strides")
             )
             return tensor.InsertSliceOp(inside, around, [], [], [], *numbers).result
@@ -135,7 +135,7 @@ class Retyped:
     def is_narrower(self, value: ir.Value) -> bool:
         """Whether the type is narrower than that of a value's numbers."""
         kind = ir.RankedTensorType(value.type).element_type
-        return self.element.width < kind.width  # type: ignore[attr-defined]
+        return self.element.width < kind.width  # type: ignore[attr-defined] - nor of types
 
     def converted(self, number: ir.Value) -> ir.Value:
         narrower = self.element.width < number.type.width  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
 """How many rows of an image a task computes for a panel of weights.
 
 One after the other they read the same panel, from the second-level cache: with a
-single row for each task all weights would come from memory once a row (3x3 layers of
-512 channels and 7x7 pixels: 103 and 190 GFLOP/s with AVX-512).  Where a row fits a tile
-register of a matrix unit, a tile has two of them, and reads a panel half as often.
+single row for each task all weights would come from memory once a row.  Where a row
+fits a tile register of a matrix unit, a tile has two of them, and reads a panel half as
+often.
 """
 
 from __future__ import annotations

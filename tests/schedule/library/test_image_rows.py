@@ -11,6 +11,7 @@ from nanoloom.nest.stage import AxisKind, Stage
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Parallel, Tile
 from nanoloom.target import by_name
+from nanoloom.target.facts import Target
 from tests.nest.nests import MULTIPLY, access, axes
 
 WITH_TILES, WITHOUT = by_name("sapphirerapids"), by_name("znver4")
@@ -38,9 +39,9 @@ def layer(high: int, wide: int, channels: int, features: int) -> LoopNest:
     return LoopNest(buffers, (product,), ("made",))
 
 
-def rows(nest: LoopNest, target: object = WITH_TILES) -> tuple[int, int]:
+def rows(nest: LoopNest, target: Target = WITH_TILES) -> tuple[int, int]:
     """Rows of an image in a task (0 for all), and in a tile (0 where none is cut)."""
-    words = choose(nest, target).directives  # type: ignore[arg-type]
+    words = choose(nest, target).directives
     (task,) = [word.sizes[0] for word in words if isinstance(word, Parallel)]
     tiles = [word.sizes[0] for word in words if isinstance(word, Tile)]
     return task, tiles[0] if tiles else 0

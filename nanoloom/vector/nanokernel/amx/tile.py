@@ -78,7 +78,7 @@ class Product:
         """Extents of the reduced dimensions; panels have more of the last one."""
         kind = ir.MemRefType(self.right.type)
         outer = list(kind.shape)[-1 - len(self.reduced) : -2]
-        return [*outer, self.op.operation.attributes[SUM].value]  # type: ignore[attr-defined]
+        return [*outer, self.op.operation.attributes[SUM].value]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
 
     @property
     def instruction(self) -> str:

@@ -86,7 +86,7 @@ def use_outer_products(
 def lower(op: Op, module: ir.Module) -> None:
     """Replace a marked generic on buffers by a call."""
     row, column, depth, fresh = (
-        op.operation.attributes[name].value  # type: ignore[attr-defined]
+        op.operation.attributes[name].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
         for name in (MARK, COLUMN, DEPTH, FRESH)
     )
     left, right, out = op.operation.operands
