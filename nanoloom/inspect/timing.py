@@ -11,6 +11,7 @@ WARM_UPS = 3
 PAUSE = 0.002  # seconds: threads of the one before stop spinning
 BUDGET = 10.0  # seconds for all repetitions, where their number is not given
 FEWEST, MOST = 5, 200
+LONGEST = 30.0  # seconds of one run in all repetitions; the first is counted beside it
 Run = Callable[[], object]
 
 
@@ -34,14 +35,25 @@ def interleaved(
     repetitions: int | None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Times]:
-    """Each run's times.  In every repetition another one is first."""
+    """Each run's times.  In every repetition another one is first.
+
+    A run that takes many seconds, as plain loops do of a whole model, has fewer
+    repetitions than others, at least one, and is warm after its first call.
+    """
     found: list[list[float]] = [[] for _ in runs]
-    rounds = [sum(timed(run) for run in runs) for _ in range(WARM_UPS)]
-    count = repetitions or fitting(rounds[-1])
+    lengths = [timed(run) for run in runs]
+    for _ in range(WARM_UPS - 1):
+        lengths = [
+            timed(run) if length * WARM_UPS < LONGEST else length
+            for run, length in zip(runs, lengths, strict=True)
+        ]
+    count = repetitions or fitting(sum(lengths))
+    turns = [max(1, min(count, int(LONGEST / max(each, 1e-9)))) for each in lengths]
     for repetition in range(count):
         for place in range(len(runs)):
             index = (place + repetition) % len(runs)
-            found[index].append(timed(runs[index]))
+            if len(found[index]) < turns[index]:
+                found[index].append(timed(runs[index]))
         progress(repetition + 1, count)
     return [Times(tuple(seconds)) for seconds in found]
 

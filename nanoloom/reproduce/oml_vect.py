@@ -2,9 +2,9 @@
 
 Table I and Figure 7, reductions found by nanoloom and by MLIR in the same loops;
 Figure 3, vectors across rows; Figure 8, the times of the paper's configurations beside
-nanoloom's default and ONNX Runtime, one thread each, checked and then in turns, of
-layers and of whole models; Figure 9, what they execute on RISC-V, and cycles of their
-inner loops; section VI-C, what they cost.
+nanoloom's default, ONNX Runtime and OpenVINO, one thread each, checked and then in
+turns, of layers and of whole models; Figure 9, what they execute on RISC-V, and cycles
+of their inner loops; section VI-C, what they cost.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONFIGURATIONS: Mapping[str, Strategy] = {
 COMPARED: Mapping[str, Strategy] = {n: CONFIGURATIONS[n] for n in (BASE, OURS)}
 MEASURED: Mapping[str, Strategy] = {"oml": CONFIGURATIONS["oml"], **COMPARED}
 RISCV_512 = "rv64gcv-zvl512b"
-PEER = "ort"
+PEERS = ("ort", "openvino")
 TURNS, QUICK_TURNS = 11, 3
 
 
@@ -85,7 +85,7 @@ def times(
     case: Case, target: Target, folder: Path, say: Say, turns: int, figure: str
 ) -> Iterator[Result]:
     """Figure 8: medians; a note in the place of one that is wrong or missing."""
-    layer, notes = case.layer, dict.fromkeys((*CONFIGURATIONS, PEER), "")
+    layer, notes = case.layer, dict.fromkeys((*CONFIGURATIONS, *PEERS), "")
     runs: dict[str, Run] = {}
     for name, strategy in CONFIGURATIONS.items():
         say(f"{layer.name}: compiling {name}")
@@ -93,11 +93,12 @@ def times(
         cache = Cache.temporary()
         program = compile(case.model, threads=1, options=options, cache=cache)
         runs[name] = lambda program=program: list(program(case.feeds).values())
-    try:
-        path = folder / f"{layer.name}.onnx"
-        runs[PEER] = open_peer(PEER, path, case.feeds, 1).run
-    except Error as error:
-        notes[PEER] = str(error)
+    path = folder / f"{layer.name}.onnx"
+    for peer in PEERS:
+        try:
+            runs[peer] = open_peer(peer, path, case.feeds, 1).run
+        except Error as error:
+            notes[peer] = str(error)
     notes |= {name: case.wrong(each()[0]) for name, each in runs.items()}
     right = {name: each for name, each in runs.items() if not notes[name]}
     say(f"{layer.name}: measuring")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx_ir.passes.common as passes
@@ -84,6 +85,19 @@ def test_runs_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert order == list("ab" * timing.WARM_UPS + "abba" * 2)
     assert [len(each.seconds) for each in times] == [4, 4]
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_a_slow_run_has_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+
+    def timed(run: Callable[[], float]) -> float:
+        calls.append(run())
+        return calls[-1]
+
+    monkeypatch.setattr(timing, "timed", timed)
+    plain, ours = timing.interleaved([lambda: 13.0, lambda: 0.1], 5)
+    assert (len(plain.seconds), len(ours.seconds)) == (2, 5)
+    assert calls.count(13.0) == 1 + 2  # one to be warm
 
 
 def test_times() -> None:
