@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,6 +13,7 @@ import onnx_ir as ir
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.operators import schema_of
 
+DEFAULT = "ai.onnx"
 CONTRIB = {"com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"}
 
 
@@ -43,28 +44,37 @@ def problems(model: ir.Model, also: Collection[tuple[str, str]] = ()) -> list[Pr
     found += value_problems("output", model.graph.outputs)
     opsets = dict(model.opset_imports)
     for node in model.graph.all_nodes():
-        if (node.domain, node.op_type) not in also:
-            found += operator_problems(node, opsets)
+        lowered = (node.domain, node.op_type) in also
+        found += operator_problems(node, opsets, lowered=lowered)
     return found
 
 
-def refuse(found: Collection[Problem], where: str) -> None:
-    """Raise one Unsupported that names all problems, or return if there are none."""
+def refuse(found: Collection[Problem]) -> None:
+    """Raise one Unsupported that counts all of them, or return if there are none.
+
+    found: problems of operators.
+    """
     if not found:
         return
     first, *rest = found
     more = f"; and {len(rest)} more (nanoloom check lists them)" if rest else ""
-    raise Unsupported(
-        f"{first.node}{f' ({first.operator})' * bool(first.operator)}: {first.reason}",
-        where=where,
-        hint=first.hint + more,
-    )
+    where = f"node {first.node} ({first.operator})"
+    raise Unsupported(first.reason, where=where, hint=first.hint + more)
 
 
-def operator_problems(node: ir.Node, opsets: dict[str, int]) -> list[Problem]:
+def operator_problems(
+    node: ir.Node, opsets: Mapping[str, int], *, lowered: bool
+) -> list[Problem]:
+    """What is wrong with a node's operator, if anything.
+
+    lowered: nanoloom has it, as its own or beside ONNX's newest of that name.
+    """
     version = node.version or opsets.get(node.domain)
     name = node.name or node.op_type
     full = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    since = first_version(node.domain, node.op_type)
+    if lowered and (since is None or version is None or version >= since):
+        return []
 
     def problem(reason: str, hint: str) -> list[Problem]:
         return [Problem(name, reason, hint, full)]
@@ -72,17 +82,24 @@ def operator_problems(node: ir.Node, opsets: dict[str, int]) -> list[Problem]:
     if node.domain in CONTRIB:
         return problem(
             "is an operator of ONNX Runtime, not of ONNX",
-            "use the model as it was before ONNX Runtime's optimizer fused it",
+            "use the model as it was before ONNX Runtime's optimizer fused it, or "
+            "quantized it in another format than QDQ",
         )
     if version is None or node.domain not in known_domains():
         return problem(
             f"its domain {node.domain} is unknown and the model has no function for it",
             "export it as a model-local function or with ONNX operators",
         )
+    if since is None:
+        return problem(*unknown(node))
+    if version < since:
+        return problem(
+            f"is in {node.domain or DEFAULT} only from opset {since} on, "
+            f"the model has {version}",
+            f"export it with opset_version={since} or later",
+        )
     schema = schema_of(node.domain, node.op_type, version)
-    if schema is None:
-        return problem(*unknown(node, version))
-    if schema.deprecated:
+    if schema is not None and schema.deprecated:
         return problem(
             f"was removed from ONNX in opset {schema.since_version}",
             "export it again with a recent exporter",
@@ -90,24 +107,27 @@ def operator_problems(node: ir.Node, opsets: dict[str, int]) -> list[Problem]:
     return []
 
 
-def unknown(node: ir.Node, version: int) -> tuple[str, str]:
+def unknown(node: ir.Node) -> tuple[str, str]:
     """Reason and hint for an operator that a known domain does not have."""
-    domain = node.domain or "ai.onnx"
-    schemas = onnx.defs.get_all_schemas_with_history()
-    since = [
-        s.since_version
-        for s in schemas
-        if (s.domain, s.name) == (node.domain, node.op_type)
-    ]
-    if since:
-        return (
-            f"is in {domain} only from opset {min(since)} on, the model has {version}",
-            f"export it with opset_version={min(since)} or later",
-        )
-    names = {s.name for s in schemas if s.domain == node.domain}
+    names = {name for domain, name in first_versions() if domain == node.domain}
     close = difflib.get_close_matches(node.op_type, names, n=1)
     hint = f"did you mean {close[0]}?" if close else "give the model a function for it"
-    return f"is no operator of {domain}", hint
+    return f"is no operator of {node.domain or DEFAULT}", hint
+
+
+def first_version(domain: str, op_type: str) -> int | None:
+    """The version of its domain that an operator came with; None if ONNX has none."""
+    return first_versions().get((domain, op_type))
+
+
+@cache
+def first_versions() -> Mapping[tuple[str, str], int]:
+    """Of all operators of ONNX."""
+    found: dict[tuple[str, str], int] = {}
+    for each in onnx.defs.get_all_schemas_with_history():
+        name = (each.domain, each.name)
+        found[name] = min(each.since_version, found.get(name, each.since_version))
+    return found
 
 
 @cache

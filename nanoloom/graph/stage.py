@@ -24,6 +24,7 @@ from nanoloom.graph.counted.publish import publish
 from nanoloom.graph.factors import move_factors
 from nanoloom.graph.grouped import share_heads
 from nanoloom.graph.integer_winograd import transform_integers
+from nanoloom.graph.known import require_known
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.moved_rows import move_rows
 from nanoloom.graph.naming import unique_names
@@ -84,6 +85,7 @@ def optimize(
     Propagation(direct, opsets, names, kept=kept or frozenset()).run(model.graph)
     publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
+    require_known(model.graph, direct, opsets)
     require_static(model.graph)
     append_in_place(model.graph, caches)
     move_factors(model.graph)

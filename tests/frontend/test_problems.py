@@ -92,9 +92,9 @@ def test_values_that_are_no_tensors_of_numbers() -> None:
 
 
 def test_refuse_names_the_first_and_counts_the_rest() -> None:
-    refuse([], "m.onnx")
+    refuse([])
     one = Problem("a", "is odd", "do it", "Odd")
     with pytest.raises(Unsupported) as caught:
-        refuse([one, one, one], "m.onnx")
-    wanted = "m.onnx: a (Odd): is odd; do it; and 2 more (nanoloom check lists them)"
+        refuse([one, one, one])
+    wanted = "node a (Odd): is odd; do it; and 2 more (nanoloom check lists them)"
     assert str(caught.value) == wanted
