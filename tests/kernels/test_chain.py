@@ -131,6 +131,23 @@ def test_small_weights(target: Target) -> None:
     assert (ran(make, target, x) == (a - a.max(2, keepdims=True)) @ v).all()
 
 
+@TARGETS
+def test_rows_that_have_right_operands_of_their_own(target: Target) -> None:
+    """Heads with keys of their own, one row each, and values that they share."""
+    shapes = [(5, 9), (5, 9, 33), (33, 29)]
+    x, w, v = (
+        np.rint(sample(i, shape, "float32", -3, 3)) for i, shape in enumerate(shapes)
+    )
+
+    def make(b: Any, x: Any, w: Any, v: Any) -> Any:
+        a = b.einsum("ak,akn->an", x, w)
+        top = b.reduce(lambda sofar, s: sofar.maximum(s), a, [1], -np.inf)
+        return b.einsum("an,nf->af", b.elementwise(lambda s, t: s - t, a, top), v)
+
+    a = np.einsum("ak,akn->an", x, w)
+    assert (ran(make, target, x, w, v) == (a - a.max(1, keepdims=True)) @ v).all()
+
+
 # ---- which programs are chains -------------------------------------------------------
 
 

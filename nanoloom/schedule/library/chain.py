@@ -112,6 +112,8 @@ def plans_of(
     """The nanokernels of one of the products; its right operand is an activation."""
     if not shape.contiguous:
         return DOTS
+    if not shape.rows:  # each of the task's has a right operand of its own
+        rows = 1
     family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
     if family.tiles:
         rows_, lanes = min(rows, TILE_ROWS), Lanes(AMX_COLUMNS // 2)
@@ -145,6 +147,8 @@ def products(
     width = bits(product.writes[0].element)
     lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // width
     inner = dict.fromkeys(shape.rows, plan.rows) | {shape.column: plan.vectors * lanes}
+    if not shape.rows:
+        inner |= dict.fromkeys(shape.shared, 1)
     return Tile(last.name, sizes(shape, product, last, inner), fused), plan
 
 
