@@ -1,4 +1,4 @@
-"""Operators that nobody knows are refused by name, not by the shape of what they give."""
+"""Operators that nobody knows are refused by their names, not by shapes behind them."""
 
 from __future__ import annotations
 
