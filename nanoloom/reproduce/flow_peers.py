@@ -87,7 +87,7 @@ def tvm(job: Job, tune: Callable[[Any, Any, Any], Any]) -> Ready:
         package: Any = import_module("tvm")
         reader: Any = import_module("tvm.relax.frontend.onnx")
     except ImportError:
-        raise missing("TVM", "apache-tvm onnx psutil") from None
+        raise missing("TVM", "'apache-tvm[meta-schedule,popen-pool]' onnx") from None
     cpu = job.facts["target"]["cpu"]
     words = {"kind": "llvm", "mcpu": cpu, "num-cores": job.threads}
     target = package.target.Target(words)
