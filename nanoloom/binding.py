@@ -140,6 +140,9 @@ class OpenBinding(Binding):
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
         from nanoloom.compile_open import OpenModel, compile_open
+        from nanoloom.sizes.steps import require_steps
+
+        require_steps(self.source.model().graph, self.samples)
 
         def bound(dims: Dims) -> Model:
             return self.source.entry(self.shapes_of(dims), {})

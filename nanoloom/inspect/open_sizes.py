@@ -15,6 +15,7 @@ from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
 from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
 from nanoloom.sizes.samples import multiple_of, tried_samples
+from nanoloom.sizes.steps import require_steps
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def opening(model: onnx_ir.Model, dims: Mapping[str, int]) -> Opening:
     reason = "it has too many dimensions"
     for samples in tried_samples(shapes, names):
         try:
+            require_steps(model.graph, samples)
             open_values(
                 lambda sample: bind(model, {**dims, **{n: sample[n] for n in names}}),
                 OPERATORS.keys(),

@@ -10,6 +10,7 @@ from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
     Op,
+    all_dims,
     base,
     input_count,
     inputs,
@@ -59,11 +60,12 @@ def fold_into_readers(op: Op) -> bool:
         indexings = maps(reader)
         before = indexings[use.operand_number]
         indexings[use.operand_number] = compose(reading, before)
-        if not worth_reading(reader, reading, before, indexings[use.operand_number]):
+        number, now = use.operand_number, indexings[use.operand_number]
+        if not worth_reading(reader, number, reading, before, now):
             continue
-        if not ranges_known(reader, indexings, use.operand_number):
+        if not ranges_known(reader, indexings, number):
             continue
-        reader.operation.operands[use.operand_number] = source
+        reader.operation.operands[number] = source
         set_maps(reader, indexings)
         folded = True
     if folded and not list(result.uses):
@@ -72,7 +74,11 @@ def fold_into_readers(op: Op) -> bool:
 
 
 def worth_reading(
-    reader: Op, reading: ir.AffineMap, before: ir.AffineMap, composed: ir.AffineMap
+    reader: Op,
+    number: int,
+    reading: ir.AffineMap,
+    before: ir.AffineMap,
+    composed: ir.AffineMap,
 ) -> bool:
     """A window or a reversed copy is not folded where it would be read many times.
 
@@ -86,10 +92,27 @@ def worth_reading(
     sums_along = is_contraction(reader) and not {*last} & {*map_dims(maps(reader)[-1])}
     if sums_along and narrow.width < 32 and now != last:  # type: ignore[attr-defined]
         return False
+    if is_contraction(reader) and splits_rows(reader, number, before, composed):
+        return False
     return None not in map_dims(reading) or all(
         isinstance(e, (ir.AffineDimExpr, ir.AffineConstantExpr))
         for e in reading.results
     )
+
+
+def splits_rows(
+    reader: Op, number: int, before: ir.AffineMap, composed: ir.AffineMap
+) -> bool:
+    """Whether rows of a product that are one axis would be two, in another order.
+
+    number: of the operand that has them.  A tile would have rows of one sequence, or of
+    one step, where it may have those of several.
+    """
+    indexings = maps(reader)
+    others = {d for i in (0, 1) if i != number for d in all_dims(indexings[i])}
+    made = [d for d in map_dims(indexings[-1]) if d not in others]
+    one, other = ([d for d in map_dims(m) if d in made] for m in (before, composed))
+    return len(made) > 1 and one == made and other != made
 
 
 def is_returned(op: Op) -> bool:

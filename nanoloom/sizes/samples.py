@@ -18,6 +18,10 @@ FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29)
 # Lengths: the second ones for models that take no longer ones.
 MANY = (131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191)
 SHORT = (11, 13, 17, 19, 23, 29, 31, 37, 41)
+# Of recurrences: a step has many rows, too.  The first of three is what is scheduled
+# for: one less than a multiple of 8, so that tiles of 8 rows, as a batch of 8 has, are
+# no worse than others.
+STEPS = (127, 137, 139, 151, 157, 163, 167, 173, 179, 191, 193, 197)
 Samples = tuple[Mapping[str, int], ...]
 # Of images: even and odd ones, with much that is left over when they are divided by 2,
 # 4, ... 32, so that floors are told apart.  Two numbers are found, two prove them.
@@ -36,9 +40,10 @@ def samples_of(
     """Samples of these dimensions; none where there are more than primes.
 
     A first axis is a batch: there are few of those, unless there is one row in each, as
-    in a sequence of frames.
+    in a sequence of frames, and many of STEPS.
     """
-    first = {shape[0] for shape in shapes if has_rows(shape[1:])}
+    rows = () if lengths == STEPS else shapes
+    first = {shape[0] for shape in rows if has_rows(shape[1:])}
     few = [name for name in names if name in first]
     many = [name for name in names if name not in first]
     if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(lengths):
@@ -87,7 +92,7 @@ def tried_samples(
     shapes: Sequence[Sequence[int | str]], names: Sequence[str]
 ) -> tuple[Samples, ...]:
     """What a model is bound to, one after the other until it takes them."""
-    tried = [samples_of(shapes, names, lengths) for lengths in (MANY, SHORT)]
+    tried = [samples_of(shapes, names, lengths) for lengths in (STEPS, MANY, SHORT)]
     tried.append(image_samples(shapes, names, IMAGES, 1))
     tried.append(image_samples(shapes, names, PARTS, MULTIPLE))
     return tuple(samples for samples in tried if samples)
@@ -96,6 +101,11 @@ def tried_samples(
 def multiple_of(samples: Sequence[Mapping[str, int]]) -> int:
     """What heights and widths are multiples of."""
     return MULTIPLE if samples and floors_of(samples[0]) else 1
+
+
+def are_of_steps(samples: Sequence[Mapping[str, int]]) -> bool:
+    """Whether they are for models with recurrences alone (sizes/steps.py)."""
+    return set(samples[0].values()) <= {*STEPS[::COUNT]}
 
 
 def are_of_images(samples: Sequence[Mapping[str, int]]) -> bool:

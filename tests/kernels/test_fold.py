@@ -80,6 +80,30 @@ def test_a_transposed_operand_of_a_contraction() -> None:
     assert text.count("linalg.generic") == 2  # the fill and the contraction
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes", "count"),
+    [
+        ("tbk,kn->tbn", ((5, 7, 3), (3, 11)), 3),  # rows of the copy are one axis
+        ("tbk,tkn->tbn", ((5, 7, 3), (5, 3, 11)), 2),  # no rows but b
+    ],
+)
+def test_rows_that_are_one_axis_stay_so(
+    text: str, shapes: tuple[tuple[int, ...], ...], count: int
+) -> None:
+    """Beside the fill and the product: a copy of the transposed operand or none."""
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        return b.einsum(text, b.transpose(x, [1, 0, 2]), y)
+
+    t, b, k = shapes[0]
+    given = ((b, t, k), "float32"), (shapes[1], "float32")
+    assert folded(make, *given).count("linalg.generic") == count
+    x, y = (sample(i, s, "float32") for i, (s, _) in enumerate(given))
+    exact = np.einsum(text, wide(x).transpose(1, 0, 2), wide(y))
+    size = np.einsum(text, abs(wide(x)).transpose(1, 0, 2), abs(wide(y)))
+    check(run(make, x, y), exact, k, size)
+
+
 def test_a_contraction_writes_its_transposed_result() -> None:
     """[b, m, h, n] from [b, h, m, n]: rows stay whole, no copy is left."""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import onnx_ir
 import pytest
+from onnx import parser
 
-from nanoloom.sizes.samples import samples_of
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.samples import STEPS, samples_of, tried_samples
 from nanoloom.sizes.size import Dims, Size, found, number
+from nanoloom.sizes.steps import require_steps
 
 SAMPLES = ({"b": 3, "n": 131}, {"b": 5, "n": 137}, {"b": 7, "n": 139})
 OTHERS = ({"b": 1, "n": 1}, {"b": 4, "n": 512}, {"b": 0, "n": 9})
@@ -55,3 +59,24 @@ def test_samples() -> None:
     assert all(sample["batch"] < sample["length"] for sample in samples)
     assert len({n for sample in samples for n in sample.values()}) == 6
     assert samples_of([tuple(map(str, range(20)))], tuple(map(str, range(20)))) == ()
+
+
+@pytest.mark.parametrize("shape", [("batch", "steps", 8), ("steps", "batch", 8)])
+def test_samples_of_recurrences(shape: tuple[str | int, ...]) -> None:
+    """Many rows in a step; no model without steps takes them."""
+    names = ("batch", "steps")
+    first, second, *_ = tried_samples([shape], names)
+    assert min(first[0].values()) == 127 and min(second[0].values()) == 3
+    assert first == samples_of([shape], names, STEPS)
+    taken, refused = (
+        parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 20]>'
+            f"g (float[steps, batch, 8] x) => (float[steps, batch, 8] y) {{ {body} }}"
+        )
+        for body in ("y = RNN<hidden_size = 8>(x, w, r)", "y = Relu(x)")
+    )
+    require_steps(onnx_ir.serde.deserialize_model(taken).graph, first)
+    graph = onnx_ir.serde.deserialize_model(refused).graph
+    require_steps(graph, second)
+    with pytest.raises(Differs, match="it has no recurrence"):
+        require_steps(graph, first)
