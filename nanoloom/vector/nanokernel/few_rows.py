@@ -1,7 +1,8 @@
-"""Sums of tiles that may have few rows: versions for a row, two, four, and all.
+"""Sums of tiles that may have few rows: versions for a row, two, four, ... and all.
 
 A kernel whose number of rows is known at run time may be called for one row, and its
-last tile has any number of them.  Rows that are not there would be computed, too:
+last tile has any number of them, as has the last one of each row of an image.  Rows
+that are not there would be computed, too:
 
     sums = if rows > 4: all 6   elif rows > 2: 4   elif rows > 1: 2   else: 1
 """
@@ -17,7 +18,8 @@ from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
-VERSIONS = (4, 2, 1)
+VERSIONS = (10, 7, 4, 2, 1)
+SAVED = 0.8  # of the rows of the next larger version, at most
 
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
@@ -25,8 +27,12 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     plan = tile.plan
     if not tile.sized or tile.row_count is None or plan.family != "fma" or plan.copied:
         return families.accumulate(tile, target)
-    fewer = [rows for rows in VERSIONS if rows < plan.rows]
-    return versions(tile, target, plan.rows, fewer)
+    return versions(tile, target, plan.rows, fewer_rows(plan.rows))
+
+
+def fewer_rows(rows: int) -> list[int]:
+    """Of the versions that a tile of so many rows has beside its own."""
+    return [few for few in VERSIONS if few <= SAVED * rows]
 
 
 def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir.Value]:

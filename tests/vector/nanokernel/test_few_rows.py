@@ -17,6 +17,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Nanokernel, Schedule
 from nanoloom.source import source_of
 from nanoloom.target import by_name
+from nanoloom.vector.nanokernel.few_rows import fewer_rows
 from nanoloom.vector.stage import vectorize
 from tests.filecheck import check_text
 from tests.sizes import models
@@ -75,13 +76,19 @@ def test_rows_that_are_not_there_are_not_stored(tmp_path: Path) -> None:
     assert len({there for there, _ in stored}) == tile.rows
 
 
+def test_which_versions() -> None:
+    """None that saves less than a fifth of the next larger one."""
+    rows = {14: [10, 7, 4, 2, 1], 12: [7, 4, 2, 1], 8: [4, 2, 1], 2: [1], 1: []}
+    assert {count: fewer_rows(count) for count in rows} == rows
+
+
 @pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
 def test_versions(name: str, tmp_path: Path) -> None:
     options = CompileOptions(by_name(name))
     kernel = product(options, Cache(tmp_path))
     schedule, text = vectorized(kernel, options)
     (tile,) = (d for d in schedule.directives if isinstance(d, Nanokernel))
-    fewer = [rows for rows in (4, 2, 1) if rows < tile.rows]
+    fewer = fewer_rows(tile.rows)
     branches = re.findall(r"scf\.if %\S+ -> \((vector.*)\) {", text)
     counts = [tile.rows, *fewer]
     # What a branch gives: the sums of as many rows as there are at most.
