@@ -10,6 +10,9 @@ import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError, Unsupported
 from nanoloom.graph import scan8, signatures, unroll
+from nanoloom.graph.counted import joined
+from nanoloom.graph.counted.count import counts_of
+from nanoloom.graph.dynamic import first_dynamic, first_unfit
 from nanoloom.graph.naming import Names
 from nanoloom.graph.splice import local_outputs, move_in, substitute
 from nanoloom.graph.types import integer_sources, is_static, shape_of
@@ -57,13 +60,9 @@ def never_stops(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class Control:
-    """run: completes the shapes of a body; fails: the first value without a shape.
-
-    opset: of the model's default domain.
-    """
+    """run: completes the shapes of a body.  opset: of the model's default domain."""
 
     run: Callable[[ir.Graph], None]
-    fails: Callable[[ir.Graph], DataDependent | None]
     names: Names
     opset: int
 
@@ -86,11 +85,16 @@ class Control:
             case _:
                 self.scan(node)
 
-    def body(self, node: ir.Node, name: str) -> ir.Graph:
+    def body(
+        self,
+        node: ir.Node,
+        name: str,
+        fails: Callable[[ir.Graph], DataDependent | None] = first_unfit,
+    ) -> ir.Graph:
         """A body with complete shapes, or the error that says why not."""
         found = node.attributes[name].as_graph()
         self.run(found)
-        error = self.fails(found)
+        error = fails(found)
         if error is not None:
             raise error
         return found
@@ -103,20 +107,14 @@ class Control:
             body = node.attributes[name].as_graph()
             substitute(graph, node, move_in(body, [], graph, node))
             return
-        one, other = (self.body(node, k) for k in ("then_branch", "else_branch"))
-        for value, x, y in zip(node.outputs, one.outputs, other.outputs, strict=True):
-            if x.dtype != y.dtype:
-                raise ModelError(
-                    f"its branches give {x.dtype} and {y.dtype}", where=where(node)
-                )
-            if shape_of(x) != shape_of(y):
-                raise DataDependent(
-                    f"its branches give the shapes {shape_of(x)} and {shape_of(y)}",
-                    integer_sources([node.inputs[0]]),
-                    where=where(node),
-                    hint="the condition must be known while compiling",
-                )
-            value.type, value.shape = x.type, x.shape
+        branches = [
+            self.body(node, k, first_dynamic) for k in ("then_branch", "else_branch")
+        ]
+        pairs = list(zip(*(body.outputs for body in branches), strict=True))
+        counted = any(counts_of(x) for pair in pairs for x in pair)
+        for x, y in pairs:
+            require_alike(node, x, y, only_rank=counted)
+        joined.Join(node, branches, self.names, self.opset).run()
 
     def loop(self, graph: ir.Graph, node: ir.Node) -> None:
         """Type the outputs where no shape changes from trip to trip, else unroll."""
@@ -151,7 +149,7 @@ class Control:
     def changes(self, node: ir.Node, body: ir.Graph) -> str | None:
         """Why the loop cannot stay a loop with static shapes; None if it can."""
         carried = len(node.inputs) - 2
-        error = self.fails(body)
+        error = first_unfit(body)
         if error is not None:
             return error.reason
         condition, *after = body.outputs[: 1 + carried]
@@ -199,6 +197,22 @@ class Control:
                 signatures.require_axis(node, "scan_output_axes", axis, len(shape) + 1)
                 shape.insert(axis if axis >= 0 else axis + len(shape) + 1, trips)
                 value.shape = ir.Shape(shape)
+
+
+def require_alike(node: ir.Node, x: ir.Value, y: ir.Value, *, only_rank: bool) -> None:
+    """Raise an Error for branches whose outputs no value of the program can hold."""
+    if x.dtype != y.dtype:
+        raise ModelError(
+            f"its branches give {x.dtype} and {y.dtype}", where=where(node)
+        )
+    shapes = shape_of(x), shape_of(y)
+    if shapes[0] != shapes[1] and not (only_rank and len(shapes[0]) == len(shapes[1])):
+        raise DataDependent(
+            f"its branches give the shapes {shapes[0]} and {shapes[1]}",
+            integer_sources([node.inputs[0]]),
+            where=where(node),
+            hint="the condition must be known while compiling",
+        )
 
 
 def is_graph(attribute: ir.Attr) -> bool:

@@ -21,6 +21,7 @@ from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
 from nanoloom.graph.caches import Pairs, append_in_place
 from nanoloom.graph.counted.publish import publish
+from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.factors import move_factors
 from nanoloom.graph.grouped import share_heads
 from nanoloom.graph.integer_winograd import transform_integers
@@ -28,7 +29,7 @@ from nanoloom.graph.known import require_known
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.moved_rows import move_rows
 from nanoloom.graph.naming import unique_names
-from nanoloom.graph.propagate import Propagation, require_static
+from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.quantized import integer_products
 from nanoloom.graph.requantized import keep_integers
 from nanoloom.graph.reshapes import sink_reshapes

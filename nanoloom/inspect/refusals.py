@@ -19,9 +19,10 @@ from nanoloom.errors import DataDependent, Error
 from nanoloom.frontend.dims import bind
 from nanoloom.frontend.inputs import InputSpec, input_specs, random_inputs
 from nanoloom.frontend.problems import Problem, problems
+from nanoloom.graph.dynamic import first_dynamic, sources
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.naming import nested, unique_names
-from nanoloom.graph.propagate import Propagation, first_dynamic, sources
+from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.stage import bind_values
 from nanoloom.graph.types import is_static, operator_name, shape_of
 from nanoloom.linalg.operators import OPERATORS

@@ -138,6 +138,24 @@ MODELS = {
         w = ScatterElements<axis = 0>(x, e, d)""",
         rows(),
     ),
+    "branches": (
+        f"{X} => (float[n, 4] y, float[m, 4] z, bool[k] w)",
+        CHOSEN
+        + LENGTH
+        + """enough = Greater(n, three)
+        y, z, w = If (enough) <
+            then_branch = many () => (float[p, 4] y1, float[2, 4] z1, bool[6] w1) {
+                y1 = Neg(a)
+                z1 = Slice(x, a1, three, a0)
+                w1 = Not(c)
+            },
+            else_branch = few () => (float[q, 4] y2, float[n, 4] z2, bool[0] w2) {
+                y2 = Concat<axis = 0>(x, a)
+                z2 = Identity(a)
+                w2 = Slice(c, a0, a0)
+            }>""",
+        rows(),
+    ),
     "boxes": (
         "(float[2, 30, 4] b, float[2, 3, 30] s) => (int64[n, 3] i, float[n, 4] w)",
         """i = NonMaxSuppression(b, s, most, overlap, least)
