@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from nanoloom.binary.table import Tensor
 from nanoloom.errors import Error, public
+from nanoloom.frontend.counted import counted, trimmed
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.runtime.library import Instance, Library
@@ -43,7 +45,12 @@ class Loaded:
         self.library = Library(path)
         sizes, tensors = self.library.open, (self.library.inputs, self.library.outputs)
         self.inputs = interface(tensors[0], sizes.inputs if sizes else None)
-        self.outputs = interface(tensors[1], sizes.outputs if sizes else None)
+        made = interface(tensors[1], sizes.outputs if sizes else None)
+        self._numbers = counted([x.name for x in made])
+        self.outputs = tuple(
+            up_to(x, {axis for _, axis, name in self._numbers if name == x.name})
+            for x in made[: len(made) - len(self._numbers)]
+        )
         self.instance = self.library.create(threads)
         self._bound = Recent[tuple[int, ...], tuple[Library, Instance]](
             MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
@@ -72,8 +79,9 @@ class Loaded:
         library, instance = self._for(arrays)
         made = library.new_outputs()
         instance.run([arrays[x.name] for x in self.inputs], made)
-        names = (x.name for x in self.outputs)
-        return dict(zip(names, made, strict=True))
+        names = (x.name for x in library.outputs)
+        found = dict(zip(names, made, strict=True))
+        return trimmed(found, self._numbers) if self._numbers else found
 
     def _for(self, arrays: Mapping[str, Array]) -> tuple[Library, Instance]:
         """The program, bound to the sizes of these arrays if it has sizes."""
@@ -103,6 +111,12 @@ class Loaded:
         trace: TracebackType | None,
     ) -> None:
         self.instance.close()
+
+
+def up_to(output: Interface, axes: Set[int]) -> Interface:
+    """An output whose extents along some axes depend on the data: `..8`."""
+    shape = [f"..{n}" if i in axes else n for i, n in enumerate(output.shape)]
+    return replace(output, shape=tuple(shape)) if axes else output
 
 
 def interface(

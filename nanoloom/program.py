@@ -13,7 +13,6 @@ from nanoloom.binding import Binding
 from nanoloom.cache import Cache, default_root
 from nanoloom.errors import DataDependent, Error, public
 from nanoloom.forks import waiting
-from nanoloom.frontend.counted import require_static
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.frontend.numbers import check_known
@@ -241,7 +240,6 @@ class Program:
         else:
             binding = self._binding(shapes or self.static_shapes(), {})
             compiled = binding.to_link() if form == "shared" else binding.compiled()
-        require_static([x.name for x in compiled.table.outputs])
         return compiled
 
 

@@ -16,11 +16,13 @@ from nanoloom.binary.table import (
     Buffer,
     Check,
     Element,
+    Number,
     ProgramTable,
     Space,
     Step,
     Tensor,
 )
+from nanoloom.frontend.counted import counted
 from nanoloom.kernels.program import Place, Program, ProgramSizes, Storage, Word
 from nanoloom.linalg.stage import Spec
 from nanoloom.schedule.packing import Packing
@@ -90,8 +92,14 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         tuple(check(program, word) for word in program.checks),
         repeats_of(program, [*begins, len(steps)], compiled),
         sizes=sizes_table(sizes) if sizes else None,
+        numbers=numbers([x.name for x in program.outputs]),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
+
+
+def numbers(outputs: Sequence[str]) -> tuple[Number, ...]:
+    """Those among a program's outputs, which are the last ones."""
+    return tuple(Number(outputs.index(x), axis) for _, axis, x in counted(outputs))
 
 
 def sizes_table(sizes: ProgramSizes) -> SizesTable:

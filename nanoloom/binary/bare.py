@@ -17,6 +17,7 @@ from nanoloom.binary.symbols import wanted
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
+from nanoloom.frontend.counted import require_static
 from nanoloom.target.facts import Target
 
 SOURCES = ("bare", "program", "conversions")
@@ -86,9 +87,11 @@ def write_bare(
     appear whole or not at all.
 
     Raises:
-        Unsupported: a kernel calls a function of the C library.
+        Unsupported: a kernel calls a function of the C library, or the shape of an
+            output depends on data.
         Error: ziglang is missing or the disk refuses.
     """
+    require_static([x.name for x in compiled.table.outputs])
     name = c_name(model_name)
     defines = (f"NANOLOOM_MODEL={name}", "NANOLOOM_SINGLE_THREAD")
     sources = [Source.of_runtime(each, *defines) for each in SOURCES]

@@ -27,6 +27,7 @@ STACK_BYTES = 128 * 1024  # in each thread: a kernel's frames and the C around t
 SOURCES = (
     "main",
     "arguments",
+    "counted",
     "refusal",
     "isa",
     "tensors",

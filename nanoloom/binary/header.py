@@ -84,6 +84,15 @@ int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
 """
 
 
+# Of a model with outputs whose shapes depend on data.
+_COUNTED = """
+/* Output number `index` with the shape that the last run gave it, until the next one;
+ * NULL past the end, and where that run did not return NANOLOOM_OK.  The memory of an
+ * output has room for the largest shape; what was found is dense at its beginning. */
+const struct nanoloom_tensor *nanoloom_{name}_output_of(
+    const struct nanoloom_{name} *handle, int32_t index);
+"""
+
 # Names that nanoloom_MODEL would share with the types and functions of the runtime.
 _TAKEN = """
     arena buffer check default element floating kernel library memory parallel
@@ -106,6 +115,7 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
     lines = [
         *describe("input", table.given, table.sizes),
         *describe("output", table.made, table.sizes),
+        *describe_numbers(table),
         *describe("keeps", table.outputs[len(table.made) :], table.sizes),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
@@ -123,7 +133,10 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         output_count=len(table.made),
         memory=memory(table),
         tiles=tiles,
-        **sized(table, name),
+        **(
+            sized(table, name)
+            | ({"resize": _COUNTED.format(name=name)} if table.numbers else {})
+        ),
     )
 
 
@@ -147,6 +160,15 @@ def describe(
         f" * {kind} {index}: {_comment(tensor.name)}, {tensor.element.name.lower()}"
         f"{described(tensor, sizes)}"
         for index, tensor in enumerate(tensors)
+    ]
+
+
+def describe_numbers(table: ProgramTable) -> list[str]:
+    """Lines of a comment: the axes that depend on data."""
+    return [
+        f" * axis {x.axis} of output {x.output}: as the data say, at most"
+        f" {table.outputs[x.output].shape[x.axis]}"
+        for x in table.numbers
     ]
 
 

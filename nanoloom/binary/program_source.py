@@ -39,6 +39,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             *_array("nanoloom_repeat", "repeats", _repeats(table.repeats)),
             *_tensors("inputs", table.inputs),
             *_tensors("outputs", table.outputs),
+            *_array("nanoloom_number", "numbers", _numbers(table)),
             *(sizes_c(table, table.sizes) if table.sizes else [NO_SIZES]),
             "extern const struct nanoloom_program nanoloom_program;",
             "const struct nanoloom_program nanoloom_program = {",
@@ -61,6 +62,7 @@ def _fields(
         f"    .moves = {'moves' if any(x.moves for x in table.repeats) else '0'},",
         f"    .inputs = {'inputs' if table.inputs else '0'},",
         f"    .outputs = {'outputs' if table.outputs else '0'},",
+        f"    .numbers = {'numbers' if table.numbers else '0'},",
         f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
         f"    .arena_bytes = {table.arena_bytes},",
         f"    .parameter_bytes = {table.parameter_bytes},",
@@ -73,6 +75,7 @@ def _fields(
         f"    .input_count = {len(table.inputs)},",
         f"    .output_count = {len(table.outputs)},",
         f"    .kept_count = {table.kept},",
+        f"    .number_count = {len(table.numbers)},",
         f"    .needs_tiles = {int(table.needs_tiles)},",
     ]
 
@@ -107,6 +110,10 @@ def _repeats(repeats: Sequence[Repeat]) -> Iterable[str]:
         numbers = f"{repeat.first}, {repeat.count}, {first}, {count}"
         yield f"{repeat.trips}, {repeat.points}, {numbers}, {int(repeat.beside)}"
         first += count
+
+
+def _numbers(table: ProgramTable) -> Iterable[str]:
+    return (f"{number.output}, {number.axis}" for number in table.numbers)
 
 
 def _check(check: Check) -> str:

@@ -22,6 +22,7 @@ FUNCTIONS = (
     "explain",
 )
 SIZED_FUNCTIONS = ("resize", "input_of", "output_of")
+COUNTED_FUNCTIONS = ("output_of",)
 SESSION_FUNCTIONS = ("length", "rewind", "reserve")
 _ENTRIES = ("arrays", "library")  # for Python, which loads no archive
 
@@ -45,7 +46,8 @@ def write_static_library(
     ]
     sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
     kept = SESSION_FUNCTIONS if compiled.table.kept else ()
-    part = Part(compiled, name, (*FUNCTIONS, *sized, *kept))
+    counted = COUNTED_FUNCTIONS if compiled.table.numbers else ()
+    part = Part(compiled, name, (*FUNCTIONS, *sized, *kept, *counted))
     code = part.linked(sources, triple, cache)
     header = header_h(compiled.table, model_name, levels=bool(compiled.levels))
     return part.write(code, output, header)

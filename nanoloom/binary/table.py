@@ -169,6 +169,14 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Number:
+    """How much of an axis of an output counts: the value of one more output."""
+
+    output: int
+    axis: int
+
+
+@dataclass(frozen=True)
 class ProgramTable:
     """Everything of a compiled model but its kernels' code and its parameters."""
 
@@ -182,6 +190,7 @@ class ProgramTable:
     repeats: tuple[Repeat, ...] = ()
     sizes: SizesTable | None = None  # what of all this is known only at run time
     kept: int = 0  # of a session: the last inputs and outputs, which it has itself
+    numbers: tuple[Number, ...] = ()  # the last outputs, where there is no session
 
     @property
     def given(self) -> tuple[Tensor, ...]:
@@ -191,7 +200,7 @@ class ProgramTable:
     @property
     def made(self) -> tuple[Tensor, ...]:
         """The outputs that a caller gets."""
-        return self.outputs[: len(self.outputs) - self.kept]
+        return self.outputs[: len(self.outputs) - self.kept - len(self.numbers)]
 
     def __post_init__(self) -> None:
         for check in self.checks:

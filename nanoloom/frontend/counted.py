@@ -49,12 +49,12 @@ def trimmed(made: Mapping[str, Array], numbers: Counted) -> dict[str, Array]:
 
 
 def require_static(names: Sequence[str]) -> None:
-    """Raise Unsupported for an output of a file whose shape depends on data."""
+    """Raise Unsupported for an output of a bare object whose shape depends on data."""
     for name, _, output in counted(names):
         node = name.partition(f" {output} ")[2]
         raise Unsupported(
-            f"the shape of the output {output} depends on the data, which files of "
-            "machine code cannot say yet",
+            f"the shape of the output {output} depends on the data, which a bare "
+            "object cannot say",
             where=node,
-            hint="run it from Python, or end the model in front of it",
+            hint="compile an executable or a library, or end the model in front of it",
         )

@@ -1,12 +1,14 @@
 /* What a handle of the C interface is made of.
  *
  * For the files that are compiled once for each model, with -DNANOLOOM_MODEL=name, and
- * NANOLOOM_SIZED where it has sizes, NANOLOOM_SESSION where it also keeps tokens. */
+ * NANOLOOM_SIZED where it has sizes, NANOLOOM_SESSION where it also keeps tokens,
+ * NANOLOOM_COUNTED where the shapes of outputs depend on data. */
 #ifndef NANOLOOM_HANDLE_H
 #define NANOLOOM_HANDLE_H
 
 #include <stdatomic.h>
 
+#include "counted.h"
 #include "kept.h"
 #include "library.h"
 
@@ -28,6 +30,9 @@ HANDLE {
     atomic_int busy;
 #ifdef NANOLOOM_SESSION
     struct nanoloom_kept kept;
+#endif
+#ifdef NANOLOOM_COUNTED
+    struct nanoloom_counted counted;
 #endif
 };
 

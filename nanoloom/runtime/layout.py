@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 8  # NANOLOOM_LIBRARY_VERSION
+VERSION = 9  # NANOLOOM_LIBRARY_VERSION
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 
@@ -55,6 +55,7 @@ class Program(ctypes.Structure):
         ("moves", ctypes.c_void_p),
         ("inputs", ctypes.POINTER(Tensor)),
         ("outputs", ctypes.POINTER(Tensor)),
+        ("numbers", ctypes.c_void_p),
         ("words", ctypes.POINTER(ctypes.c_int64)),
         ("parameters", ctypes.c_void_p),
         ("arena_bytes", ctypes.c_int64),
@@ -68,6 +69,7 @@ class Program(ctypes.Structure):
         ("input_count", ctypes.c_int32),
         ("output_count", ctypes.c_int32),
         ("kept_count", ctypes.c_int32),
+        ("number_count", ctypes.c_int32),
         ("needs_tiles", ctypes.c_int32),
     )
 

@@ -7,6 +7,7 @@
 
 #include "arena.h"
 #include "arguments.h"
+#include "counted.h"
 #include "cpus.h"
 #include "given_sizes.h"
 #include "isa.h"
@@ -107,7 +108,7 @@ static void run_all(const struct nanoloom_arguments *asked,
 }
 
 static void give(const struct nanoloom_results *results,
-                 const struct nanoloom_tensor *tensors, void **outputs)
+                 const struct nanoloom_tensor *tensors, void *const *outputs)
 {
     for (int32_t i = 0; i < results->count; i++)
         if (!results->paths[i])
@@ -129,7 +130,7 @@ static void work(const struct nanoloom_arguments *asked)
     check_inputs(asked);
     struct nanoloom_results results =
         nanoloom_results_at(asked->outputs, asked->output_count, nanoloom_program.outputs,
-                            nanoloom_program.output_count);
+                            nanoloom_made(&nanoloom_program));
     check_cpu();
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         nanoloom_refuse(NULL, "the system grants no AMX tile registers");
@@ -137,7 +138,11 @@ static void work(const struct nanoloom_arguments *asked)
         nanoloom_given(&nanoloom_program, nanoloom_open_sizes, asked->inputs);
     void **inputs =
         arrays_of(program->inputs, program->input_count, asked->inputs);
-    void **outputs = arrays_of(program->outputs, program->output_count, NULL);
+    void **given = arrays_of(program->outputs, nanoloom_made(program), NULL);
+    struct nanoloom_counted counted;
+    if (!nanoloom_counted_prepare(&counted, program))
+        nanoloom_refuse(NULL, "no memory for the shapes of the outputs");
+    void *const *outputs = nanoloom_counted_begin(&counted, program, given);
     int wanted = asked->threads ? asked->threads : nanoloom_default_threads();
     struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
     int64_t threads = pool ? nanoloom_pool_threads(pool) : 0;
@@ -148,7 +153,8 @@ static void work(const struct nanoloom_arguments *asked)
     struct nanoloom_memory memory = {program->parameters, (const void *const *)inputs,
                                      outputs, workspace, threads};
     run_all(asked, program, &memory, pool);
-    give(&results, program->outputs, outputs);
+    nanoloom_counted_end(&counted, program);
+    give(&results, counted.tensors, outputs);
 }
 
 int main(int count, char **words)

@@ -30,6 +30,9 @@ static void release(HANDLE *handle)
 #ifdef NANOLOOM_SESSION
     nanoloom_session_release(handle);
 #endif
+#ifdef NANOLOOM_COUNTED
+    nanoloom_counted_release(&handle->counted);
+#endif
     nanoloom_arena_destroy(handle->workspace, handle->workspace_bytes);
     nanoloom_arena_destroy(handle->rooms, 2 * handle->room_bytes);
     free(handle);
@@ -40,6 +43,10 @@ static void release(HANDLE *handle)
 int nanoloom_handle_prepare(HANDLE *handle)
 {
     handle->program = &nanoloom_program;
+#ifdef NANOLOOM_COUNTED
+    if (!nanoloom_counted_prepare(&handle->counted, handle->program))
+        return 0;
+#endif
     handle->workspace_bytes = nanoloom_workspace_bytes(handle->program, handle->threads);
     handle->workspace = nanoloom_arena_create(handle->workspace_bytes);
     return handle->workspace != NULL;
@@ -96,6 +103,9 @@ static int run(HANDLE *handle, const void *const *inputs, void *const *outputs)
     if (refused)
         return refused;
 #endif
+#ifdef NANOLOOM_COUNTED
+    outputs = nanoloom_counted_begin(&handle->counted, handle->program, outputs);
+#endif
     struct nanoloom_memory memory = {
         .parameters = handle->program->parameters,
         .inputs = inputs,
@@ -108,6 +118,10 @@ static int run(HANDLE *handle, const void *const *inputs, void *const *outputs)
 #ifdef NANOLOOM_SESSION
     if (status == NANOLOOM_OK)
         handle->kept.length = nanoloom_kept_total(handle->program);
+#endif
+#ifdef NANOLOOM_COUNTED
+    if (status == NANOLOOM_OK)
+        nanoloom_counted_end(&handle->counted, handle->program);
 #endif
     return status;
 }
@@ -145,8 +159,7 @@ const struct nanoloom_tensor *PUBLIC(input)(int32_t index)
 
 const struct nanoloom_tensor *PUBLIC(output)(int32_t index)
 {
-    int32_t count = nanoloom_program.output_count - nanoloom_program.kept_count;
-    int known = index >= 0 && index < count;
+    int known = index >= 0 && index < nanoloom_made(&nanoloom_program);
     return known ? &nanoloom_program.outputs[index] : NULL;
 }
 

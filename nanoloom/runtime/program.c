@@ -326,6 +326,11 @@ int64_t nanoloom_element_bytes(int32_t element)
     return bytes[element];
 }
 
+int32_t nanoloom_made(const struct nanoloom_program *program)
+{
+    return program->output_count - program->kept_count - program->number_count;
+}
+
 static int check(const struct nanoloom_tensor *tensor, const void *pointer)
 {
     if (!pointer)
@@ -339,7 +344,7 @@ int nanoloom_check_pointers(const struct nanoloom_program *program,
                             const void *const *inputs, void *const *outputs)
 {
     int32_t given = program->input_count - program->kept_count;
-    int32_t made = program->output_count - program->kept_count;
+    int32_t made = nanoloom_made(program);
     if ((given && !inputs) || (made && !outputs))
         return NANOLOOM_NULL_POINTER;
     for (int32_t i = 0; i < given; i++) {

@@ -47,6 +47,13 @@ struct nanoloom_check {
     const char *what;  /* the kind of index */
 };
 
+/* How much of an axis of an output counts, where only the data say: the program writes it
+ * to one more output, int64 [1]. */
+struct nanoloom_number {
+    int32_t output;
+    int32_t axis;
+};
+
 struct nanoloom_program {
     const struct nanoloom_step *steps;
     const struct nanoloom_buffer *buffers;
@@ -55,6 +62,7 @@ struct nanoloom_program {
     const struct nanoloom_move *moves;
     const struct nanoloom_tensor *inputs;
     const struct nanoloom_tensor *outputs;
+    const struct nanoloom_number *numbers; /* of the last number_count outputs */
     const int64_t *words; /* of a program that is bound to sizes, else NULL */
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
     int64_t arena_bytes;
@@ -68,6 +76,7 @@ struct nanoloom_program {
     int32_t input_count;
     int32_t output_count;
     int32_t kept_count;  /* of a session: the last inputs and outputs, which it has itself */
+    int32_t number_count; /* of a session there are none */
     int32_t needs_tiles; /* kernels use x86 AMX tiles, which Linux hands out on request */
 };
 
@@ -109,8 +118,11 @@ const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *prog
 /* Of an enum nanoloom_element. */
 int64_t nanoloom_element_bytes(int32_t element);
 
-/* NANOLOOM_OK, or what is wrong with the user's pointers; of those that a session has
- * itself, there are none. */
+/* How many outputs are the caller's: neither a session's own nor numbers. */
+int32_t nanoloom_made(const struct nanoloom_program *program);
+
+/* NANOLOOM_OK, or what is wrong with the user's pointers; of what a session has itself, and
+ * of numbers, there are none. */
 int nanoloom_check_pointers(const struct nanoloom_program *program,
                             const void *const *inputs, void *const *outputs);
 

@@ -22,6 +22,17 @@ static void report_tensors(const char *kind, const struct nanoloom_tensor *tenso
                      : nanoloom_shape_text(text, tensors[i].rank, tensors[i].shape));
 }
 
+/* Which axes of outputs the data decide about. */
+static void report_numbers(const struct nanoloom_program *program)
+{
+    for (int32_t i = 0; i < program->number_count; i++) {
+        struct nanoloom_number number = program->numbers[i];
+        const struct nanoloom_tensor *output = &program->outputs[number.output];
+        printf("axis %d of output %s: as the data say, at most %" PRId64 "\n",
+               number.axis, output->name, output->shape[number.axis]);
+    }
+}
+
 static void report_bounds(const struct nanoloom_sizes *sizes)
 {
     for (int32_t i = 0; i < sizes->dim_count; i++) {
@@ -37,8 +48,9 @@ void nanoloom_report_shapes(const struct nanoloom_program *program,
 {
     const char *const *texts = sizes ? sizes->shape_texts : NULL;
     report_tensors("input", program->inputs, program->input_count, texts);
-    report_tensors("output", program->outputs, program->output_count,
+    report_tensors("output", program->outputs, nanoloom_made(program),
                    texts ? texts + program->input_count : NULL);
+    report_numbers(program);
     if (sizes)
         report_bounds(sizes);
 }

@@ -171,8 +171,10 @@ def test_zig_needs_no_home_and_writes_into_the_given_folder_only(
 
 SIZED = ("NANOLOOM_SIZED",)
 SESSION = (*SIZED, "NANOLOOM_SESSION")
+COUNTED = ("NANOLOOM_COUNTED",)
 HANDLES = {  # of files that are compiled for a model: what its handle may have
-    "model": [(), SIZED, SESSION],
+    "model": [(), SIZED, SESSION, COUNTED],
+    "model_counted": [COUNTED],
     "model_sizes": [SIZED, SESSION],
     "model_session": [SESSION],
 }
