@@ -12,6 +12,7 @@ from nanoloom.errors import DataDependent, ModelError, Unsupported
 from nanoloom.graph import scan8, signatures, unroll
 from nanoloom.graph.counted import joined
 from nanoloom.graph.counted.count import counts_of
+from nanoloom.graph.counted.wanted import OWNER
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
 from nanoloom.graph.naming import Names
 from nanoloom.graph.splice import local_outputs, move_in, substitute
@@ -107,9 +108,10 @@ class Control:
             body = node.attributes[name].as_graph()
             substitute(graph, node, move_in(body, [], graph, node))
             return
-        branches = [
-            self.body(node, k, first_dynamic) for k in ("then_branch", "else_branch")
-        ]
+        names = "then_branch", "else_branch"
+        for name in names:
+            node.attributes[name].as_graph().meta[OWNER] = node
+        branches = [self.body(node, name, first_dynamic) for name in names]
         pairs = list(zip(*(body.outputs for body in branches), strict=True))
         counted = any(counts_of(x) for pair in pairs for x in pair)
         for x, y in pairs:

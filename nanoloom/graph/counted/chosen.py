@@ -11,6 +11,7 @@ from nanoloom.graph.counted.limits import known_ints, limits_of
 from nanoloom.graph.counted.maker import INT64, Maker
 from nanoloom.graph.counted.places import chosen_places, is_known
 from nanoloom.graph.counted.reshaped import shaped
+from nanoloom.graph.counted.wanted import rows_wanted
 from nanoloom.graph.types import shape_of
 
 BOOL = int(ir.DataType.BOOL)
@@ -104,6 +105,9 @@ def suppress(m: Maker) -> bool:
     boxes, scores = m.cut(boxes, 1, extent), m.cut(scores, 2, extent)
     most = 0 if limit is None else int(limits_of(limit)[1].reshape(-1)[0])
     most = max(min(most, extent), 0) * batches * classes
+    wanted = rows_wanted(m.node.outputs[0]) if batches * classes == 1 else None
+    if limit is not None and wanted is not None:  # rows are the best ones, in order
+        limit, most = m.one("Min", m.flat(limit), m.ints(wanted)), min(most, wanted)
     others = [m.optional(i) for i in (3, 4)]
     made, number = m.own(
         "Suppressed",
