@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from nanoloom.kernels.nest import alone
-from nanoloom.kernels.structure import Op, is_contraction
+from nanoloom.kernels.structure import (
+    Kind,
+    Op,
+    inputs,
+    is_contraction,
+    is_generic,
+    kind,
+)
+from nanoloom.mlir import ir
 from nanoloom.nest import contraction
 from nanoloom.nest.contraction import Contraction
 
@@ -19,6 +27,21 @@ def is_product(op: Op) -> bool:
     Not one that works on each column alone, as a depthwise convolution does.
     """
     return is_contraction(op) and analyse(op) is not None
+
+
+def comes_from_product(value: ir.Value) -> bool:
+    """Whether a product's kernel may make it: by elementwise work behind one."""
+    waiting, seen = [value], set[ir.Operation]()
+    while waiting:
+        owner = waiting.pop().owner
+        if isinstance(owner, ir.Block) or owner in seen or not is_generic(owner.opview):
+            continue
+        seen.add(owner)
+        if is_product(owner.opview):
+            return True
+        if kind(owner.opview) is Kind.ELEMENTWISE:
+            waiting += inputs(owner.opview)
+    return False
 
 
 def elements(op: Op, shape: Contraction) -> tuple[str, str, str]:

@@ -1,14 +1,16 @@
-"""What makes floats of bytes is a part of what reads them.
+"""What makes floats of bytes or of bf16 is a part of what reads them.
 
 y = f(bytes);  z = g(y, a)   ->   z = g'(bytes, a)      g'(b, a) = g(f(b), a)
 
-where others read the bytes as well, so that they are in memory: the floats would take
-four times as much, and a kernel of their own.  So are both ends of the residual blocks
-of quantized networks.
+where others read the bytes as well, or a product's kernel reads them beside its own
+result, so that they are in memory: the floats would take four times as much (of bf16
+twice), and a kernel of their own.  So are both ends of the residual blocks of networks
+in 8 bits or in bf16.
 """
 
 from __future__ import annotations
 
+from nanoloom.kernels.contraction import comes_from_product
 from nanoloom.kernels.fold import at_top
 from nanoloom.kernels.structure import (
     Kind,
@@ -42,17 +44,31 @@ def widen_in_readers(module: ir.Module) -> None:
 
 
 def is_widening(op: Op) -> bool:
-    """Whether an operation makes floats of bytes alone, which others read, too."""
+    """Whether an operation makes floats of narrow numbers alone that are in memory."""
     if not is_generic(op) or input_count(op) != 1 or len(op.operation.results) != 1:
         return False
     if kind(op) is not Kind.ELEMENTWISE or not all(map(is_identity, maps(op))):
         return False
     source, result = inputs(op)[0], op.operation.results[0]
-    if len(list(source.uses)) < 2 or not is_plain(op) or is_pad(op):
+    if not is_plain(op) or is_pad(op):
+        return False
+    if len(list(source.uses)) < 2 and not meets_product(result):
         return False
     given, made = (ir.RankedTensorType(v.type).element_type for v in (source, result))
     is_bytes = isinstance(given, ir.IntegerType) and given.width == BYTE
-    return is_bytes and isinstance(made, ir.F32Type)
+    is_narrow = is_bytes or isinstance(given, ir.BF16Type)
+    return is_narrow and isinstance(made, ir.F32Type)
+
+
+def meets_product(value: ir.Value) -> bool:
+    """Whether something reads a value beside what another product is made into."""
+    readers = [use.owner.opview for use in value.uses]
+    return any(
+        comes_from_product(other)
+        for reader in filter(is_generic, readers)
+        for other in inputs(reader)
+        if other != value
+    )
 
 
 def is_plain(op: Op) -> bool:

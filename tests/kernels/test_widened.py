@@ -83,3 +83,22 @@ def test_what_nothing_else_reads_stays() -> None:
         return stored(b, b.elementwise(lambda s, t: s + t, floats(b, q), floats(b, q)))
 
     assert len(program_of(make, (SHAPE, "uint8")).calls) == 1
+
+
+def test_two_products_meet_in_bytes() -> None:
+    """What only the other product's kernel reads leaves the first one's in bytes."""
+
+    def quantized(b: Any, q: Any) -> Any:
+        made = b.einsum("mk,kn->mn", q, b.constant(W), dtype=INT32)
+        return b.elementwise(lambda s: (s & 255).cast(BYTES), made, dtype=BYTES)
+
+    def make(b: Any, q: Any, r: Any) -> Any:
+        first, other = (floats(b, quantized(b, x)) for x in (q, r))
+        return b.elementwise(lambda s, t: s + t, first, other)
+
+    program = program_of(make, (SHAPE, "uint8"), (SHAPE, "uint8"))
+    assert len(program.calls) == 2
+    assert program.buffers == (SHAPE[0] * SHAPE[1],)
+    q, r = (sample(n, SHAPE, "uint8", 0, 255) for n in (3, 4))
+    whole = [(x.astype(np.int32) @ W.astype(np.int32)) & 255 for x in (q, r)]
+    assert (run(make, q, r) == (whole[0] + whole[1]) / np.float32(4)).all()
