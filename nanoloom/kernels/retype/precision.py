@@ -5,8 +5,8 @@
 where LEAST numbers or more of its sum lie together, as those of an image's neighbours
 in a row do: shorter ones gain nothing.
 Weights are converted once, while compiling; activations where they are made, those of
-attention included.  Sums, softmax, normalization and everything else stay in f32.
-Never chosen silently.
+attention included.  Sums, softmax, normalization and everything else stay in f32, but
+for residual sums of what products read, too (rounded_once.py).  Never chosen silently.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from nanoloom.kernels.contraction import is_product
 from nanoloom.kernels.retype.retyped import Retyped
+from nanoloom.kernels.retype.rounded_once import round_once
 from nanoloom.kernels.retype.rows_of_taps import in_rows, rows_of_taps
 from nanoloom.kernels.structure import Op, extents, iterators
 from nanoloom.linalg.stage import LinalgModule
@@ -37,6 +38,7 @@ def to_bf16(lowered: LinalgModule) -> LinalgModule:
             narrow.sum_of(op, add_up)
         elif (found := rows_of_taps(op, narrow)) and found.together >= LEAST:
             narrow.sum_of(in_rows(found, narrow), add_up)
+    round_once(narrow)
     made = replace(lowered, parameters=narrow.finish())
     lowered.module.operation.verify()
     return made

@@ -6,13 +6,25 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.kernels.structure import is_fill, yielded
+from nanoloom.kernels.structure import (
+    Kind,
+    Op,
+    body,
+    inputs,
+    is_fill,
+    is_generic,
+    kind,
+    yielded,
+)
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import pointwise
+from nanoloom.linalg.words.scalar import BFLOAT16
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.weights.changes import Cast
 from nanoloom.weights.weight import Weight
+
+NO_SIGNED_ZEROS = "#arith.fastmath<nsz>"
 
 
 class Retyped:
@@ -31,6 +43,7 @@ class Retyped:
         self.inputs = lowered.inputs
         self.parameters: list[Weight] = list(lowered.parameters)
         self.made: dict[ir.Value, ir.Value] = {}
+        self.exact: set[ir.Value] = set()  # values that rounding does not change
 
     def sum_of(self, op: ir.OpView, add_up: Callable[..., ir.Value]) -> None:
         """Replace a sum by one of the same operands in the other type.
@@ -86,7 +99,8 @@ class Retyped:
     def activation(self, value: ir.Value) -> ir.Value:
         """An activation, converted right behind where it is made.
 
-        Of a border and of parts side by side what is inside: by whatever makes it.
+        Of a border and of parts side by side what is inside: by whatever makes it.  The
+        largest of some numbers is rounded as the largest of the rounded ones.
         """
         owner = value.owner
         if not isinstance(owner, ir.Block) and self.is_narrower(value):
@@ -96,6 +110,8 @@ class Retyped:
                 return self.fill(owner)
             if owner.name == "tensor.collapse_shape":
                 return self.collapsed(owner)
+            if is_maximum(owner.opview) and self.dtype == BFLOAT16:
+                self.read_narrow(owner.opview)
         at_begin = isinstance(owner, ir.Block)
         place = (
             ir.InsertionPoint.at_block_begin(self.block)
@@ -132,6 +148,26 @@ class Retyped:
             made = ir.RankedTensorType.get(shape, self.element)
             return tensor.collapse_shape(made, whole, owner.attributes["reassociation"])
 
+    def read_narrow(self, op: Op) -> None:
+        """Let a maximum's operand be bf16; its result stays as it is, but exact in it.
+
+        Which of two zeros is larger costs half of its instructions, and is not asked.
+        The numbers are widened as integers: LLVM would take the maximum in bf16, for
+        which there are no instructions.
+        """
+        op.operation.operands[0] = self.value(inputs(op)[0])
+        number = body(op).arguments[0]
+        (largest, _) = body(op).operations
+        largest.operation.attributes["fastmath"] = ir.Attribute.parse(NO_SIGNED_ZEROS)
+        number.set_type(self.element)
+        with ir.InsertionPoint.at_block_begin(body(op)), op.operation.location:
+            short, word = map(ir.IntegerType.get_signless, (16, 32))
+            bits = arith.bitcast(short, number)
+            high = arith.shli(arith.extui(word, bits), arith.constant(word, 16))
+            wide = arith.bitcast(ir.F32Type.get(), high)
+        number.replace_all_uses_except(wide, bits.owner.operation)
+        self.exact.add(op.operation.results[0])
+
     def is_narrower(self, value: ir.Value) -> bool:
         """Whether the type is narrower than that of a value's numbers."""
         kind = ir.RankedTensorType(value.type).element_type
@@ -155,6 +191,15 @@ class Retyped:
 def is_known_part(owner: ir.Operation) -> bool:
     """Whether an operation puts a tensor at a place that is known."""
     return owner.name == "tensor.insert_slice" and len(owner.operands) == 2
+
+
+def is_maximum(op: Op) -> bool:
+    """Whether an operation is a pool, or another one, that takes the largest number."""
+    if not is_generic(op) or kind(op) is not Kind.REDUCTION:
+        return False
+    first, *rest = (inner.operation for inner in body(op).operations)
+    before, alone = body(op).arguments[-1], len(rest) == 1
+    return alone and first.name == "arith.maximumf" and before in first.operands
 
 
 def copy_of(number: ir.Value) -> ir.Value:
