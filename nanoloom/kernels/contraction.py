@@ -6,6 +6,7 @@ from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
     Kind,
     Op,
+    base,
     inputs,
     is_contraction,
     is_generic,
@@ -30,18 +31,22 @@ def is_product(op: Op) -> bool:
 
 
 def comes_from_product(value: ir.Value) -> bool:
-    """Whether a product's kernel may make it: by elementwise work behind one."""
+    """Whether a product's kernel makes it: by elementwise work behind one.
+
+    Not where a sum that is read, too, stands behind the product: of a normalization.
+    """
     waiting, seen = [value], set[ir.Operation]()
+    last: Op | None = None
     while waiting:
-        owner = waiting.pop().owner
+        owner = base(waiting.pop()).owner
         if isinstance(owner, ir.Block) or owner in seen or not is_generic(owner.opview):
             continue
         seen.add(owner)
-        if is_product(owner.opview):
-            return True
         if kind(owner.opview) is Kind.ELEMENTWISE:
             waiting += inputs(owner.opview)
-    return False
+        elif last is None or last.operation.is_before_in_block(owner):
+            last = owner.opview
+    return last is not None and is_product(last)
 
 
 def elements(op: Op, shape: Contraction) -> tuple[str, str, str]:

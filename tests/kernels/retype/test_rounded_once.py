@@ -59,6 +59,13 @@ def summed(b: Any, x: Any) -> Any:
     return added(b, made), rows
 
 
+def normalized(b: Any, x: Any) -> Any:
+    """What others make of a product, row by row, is written twice at once."""
+    made = hidden(b, x)
+    rows = b.reduce(lambda s, t: s + t, made, [1], 0, keepdims=True)
+    return added(b, b.elementwise(lambda s, t: s - t, made, rows, dtype=F32))
+
+
 def no_product(b: Any, x: Any) -> Any:
     return added(b, positive(b, x))
 
@@ -77,7 +84,7 @@ def test_a_residual_sum_reads_the_rounded_numbers() -> None:
     assert "tensor<33x24xf32> {bufferization.writable = false}" not in last.text
 
 
-@pytest.mark.parametrize("make", [returned, summed])
+@pytest.mark.parametrize("make", [returned, summed, normalized])
 def test_what_others_need_in_f32_stays(make: Any) -> None:
     program = program_of(make, X)
     assert any(
