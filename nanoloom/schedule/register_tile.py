@@ -13,6 +13,9 @@ WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a 
 # the last one: 5 % at least, and 15 % of sums of 129 products, as measured on AVX2.
 ASKED = 1.05
 LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measured
+# Of a single row each number of the right operand is read once, from the second-level
+# cache or from behind it: cycles of a line, as measured, and a line's bits.
+LINE, LINE_BITS = 1.5, 512
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,10 @@ def cost(
 
     Three limits of the inner loop: multiply-add throughput, loads (each step loads
     `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
-    the chain through one accumulator.  Work beyond the edge is wasted.  Below its
-    limit a load still costs a little, and the right operand's thrice: those are whole
-    lines, from the second-level cache.
+    the chain through one accumulator; of a single row, its lines of the right operand.
+    Work beyond the edge is wasted, and so are the bytes there.  Below its limit a load
+    still costs a little, and the right operand's thrice: those are whole lines, from
+    the second-level cache.
     """
     vectors, lanes = vectors // step.narrow, lanes * step.narrow
     prepared = rows * step.left + vectors * step.right
@@ -103,7 +107,8 @@ def cost(
     copied = WIDEN * rows * step.widened / unit.bits
     hidden = LOAD * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
     chain = step.multiplies * unit.fma_latency
-    cycles = max(work, shifted, loads, chain) + hidden + step.lines + copied
+    lines = LINE * vectors * step.right_loads * unit.bits / LINE_BITS if m == 1 else 0
+    cycles = max(work, shifted, loads, chain, lines) + hidden + step.lines + copied
     tiles = -(-m // rows) * -(-n // (vectors * lanes))
     useful = arithmetic(m * n / lanes, 0, unit, step)
     return tiles * cycles / useful

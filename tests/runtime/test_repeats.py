@@ -123,6 +123,28 @@ def test_a_repeat_inside_of_another(tmp_path: Path, cache: Cache) -> None:
     np.testing.assert_array_equal(made, given[:outer, None] + given[None])
 
 
+def test_tasks_go_there_and_back(tmp_path: Path, cache: Cache) -> None:
+    """Each reads what the one in front of it wrote, if that one has run before it."""
+    x, y, behind = Buffer(Space.INPUT), Buffer(Space.OUTPUT), Buffer(Space.OUTPUT, 12)
+    longer = COUNT + 3
+    moves = Move(0, 0, 4 * longer), Move(0, 2, 4 * longer)
+    table = ProgramTable(
+        (Step("add_f32", TASKS, (y, x, behind), "shifted"),),
+        0,
+        0,
+        (_rows("x", 1),),
+        (Tensor("y", Element.F32, (3, longer)),),
+        repeats=(Repeat(0, 1, 3, moves),),
+    )
+    path = tmp_path / "model.so"
+    write_in_process(kernels(), table, path, triple=TRIPLE, cache=cache)
+    made = np.zeros((3, longer), np.float32)
+    with Library(path).create(1) as instance:
+        instance.run([np.ones((1, COUNT), np.float32)], [made])
+    there, back = np.repeat(np.arange(TASKS + 1), 3), np.repeat([0, 1], [3, COUNT])
+    np.testing.assert_array_equal(made, [there, back, there])
+
+
 def test_operands_that_leave_their_memory() -> None:
     table = recurrence(4)
     for move in (Move(1, 1, 2 * ROW), Move(1, 1, -ROW), Move(2, 0, 9 * SLOT, True)):
