@@ -7,7 +7,8 @@ as its nest names them (nest/stage.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from nanoloom.nest.nest import LoopNest
@@ -57,6 +58,9 @@ Directive: TypeAlias = (
 )
 
 
+Words: TypeAlias = tuple[Directive, ...]
+
+
 @dataclass(frozen=True)
 class Candidate:
     """What else a kernel could have been made by, and what was predicted of it.
@@ -69,17 +73,41 @@ class Candidate:
     cost: float
 
 
+def nothing() -> Sequence[Candidate]:
+    """Nothing was weighed."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How one kernel is made.
 
-    reason: why, in words, for people; candidates: all that were weighed, the cheapest
-    first, this one among them.  Both are no part of what a schedule is.
+    reason: why, in words, for people; weighed: makes all that were weighed, the
+    cheapest first, this one among them: most kernels are compiled without a look at
+    them.  Both are no part of what a schedule is.
     """
 
     directives: tuple[Directive, ...]
     reason: str = field(default="", compare=False)
-    candidates: tuple[Candidate, ...] = field(default=(), compare=False, repr=False)
+    weighed: Callable[[], Sequence[Candidate]] = field(
+        default=nothing, compare=False, repr=False
+    )
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All that were weighed, the cheapest first, this one among them."""
+        return tuple(self.weighed())
+
+    def each(self, change: Callable[[Words], Words]) -> Schedule:
+        """With its words changed, and those of its candidates."""
+
+        def changed() -> list[Candidate]:
+            return [
+                replace(each, directives=change(each.directives))
+                for each in self.weighed()
+            ]
+
+        return replace(self, directives=change(self.directives), weighed=changed)
 
     def apply(self, nest: LoopNest) -> LoopNest:
         """The nest with its loops as the schedule makes them.

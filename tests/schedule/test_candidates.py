@@ -11,7 +11,7 @@ import pytest
 from nanoloom.nest.nest import LoopNest
 from nanoloom.notation import Buffer, Computation, axes, computation, exp, minimum
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import Nanokernel, Schedule
+from nanoloom.schedule.language import Nanokernel, Schedule, nothing
 from nanoloom.schedule.shown import shown
 from nanoloom.target import by_name
 from tests.kernels.attention_programs import Attention, attention_program
@@ -37,7 +37,7 @@ def test_the_cheapest_is_the_chosen_one() -> None:
 
 def test_they_are_no_part_of_the_schedule() -> None:
     made = choose(matmul(), TARGET)
-    bare = dataclasses.replace(made, candidates=())
+    bare = dataclasses.replace(made, weighed=nothing)
     assert bare == made and hash(bare) == hash(made)
     assert "Candidate" not in repr(made)
 
@@ -167,5 +167,5 @@ def test_what_is_weighed_is_shown_with_the_script() -> None:
     first = schedule.candidates[0]
     assert lines[place + 1] == f"//   * {first.cost:6.2f}  {first.reason}"
     assert lines[place + 2].startswith("//       1.")
-    bare = dataclasses.replace(schedule, candidates=())
+    bare = dataclasses.replace(schedule, weighed=nothing)
     assert "weighed" not in shown(kernel, bare)

@@ -66,8 +66,11 @@ def chained(nest: LoopNest, chain: Chain, last: Stage, target: Target) -> Schedu
     )
     other, *others = plans_of(nest, outer, root, rows, target)
     pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
-    weighed = [block.with_tiles(*pair) for pair in pairs]
-    return with_candidates((weighed[0].directives, weighed[0].reason), weighed)
+    best = block.with_tiles(one, other)
+    return with_candidates(
+        (best.directives, best.reason),
+        lambda: [block.with_tiles(*pair) for pair in pairs],
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -55,13 +55,13 @@ def contraction(
         return multiply_adds(nest, root, last, shape, family, target)
 
     best = made(chosen)
-    return best and with_families(best, chosen, map(made, others), others, target)
+    return best and with_families(best, chosen, made, others, target)
 
 
 def with_families(
     best: Schedule,
     chosen: Family,
-    made: Iterable[Schedule | None],
+    made: Callable[[Family], Schedule | None],
     others: Sequence[Family],
     target: Target,
 ) -> Schedule:
@@ -69,11 +69,15 @@ def with_families(
 
     Their costs are for the least work of the chosen family.
     """
-    weighed = list(best.candidates)
-    for family, other in zip(others, made, strict=True):
-        slower = least_cycles(family, target) / least_cycles(chosen, target)
-        for candidate in other.candidates[:1] if other else ():
-            weighed.append(replace(candidate, cost=candidate.cost * slower))
+
+    def weighed() -> Iterator[Candidate]:
+        yield from best.candidates
+        for family in others:
+            other = made(family)
+            slower = least_cycles(family, target) / least_cycles(chosen, target)
+            for candidate in other.candidates[:1] if other else ():
+                yield replace(candidate, cost=candidate.cost * slower)
+
     return with_candidates((best.directives, best.reason), weighed)
 
 
@@ -112,7 +116,7 @@ def matrix_tiles(
     fetched = prefetches(nest, packings, loops, name, target)
     words = (*packings, *loops, *fetched, *behind)
     weighed = Candidate(words, reason, tiles_cost(shape, family))
-    return Schedule(words, reason, (weighed,))
+    return Schedule(words, reason, lambda: [weighed])
 
 
 def tiles_cost(shape: Contraction, family: Family) -> float:

@@ -18,12 +18,7 @@ def with_forms(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
     """
     if target.vector.form == MASKED_REMAINDER:
         return schedule
-    words = formed(schedule.directives, nest, target.vector.form)
-    candidates = tuple(
-        replace(each, directives=formed(each.directives, nest, target.vector.form))
-        for each in schedule.candidates
-    )
-    return replace(schedule, directives=words, candidates=candidates)
+    return schedule.each(lambda words: formed(words, nest, target.vector.form))
 
 
 def formed(

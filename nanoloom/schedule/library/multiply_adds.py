@@ -64,12 +64,14 @@ def multiply_adds(
     if not packed and not shape.contiguous:
         return None
     product = Product(nest, root, last, shape, target)
-    weighed = [
-        Candidate(*product.with_tile(tile, family, cost, copied), tile.cost)
-        for tile in tiles[:WEIGHED]
-    ]
-    best = weighed[0]
-    return Schedule(best.directives, best.reason, tuple(weighed))
+
+    def weighed() -> list[Candidate]:
+        return [
+            Candidate(*product.with_tile(tile, family, cost, copied), tile.cost)
+            for tile in tiles[:WEIGHED]
+        ]
+
+    return Schedule(*product.with_tile(tiles[0], family, cost, copied), weighed)
 
 
 @dataclass(frozen=True)

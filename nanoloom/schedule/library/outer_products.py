@@ -54,7 +54,7 @@ def outer_products(
     behind = other_vectors(nest, root, target)
     words = (*packings, Parallel(last.name, sizes, ALL), nanokernel, *behind)
     reason = f"outer products, panels of {columns} columns: tiles as large as there are"
-    return Schedule(words, reason, (Candidate(words, reason, 1.0),))
+    return Schedule(words, reason, lambda: [Candidate(words, reason, 1.0)])
 
 
 def is_wanted(root: Stage, shape: Contraction, packed: bool) -> bool:

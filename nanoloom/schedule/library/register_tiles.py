@@ -12,6 +12,7 @@ channels.  Rows share the vectors of a panel, vectors share the numbers of a row
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -31,11 +32,7 @@ from nanoloom.schedule.language import (
     Unroll,
 )
 from nanoloom.schedule.library import tile_width
-from nanoloom.schedule.library.finished import (
-    is_finished,
-    on_tile,
-    points,
-)
+from nanoloom.schedule.library.finished import is_finished, on_tile, points
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.rows import numbers
@@ -103,11 +100,13 @@ def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None
 
 def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
     """The cheapest tile, and the others that were weighed."""
-    weighed = [
-        Candidate(*with_tile(nest, last, form, tile, target), tile.cost)
-        for tile in tiles_of(form, lanes_of(form.stage, target), target)
-    ]
-    return with_candidates((weighed[0].directives, weighed[0].reason), weighed)
+    tiles = tiles_of(form, lanes_of(form.stage, target), target)
+
+    def weighed() -> Iterator[Candidate]:
+        for tile in tiles:
+            yield Candidate(*with_tile(nest, last, form, tile, target), tile.cost)
+
+    return with_candidates(with_tile(nest, last, form, tiles[0], target), weighed)
 
 
 def with_tile(

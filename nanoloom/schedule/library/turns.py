@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Directive, Schedule, Turn, Vectorize
 from nanoloom.schedule.words.turn import lies_across
@@ -18,12 +16,7 @@ def with_turns(schedule: Schedule, nest: LoopNest) -> Schedule:
     """A schedule and its candidates, with the words for what lies across vectors."""
     if not any(across(nest, name) for name in (stage.name for stage in nest.stages)):
         return schedule
-    candidates = tuple(
-        replace(each, directives=turned(each.directives, nest))
-        for each in schedule.candidates
-    )
-    directives = turned(schedule.directives, nest)
-    return replace(schedule, directives=directives, candidates=candidates)
+    return schedule.each(lambda words: turned(words, nest))
 
 
 def turned(words: tuple[Directive, ...], nest: LoopNest) -> tuple[Directive, ...]:

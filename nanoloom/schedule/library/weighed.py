@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Candidate, Directive, Schedule
@@ -23,14 +23,25 @@ def schedule_of(
 
     kernels: the cost of nanokernels (schedule/predicted.py).
     """
-    weighed = [
-        Candidate(words, why, predicted(Schedule(words).apply(nest), target, kernels))
-        for words, why in dict.fromkeys((chosen, *others))
-    ]
+    forms = dict.fromkeys((chosen, *others))
+
+    def weighed() -> list[Candidate]:
+        return [
+            Candidate(
+                words, why, predicted(Schedule(words).apply(nest), target, kernels)
+            )
+            for words, why in forms
+        ]
+
     return with_candidates(chosen, weighed)
 
 
-def with_candidates(chosen: Form, weighed: Iterable[Candidate]) -> Schedule:
-    """A schedule that keeps its candidates, the cheapest first."""
-    ranked = sorted(weighed, key=lambda each: round(each.cost, 3))
-    return Schedule(*chosen, tuple(ranked))
+def with_candidates(
+    chosen: Form, weighed: Callable[[], Iterable[Candidate]]
+) -> Schedule:
+    """A schedule that can make its candidates, the cheapest first."""
+
+    def ranked() -> list[Candidate]:
+        return sorted(weighed(), key=lambda each: round(each.cost, 3))
+
+    return Schedule(*chosen, ranked)
