@@ -27,6 +27,7 @@ from nanoloom.graph.stage import optimize
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
+from nanoloom.kernels.retype.turned import turn_weights
 from nanoloom.kernels.retype.widening import widen
 from nanoloom.kernels.stage import cut
 from nanoloom.linalg.function import Entry
@@ -179,12 +180,13 @@ def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModu
     """The module with its products in the precision that was asked for.
 
     Multiplied in f32 where the target has nothing better: the numbers are the same.
-    Those of repetitions, too.
+    Weights lie as vectors of any width read them.  Those of repetitions, too.
     """
     lowered = lowered.with_bodies(lambda body: with_precision(body, options))
     if options.precision == "bf16":
         lowered = to_bf16(lowered)
-    return widen(lowered, lambda kind: multiplies(options.target, kind))
+    lowered = widen(lowered, lambda kind: multiplies(options.target, kind))
+    return turn_weights(lowered) if options.any_width else lowered
 
 
 # ---- kernels

@@ -83,6 +83,11 @@ class CompileOptions:
         """Whether right operands of products are laid along the sum."""
         return self.strategy == "affine"
 
+    @property
+    def any_width(self) -> bool:
+        """Whether schedules may have vectors of widths that only the machine knows."""
+        return self.strategy == "default" and self.target.vector.vscale_max > 1
+
 
 def options_with(
     options: CompileOptions | None, said: Mapping[str, Any], cache: Cache

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nanoloom.kernels.retype.parameters import Parameters
 from nanoloom.kernels.structure import (
     Kind,
     Op,
@@ -16,7 +17,6 @@ from nanoloom.kernels.structure import (
     kind,
     yielded,
 )
-from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.linalg.words.scalar import BFLOAT16
@@ -27,7 +27,7 @@ from nanoloom.weights.weight import Weight
 NO_SIGNED_ZEROS = "#arith.fastmath<nsz>"
 
 
-class Retyped:
+class Retyped(Parameters):
     """What the operands of a module's sums are in another type of floats.
 
     Weights are converted while compiling, to parameters of their own; activations right
@@ -37,11 +37,8 @@ class Retyped:
     def __init__(
         self, lowered: LinalgModule, element: ir.Type, dtype: np.dtype
     ) -> None:
+        super().__init__(lowered)
         self.element, self.dtype = element, dtype
-        self.main = lowered.module.body.operations[0]
-        self.block = self.main.operation.regions[0].blocks[0]
-        self.inputs = lowered.inputs
-        self.parameters: list[Weight] = list(lowered.parameters)
         self.made: dict[ir.Value, ir.Value] = {}
         self.exact: set[ir.Value] = set()  # values that rounding does not change
 
@@ -79,22 +76,9 @@ class Retyped:
             )
         return self.made[value]
 
-    def parameter_of(self, value: ir.Value) -> Weight | None:
-        """The weight that a value is, None for anything else."""
-        if not isinstance(value.owner, ir.Block):
-            return None
-        number = list(self.block.arguments).index(value) - len(self.inputs)
-        return self.parameters[number] if number >= 0 else None
-
     def weight(self, parameter: Weight) -> ir.Value:
         """A parameter of its own: the weight, rounded to nearest even by numpy."""
         return self.parameter(parameter.then(Cast(self.dtype)), self.element)
-
-    def parameter(self, weight: Weight, element: ir.Type | None = None) -> ir.Value:
-        """One more parameter; element: f32 where nothing else is said."""
-        kind = ir.RankedTensorType.get(list(weight.shape), element or ir.F32Type.get())
-        self.parameters.append(weight)
-        return self.block.add_argument(kind, ir.Location.unknown())
 
     def activation(self, value: ir.Value) -> ir.Value:
         """An activation, converted right behind where it is made.
@@ -176,16 +160,6 @@ class Retyped:
     def converted(self, number: ir.Value) -> ir.Value:
         narrower = self.element.width < number.type.width  # type: ignore[attr-defined]
         return (arith.truncf if narrower else arith.extf)(self.element, number)
-
-    def finish(self) -> tuple[Weight, ...]:
-        """The parameters, behind the function's arguments in its signature."""
-        function = self.main.operation.attributes["function_type"].value  # type: ignore[attr-defined]
-        signature = ir.FunctionType.get(
-            [a.type for a in self.block.arguments], list(function.results)
-        )
-        self.main.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
-        name_arguments(self.main, [x.name for x in self.inputs], self.parameters)  # type: ignore[arg-type]
-        return tuple(self.parameters)
 
 
 def is_known_part(owner: ir.Operation) -> bool:
