@@ -68,6 +68,7 @@ class InstructionSet:
     registers that a conversion to f32 needs beside, as it makes half of one.
     selects_bf16: LLVM knows bf16; elsewhere it ends at a conversion.
     scalar_factors: a number multiplies a vector from a register of its own kind.
+    strided_loads: one loads numbers that lie at one distance, as many as a vector has.
     """
 
     name: str
@@ -87,3 +88,4 @@ class InstructionSet:
     widens_loads: bool = False
     half_registers: int = 0
     scalar_factors: bool = False
+    strided_loads: bool = False

@@ -38,6 +38,7 @@ ISA = InstructionSet(
     hwcaps=tuple((x, HWCAP, ord(x) - ord("a")) for x in "fdcv"),  # of one letter
     vectors="v",
     scalar_factors=True,
+    strided_loads=True,
 )
 
 

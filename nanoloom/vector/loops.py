@@ -37,6 +37,7 @@ from nanoloom.vector.sources import Source
 from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
 from nanoloom.vector.store_at import require_room, require_taken
+from nanoloom.vector.strided import has_distance
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import Stays, order_of, plan_of
@@ -104,12 +105,17 @@ def is_whole(
     inputs: list[Operand],
     dim: int,
     combiners: list[combine.Combiner],
+    target: Target,
 ) -> bool:
     """Whether a body works on vectors as a whole: no lane is taken out by its number.
 
     A product of all lanes is not there for vectors whose width is not known.
     """
-    strided = any(x.access(dim) is Access.STRIDED for x in inputs)
+    strided = any(
+        x.access(dim) is Access.STRIDED
+        and not (target.isa.strided_loads and has_distance(x, dim))
+        for x in inputs
+    )
     products = any(c.operation in ("arith.mulf", "arith.muli") for c in combiners)
     return not strided and reads_rows(block, dim) and not products
 
@@ -156,7 +162,7 @@ class Loops(Strip):
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
         lanes = plan.lanes
-        if lanes.scalable and not is_whole(code, inputs, dim, combiners):
+        if lanes.scalable and not is_whole(code, inputs, dim, combiners, target):
             lanes = ONE
         return cls(
             code,

@@ -29,6 +29,7 @@ from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
 from nanoloom.vector.sources import Source, compute_sums
+from nanoloom.vector.strided import read_strided
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
@@ -96,6 +97,7 @@ class Strip:
     def is_maskable(self) -> bool:
         """Whether a partial vector may be loaded through a mask."""
         strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
+        strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
         return not strided and not gathers(self.block) and sources
 
@@ -286,6 +288,8 @@ class Strip:
         kind = vector_type(self.lanes, x.element)
         if access is Access.CONTIGUOUS and self.lanes != ONE:
             return Vector(read(kind, x.buffer, at, point.mask, self.block))
+        if self.lanes.scalable:
+            return Vector(read_strided(kind, x, self.dim, at, point.mask))
         places: list[list[ir.Value]] = []
         for lane in range(self.lanes.count):
             beside = add(point.ivs[self.dim], index(lane))

@@ -19,10 +19,11 @@ from tests.c_libraries import lend
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 # Numbers of channels that no vector divides; a first layer; one, two, three dimensions;
-# groups of one channel and of several.
+# groups of one channel and of several.  What is turned has no sum.
 MODEL = """
 all (FLOAT[1, 19, 9, 7] x, FLOAT[1, 3, 11, 8] i, FLOAT[2, 5, 21] l,
      FLOAT[1, 4, 5, 4, 6] v, FLOAT[3, 23] r, FLOAT[1, 20, 7, 6] u,
+     FLOAT[41, 37] t,
      FLOAT[37, 19, 3, 3] wa, FLOAT[21, 19, 5, 5] wb, FLOAT[33, 3, 3, 3] wc,
      FLOAT[35, 5, 4] wd, FLOAT[11, 4, 3, 3, 3] we, FLOAT[19, 13, 4, 4] wf,
      FLOAT[38, 1, 3, 3] wg, FLOAT[41, 23] wh, FLOAT[70, 19, 1, 1] wk,
@@ -30,7 +31,7 @@ all (FLOAT[1, 19, 9, 7] x, FLOAT[1, 3, 11, 8] i, FLOAT[2, 5, 21] l,
  => (FLOAT[1, 37, 5, 4] a, FLOAT[1, 21, 9, 7] b, FLOAT[1, 33, 6, 4] c,
      FLOAT[2, 35, 21] d, FLOAT[1, 11, 5, 4, 6] e, FLOAT[1, 13, 18, 14] f,
      FLOAT[1, 38, 9, 7] g, FLOAT[3, 41] h, FLOAT[1, 70, 9, 7] k,
-     FLOAT[1, 28, 7, 6] m)
+     FLOAT[1, 28, 7, 6] m, FLOAT[37, 41] o, FLOAT[7, 1, 9, 19] s)
 {
     a = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, wa)
     b = Conv<pads = [2, 2, 2, 2]>(x, wb)
@@ -42,6 +43,9 @@ all (FLOAT[1, 19, 9, 7] x, FLOAT[1, 3, 11, 8] i, FLOAT[2, 5, 21] l,
     h = Gemm<transB = 1>(r, wh)
     k = Conv(x, wk)
     m = Conv<pads = [1, 1, 1, 1], group = 4>(u, wm)
+    n = Transpose<perm = [1, 0]>(t)
+    o = Add(n, n)
+    s = Transpose<perm = [3, 0, 2, 1]>(x)
 }
 """
 LAYER = """
@@ -116,7 +120,7 @@ def test_one_file_at_every_length(
         got = run_emulated(machine(f"{name}:{word}={bits}"), path, inputs, kinds)
         for output, want in exact.items():
             assert (abs(got[output] - want) <= bounds[output]).all(), (bits, output)
-            wrong = np.roll(got[output], 1, axis=1)
+            wrong = np.roll(got[output], 1, axis=-1)
             assert not (abs(wrong - want) <= bounds[output]).all()
 
 

@@ -25,7 +25,8 @@ MODEL = f"""
 forms (float[{M}, {N}] x, float[{N}] b, float[{M}, {K}] u, float[{K}, {N}] w,
        int8[{M}, {N}] q, int8[{N}] l, double[{M}, {LITTLE}] d)
     => (float[{M}, {N}] y, float[{M}] s, float[{M}] m, float[{M}, {N}] p,
-        float[{M}, {N}] z, int8[{M}, {N}] r, double[{M}] t)
+        float[{M}, {N}] z, int8[{M}, {N}] r, double[{M}] t,
+        float[{N}, {M}] e)
 {{
     axes = Constant<value_ints = [1]>()
     g = Add(x, b)
@@ -37,6 +38,7 @@ forms (float[{M}, {N}] x, float[{N}] b, float[{M}, {K}] u, float[{K}, {N}] w,
     z = MatMul(u, w)
     r = Max(q, l)
     t = ReduceSum<keepdims = 0>(d, axes)
+    e = Transpose<perm = [1, 0]>(x)
 }}
 """
 LENGTHS = {
@@ -78,6 +80,7 @@ def expected(v: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray | float]]:
         "z": (u @ w, (K + 2) * EPSILON * wide),
         "r": (np.maximum(v["q"], v["l"]), 0.0),
         "t": (v["d"].sum(1), (LITTLE + 2) * 2.0**-52 * abs(v["d"]).sum(1)),
+        "e": (x.T, 0.0),
     }
 
 

@@ -186,14 +186,21 @@ def test_scalable_vectors_have_two_lanes_at_least(kind: str, across: str) -> Non
 
 
 @TARGETS
-def test_lanes_that_are_taken_out_one_by_one_have_a_number(
+def test_lanes_have_a_number_where_no_load_takes_them_from_across(
     name: str, lanes: int, load: str, across: str, product: str
 ) -> None:
     del lanes, load, across, product
     (kernel,) = kernels(turned()).kernels.values()
     words = choose(kernel.nest, by_name(name)).directives
     (vectors,) = [word for word in words if isinstance(word, Vectorize)]
-    assert not vectors.lanes.scalable
+    assert vectors.lanes.scalable == (name == "rv64gcv")
+
+
+def test_what_lies_at_a_distance_is_loaded_by_one_instruction() -> None:
+    text = stage_text(kernels(turned()), "asm", by_name("rv64gcv"))
+    loads = [x for x in inner_loops(text) if count(x, "vlse32.v")]
+    assert loads and not any(count(x, "flw") for x in loads)
+    assert "vlse32.v" not in stage_text(kernels(chain()), "asm", by_name("rv64gcv"))
 
 
 def test_other_targets_have_numbers_of_lanes() -> None:

@@ -14,6 +14,7 @@ from nanoloom.target.facts import Target
 CHAINS = 4  # independent sums: latency of an addition times its throughput
 F32_BITS = 32
 BYTE = 8
+LOADED = (32, 64)  # bits of what is loaded at a distance
 GROUPED, WIDENED = 4, 2  # registers of a group, and where numbers have two widths
 
 
@@ -64,16 +65,25 @@ def packs_bits(stage: Stage, axis: int) -> bool:
 def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     """Whether vectors of a stage can be as wide as the machine's, whatever it has.
 
-    Not where lanes are taken out one by one: operands that lie along another axis, and
-    halves of f32, which LLVM takes apart.  Pads read rows as they are.
+    Not where lanes are taken out one by one: operands that lie along another axis, if
+    no load takes numbers at a distance, and halves of f32, which LLVM takes apart.
+    Pads read rows as they are.
     """
     name = stage.names[axis]
     operands = (*stage.reads, *stage.writes)
-    along = all(
-        x.lies_along(name) and x.element not in ("f16", "bf16") for x in operands
-    )
+    halves = any(x.element in ("f16", "bf16") for x in operands)
+    apart = [x for x in operands if not x.lies_along(name)]
+    if target.isa.strided_loads and not stage.is_reduction and not stage.inside:
+        apart = [x for x in apart if x in stage.writes or not has_distance(x, name)]
+    along = not halves and not apart
     whole = stage.lanewise or stage.inside is not None
     return target.vector.scalable and along and whole
+
+
+def has_distance(x: Access, axis: str) -> bool:
+    """Whether a step along an axis is always as long, of numbers as a load takes."""
+    linear = all(index.factor(axis) is not None for index in x.indices)
+    return linear and bits(x.element) in LOADED
 
 
 def width(count: int, scalable: bool) -> Lanes:
