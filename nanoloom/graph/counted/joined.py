@@ -98,7 +98,9 @@ class Join:
 
     def count(self, value: ir.Value, most: int, sizes: Sequence[Size]) -> Count:
         """A number that the node gives, which is one of the branches' sizes."""
-        m = Maker(self.node.graph, self.node, self.names, self.opset, deciding=(0,))
+        graph = self.node.graph
+        assert graph is not None, "a node that is looked at stands in a graph"
+        m = Maker(graph, self.node, self.names, self.opset, deciding=(0,))
         value.name = self.names.value(f"{self.node.name}/size")
         made = m.count(value, most, *sizes)
         names = dict.fromkeys([*made.sources, *m.sources()])
