@@ -31,7 +31,7 @@ from nanoloom.reproduce.oml_results import (
     mean,
     ratio,
 )
-from nanoloom.reproduce.oml_vect import COMPARED, CONFIGURATIONS, PEER
+from nanoloom.reproduce.oml_vect import COMPARED, CONFIGURATIONS, PEERS
 from nanoloom.reproduce.oml_whole import TINY_WHOLE
 from nanoloom.target.host import host
 from tests.c_libraries import lend
@@ -63,8 +63,9 @@ def test_a_tiny_run(
     with (folder / "results.csv").open() as file:
         found = list(csv.DictReader(file))
     times = [r for r in found if r["figure"] == X86 and r["layer"] == "tiny"]
-    assert [each["contender"] for each in times] == [*CONFIGURATIONS, PEER]
-    assert all(float(r["value"]) > 0 for r in found if r["quantity"] == "seconds")
+    assert [each["contender"] for each in times] == [*CONFIGURATIONS, *PEERS]
+    seconds = [r for r in found if r["quantity"] == "seconds" and is_there(r["note"])]
+    assert seconds and all(float(r["value"]) > 0 for r in seconds)
     counts = {
         who: [
             int(r["value"])
@@ -113,7 +114,7 @@ def costs(found: list[dict[str, str]]) -> None:
     cycles = [r for r in found if "cycles" in r["quantity"]]
     assert cycles and all(r["value"] or "llvm-mca" in r["note"] for r in cycles)
     whole = [r for r in found if r["figure"] == WHOLE_MODELS]
-    assert len(whole) == len((*CONFIGURATIONS, PEER))
+    assert len(whole) == len((*CONFIGURATIONS, *PEERS))
 
 
 def test_relative_places_are_two_more_products(tmp_path: Path) -> None:
@@ -149,8 +150,15 @@ def test_a_wrong_result_is_named_and_not_timed(
     said = nanoloom(*WORDS, tmp_path, "--json")
     assert said.status == 1, said
     found = [r for r in json.loads(said.out)["results"] if r["figure"] == X86]
-    assert all("wrong result" in each["note"] for each in found)
     assert all(each["value"] is None for each in found)
+    there = [each["note"] for each in found if is_there(each["note"])]
+    assert len(there) > len(CONFIGURATIONS)
+    assert all("wrong result" in note for note in there)
+
+
+def is_there(note: str) -> bool:
+    """Whether a contender ran: OpenVINO is no dependency of the tests."""
+    return not note.startswith("OpenVINO is not installed")
 
 
 def results(figure: str, quantity: str, **given: float) -> list[Result]:
@@ -197,7 +205,7 @@ def test_every_form_by_every_strategy(layer: Layer, tmp_path: Path) -> None:
     """Against ONNX's reference; another layer's numbers are not these."""
     case = case_of(layer, tmp_path)
     found = list(oml_vect.times(case, host(), tmp_path, lambda _: None, 1, X86))
-    assert not [each.note for each in found if each.note]
+    assert not [each.note for each in found if each.note and is_there(each.note)]
     assert case.wrong(np.roll(case.wanted, 1, -1))
 
 
