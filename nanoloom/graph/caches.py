@@ -7,6 +7,11 @@
 where p puts axis a first, so that what is appended lies behind what is there.  The
 model's output is `kept`, whose first rows are written before the program is called.
 Nothing reads `past`, which stays an input for its extents.
+
+Where one tensor stacks those of several layers, each part is an input and an output of
+its own, `past[i, :, :]` and `present[i, :, :]`:
+
+    present = Concat<axis = 0>(Unsqueeze(Concat<axis = a>(Gather(past, i), new)), ...)
 """
 
 from __future__ import annotations
@@ -17,8 +22,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.errors import Unsupported
-from nanoloom.graph.editor import GraphEditor, inverse
+from nanoloom.frontend.parts import part_name
+from nanoloom.graph.editor import inverse
+from nanoloom.graph.in_heads import InHeads
 from nanoloom.graph.orders import is_tensor_op
+from nanoloom.graph.stacked import Along, Part, origin, parts_of, readers
 from nanoloom.graph.types import shape_of
 
 DOMAIN = "nanoloom"
@@ -38,58 +46,118 @@ def append_in_place(graph: ir.Graph, pairs: Pairs) -> None:
 
 
 @dataclass
-class Caches(GraphEditor):
+class Caches(InHeads):
     """The graph being rewritten."""
 
     def visit(self, past: str, present: str) -> str:
         """Append in place; gives the reason where that is not the same."""
         source = next(x for x in self.graph.inputs if x.name == past)
         place = next(i for i, x in enumerate(self.graph.outputs) if x.name == present)
-        joined = origin(self.graph.outputs[place])
-        node = joined.producer()
-        if (reason := refused(source, node)) or node is None:
-            return reason
-        self.append(node, place, present)
+        made = self.graph.outputs[place]
+        growing = longer(shape_of(source), shape_of(made))
+        if growing is None:
+            return f"it is not {past}, longer along one axis"
+        parts: list[Part] = []
+        for part in parts_of(made, growing):
+            if reason := refused(source, part, growing):
+                return reason
+            parts.append(part)
+        if not set(readers(source)) <= {part.value.producer() for part in parts}:
+            return f"{past} is read by others than its Concat"
+        made.name = f"{present}/declared"
+        kept = [self.append(part, growing) for part in parts]
+        self.graph.outputs[place : place + 1] = kept
+        for part, value in zip(parts, kept, strict=True):
+            value.name = part_name(present, part.index)
+            self.read(part, growing, value)
+        if parts[0].index != (None,) * len(shape_of(source)):
+            self.apart(source, parts)
         return ""
 
-    def append(self, node: ir.Node, place: int, present: str) -> None:
-        """node: the Concat.  place: of the output among the graph's."""
+    def append(self, part: Part, growing: int) -> ir.Value:
+        """What is kept of a part, its axis that grows in front of the others."""
+        node = joining(part)
         past, new = node.inputs
         assert past is not None and new is not None
-        shape = shape_of(node.outputs[0])
-        axis = node.attributes["axis"].as_int() % len(shape)
-        order = [axis, *(d for d in range(len(shape)) if d != axis)]
-        at = ir.AttrInt64("at", shape_of(past)[axis])
-        turned = self.transpose(new, order, node)
-        long = [shape[d] for d in order]
-        kept = self.add(
-            node, "Append", [turned], [at], long, new, node.name or present, DOMAIN
-        )
-        whole = self.transpose(kept, inverse(order), node)
-        declared, joined = self.graph.outputs[place], node.outputs[0]
-        self.graph.outputs[place] = kept
-        ir.convenience.replace_all_uses_with(joined, whole)
-        declared.name, kept.name = None, present
+        order, ones = axes_of(part, growing)
+        at = ir.AttrInt64("at", shape_of(past)[order[0]])
+        turned = self.transpose(new, [*order, *ones], node)
+        if ones:
+            rows = [shape_of(new)[d] for d in order]
+            turned = self.viewed(turned, rows, node)
+        long = [shape_of(part.value)[d] for d in order]
+        name = node.name or "Append"
+        return self.add(node, "Append", [turned], [at], long, new, name, DOMAIN)
+
+    def read(self, part: Part, growing: int, kept: ir.Value) -> None:
+        """Let those that read what was joined read what is kept."""
+        node = joining(part)
+        order, ones = axes_of(part, growing)
+        whole = kept
+        if ones:
+            shape = [*shape_of(kept), *(1 for _ in ones)]
+            whole = self.viewed(kept, shape, node)
+        whole = self.transpose(whole, inverse([*order, *ones]), node)
+        ir.convenience.replace_all_uses_with(part.value, whole)
+
+    def apart(self, past: ir.Value, parts: Sequence[Part]) -> None:
+        """Inputs for the parts of what is stacked, in place of the whole."""
+        place = self.graph.inputs.index(past)
+        made: list[ir.Value] = []
+        for part in parts:
+            rows = zip(shape_of(past), part.index, strict=True)
+            shape = ir.Shape([size for size, i in rows if i is None])
+            name = part_name(past.name or "", part.index)
+            made.append(ir.Value(name=name, shape=shape, type=past.type))
+        self.graph.inputs[place : place + 1] = made
 
 
-def origin(value: ir.Value) -> ir.Value:
-    """What a value is a copy of."""
-    node = value.producer()
-    while node is not None and is_tensor_op(node, {"Identity"}):
-        source = node.inputs[0]
-        assert source is not None
-        value, node = source, source.producer()
-    return value
+def longer(past: Sequence[int], present: Sequence[int]) -> int | None:
+    """The one axis along which shapes differ."""
+    if len(past) != len(present):
+        return None
+    axes = [d for d, n in enumerate(past) if present[d] != n]
+    return axes[0] if len(axes) == 1 else None
 
 
-def refused(past: ir.Value, node: ir.Node | None) -> str:
-    """Why what makes an output does not only put something behind an input."""
+def joining(part: Part) -> ir.Node:
+    """The Concat that makes a part; only of one that is not refused."""
+    node = part.value.producer()
+    assert node is not None
+    return node
+
+
+def axes_of(part: Part, growing: int) -> tuple[list[int], list[int]]:
+    """Axes of a part's value: the one that grows and the others in the stack's order.
+
+    Then those of one element, which are none of the part.
+    """
+    axes = {p.axis: d for d, p in enumerate(part.places) if isinstance(p, Along)}
+    order = [axes.pop(growing), *(axes[axis] for axis in sorted(axes))]
+    return order, [d for d in range(len(part.places)) if d not in order]
+
+
+def refused(past: ir.Value, part: Part, growing: int) -> str:
+    """Why what makes a part of an output does not only put something behind an input's.
+
+    The Concat may be of another order of axes, with axes of one element besides.
+    """
+    node, places = part.value.producer(), part.places
     if node is None or not is_tensor_op(node, {"Concat"}):
         made = "no operator" if node is None else node.op_type
         return f"it is made by {made}, not by Concat"
-    if len(node.inputs) != 2 or node.inputs[0] is not past:
+    axis = node.attributes["axis"].as_int() % len(places)
+    first = node.inputs[0]
+    if len(node.inputs) != 2 or first is None or places[axis] != Along(growing):
         return f"its Concat does not put one value behind {past.name}"
-    readers = {user for user, _ in past.uses()}
-    if readers != {node}:
-        return f"{past.name} is read by others than its Concat"
+    if any(
+        n != 1
+        for n, p in zip(shape_of(part.value), places, strict=True)
+        if isinstance(p, int)
+    ):
+        return "its Concat is of several parts of a stack"
+    source, found, _ = origin(first, places)
+    wanted = tuple(Along(d) if i is None else i for d, i in enumerate(part.index))
+    if source is not past or found != wanted:
+        return f"its Concat does not put one value behind {past.name}"
     return ""

@@ -89,6 +89,7 @@ def optimize(
     require_known(model.graph, direct, opsets)
     require_static(model.graph)
     append_in_place(model.graph, caches)
+    passes.RemoveUnusedNodesPass()(model)  # what took a stack of caches apart
     move_factors(model.graph)
     heads_apart(model.graph)
     if kept is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from nanoloom.errors import InputError
+from nanoloom.frontend.parts import parts_of
 from nanoloom.open_program import OpenProgram
 from nanoloom.sessions.kept import pairs_of, with_sums
 from nanoloom.sessions.session import Array, Bound, Once, Session, Shapes
@@ -108,7 +109,14 @@ class CompiledSession(Session):
         if made is None:
             reason = f"what is kept between runs cannot grow in place: {chosen.reason}"
             raise InputError(reason, hint="compile it without a session")
-        table = keeping(made.table, list(self.pairs.items()), self.lengths)
+        sides = made.table.inputs, made.table.outputs
+        names = [[x.name for x in side] for side in sides]
+        pairs = [
+            pair
+            for whole in self.pairs.items()
+            for pair in zip(*map(parts_of, whole, names), strict=True)
+        ]
+        table = keeping(made.table, pairs, self.lengths)
         return replace(made, table=table)
 
     def _copied(self, arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, Array]:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
 
 from nanoloom.errors import InputError
 from nanoloom.frontend.expressions import evaluate
+from nanoloom.frontend.parts import Index, named_part
+from nanoloom.runtime.arrays import empty
 from nanoloom.source import Interface
+
+Array: TypeAlias = np.ndarray
 
 # What exporters write in the names of inputs, and of the outputs that extend them.
 CALLED = (("past_key_values", "present"), ("past", "present"))
+LINE = 64  # bytes, of cache: so many rows of any size end with one
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,26 @@ class Kept:
     def rows(self, shape: Sequence[int]) -> tuple[int, ...]:
         """What of a shape is kept for each token."""
         return tuple(n for axis, n in enumerate(shape) if axis != self.axis)
+
+    def part(self, rows: Array, index: Index) -> Array:
+        """Rows of a part of the input."""
+        others = [i for axis, i in enumerate(index) if axis != self.axis]
+        return rows[(slice(None), *(slice(None) if i is None else i for i in others))]
+
+    def memory(self, count: int, rows: Sequence[int], index: Index) -> Array:
+        """Rows in one block, in which those of each part lie behind each other.
+
+        count: of rows; there are more where parts would begin within a line of cache.
+        index: of any part.
+        """
+        others = [i for axis, i in enumerate(index) if axis != self.axis]
+        chosen = [d for d, i in enumerate(others, 1) if i is not None]
+        order = [*chosen, *(d for d in range(len(rows) + 1) if d not in chosen)]
+        if chosen:
+            count += -count % LINE
+        shape = count, *rows
+        block = empty(tuple(shape[d] for d in order), self.past.dtype)
+        return block.transpose(np.argsort(order))
 
 
 def pairs_of(
@@ -128,6 +156,17 @@ def by_name(
         if present is not None:
             found[name] = present
     return found
+
+
+def of_parts(tensors: Sequence[Interface]) -> list[Interface]:
+    """A program's inputs with what is stacked as one again; its outputs by name."""
+    found: dict[str, Interface] = {}
+    for x in tensors:  # of the parts the last is counted furthest
+        name, index = named_part(x.name)
+        sizes = iter(x.shape)
+        shape = tuple(next(sizes) if i is None else i + 1 for i in index)
+        found[name] = replace(x, name=name, shape=shape) if index else x
+    return list(found.values())
 
 
 def growing(past: Interface, others: set[int | str]) -> int:

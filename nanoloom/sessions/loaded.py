@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from nanoloom.errors import InputError
 from nanoloom.frontend.expressions import evaluate
+from nanoloom.frontend.parts import whole_of
 from nanoloom.runtime.library import Instance, Library
-from nanoloom.sessions.kept import pairs_of
+from nanoloom.sessions.kept import of_parts, pairs_of
 from nanoloom.sessions.session import Array, Bound, Session, Shapes
 from nanoloom.source import Interface
 
@@ -25,8 +26,10 @@ class LoadedSession(Session):
     ) -> None:
         """instance: whose threads run it.  inputs, outputs: with names of sizes."""
         assert library.open is not None
-        kept = pairs_of(inputs, outputs, library.pairs)
-        super().__init__(inputs, kept, {}, library.open.bounds, capacity)
+        given, made = of_parts(inputs), of_parts(outputs)
+        pairs = {whole_of(past): whole_of(y) for past, y in library.pairs.items()}
+        kept = pairs_of(given, made, pairs)
+        super().__init__(given, kept, {}, library.open.bounds, capacity)
         self.library, self.instance = library, instance
         self._last: tuple[list[int], Bound] | None = None
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from nanoloom.errors import InputError, public
 from nanoloom.frontend.inputs import check_inputs
+from nanoloom.frontend.parts import Index, parts_of
 from nanoloom.runtime.arrays import empty
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.sessions.kept import Kept, found_in, given_once
@@ -176,26 +177,35 @@ class Session(ABC):
         """Append to what is kept, and give the rest."""
         library, instance = bound
         kinds = {x.name: x for x in library.outputs}
-        total = kinds[self.kept[0].present].shape[0]
+        parts = {x.present: parts_of(x.present, kinds) for x in self.kept}
+        total = kinds[next(iter(parts[self.kept[0].present]))].shape[0]
         self._require_room(total)
-        self._make_room(total, {x.present: kinds[x.present].shape for x in self.kept})
-        unread = {x.past.name: self._rows[x.present] for x in self.kept}
-        read = [
-            arrays[x.name]
-            if x.name in arrays
-            else shown(unread[x.name], shapes[x.name])
-            for x in library.inputs
-        ]
+        self._make_room(total, shapes, parts)
+        given = {**arrays, **self._unread(library, shapes)}
+        memory = {
+            name: x.part(self._rows[x.present], index)[:total]
+            for x in self.kept
+            for name, index in parts[x.present].items()
+        }
         written = [
-            self._rows[name][:total]
-            if name in self._rows
+            memory[name]
+            if name in memory
             else empty(kinds[name].shape, kinds[name].element.dtype)
             for name in kinds
         ]
-        instance.run(read, written)
+        instance.run([given[x.name] for x in library.inputs], written)
         self.length = total
         made = zip(kinds, written, strict=True)
-        return {name: y for name, y in made if name not in self._rows}
+        return {name: y for name, y in made if name not in memory}
+
+    def _unread(self, library: Library, shapes: Shapes) -> dict[str, Array]:
+        """Arrays for the past inputs of a program, which has them as its outputs."""
+        names = {x.name: x for x in library.inputs}
+        return {
+            name: shown(x.part(self._rows[x.present], index), names[name].shape)
+            for x in self.kept
+            for name, index in parts_of(x.past.name, names).items()
+        }
 
     def _require_room(self, total: int) -> None:
         """InputError for more tokens than the bound of what is kept."""
@@ -205,14 +215,23 @@ class Session(ABC):
                 hint="rewind the session, or give it fewer",
             )
 
-    def _make_room(self, total: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Rows for so many tokens; twice as many if there are too few."""
+    def _make_room(
+        self, total: int, shapes: Shapes, parts: Mapping[str, Mapping[str, Index]]
+    ) -> None:
+        """Rows for so many tokens; twice as many if there are too few.
+
+        parts: of what is kept, which lie in one piece each.
+        """
         for x in self.kept:
-            rows = self._rows.get(x.present)
-            if rows is not None and len(rows) >= total:
-                continue
-            most = max(total, self.capacity, 0 if rows is None else 2 * len(rows))
-            made = empty((most, *shapes[x.present][1:]), x.past.dtype)
+            rows, indices = self._rows.get(x.present), parts[x.present].values()
+            first = next(iter(indices))
+            count = 0 if rows is None else len(rows)
+            if rows is not None and x.part(rows, first).flags.c_contiguous:
+                if count >= total:
+                    continue
+                count *= 2
+            most = max(total, self.capacity, count)
+            made = x.memory(most, x.rows(shapes[x.past.name]), first)
             if rows is not None:
                 made[: self.length] = rows[: self.length]
             self._rows[x.present] = made
