@@ -41,9 +41,13 @@ class Binding:
     @property
     def name(self) -> str:
         """Of the variant, in the cache; waits for the digest of the model."""
-        parts = {n: (a.tolist(), str(a.dtype)) for n, a in sorted(self.values.items())}
         sizes = dict(sorted(self.shapes.items()))
-        return key("model", self.source.digest, sizes, parts, self.options)
+        return key("model", self.source.digest, sizes, self.numbers, self.options)
+
+    @property
+    def numbers(self) -> dict[str, tuple[object, str]]:
+        """The values of inputs, as a key has them."""
+        return {n: (a.tolist(), str(a.dtype)) for n, a in sorted(self.values.items())}
 
     def loaded(self, threads: int) -> Variant:
         """The program in this process; compiled, if the cache has not all of it."""
@@ -135,7 +139,8 @@ class OpenBinding(Binding):
         samples = [dict(sorted(sample.items())) for sample in self.samples]
         first = dict(sorted(self.shapes.items()))
         bounds = {name: str(self.bounds[name]) for name in sorted(self.bounds)}
-        return key("sizes", self.source.digest, samples, first, self.options, bounds)
+        said = first, self.numbers, self.options, bounds
+        return key("sizes", self.source.digest, samples, *said)
 
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
@@ -145,7 +150,7 @@ class OpenBinding(Binding):
         require_steps(self.source.model().graph, self.samples)
 
         def bound(dims: Dims) -> Model:
-            return self.source.entry(self.shapes_of(dims), {})
+            return self.source.entry(self.shapes_of(dims), self.values)
 
         model = OpenModel(bound, self.samples, self.bounds, self.declared)
         return compile_open(model, self.options, self.cache, report)

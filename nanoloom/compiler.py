@@ -165,6 +165,7 @@ def optimized(
         along=options.along_sums,
         kept=kept,
         caches=options.caches,
+        starts=options.starts,
         alike=alike,
     )
 

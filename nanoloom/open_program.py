@@ -11,7 +11,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import numpy as np
 
 from nanoloom.binding import OpenBinding
 from nanoloom.cache import Cache, key
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 Shapes = Mapping[str, tuple[int, ...]]
+Array: TypeAlias = np.ndarray
+NO_VALUES: Mapping[str, Array] = MappingProxyType({})
 
 
 class OpenProgram:
@@ -53,9 +58,14 @@ class OpenProgram:
         cache: Cache,
         report: Report | None,
         bounds: Mapping[str, Bounds] = NO_BOUNDS,
+        values: Mapping[str, Array] = NO_VALUES,
     ) -> None:
-        """known: numbers of dimensions.  bounds: of those without a number."""
+        """known: numbers of dimensions.  bounds: of those without a number.
+
+        values: of inputs that are none of `inputs`, and constants here.
+        """
         self.inputs, self.known, self.bounds = inputs, known, bounds
+        self.values = values
         self.source, self.options = source, options
         self.cache, self.report = cache, report
         texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
@@ -79,6 +89,7 @@ class OpenProgram:
             checked=options.checked,
             exact_conv=options.exact_conv,
             caches=options.caches,
+            starts=options.starts,
         )
         if options != usual:
             return "its kernels are scheduled for known sizes"
@@ -198,7 +209,7 @@ class OpenProgram:
             self.cache,
             self.report,
             self.shapes(samples[0]),
-            {},
+            self.values,
             samples,
             self.shapes,
             bounds,

@@ -59,6 +59,7 @@ class CompileOptions:
     channels between kernels: auto, last, first, or how many are a block.  search: so
     many seconds at most, candidates of schedules are run and the fastest taken.
     caches: of inputs and outputs; what an output extends is there (graph/caches.py).
+    starts: nothing is there yet, and the inputs are not read.
     """
 
     target: Target
@@ -71,6 +72,7 @@ class CompileOptions:
     layout: str = "auto"
     search: float = 0.0
     caches: tuple[tuple[str, str], ...] = ()
+    starts: bool = False
 
     @property
     def faster_on(self) -> Target | None:

@@ -12,6 +12,9 @@ Where one tensor stacks those of several layers, each part is an input and an ou
 its own, `past[i, :, :]` and `present[i, :, :]`:
 
     present = Concat<axis = 0>(Unsqueeze(Concat<axis = a>(Gather(past, i), new)), ...)
+
+A model that has another branch for the first tokens gives all rows there, and does not
+read `past`: what is kept is Transpose<p>(present).
 """
 
 from __future__ import annotations
@@ -33,14 +36,16 @@ DOMAIN = "nanoloom"
 Pairs = Sequence[tuple[str, str]]  # names of an input and of the output that extends it
 
 
-def append_in_place(graph: ir.Graph, pairs: Pairs) -> None:
+def append_in_place(graph: ir.Graph, pairs: Pairs, *, starts: bool = False) -> None:
     """Rewrite a graph with static shapes in place.
 
-    Raises Unsupported, with the reason, for the first pair that is something else.
+    starts: nothing is there yet, and no input of the pairs is read; they go.  Raises
+    Unsupported, with the reason, for the first pair that is something else.
     """
     rewriting = Caches(graph)
+    visit = rewriting.begin if starts else rewriting.visit
     for past, present in pairs:
-        reason = rewriting.visit(past, present)
+        reason = visit(past, present)
         if reason:
             raise Unsupported(reason, where=f"output {present}")
 
@@ -73,6 +78,47 @@ class Caches(InHeads):
         if parts[0].index != (None,) * len(shape_of(source)):
             self.apart(source, parts)
         return ""
+
+    def begin(self, past: str, present: str) -> str:
+        """Give all rows, the axis first that grows; or why they are not all."""
+        source = next(x for x in self.graph.inputs if x.name == past)
+        place = next(i for i, x in enumerate(self.graph.outputs) if x.name == present)
+        made = self.graph.outputs[place]
+        growing = longer(shape_of(source), shape_of(made))
+        if growing is None:
+            return f"it is not {past} of another length"
+        if any(readers(source)):
+            return f"{past} is read where nothing is kept yet"
+        readers_of_all = list(made.uses())
+        value, places, _ = origin(made, tuple(map(Along, range(len(shape_of(made))))))
+        if any(isinstance(p, int) for p in places):
+            value, places = made, tuple(map(Along, range(len(shape_of(made)))))
+        order, _ = axes_of(Part((), value, places), growing)
+        kept = self.turned(value, order, f"{present}/first")
+        rows = [growing, *(d for d in range(len(order)) if d != growing)]
+        whole = self.turned(kept, inverse(rows), f"{present}/all")
+        for node, number in readers_of_all:
+            node.replace_input_with(number, whole)
+        made.name, kept.name = f"{present}/declared", present
+        self.graph.outputs[place] = kept
+        self.graph.inputs.remove(source)
+        return ""
+
+    def turned(self, value: ir.Value, order: Sequence[int], name: str) -> ir.Value:
+        """A value's transpose, right behind what makes it."""
+        perm = ir.AttrInt64s("perm", list(order))
+        node, maker = (
+            ir.Node("", "Transpose", [value], [perm], name=name),
+            value.producer(),
+        )
+        (out,) = node.outputs
+        out.name, out.type = f"{name}_made", value.type
+        out.shape = ir.Shape([shape_of(value)[d] for d in order])
+        if maker is None:
+            self.graph.insert_before(self.graph[0], node)
+        else:
+            self.graph.insert_after(maker, node)
+        return out
 
     def append(self, part: Part, growing: int) -> ir.Value:
         """What is kept of a part, its axis that grows in front of the others."""

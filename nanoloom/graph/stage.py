@@ -69,6 +69,7 @@ def optimize(
     along: bool = False,
     kept: Set[str] | None = None,
     caches: Pairs = (),
+    starts: bool = False,
     alike: Alike | None = None,
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
@@ -76,9 +77,8 @@ def optimize(
     faster_on: convolutions may be computed by Winograd's method where that is faster on
     this target.  integers_on: those of 8-bit integers, which it computes exactly.
     along: right operands of products lie along the sum, where that costs nothing.
-    kept: values that are no constants, as they depend on sizes known at run time; None
-    where there are no such sizes.
-    caches: inputs and the outputs that extend them, which are written in place.
+    kept: values that are no constants, as sizes decide about them at run time; or None.
+    caches: inputs and outputs that extend them in place; starts: from the first row.
     alike: the samples of sizes that this model is one of.
     """
     opsets = dict(model.opset_imports)
@@ -88,7 +88,7 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     require_known(model.graph, direct, opsets)
     require_static(model.graph)
-    append_in_place(model.graph, caches)
+    append_in_place(model.graph, caches, starts=starts)
     passes.RemoveUnusedNodesPass()(model)  # what took a stack of caches apart
     move_factors(model.graph)
     heads_apart(model.graph)

@@ -16,7 +16,7 @@ import numpy as np
 from nanoloom.errors import InputError
 from nanoloom.frontend.parts import parts_of
 from nanoloom.open_program import OpenProgram
-from nanoloom.sessions.kept import pairs_of, with_sums
+from nanoloom.sessions.kept import chooser_of, pairs_of, with_sums
 from nanoloom.sessions.session import Array, Bound, Once, Session, Shapes
 from nanoloom.source import Interface, bound_dims
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
 
 Pairs: TypeAlias = Mapping[str, str] | None  # inputs, and outputs that extend them
+Numbers: TypeAlias = tuple[tuple[str, int], ...]  # of dimensions
 
 
 class CompiledSession(Session):
@@ -43,12 +44,14 @@ class CompiledSession(Session):
 
         Raises InputError for a model without such inputs, or pairs that are none.
         """
-        kept = pairs_of(program.inputs, outputs, pairs)
+        self.chooser = chooser_of(program.inputs)
+        inputs = [x for x in program.inputs if x is not self.chooser]
+        kept = pairs_of(inputs, outputs, pairs)
         own = program.known, program.bounds, capacity, once
-        super().__init__(program.inputs, kept, *own)
+        super().__init__(inputs, kept, *own)
         self.program, self.threads, self.whole = program, threads, whole
-        self.inputs = with_sums(program.inputs, outputs, kept)
-        self._programs: dict[tuple[tuple[str, int], ...], OpenProgram] = {}
+        self.inputs = with_sums(inputs, outputs, kept)
+        self._programs: dict[tuple[bool, Numbers], OpenProgram] = {}
         self._last: tuple[Shapes, Bound] | None = None
 
     def _bound(self, shapes: Shapes) -> Bound | None:
@@ -76,22 +79,43 @@ class CompiledSession(Session):
         others = {str(d) for x in stays for d in x.shape} - batch
         fixed = {d: n for d, n in fixed.items() if d not in others}
         single = all(n == 1 for d, n in fixed.items() if d not in batch)
-        return self._opened(tuple(sorted(fixed.items())) if single else ())
+        own = single and not self._starts
+        return self._opened(tuple(sorted(fixed.items())) if own else ())
 
-    def _opened(self, known: tuple[tuple[str, int], ...]) -> OpenProgram:
-        """The program for numbers of some dimensions, and for all sizes of others."""
-        program = self.program
-        if known not in self._programs:
-            self._programs[known] = OpenProgram(
+    @property
+    def _starts(self) -> bool:
+        """Whether the model has a branch for the first tokens, and these are they."""
+        return self.chooser is not None and self.length == 0
+
+    def _opened(self, known: Numbers) -> OpenProgram:
+        """The program for numbers of some dimensions, and for all sizes of others.
+
+        That of the first tokens is another, if the model has a branch for them.
+        """
+        program, chosen = self.program, self._chosen()
+        starts = self._starts
+        none = dict.fromkeys(self.lengths, 0) if starts else {}
+        if (starts, known) not in self._programs:
+            self._programs[starts, known] = OpenProgram(
                 self.inputs,
-                bound_dims(self.inputs, {**program.known, **dict(known)}),
+                bound_dims(self.inputs, {**program.known, **dict(known), **none}),
                 program.source,
-                replace(program.options, caches=tuple(self.pairs.items())),
+                replace(
+                    program.options, caches=tuple(self.pairs.items()), starts=starts
+                ),
                 program.cache,
                 program.report,
                 program.bounds,
+                chosen,
             )
-        return self._programs[known]
+        return self._programs[starts, known]
+
+    def _chosen(self) -> dict[str, Array]:
+        """The input that says whether something is kept, if the model has one."""
+        x = self.chooser
+        if x is None:
+            return {}
+        return {x.name: np.full(x.shape, self.length > 0)}  # type: ignore[arg-type] - ones
 
     def compiled(self) -> Compiled:
         """The program for tokens of any number, to be written to a library.
@@ -100,6 +124,10 @@ class CompiledSession(Session):
         """
         from nanoloom.binary.kept import keeping
 
+        if self.chooser is not None:
+            reason = f"{self.chooser.name} has one branch for the first tokens"
+            hint = "save the model without that branch, or compile without a session"
+            raise InputError(reason, hint=hint)
         if numbers := self.lengths & self.program.known.keys():
             name = min(numbers)
             reason = f"dimension {name} is how much is kept, and has a number"
@@ -124,7 +152,8 @@ class CompiledSession(Session):
         none = {
             x.past.name: np.zeros(shapes[x.past.name], x.past.dtype) for x in self.kept
         }
-        given = {**arrays, **none, **self.past()}
+        given = {**arrays, **none, **self.past(), **self._chosen()}
+        shapes = {name: x.shape for name, x in given.items()}
         given = {name: np.ascontiguousarray(x) for name, x in given.items()}
         sized = self.program.bound(shapes, self.threads, empty=self.lengths)
         made = self.whole(given) if sized is None else sized(given)

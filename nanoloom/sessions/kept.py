@@ -18,6 +18,7 @@ Array: TypeAlias = np.ndarray
 
 # What exporters write in the names of inputs, and of the outputs that extend them.
 CALLED = (("past_key_values", "present"), ("past", "present"))
+CHOOSER = "use_cache_branch"
 LINE = 64  # bytes, of cache: so many rows of any size end with one
 
 
@@ -117,6 +118,16 @@ def given_once(
         if name not in names:
             raise InputError(f"{name} is no input, or grows at each call")
     return frozenset(said)
+
+
+def chooser_of(inputs: Sequence[Interface]) -> Interface | None:
+    """The input that says whether something is kept; a branch of the model is for each.
+
+    Exporters write it where they merge a decoder for prompts and one for tokens.
+    """
+    found = next((x for x in inputs if x.name == CHOOSER), None)
+    is_one = found is not None and found.dtype == bool and set(found.shape) <= {1}
+    return found if is_one else None
 
 
 def with_sums(

@@ -106,6 +106,8 @@ class Comparing:
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
+        if self.is_chosen(first):
+            return  # the nodes of its branch are visited behind it
         made = [x for x in first.outputs if x.is_known and first.operator != "Constant"]
         depends = any(x and self.depends(x) for x in first.inputs)
         shaped = first.operator in SHAPES
@@ -113,6 +115,13 @@ class Comparing:
             self.constants(visits)
         if len(made) < len(first.outputs) or self.is_kept(first):
             self.computed(visits, depends)
+
+    def is_chosen(self, visit: Visit) -> bool:
+        """Whether it is an If whose condition is the same for all sizes."""
+        condition = visit.inputs[0] if visit.operator == "If" else None
+        if condition is None or not condition.is_known:
+            return False
+        return not self.depends(condition)
 
     def depends(self, value: Seen) -> bool:
         return value.name in self.differing or value.name in self.kept

@@ -40,6 +40,31 @@ def test_rows_behind_others() -> None:
     assert shape == [6, 2, 3, 4]
 
 
+def begun(text: str) -> tuple[list[str], list[str | None], list[int]]:
+    """Operators, inputs, and the shape of the output where nothing is there yet."""
+    graph = parser.parse_model(text)
+    del graph.graph.output[1:]
+    model = serde.deserialize_model(graph)
+    optimize(model, OPERATORS.keys(), caches=PAIRS, starts=True)
+    (made,) = model.graph.outputs
+    names = [x.name for x in model.graph.inputs]
+    assert made.name == "present"
+    return [node.op_type for node in model.graph], names, list(made.shape or ())  # type: ignore[arg-type]
+
+
+def test_rows_before_which_nothing_is() -> None:
+    text = TEXT.replace("Concat<axis = -2>(past, new)", "Identity(new)")
+    text = text.replace("float[2, 3, 6, 4] present", "float[2, 3, 1, 4] present")
+    operators, inputs, shape = begun(text)
+    assert operators == ["Transpose"] and inputs == ["x", "q"]
+    assert shape == [1, 2, 3, 4]
+
+
+def test_rows_that_are_read_before_they_are_there() -> None:
+    with pytest.raises(Unsupported, match="past is read where nothing is kept yet"):
+        begun(TEXT)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

@@ -20,6 +20,10 @@ from nanoloom.sizes.size import Dims
 from nanoloom.source import source_of
 from tests.sizes import models
 
+EITHER = """
+    y = If(e) <then_branch = t () => (float[n, 4] a) { a = Neg(x) },
+               else_branch = f () => (float[m, 4] b) { b = Slice(x, two, n, zero) }>
+"""
 SAMPLES = ({"n": 131}, {"n": 137}, {"n": 139})
 
 
@@ -59,6 +63,15 @@ def test_numbers_that_no_size_decides(tmp_path: Path) -> None:
     assert not found.kept and not found.limits
 
 
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_the_branch_of_a_constant(tmp_path: Path, chosen: int) -> None:
+    """The other does not matter; what is read of the chosen one limits the sizes."""
+    text = f"e = Constant<value = bool[1] {{{chosen}}}>() {EITHER}"
+    found = of(text, Cache(tmp_path))
+    low = [min([size.of({"n": n}) for size in found.limits] or [0]) for n in (1, 2)]
+    assert not found.kept and low == ([0, 0] if chosen else [-1, 0])
+
+
 def test_a_table_is_computed_later(tmp_path: Path) -> None:
     text = "v = Expand(fours, shape) y = Add(x, v)"
     given = "fours = Constant<value = float[4] {1, 2, 3, 4}>()"
@@ -82,6 +95,7 @@ def test_limits(tmp_path: Path) -> None:
         ("y = Slice(x, zero, many, zero)", "Slice.*may end where its axis does"),
         ("i = Constant<value = int64 {2}>() y0 = Gather<axis = 0>(x, i) "
          "y = Unsqueeze(y0, zero)", ""),
+        (f"e = Equal(n, one) {EITHER}", "Equal.* decides by a size"),
         ("a, i = TopK<axis = 0>(x, five) y = Identity(a)", "TopK"),
     ],
 )  # fmt: skip
