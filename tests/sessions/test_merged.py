@@ -62,6 +62,27 @@ ATTEND = """
     y# = Mul(j#, factor#)
 """
 
+STACKED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, new, 4] x, float[2, batch, past, 4] past, bool[1] use_cache_branch)
+    => (float[batch, new, 4] y, float[2, batch, total, 4] present)
+<int64[1] front = {0}, int64[1] one1 = {1}, int64 zero = {0}, int64 one = {1}>
+{
+    y, present = If(use_cache_branch) <
+        then_branch = later () => (float[b, n, 4] y1, float[2, b, t, 4] p1)
+        { a = Gather(past, zero) c = Gather(past, one) d = Neg(x)
+          k = Concat<axis = 1>(a, x) v = Concat<axis = 1>(c, d)
+          k1 = Unsqueeze(k, front) v1 = Unsqueeze(v, front)
+          p1 = Concat<axis = 0>(k1, v1)
+          s = ReduceSum<keepdims = 1>(v, one1) y1 = Add(x, s) },
+        else_branch = first () => (float[b, n, 4] y2, float[2, b, t, 4] p2)
+        { e = Neg(x) k2 = Unsqueeze(x, front) v2 = Unsqueeze(e, front)
+          p2 = Concat<axis = 0>(k2, v2)
+          s2 = ReduceSum<keepdims = 1>(e, one1) y2 = Add(x, s2) }
+    >
+}
+"""
+
 
 def decoder() -> onnx.ModelProto:
     """The branch for prompts multiplies by 2 in the end, the other by 1."""
@@ -156,6 +177,25 @@ def test_nothing_is_compiled(program: Program, monkeypatch: pytest.MonkeyPatch) 
     again = say(session, x, mask, (3, 1, 2, 1, 4, *[1] * 9))
     assert np.abs(again[:, 6:] - got).max() <= BOUND
     assert not session.reason and len(program.variants) == 0
+
+
+def test_a_stack_besides(cache: Cache) -> None:
+    """The branch for prompts gives it whole, the other one in parts."""
+    model = parser.parse_model(STACKED)
+    session = nanoloom.compile(model, threads=1, cache=cache).session(capacity=3)
+    x, _ = text(2, 90)
+    x = x[..., :4]
+    for count in (5, 1, 1, 4, *[1] * 79):
+        end = session.length + count
+        new = x[:, end - count : end]
+        got = session({"x": new})["y"]
+        wanted = new - x[:, :end].sum(1, dtype=np.float64, keepdims=True)
+        error = np.finfo(np.float32).eps * (
+            1 + np.abs(x[:, :end]).sum(1, keepdims=True)
+        )
+        assert (np.abs(got - wanted) <= 90 * error).all()
+    assert (session.past()["past"] == np.stack([x, -x])).all()
+    assert not session.reason and session.length == 90
 
 
 def test_a_bound(cache: Cache) -> None:
