@@ -1,9 +1,11 @@
 """Convolutions that nobody tuned for: 100 of timm's networks, beside their peers.
 
     python -m benchmarks layers [--threads 1] [--only depthwise,dense] [--json FILE]
+        [--networks] [--exact-conv]
 
 Each is an ONNX model of one convolution with bias and ReLU, batch 1, f32.
-draw_layers.py drew them, seeded, all kinds in turns.  %limit: the time that the
+draw_layers.py drew them, seeded, all kinds in turns; --networks has those of
+ResNet-50, VGG-16 and MobileNetV2 instead.  %limit: the time that the
 measured peak, or the bandwidth of the cache that the layer fits in, allows, over
 nanoloom's; above 100 where Winograd's method saves products.
 """
@@ -33,7 +35,8 @@ from nanoloom.reproduce.tables import NAMES, SHORT, Sheet
 from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
 
-LAYERS = Path(__file__).with_name("layers.json")
+DRAWN = Path(__file__).with_name("layers.json")
+NETWORKS = Path(__file__).with_name("network_layers.json")
 FEW = 4  # channels of a first layer at most
 OPSET, IR_VERSION = 17, 8
 ALLOWED = 1e-4  # of the largest number: f32, and Winograd's roundings
@@ -111,8 +114,8 @@ class Layer:
         return " ".join(words)
 
 
-def known_layers() -> list[Layer]:
-    return [Layer.of(each) for each in json.loads(LAYERS.read_text())]
+def known_layers(file: Path = DRAWN) -> list[Layer]:
+    return [Layer.of(each) for each in json.loads(file.read_text())]
 
 
 def model_of(layer: Layer) -> onnx.ModelProto:
@@ -226,12 +229,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_of("layers", __doc__)
     add_race(parser, MODEL_PEERS, "1")
     parser.add_argument("--only", default="", help="kinds, by commas")
+    parser.add_argument("--networks", action="store_true", help="of three networks")
+    exact = "nanoloom's without Winograd's method"
+    parser.add_argument("--exact-conv", action="store_true", help=exact)
     return parser.parse_args(arguments)
 
 
 def chosen(given: argparse.Namespace) -> list[Layer]:
     kinds = [word for word in given.only.split(",") if word]
-    found = [x for x in known_layers() if not kinds or x.kind in kinds]
+    known = known_layers(NETWORKS if given.networks else DRAWN)
+    found = [x for x in known if not kinds or x.kind in kinds]
     return sorted(found, key=lambda layer: layer.flops)[:2] if given.quick else found
 
 
@@ -249,7 +256,8 @@ def run(given: argparse.Namespace, threads: int, progress: Progress) -> list[Row
             onnx.save(model_of(layer), path)
             shape = (1, layer.channels, layer.high, layer.wide)
             inputs = {"x": np.random.default_rng(1).standard_normal(shape, np.float32)}
-            task = Task(str(layer), path, inputs, allowed=ALLOWED)
+            facts = {"exact_conv": given.exact_conv}
+            task = Task(str(layer), path, inputs, facts=facts, allowed=ALLOWED)
             job = job_of(task, threads, scratch, host(), scratch / "cache")
             made = measure(task, job, company, pace)
             rows.append(Row(layer, made, limits(host(), threads)))

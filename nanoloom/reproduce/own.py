@@ -27,12 +27,14 @@ PLAIN = "loops"  # what a kernel without a nanokernel is made of
 def open_program(job: Job) -> Ready:
     """Compile for the job's inputs.
 
-    facts, given: target, cache (a folder), lowered (f32 in bf16).  facts, answered:
-    seconds, to compile; families, of the contractions' nanokernels, if a task is named.
+    facts, given: target, cache (a folder), lowered (f32 in bf16), exact_conv (no
+    Winograd).  facts, answered: seconds, to compile; families, of the contractions'
+    nanokernels, if a task is named.
     """
     options = CompileOptions(
         from_dict(dict(job.facts["target"])),
         "bf16" if job.facts.get("lowered") else "f32",
+        exact_conv=bool(job.facts.get("exact_conv")),
     )
     feeds = job.feeds
     started = time.perf_counter()

@@ -24,6 +24,15 @@ def test_a_hundred_distinct_ones_of_all_kinds() -> None:
     assert set(kinds) == {"dense", "depthwise", "first", "grouped", "pointwise"}
 
 
+def test_those_of_three_networks() -> None:
+    every = known_layers(layers.NETWORKS)
+    assert len(every) == len({layer.sizes for layer in every})
+    networks = {layer.network for layer in every}
+    assert networks == {"resnet50", "vgg16", "mobilenet_v2"}
+    given = layers.parse(["--networks", "--only", "first"])
+    assert {layer.network for layer in layers.chosen(given)} == networks
+
+
 def test_the_model_is_the_layer() -> None:
     model = layers.model_of(SMALL)
     onnx.checker.check_model(model, full_check=True)
