@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.layers import LAYERS, Layer
+from benchmarks.layers import DRAWN, Layer
 
 NETWORKS = 400  # that are drawn
 
@@ -87,7 +87,7 @@ def main() -> None:
     given = parser.parse_args()
     layers = drawn(given.count, given.seed)
     lines = ",\n".join(json.dumps(asdict(layer)) for layer in layers)
-    LAYERS.write_text(f"[\n{lines}\n]\n")
+    DRAWN.write_text(f"[\n{lines}\n]\n")
 
 
 if __name__ == "__main__":

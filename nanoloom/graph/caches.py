@@ -54,11 +54,15 @@ def append_in_place(graph: ir.Graph, pairs: Pairs, *, starts: bool = False) -> N
 class Caches(InHeads):
     """The graph being rewritten."""
 
-    def visit(self, past: str, present: str) -> str:
-        """Append in place; gives the reason where that is not the same."""
+    def pair(self, past: str, present: str) -> tuple[ir.Value, int, ir.Value]:
+        """The input, and the output with its place among the others."""
         source = next(x for x in self.graph.inputs if x.name == past)
         place = next(i for i, x in enumerate(self.graph.outputs) if x.name == present)
-        made = self.graph.outputs[place]
+        return source, place, self.graph.outputs[place]
+
+    def visit(self, past: str, present: str) -> str:
+        """Append in place; gives the reason where that is not the same."""
+        source, place, made = self.pair(past, present)
         growing = longer(shape_of(source), shape_of(made))
         if growing is None:
             return f"it is not {past}, longer along one axis"
@@ -81,18 +85,17 @@ class Caches(InHeads):
 
     def begin(self, past: str, present: str) -> str:
         """Give all rows, the axis first that grows; or why they are not all."""
-        source = next(x for x in self.graph.inputs if x.name == past)
-        place = next(i for i, x in enumerate(self.graph.outputs) if x.name == present)
-        made = self.graph.outputs[place]
+        source, place, made = self.pair(past, present)
         growing = longer(shape_of(source), shape_of(made))
         if growing is None:
             return f"it is not {past} of another length"
         if any(readers(source)):
             return f"{past} is read where nothing is kept yet"
         readers_of_all = list(made.uses())
-        value, places, _ = origin(made, tuple(map(Along, range(len(shape_of(made))))))
+        every = tuple(map(Along, range(len(shape_of(made)))))
+        value, places, _ = origin(made, every)
         if any(isinstance(p, int) for p in places):
-            value, places = made, tuple(map(Along, range(len(shape_of(made)))))
+            value, places = made, every
         order, _ = axes_of(Part((), value, places), growing)
         kept = self.turned(value, order, f"{present}/first")
         rows = [growing, *(d for d in range(len(order)) if d != growing)]
@@ -107,10 +110,8 @@ class Caches(InHeads):
     def turned(self, value: ir.Value, order: Sequence[int], name: str) -> ir.Value:
         """A value's transpose, right behind what makes it."""
         perm = ir.AttrInt64s("perm", list(order))
-        node, maker = (
-            ir.Node("", "Transpose", [value], [perm], name=name),
-            value.producer(),
-        )
+        node = ir.Node("", "Transpose", [value], [perm], name=name)
+        maker = value.producer()
         (out,) = node.outputs
         out.name, out.type = f"{name}_made", value.type
         out.shape = ir.Shape([shape_of(value)[d] for d in order])

@@ -31,7 +31,7 @@ def rewritten(text: str) -> tuple[list[str], list[int]]:
     model = serde.deserialize_model(graph)
     optimize(model, OPERATORS.keys(), caches=PAIRS)
     made = next(x for x in model.graph.outputs if x.name == "present")
-    return [node.op_type for node in model.graph], list(made.shape or ())  # type: ignore[arg-type]
+    return [node.op_type for node in model.graph], list(made.shape or ())  # type: ignore[arg-type] - all numbers
 
 
 def test_rows_behind_others() -> None:
@@ -49,7 +49,7 @@ def begun(text: str) -> tuple[list[str], list[str | None], list[int]]:
     (made,) = model.graph.outputs
     names = [x.name for x in model.graph.inputs]
     assert made.name == "present"
-    return [node.op_type for node in model.graph], names, list(made.shape or ())  # type: ignore[arg-type]
+    return [node.op_type for node in model.graph], names, list(made.shape or ())  # type: ignore[arg-type] - all numbers
 
 
 def test_rows_before_which_nothing_is() -> None:

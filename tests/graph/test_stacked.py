@@ -66,7 +66,7 @@ def with_shapes(proto: onnx.ModelProto, numbers: np.ndarray) -> ir.Graph:
     del proto.graph.output[:]
     proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     made = ReferenceEvaluator(proto).run(names, {"x": numbers})
-    shapes = {n: np.shape(y) for n, y in zip(names, made, strict=True)}  # type: ignore[arg-type]
+    shapes = {n: np.shape(y) for n, y in zip(names, made, strict=True)}  # type: ignore[arg-type] - a list
     for node in graph:
         for out in node.outputs:
             out.shape = ir.Shape(shapes[out.name or ""])

@@ -32,10 +32,10 @@ class Parameters:
 
     def finish(self) -> tuple[Weight, ...]:
         """The parameters, behind the function's arguments in its signature."""
-        function = self.main.operation.attributes["function_type"].value  # type: ignore[attr-defined]
+        function = self.main.operation.attributes["function_type"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
         signature = ir.FunctionType.get(
             [a.type for a in self.block.arguments], list(function.results)
         )
         self.main.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
-        name_arguments(self.main, [x.name for x in self.inputs], self.parameters)  # type: ignore[arg-type]
+        name_arguments(self.main, [x.name for x in self.inputs], self.parameters)  # type: ignore[arg-type] - nor of operations
         return tuple(self.parameters)
