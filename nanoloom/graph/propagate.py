@@ -141,9 +141,13 @@ def make_constant(
 
 
 def is_passed_on(node: ir.Node) -> bool:
-    """Whether a node is an Identity that no graph output needs."""
+    """Whether a node gives its input on, and no graph output needs it.
+
+    Exporters write Concat of one value where another one is an empty list.
+    """
+    joins_one = node.op_type == "Concat" and len(node.inputs) == 1
     return (
-        node.op_type == "Identity"
+        (node.op_type == "Identity" or joins_one)
         and node.domain in DEFAULT_DOMAINS
         and not node.outputs[0].is_graph_output()
     )

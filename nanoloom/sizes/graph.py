@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from math import prod
 
 import onnx_ir as ir
 
@@ -30,6 +31,7 @@ from nanoloom.sizes.windows import WINDOWS
 
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
+REPEATED = ("Expand", "Tile")
 WALKS = 4  # what samples confuse is taken for something else: then others walk
 MOST = 16  # elements of a constant whose numbers are sizes
 
@@ -94,6 +96,17 @@ def limits_of_parts(samples: Samples) -> list[Size]:
     ]
 
 
+def are_places(visit: Visit) -> bool:
+    """Whether integers say which rows are read, and not how large something is.
+
+    What is repeated for each row of a batch is a matrix, which no shape is.
+    """
+    if visit.operator in COUNTED:
+        return True
+    shape = visit.outputs[0].shape or ()
+    return visit.operator in REPEATED and len(shape) > 1 and prod(shape) > 1
+
+
 @dataclass
 class Comparing:
     """The walk through all samples at once."""
@@ -141,8 +154,7 @@ class Comparing:
             small = len({x.shape for x in outputs}) == 1 and all(
                 row is not None and row.size <= MOST for row in rows
             )
-            counted = visits[0].operator in COUNTED  # places, and no shape
-            if counted or not small or self.reads_kept(visits[0]):
+            if are_places(visits[0]) or not small or self.reads_kept(visits[0]):
                 self.kept.add(outputs[0].name)
                 continue
             decided.require(visits, self.samples)
