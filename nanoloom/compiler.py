@@ -166,6 +166,7 @@ def optimized(
         kept=kept,
         caches=options.caches,
         starts=options.starts,
+        unmoved=options.unmoved,
         alike=alike,
     )
 

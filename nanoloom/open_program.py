@@ -90,6 +90,7 @@ class OpenProgram:
             exact_conv=options.exact_conv,
             caches=options.caches,
             starts=options.starts,
+            unmoved=options.unmoved,
         )
         if options != usual:
             return "its kernels are scheduled for known sizes"

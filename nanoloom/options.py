@@ -59,7 +59,8 @@ class CompileOptions:
     channels between kernels: auto, last, first, or how many are a block.  search: so
     many seconds at most, candidates of schedules are run and the fastest taken.
     caches: of inputs and outputs; what an output extends is there (graph/caches.py).
-    starts: nothing is there yet, and the inputs are not read.
+    starts: nothing is there yet, and the inputs are not read.  unmoved: of inputs that
+    stay as outputs of the first call made them.
     """
 
     target: Target
@@ -73,6 +74,7 @@ class CompileOptions:
     search: float = 0.0
     caches: tuple[tuple[str, str], ...] = ()
     starts: bool = False
+    unmoved: tuple[tuple[str, str], ...] = ()
 
     @property
     def faster_on(self) -> Target | None:

@@ -34,6 +34,7 @@ from nanoloom.graph.quantized import integer_products
 from nanoloom.graph.requantized import keep_integers
 from nanoloom.graph.reshapes import sink_reshapes
 from nanoloom.graph.tables import make_tables
+from nanoloom.graph.unmoved import stay_unmoved
 from nanoloom.graph.winograd import transform_convolutions
 from nanoloom.target.facts import Target
 
@@ -70,6 +71,7 @@ def optimize(
     kept: Set[str] | None = None,
     caches: Pairs = (),
     starts: bool = False,
+    unmoved: Pairs = (),
     alike: Alike | None = None,
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
@@ -78,7 +80,7 @@ def optimize(
     this target.  integers_on: those of 8-bit integers, which it computes exactly.
     along: right operands of products lie along the sum, where that costs nothing.
     kept: values that are no constants, as sizes decide about them at run time; or None.
-    caches: inputs and outputs that extend them in place; starts: from the first row.
+    caches, unmoved, starts: what is kept from one call to the next (keep_in_place).
     alike: the samples of sizes that this model is one of.
     """
     opsets = dict(model.opset_imports)
@@ -88,8 +90,7 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     require_known(model.graph, direct, opsets)
     require_static(model.graph)
-    append_in_place(model.graph, caches, starts=starts)
-    passes.RemoveUnusedNodesPass()(model)  # what took a stack of caches apart
+    keep_in_place(model, caches, unmoved, starts=starts)
     move_factors(model.graph)
     heads_apart(model.graph)
     if kept is None:
@@ -110,6 +111,19 @@ def optimize(
     model.meta[NOT_ALONG] = along_sums(model.graph, opsets.get("", 0)) if along else {}
     passes.RemoveUnusedNodesPass()(model)
     return model
+
+
+def keep_in_place(
+    model: ir.Model, caches: Pairs, unmoved: Pairs, *, starts: bool
+) -> None:
+    """What is kept from one call to the next is neither copied nor given again.
+
+    caches: inputs and outputs that extend them in place; starts: from the first row.
+    unmoved: inputs, and outputs of the first call that are they.
+    """
+    stay_unmoved(model.graph, unmoved, starts=starts)
+    append_in_place(model.graph, caches, starts=starts)
+    passes.RemoveUnusedNodesPass()(model)  # what took a stack of caches apart
 
 
 def in_integers(model: ir.Model, opsets: dict[str, int]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from nanoloom.errors import InputError
 from nanoloom.frontend.parts import parts_of
 from nanoloom.open_program import OpenProgram
-from nanoloom.sessions.kept import chooser_of, pairs_of, with_sums
+from nanoloom.sessions.kept import chooser_of, pairs_of, stays_of, with_sums
 from nanoloom.sessions.session import Array, Bound, Once, Session, Shapes
 from nanoloom.source import Interface, bound_dims
 
@@ -46,9 +46,9 @@ class CompiledSession(Session):
         """
         self.chooser = chooser_of(program.inputs)
         inputs = [x for x in program.inputs if x is not self.chooser]
-        kept = pairs_of(inputs, outputs, pairs)
+        kept = pairs_of(program.inputs, outputs, pairs)
         own = program.known, program.bounds, capacity, once
-        super().__init__(inputs, kept, *own)
+        super().__init__(inputs, kept, *own, stays_of(program.inputs, outputs))
         self.program, self.threads, self.whole = program, threads, whole
         self.inputs = with_sums(inputs, outputs, kept)
         self._programs: dict[tuple[bool, Numbers], OpenProgram] = {}
@@ -87,6 +87,13 @@ class CompiledSession(Session):
         """Whether the model has a branch for the first tokens, and these are they."""
         return self.chooser is not None and self.length == 0
 
+    @property
+    def _empty(self) -> set[str]:
+        """Dimensions that are 0 where nothing is kept: those of nothing else."""
+        given = {d for x in self.given if x.name not in self.unmoved for d in x.shape}
+        stays = {d for x in self.given if x.name in self.unmoved for d in x.shape}
+        return self.lengths | {d for d in stays - given if isinstance(d, str)}
+
     def _opened(self, known: Numbers) -> OpenProgram:
         """The program for numbers of some dimensions, and for all sizes of others.
 
@@ -94,14 +101,17 @@ class CompiledSession(Session):
         """
         program, chosen = self.program, self._chosen()
         starts = self._starts
-        none = dict.fromkeys(self.lengths, 0) if starts else {}
+        none = dict.fromkeys(self._empty, 0) if starts else {}
         if (starts, known) not in self._programs:
             self._programs[starts, known] = OpenProgram(
                 self.inputs,
                 bound_dims(self.inputs, {**program.known, **dict(known), **none}),
                 program.source,
                 replace(
-                    program.options, caches=tuple(self.pairs.items()), starts=starts
+                    program.options,
+                    caches=tuple(self.pairs.items()),
+                    starts=starts,
+                    unmoved=tuple(self.unmoved.items()),
                 ),
                 program.cache,
                 program.report,
@@ -149,13 +159,16 @@ class CompiledSession(Session):
 
     def _copied(self, arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, Array]:
         """Call the program as it is; its outputs are kept."""
+        inputs = (*(x.past for x in self.kept), *self.given)
         none = {
-            x.past.name: np.zeros(shapes[x.past.name], x.past.dtype) for x in self.kept
+            x.name: np.zeros(shapes[x.name], x.dtype)
+            for x in inputs
+            if x.name not in arrays
         }
         given = {**arrays, **none, **self.past(), **self._chosen()}
         shapes = {name: x.shape for name, x in given.items()}
         given = {name: np.ascontiguousarray(x) for name, x in given.items()}
-        sized = self.program.bound(shapes, self.threads, empty=self.lengths)
+        sized = self.program.bound(shapes, self.threads, empty=self._empty)
         made = self.whole(given) if sized is None else sized(given)
         self._require_room(made[self.kept[0].present].shape[self.kept[0].axis])
         for x in self.kept:

@@ -82,11 +82,15 @@ def pairs_of(
 ) -> tuple[Kept, ...]:
     """The inputs that are kept.  said: names of them and of their outputs.
 
-    Without `said`, found by name.  Raises InputError where there are none.
+    Without `said`, found by name, and an encoder's are none of them (`stays_of`).
+    Raises InputError where there are none.
     """
     sources = {x.name: x for x in inputs}
     made = {x.name: x for x in outputs}
-    pairs = by_name(sources, made) if said is None else dict(said)
+    pairs = dict(said or {})
+    if said is None:
+        found, stays = by_name(sources, made), stays_of(inputs, outputs)
+        pairs = {x: y for x, y in found.items() if x not in stays} or found
     for past, present in pairs.items():
         if past not in sources or present not in made:
             raise InputError(f"{past} is no input, or {present} no output")
@@ -118,6 +122,25 @@ def given_once(
         if name not in names:
             raise InputError(f"{name} is no input, or grows at each call")
     return frozenset(said)
+
+
+def stays_of(
+    inputs: Sequence[Interface], outputs: Sequence[Interface]
+) -> dict[str, str]:
+    """Inputs of an encoder's keys and values, and the outputs that make them.
+
+    They are as long in all calls: an output says so by the names of its dimensions, or
+    the model by a branch for the first tokens.
+    """
+    sources = {x.name: x for x in inputs}
+    made = {x.name: x for x in outputs}
+    branches = chooser_of(inputs) is not None
+    return {
+        past: present
+        for past, present in by_name(sources, made).items()
+        if "encoder" in past
+        and (branches or sources[past].shape == made[present].shape)
+    }
 
 
 def chooser_of(inputs: Sequence[Interface]) -> Interface | None:

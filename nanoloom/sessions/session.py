@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ Array: TypeAlias = np.ndarray
 Shapes = dict[str, tuple[int, ...]]
 Once: TypeAlias = Collection[str] | None  # inputs that stay from call to call
 Bound = tuple[Library, Instance]  # a program for known sizes, and what runs it
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Session(ABC):
@@ -49,16 +51,19 @@ class Session(ABC):
         bounds: Mapping[str, Bounds],
         capacity: int,
         once: Once = None,
+        unmoved: Mapping[str, str] = NOTHING,
     ) -> None:
         """inputs: all of the model's.  kept: those that are none of a call.
 
         known: numbers of dimensions.  capacity: rows that there is room for at first;
-        doubled when it is full.  once: inputs that stay from call to call.
+        doubled when it is full.  once: inputs that stay from call to call.  unmoved:
+        such inputs, and outputs that make them.
         """
         self.kept, self.known, self.bounds = tuple(kept), known, bounds
         self.pairs = {x.past.name: x.present for x in self.kept}
         self.given = [x for x in inputs if x.name not in self.pairs]
-        self.once = given_once(inputs, self.kept, once)
+        self.unmoved = {x: y for x, y in unmoved.items() if x not in self.pairs}
+        self.once = given_once(inputs, self.kept, once) | self.unmoved.keys()
         self.lengths = {x.length for x in self.kept}
         self.most = min(bounds.get(name, Bounds()).most for name in self.lengths)
         self.capacity = capacity
@@ -74,15 +79,22 @@ class Session(ABC):
         Inputs of `once` may be left out after the first call.  Raises InputError as a
         program does, also where sizes end: a table of positions.
         """
-        given = {**self._stays, **inputs}
-        arrays = check_inputs(self.given, given, self.known)
+        makes = self.unmoved if self._starts else NOTHING
+        stays = {x: y for x, y in self._stays.items() if x not in makes}
+        asked = [x for x in self.given if x.name not in makes]
+        arrays = check_inputs(asked, {**stays, **inputs}, self.known)
         shapes = self.shapes(arrays)
-        require_within(self.bounds, self.given, shapes)
-        self._stays = {name: arrays[name] for name in self.once}
+        require_within(self.bounds, asked, shapes)
+        self._stays = {name: arrays[name] for name in self.once if name in arrays}
         bound = None if self.reason else self._bound(shapes)
         if bound is None:
-            return self._copied(arrays, shapes)
-        return self._run(bound, arrays, shapes)
+            made = self._copied(arrays, shapes)
+        else:
+            made = self._run(bound, arrays, shapes)
+        for past, present in self.unmoved.items():
+            if present in made and (array := made.pop(present)).size:
+                self._stays[past] = array
+        return made
 
     @public
     def reset(self) -> None:
@@ -129,11 +141,17 @@ class Session(ABC):
     @public
     def past(self) -> dict[str, Array]:
         """What the model's past inputs would be at the next call, in their shapes."""
+        stays = () if self._starts else self.unmoved.keys() & self._stays.keys()
         return {
             x.past.name: np.moveaxis(self._rows[x.present][: self.length], 0, x.axis)
             for x in self.kept
             if x.present in self._rows
-        }
+        } | {name: self._stays[name] for name in stays}
+
+    @property
+    def _starts(self) -> bool:
+        """Whether the model has a branch for the first tokens, and these are they."""
+        return False
 
     @property
     def room(self) -> int:
@@ -147,9 +165,15 @@ class Session(ABC):
         """
         dims = dict(self.known)
         for x in self.given:
-            names = zip(x.shape, arrays[x.name].shape, strict=True)
-            dims |= {d: n for d, n in names if isinstance(d, str)}
-        made: Shapes = {name: array.shape for name, array in arrays.items()}
+            if x.name in arrays:
+                names = zip(x.shape, arrays[x.name].shape, strict=True)
+                dims |= {d: n for d, n in names if isinstance(d, str)}
+        made: Shapes = {
+            x.name: arrays[x.name].shape
+            if x.name in arrays  # else it is made by this call
+            else tuple(d if isinstance(d, int) else dims.get(d, 0) for d in x.shape)
+            for x in self.given
+        }
         for x in self.kept:
             shape = x.shape(dims, self.length)
             rows = self._rows.get(x.present)
