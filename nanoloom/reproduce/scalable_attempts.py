@@ -25,6 +25,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.reproduce import scalable_mlir as upstream
 from nanoloom.reproduce.scalable_example import TARGETS
 from nanoloom.reproduce.scalable_operations import KERNELS, OPERATIONS
+from nanoloom.reproduce.scalable_tiles import load_sizes, tiled_and_vectorized
 from nanoloom.target import Target, by_name
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.messages import Stage
@@ -97,25 +98,15 @@ def own_operation(name: str, target: Target) -> list[str]:
 
 
 def vectorized(name: str, target: Target) -> list[str]:
-    """A linalg operation by MLIR's vectorizer, with scalable sizes."""
+    """A linalg operation by MLIR's vectorizer, with the sizes of its tiles."""
     (kernel,) = (x for x in KERNELS if x.name == name)
     with mlir.context():
         module = ir.Module.parse(kernel.text)
-        loops = len([size for size in kernel.tiles.split(", ") if size != "0"])
-        kinds = ", ".join([upstream.ANY] * (loops + 1))
-        words = " {create_named_contraction}" if kernel.contracts else ""
-        tile = upstream.script(
-            upstream.match("op", kernel.match),
-            f"%tiled, %loops:{loops} = transform.structured.tile_using_for %op "
-            f"tile_sizes [{kernel.tiles}] : ({upstream.ANY}) -> ({kinds})",
+        load_sizes()
+        text = tiled_and_vectorized(
+            kernel.match, kernel.tiles, contracts=kernel.contracts
         )
-        vectorize = upstream.script(
-            upstream.match("op", kernel.match),
-            "transform.structured.vectorize %op vector_sizes "
-            f"[{kernel.tiles}]{words} : {upstream.ANY}",
-        )
-        upstream.transformed(module, tile.replace("%loops:1 ", "%loops "))
-        upstream.transformed(module, vectorize)
+        upstream.transformed(module, text)
         upstream.passed(module, upstream.TO_BUFFERS)
         upstream.lower(module)
         return [upstream.llvm_text(module, target)]

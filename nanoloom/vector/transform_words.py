@@ -18,6 +18,7 @@
     "nanoloom.hoist"(%stage) {operand, loop}
     "nanoloom.pad"(%stage) {axis, to, number, lanes, scalable}
     "nanoloom.stationary"(%stage) {anchor, points, sums, kept, turns}
+    "nanoloom.scaled"(%stage, %size) -> %product
 
 Their attributes are the fields of the directives in schedule/language.py.
 """
@@ -195,6 +196,17 @@ class StationaryOp(Dialect.Operation, name="stationary"):
     sums: ir.ArrayAttr
     kept: ir.ArrayAttr
     turns: ir.IntegerAttr
+
+
+class ScaledOp(Dialect.Operation, name="scaled"):
+    """A handle of vscale times a size, made in front of a stage.
+
+    Of scripts with MLIR's own tiles and vectors alone (reproduce/scalable_tiles.py).
+    """
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    size: ext.Operand[Any]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    product: ext.Result[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
 
 
 OPERATIONS = (
