@@ -16,6 +16,7 @@ from nanoloom.kernels.layouts.stage import plan_layouts
 from nanoloom.kernels.leftover import join_leftovers
 from nanoloom.kernels.pads import absorb_pads
 from nanoloom.kernels.parts import mark_parts
+from nanoloom.kernels.pooled import join_pools, pool_tiles
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.reshaped import follow_products
@@ -64,6 +65,8 @@ def cut(
         pack_right_operands(lowered.module, len(lowered.inputs))
     shapes_before_slices(lowered.module)
     follow_products(lowered.module)
+    if pools_in_tiles(target, alike):
+        pool_tiles(lowered.module)
     widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
@@ -73,10 +76,20 @@ def cut(
     separate_repeats(block, lowered)
     cutting = Cutting(lowered, block, bodies, joins=alike is None or not alike.images)
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = join_chains(join_leftovers(form_groups(block)), weights)
+    groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     for group in absorb_pads(join_results(block, groups)):
         cutting.draft(group)
     return cutting.program()
+
+
+def pools_in_tiles(target: Target | None, alike: Alike | None) -> bool:
+    """Whether tiles are pooled where they are made (pooled.py).
+
+    Not of open images: whether tiles divide one depends on its sizes.  Nor by vectors
+    of any width, which that schedule has none of.
+    """
+    open_images = alike is not None and alike.images
+    return not open_images and (target is None or not target.vector.scalable)
 
 
 def separate_outputs(block: ir.Block, lowered: LinalgModule) -> None:
