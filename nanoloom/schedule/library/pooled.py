@@ -1,8 +1,8 @@
 """Products whose tiles are pooled in the cache (nest/pooled.py).
 
-    for tile, panel of columns (a task):
-        t = product by register tiles, with what follows at the same places
-        p = max of windows of t
+for tile, panel of columns (a task):
+    t = product by register tiles, with what follows at the same places
+    p = max of windows of t
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def pooled_tiles(nest: LoopNest, found: Pooled, target: Target) -> Schedule:
     most = max(shape.extents[d] for d in shape.rows)
     plan, _ = plans_of(nest, shape, found.product, most, target)[0]
     assert plan is not None, "its right operand is contiguous"
-    columns = plan.vectors * (target.vector.bits // bits(found.product.writes[0].element))
+    width = bits(found.product.writes[0].element)
+    columns = plan.vectors * (target.vector.bits // width)
     windows = {
         name
         for index in pool.reads[0].indices
