@@ -49,7 +49,10 @@ def pool_tiles(module: ir.Module) -> None:
         (pool,) = readers
         if not ends_product(owner.opview) or not is_pool(pool):
             continue
-        shape = ir.RankedTensorType(tiles.type).shape
+        kind_of_tiles = ir.RankedTensorType(tiles.type)
+        shape = kind_of_tiles.shape
+        if str(kind_of_tiles.element_type) != "f32":
+            continue  # no kernel takes it (makes_tiles)
         extents = [tuple(shape[d] for d in g) for g in shape_of(view).groups]
         windows = tiled_windows(alone(pool), extents)
         if windows is not None and inputs(pool)[0] == image:
