@@ -7,7 +7,8 @@ Each is an ONNX model of one convolution with bias and ReLU, batch 1, f32.
 draw_layers.py drew them, seeded, all kinds in turns; --networks has those of
 ResNet-50, VGG-16 and MobileNetV2 instead.  %limit: the time that the
 measured peak, or the bandwidth of the cache that the layer fits in, allows, over
-nanoloom's; above 100 where Winograd's method saves products.
+nanoloom's; above 100 where Winograd's method saves products.  %kernel: the same of the
+convolution's kernel alone, without the conversions from and to the model's layout.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ DRAWN = Path(__file__).with_name("layers.json")
 NETWORKS = Path(__file__).with_name("network_layers.json")
 FEW = 4  # channels of a first layer at most
 OPSET, IR_VERSION = 17, 8
+LAYOUT = "/layout"  # how the name of a step ends that converts
 ALLOWED = 1e-4  # of the largest number: f32, and Winograd's roundings
 Pair = tuple[int, int]
 
@@ -161,6 +163,13 @@ class Row:
         return self.limits.seconds("f32", self.layer.flops, self.layer.bytes)
 
     @property
+    def kernel(self) -> float | None:
+        """Seconds of the longest step that is no conversion of layouts."""
+        steps = self.measured.steps
+        every = [ns for name, ns in steps if not name.endswith(LAYOUT)]
+        return max(every) / 1e9 if every else None
+
+    @property
     def speed(self) -> float | None:
         """The fastest peer's time over nanoloom's."""
         ratio = self.measured.ratio
@@ -175,6 +184,8 @@ class Row:
             "bytes": self.layer.bytes,
             "limit_seconds": self.limit,
             "speed": self.speed,
+            "kernel_seconds": self.kernel,
+            "steps_nanoseconds": self.measured.steps,
             **self.measured.to_dict(),
         }
 
@@ -194,13 +205,14 @@ def sheet(rows: Sequence[Row], threads: int) -> Sheet:
                 *(f"{1e6 * times[k].median:.0f}" if k in times else "" for k in keys),
                 f"{row.layer.flops / own.median / 1e9:.0f}" if own else "",
                 f"{100 * row.limit / own.median:.0f}" if own else "",
+                f"{100 * row.limit / row.kernel:.0f}" if row.kernel else "",
                 "" if row.speed is None else f"{row.speed:.2f}",
             )
         )
     heads = ("kind", "layer", "network")
     times_of = tuple(f">{SHORT.get(k, NAMES[k])} us" for k in keys)
     title = f"convolutions drawn from networks, f32, threads: {threads}"
-    columns = (*heads, *times_of, ">GFLOP/s", ">%limit", ">speed")
+    columns = (*heads, *times_of, ">GFLOP/s", ">%limit", ">%kernel", ">speed")
     below = (
         *means(rows),
         "speed: the time of the fastest peer over nanoloom's",

@@ -12,6 +12,10 @@ from onnx.reference import ReferenceEvaluator
 
 from benchmarks import layers
 from benchmarks.layers import Layer, known_layers
+from benchmarks.systems import Measured, Task
+from nanoloom.reproduce.bounds import Limits
+from nanoloom.target import by_name
+from nanoloom.target.peaks import Peaks
 
 SMALL = Layer("none", 6, 9, 7, 4, (3, 1), (2, 1), (1, 0), (1, 1), 2)
 
@@ -49,4 +53,15 @@ def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     layers.main(["--quick", "--against", "onnxruntime", "--json", str(out)])
     rows = json.loads(out.read_text())
     assert len(rows) == 2 and all("nanoloom" in row["median_seconds"] for row in rows)
+    for row in rows:
+        ours = sum(ns for _, ns in row["steps_nanoseconds"]) / 1e9
+        assert 0 < row["kernel_seconds"] <= ours
     assert "convolutions drawn from networks" in capsys.readouterr().out
+
+
+def test_the_kernel_is_no_conversion() -> None:
+    steps = [("Conv_0", 2), ("Conv_0/layout", 9), ("Conv_0", 7), ("Relu_1/layout", 8)]
+    measured = Measured(Task("one", Path("one.onnx"), {}), 1, steps=steps)
+    limits = Limits(by_name("x86-64-v3"), 1, Peaks("x86-64-v3", 1, ()), 1.0)
+    made = layers.Row(SMALL, measured, limits)
+    assert made.kernel == 7e-9
