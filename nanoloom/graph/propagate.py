@@ -26,6 +26,7 @@ from nanoloom.graph import (
 )
 from nanoloom.graph.agreement import require_types
 from nanoloom.graph.choices import require_known
+from nanoloom.graph.counted.maker import MADE
 from nanoloom.graph.counted.step import step
 from nanoloom.graph.folding import agrees
 from nanoloom.graph.indices import may_lead_out
@@ -143,11 +144,12 @@ def make_constant(
 def is_passed_on(node: ir.Node) -> bool:
     """Whether a node gives its input on, and no graph output needs it.
 
-    Exporters write Concat of one value where another one is an empty list.
+    Exporters write Concat of one value where another one is an empty list.  What is
+    made for a shape that depends on data is not: its output has a count of its own.
     """
     joins_one = node.op_type == "Concat" and len(node.inputs) == 1
     return (
-        (node.op_type == "Identity" or joins_one)
+        (node.op_type == "Identity" or (joins_one and MADE not in node.meta))
         and node.domain in DEFAULT_DOMAINS
         and not node.outputs[0].is_graph_output()
     )
