@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from nanoloom.kernels.chain import only_reader, product
 from nanoloom.kernels.group import Group, group_of, users
 from nanoloom.kernels.nest import alone
-from nanoloom.kernels.reshaped import COLLAPSE, ends_product, joined, shape_of
+from nanoloom.kernels.reshaped import (
+    COLLAPSE,
+    ends_product,
+    joined,
+    shape_of,
+    with_body,
+)
 from nanoloom.kernels.structure import (
     Kind,
     Op,
@@ -85,7 +91,9 @@ def replace_pool(pool: Op, tiles: ir.Value, windows: Sequence[TiledWindow]) -> N
             tensor.empty(loops.sizes, element),
             lambda: arith.constant(element, value),
         )
-        made = loops.again(pool, [tiles, *inputs(pool)[1:], filled])
+        operands = [tiles, *inputs(pool)[1:], filled]
+        reduced = loops.indexings[0].n_dims - len(loops.sizes)
+        made = with_body(pool, operands, loops.indexings, reduced)
         shown = joined(made, loops.groups)
     pool.operation.results[0].replace_all_uses_with(shown)
     pool.operation.erase()
@@ -132,25 +140,6 @@ class Loops:
         return cls(
             sizes, groups, [reading, *taps, ir.AffineMap.get(rank, 0, dims[:first])]
         )
-
-    def again(self, op: Op, operands: list[ir.Value]) -> ir.Value:
-        """A pool with the same body, on other operands and these loops."""
-        rank, parallel = self.indexings[0].n_dims, len(self.sizes)
-        words = ["parallel"] * parallel + ["reduction"] * (rank - parallel)
-        kinds = [ir.Attribute.parse(f"#linalg.iterator_type<{word}>") for word in words]
-        indexings = [ir.AffineMapAttr.get(m) for m in self.indexings]
-        attributes = {
-            "indexing_maps": ir.ArrayAttr.get(indexings),
-            "iterator_types": ir.ArrayAttr.get(kinds),
-            "operandSegmentSizes": op.operation.attributes["operandSegmentSizes"],
-        }
-        made = ir.Operation.create(
-            "linalg.generic", [operands[-1].type], operands, attributes, regions=1
-        )
-        copied = op.operation.clone()
-        copied.regions[0].blocks[0].append_to(made.regions[0])
-        copied.erase()
-        return made.results[0]
 
 
 def join_pools(groups: list[Group]) -> list[Group]:

@@ -269,13 +269,14 @@ def flattened(op: Op, shape: Shape, flat: dict[ir.Value, ir.Value]) -> ir.Value:
 
 
 def with_body(
-    op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap]
+    op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap], reduced: int = 0
 ) -> ir.Value:
-    """An elementwise operation again, on other operands."""
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    """An operation again, on other operands; the last `reduced` loops reduce."""
+    words = ["parallel"] * (indexings[-1].n_dims - reduced) + ["reduction"] * reduced
+    kinds = [ir.Attribute.parse(f"#linalg.iterator_type<{word}>") for word in words]
     attributes = {
         "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
-        "iterator_types": ir.ArrayAttr.get([parallel] * indexings[-1].n_dims),
+        "iterator_types": ir.ArrayAttr.get(kinds),
         "operandSegmentSizes": op.operation.attributes["operandSegmentSizes"],
     }
     made = ir.Operation.create(
