@@ -8,7 +8,8 @@ draw_layers.py drew them, seeded, all kinds in turns; --networks has those of
 ResNet-50, VGG-16 and MobileNetV2 instead.  %limit: the time that the
 measured peak, or the bandwidth of the cache that the layer fits in, allows, over
 nanoloom's; above 100 where Winograd's method saves products.  %kernel: the same of the
-convolution's kernel alone, without the conversions from and to the model's layout.
+convolution's kernel alone, without the steps that convert from and to the model's
+layout; a kernel that reads that layout itself, as of 1x1 filters, has it in its time.
 """
 
 from __future__ import annotations
