@@ -87,7 +87,6 @@ def left_lies_along(stage: Stage, shape: Contraction) -> bool:
 # rows a copy that is turned takes 1.5 times as long as lanes along the sum, for 16 as
 # long, and for more it pays.
 FEW_ROWS = 8
-SHORTEST_SUM = 16  # numbers: of less, lanes are mostly empty
 
 
 def lanes_along_sum(stage: Stage, shape: Contraction) -> bool:
@@ -105,7 +104,6 @@ def lanes_along_sum(stage: Stage, shape: Contraction) -> bool:
         and not shape.other_columns
         and right.lies_along(stage.names[along])
         and left_lies_along(stage, shape)
-        and shape.extents[along] >= SHORTEST_SUM
         and 0 < rows <= FEW_ROWS
         and 0 not in shape.extents
     )

@@ -16,6 +16,7 @@ from nanoloom.nest.extent import ONE
 from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
+from nanoloom.vector.in_fours import FOUR, meet_in_fours, met
 from nanoloom.vector.jam import side_by_side
 from nanoloom.vector.masked_rounds import Masks, by_lengths, first_lanes, under_masks
 from nanoloom.vector.once import Once
@@ -39,16 +40,34 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
 
     totals = loops.accumulate(others, points, start, step, Once())
     places = [(x, point) for point in points for x in loops.outputs]
-    for number, (c, (x, point)) in enumerate(zip(combiners, places, strict=True)):
+    sums: list[ir.Value] = []
+    for number, c in enumerate(combiners):
         chains = totals[number :: len(places)]
         while len(chains) > 1:
             pairs = zip(chains[::2], chains[1::2], strict=True)
             chains = [c.apply(one, other) for one, other in pairs]
+        sums += chains
+    if meet_in_fours(loops):
+        store_fours(loops, points, sums)
+        return
+    for lanes, c, (x, point) in zip(sums, combiners, places, strict=True):
         at = x.indices(point.ivs)
-        lone = c.across(chains[0])
+        lone = c.across(lanes)
         start = loops.starts[loops.outputs.index(x)]
         before = memref.load(x.buffer, at) if start is None else start
         memref.store(c.apply(before, lone), x.buffer, at)
+
+
+def store_fours(loops: Loops, points: list[Point], sums: list[ir.Value]) -> None:
+    """Four results at once, one behind the other."""
+    (c,), (x,), (start,) = loops.combiners, loops.outputs, loops.starts
+    for first in range(0, len(points), FOUR):
+        at, made = x.indices(points[first].ivs), met(c, sums[first : first + FOUR])
+        if start is None:
+            before = vector.load(ir.VectorType(made.type), x.buffer, at)
+        else:
+            before = vector.broadcast(made.type, start)
+        vector.store(c.apply(before, made), x.buffer, at)
 
 
 def neutral(loops: Loops) -> list[ir.Value]:

@@ -15,10 +15,10 @@ from nanoloom.cache import Cache
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : OPSET]>
-g (float[batch, 4, new, 16] q, float[batch, 2, new, 16] k, float[batch, 2, new, 16] v,
-   float[batch, 2, past, 16] past_key, float[batch, 2, past, 16] past_value)
-    => (float[batch, 4, new, 16] y, float[batch, 2, total, 16] present_key,
-        float[batch, 2, total, 16] present_value)
+g (float[batch, 4, new, SIZE] q, float[batch, 2, new, SIZE] k, float[batch, 2, new, SIZE] v,
+   float[batch, 2, past, SIZE] past_key, float[batch, 2, past, SIZE] past_value)
+    => (float[batch, 4, new, SIZE] y, float[batch, 2, total, SIZE] present_key,
+        float[batch, 2, total, SIZE] present_value)
 {
     y, present_key, present_value =
         Attention<is_causal = 1>(q, k, v, , past_key, past_value)
@@ -26,15 +26,20 @@ g (float[batch, 4, new, 16] q, float[batch, 2, new, 16] k, float[batch, 2, new, 
 """
 
 
-@pytest.mark.parametrize(("opset", "batch"), [(23, 1), (24, 3)])
-def test_pieces_are_the_whole(tmp_path: Path, opset: int, batch: int) -> None:
-    model = parser.parse_model(TEXT.replace("OPSET", str(opset)))
+@pytest.mark.parametrize(
+    ("opset", "batch", "size"), [(23, 1, 16), (24, 3, 16), (23, 2, 5)]
+)
+def test_pieces_are_the_whole(
+    tmp_path: Path, opset: int, batch: int, size: int
+) -> None:
+    text = TEXT.replace("OPSET", str(opset)).replace("SIZE", str(size))
+    model = parser.parse_model(text)
     random, heads = np.random.default_rng(opset), {"q": 4, "k": 2, "v": 2}
     given = {
-        name: random.standard_normal((batch, count, 19, 16), np.float32)
+        name: random.standard_normal((batch, count, 19, size), np.float32)
         for name, count in heads.items()
     }
-    none = np.zeros((batch, 2, 0, 16), np.float32)
+    none = np.zeros((batch, 2, 0, size), np.float32)
     pasts = {"past_key": none, "past_value": none}
     (wanted, *_) = ReferenceEvaluator(model).run(None, given | pasts)
     assert isinstance(wanted, np.ndarray)

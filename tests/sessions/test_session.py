@@ -10,7 +10,9 @@ import nanoloom
 from nanoloom import compile_open, compiler
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
+from nanoloom.open_program import OpenProgram
 from nanoloom.program import Program
+from nanoloom.sessions.compiled import CompiledSession
 from nanoloom.sessions.session import Session
 from tests.sessions import models
 
@@ -115,6 +117,29 @@ def test_where_positions_end(program: Program) -> None:
     assert session.length == 70
     with pytest.raises(InputError, match="71 of 70 tokens"):
         session.rewind(71)
+
+
+def test_a_token_copies_no_keys(program: Program) -> None:
+    """A copy would lie in the arena, which has no room for it behind 4096 tokens."""
+    session = program.session()
+    assert isinstance(session, CompiledSession)
+    ids, mask = text(1, 4)
+    say(session, ids, mask, 3)
+    say(session, ids, mask, 1)
+    keys = models.GROUPS * 4096 * models.HEAD * 4  # bytes
+    rooms: list[int] = []
+    for numbers, opened in zip(({"sequence": 3}, {}), all_sizes(session), strict=True):
+        made = opened.variant(1)
+        assert made is not None
+        dims = {"batch": 1, "past": 4096} | numbers
+        rooms.append(made.bound({d: dims[d] for d in made.dims}).library.arena_bytes)
+    assert rooms[0] > keys  # a prompt's rows share keys that are turned
+    assert rooms[1] < keys / 8
+
+
+def all_sizes(session: CompiledSession) -> list[OpenProgram]:
+    """Its programs: that of prompts, that of a token."""
+    return list(session._programs.values())
 
 
 def test_what_is_copied(cache: Cache) -> None:

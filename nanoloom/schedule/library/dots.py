@@ -3,7 +3,7 @@
     for task (columns):
         for tile of rows and columns:
             for k by a vector: sums[row, column] += left[row, k..] * right[column, k..]
-            result[row, column] = all lanes of sums[row, column]
+            result[row, column] = all lanes of sums[row, column], of four columns at once
 
 For few rows, which would not pay for a right operand that is turned first: each number
 of it is read once, as it lies.
@@ -31,6 +31,7 @@ from nanoloom.target.facts import Target
 
 TASK_NUMBERS = 8192  # of the right operand that a task reads: some microseconds
 MOST_ROWS, MOST_COLUMNS = 4, 4  # of a tile
+FEWEST_LANES = 4  # so many sums are combined together (vector/in_fours.py)
 
 
 def dots(nest: LoopNest, root: Stage, last: Stage, target: Target) -> Schedule | None:
@@ -60,8 +61,12 @@ def lanes_and_tile(
     """The words for a product's own loops: lanes, then points side by side."""
     names, along = root.names, shape.reduced[-1]
     scalable = is_scalable(root, along, target)
+    lanes = lanes_of(root, target)
+    if not scalable:  # of short sums no more than are filled
+        filled = 1 << (shape.extents[along] - 1).bit_length()
+        lanes = min(lanes, max(FEWEST_LANES, filled))
     words: list[Directive] = [
-        Vectorize(root.name, names[along], width(lanes_of(root, target), scalable))
+        Vectorize(root.name, names[along], width(lanes, scalable))
     ]
     half = target.vector.registers // 2  # the others are for what is read
     left = min(half, MOST_ROWS)

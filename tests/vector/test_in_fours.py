@@ -1,0 +1,43 @@
+"""Four sums side by side become one vector: numbers, and what is stored at once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.target import Target, by_name
+from tests.linalg.bounds import sample, wide
+from tests.vector.checks import check
+from tests.vector.kernel_harness import backwards, run, stage_text, targets
+
+SHAPES = [(1, 4, 4), (1, 7, 5), (3, 13, 16), (8, 23, 3), (5, 66, 33), (2, 3, 9)]
+
+
+def product(b: Any, q: Any, k: Any) -> Any:
+    return b.einsum("mk,nk->mn", q, k)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("target", targets(), ids=str)
+def test_numbers(target: Target, kind: str) -> None:
+    """Rows and columns that fill no tile, too; -0.0 stays, NaN stays where it is."""
+    for rows, columns, depth in SHAPES:
+        q, k = sample(1, (rows, depth), kind), sample(2, (columns, depth), kind)
+        got = run(product, q, k, target=target, order=backwards)
+        exact, size = wide(q) @ wide(k).T, abs(wide(q)) @ abs(wide(k)).T
+        check(got, exact, depth, size)
+        with pytest.raises(AssertionError):
+            check(got[:, ::-1], exact, depth, size)
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+def test_each_lane_is_its_own(target: Target) -> None:
+    k = sample(3, (9, 7), "float32")
+    k[2], k[6] = np.nan, np.inf
+    got = run(product, np.ones((1, 7), np.float32), k, target=target)
+    assert np.flatnonzero(np.isnan(got[0])).tolist() == [2]
+    assert np.flatnonzero(np.isinf(got[0])).tolist() == [6]
