@@ -13,6 +13,7 @@ from nanoloom.kernels.semiring import semiring_of
 from nanoloom.kernels.structure import (
     DIFFERING,
     Op,
+    base,
     body,
     bordered,
     dims_of,
@@ -70,7 +71,7 @@ def parts_of(value: ir.Value) -> list[ir.Value]:
     into = owner.operands[1]
     return [
         *([] if isinstance(into.owner, ir.Block) else parts_of(into)),
-        owner.operands[0],
+        base(owner.operands[0]),
     ]
 
 

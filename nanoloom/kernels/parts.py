@@ -23,6 +23,7 @@ from nanoloom.kernels.structure import (
     is_fill,
     is_generic,
 )
+from nanoloom.kernels.tiles import groups_of, joins_tiles
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, tensor
 
@@ -81,13 +82,29 @@ class Part:
             low[d], high[d] = begin, begin + count
 
     def read(self, whole: ir.Value, kind: ir.Type) -> ir.Value:
-        """The block as a tensor of this type; dimensions of 1 may be missing in it."""
-        return tensor.ExtractSliceOp(
-            kind, whole, [], [], [], list(self.offsets), list(self.sizes), self.ones
+        """The block as a tensor of this type.
+
+        Dimensions of 1 may be missing in it, or some be several, as of tiles.
+        """
+        shape = ir.RankedTensorType(kind).shape
+        groups = groups_of(shape, self.sizes)
+        sizes = [prod(shape[d] for d in group) for group in groups]
+        image = ir.RankedTensorType.get(sizes, ir.RankedTensorType(kind).element_type)
+        block = tensor.ExtractSliceOp(
+            image, whole, [], [], [], list(self.offsets), list(self.sizes), self.ones
         ).result
+        if image == kind:
+            return block
+        return tensor.ExpandShapeOp(kind, block, groups, [], list(shape)).result
 
     def write(self, value: ir.Value, whole: ir.Value) -> ir.Value:
-        """The larger tensor with this block."""
+        """The larger tensor with this block, which may have the shape of tiles."""
+        kind = ir.RankedTensorType(value.type)
+        groups = groups_of(kind.shape, self.sizes)
+        sizes = [prod(kind.shape[d] for d in group) for group in groups]
+        image = ir.RankedTensorType.get(sizes, kind.element_type)
+        if image != kind:
+            value = tensor.CollapseShapeOp(image, value, groups).result
         return tensor.InsertSliceOp(
             value, whole, [], [], [], list(self.offsets), list(self.sizes), self.ones
         ).result
@@ -158,10 +175,10 @@ def part_user(value: ir.Value) -> Op | None:
 
 
 def uses_of(value: ir.Value) -> Iterator[ir.OpOperand]:
-    """Uses of a value, or of it without extents of 1."""
+    """Uses of a value, of it without extents of 1, or of the image that tiles are."""
     for use in value.uses:
         user = use.owner.opview
-        if user.operation.name == COLLAPSE and drops_ones(user):
+        if user.operation.name == COLLAPSE and (drops_ones(user) or joins_tiles(user)):
             yield from uses_of(user.operation.results[0])
         else:
             yield use
@@ -175,10 +192,11 @@ def drops_ones(view: Op) -> bool:
 
 
 def source_of(op: Op) -> ir.Value:
-    """What an insertion inserts, with its extents of 1."""
+    """What an insertion inserts, with its extents of 1 or as tiles of an image."""
     value = op.operation.operands[0]
     while not isinstance(owner := value.owner, ir.Block):
-        if owner.name != COLLAPSE or not drops_ones(owner.opview):
+        view = owner.opview
+        if owner.name != COLLAPSE or not (drops_ones(view) or joins_tiles(view)):
             break
         value = owner.operands[0]
     return value
@@ -235,7 +253,8 @@ def is_made_for(op: Op) -> bool:
         return False
     if owner.name == INSERT:
         return is_part(owner.opview) and may_be_inner(owner.opview, op)
-    direct = op.operation.operands[0] == source
+    given = op.operation.operands[0]
+    direct = given == source or joins_tiles(given.owner.opview)  # type: ignore[union-attr]
     return direct and is_generic(owner.opview) and input_count(owner.opview) > 0
 
 
