@@ -23,6 +23,7 @@ from nanoloom.graph.caches import Pairs, append_in_place
 from nanoloom.graph.counted.publish import publish
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.factors import move_factors
+from nanoloom.graph.gates import move_gates
 from nanoloom.graph.grouped import share_heads
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known import require_known
@@ -98,19 +99,31 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     share_heads(model.graph)
     in_integers(model, opsets)
-    if alike is not None:
-        keep_pads(model.graph)
-    channels_last(model.graph)
-    if faster_on is not None:
-        transform_convolutions(model.graph, faster_on, alike)
-    if integers_on is not None:
-        transform_integers(model.graph, integers_on)
+    convolve(model.graph, faster_on, integers_on, alike)
     passes.RemoveUnusedNodesPass()(model)
     sink_reshapes(model.graph)  # last: what transposes let through stands behind them
     passes.RemoveUnusedNodesPass()(model)
     model.meta[NOT_ALONG] = along_sums(model.graph, opsets.get("", 0)) if along else {}
     passes.RemoveUnusedNodesPass()(model)
     return model
+
+
+def convolve(
+    graph: ir.Graph,
+    faster_on: Target | None,
+    integers_on: Target | None,
+    alike: Alike | None,
+) -> None:
+    """Layouts and methods of convolutions; what is given is as for `optimize`."""
+    if alike is not None:
+        keep_pads(graph)
+    elif faster_on is not None:
+        move_gates(graph)
+    channels_last(graph)
+    if faster_on is not None:
+        transform_convolutions(graph, faster_on, alike)
+    if integers_on is not None:
+        transform_integers(graph, integers_on)
 
 
 def keep_in_place(
