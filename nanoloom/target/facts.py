@@ -17,8 +17,9 @@ class VectorUnit:
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
     alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
     dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
-    registers can be one operand, and take as many turns (LMUL of RVV).  form: of loops
-    over vectors that a schedule says nothing else of (forms.py).
+    registers can be one operand, and take as many turns (LMUL of RVV).  in_order: a
+    core waits where a loaded number is used first.  form: of loops over vectors that a
+    schedule says nothing else of (forms.py).
     """
 
     bits: int
@@ -31,6 +32,7 @@ class VectorUnit:
     store_per_cycle: float
     mask_registers: int = 0
     grouped: int = 1
+    in_order: bool = False
     alu_per_cycle: float = 0
     bf16_dot_per_cycle: float = 0
     vscale_min: int = 1

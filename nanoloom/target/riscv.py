@@ -3,7 +3,7 @@ and a core without vectors.
 
 RVV 1.0: LLVM's vscale is VLEN / 64.  An application profile (RVA23) promises 128 bits.
 Latency: SiFive P600 and SpacemiT X60 in LLVM's scheduling models (6 cycles a vfmacc);
-one vector pipe and one memory pipe, as most cores of today.
+one vector pipe and one memory pipe, in order, as most cores of today.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def of_length(name: str, vlen: int) -> Target:
             store_per_cycle=1,
             mask_registers=1,  # v0 alone can mask
             grouped=8,
+            in_order=True,
             vscale_min=vlen // 64,
             vscale_max=LONGEST // 64,
         ),

@@ -6,12 +6,15 @@
           sums = f(sums, here)
 
 What a round reads is in registers before it begins, and the last round loads nothing,
-so that nothing is read behind the end.
+so that nothing is read behind the end.  Of several steps a round, a number is loaded
+behind the last use of the one whose register it takes, while others are computed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +35,7 @@ ROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 Round = list[tuple[Hashable, Callable[[], LaneValue]]]
 Reads = Callable[[ir.Value], Round]
 Compute = Callable[[ir.Value, list[ir.Value], Once], list[ir.Value]]
+Passed = Callable[[Sequence[Hashable]], None]
 Bounds = tuple[ir.Value, ir.Value]
 
 
@@ -41,16 +45,21 @@ def rounds(
     values: list[ir.Value],
     reads: Reads,
     compute: Compute,
+    *,
+    late: bool = False,
 ) -> list[ir.Value]:
-    """The rounds of a loop, `by` points each, with `values` from one to the next."""
+    """The rounds of a loop, `by` points each, with `values` from one to the next.
+
+    late: numbers are loaded into the registers of those that have been used.
+    """
     begin, end = bounds
     known = constant_of(begin), constant_of(end)
     if None not in known:
-        return at_least_one(bounds, by, values, reads, compute)
+        return at_least_one(bounds, by, values, reads, compute, late=late)
     some = arith.cmpi(arith.CmpIPredicate.slt, begin, end)
     branch = scf.IfOp(some, [x.type for x in values], has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        scf.yield_(at_least_one(bounds, by, values, reads, compute))
+        scf.yield_(at_least_one(bounds, by, values, reads, compute, late=late))
     with ir.InsertionPoint(branch.else_block):
         scf.yield_(values)
     return list(branch.results)
@@ -62,39 +71,107 @@ def at_least_one(
     values: list[ir.Value],
     reads: Reads,
     compute: Compute,
+    *,
+    late: bool,
 ) -> list[ir.Value]:
     """The same where there is one round at least."""
     begin, end = bounds
-    last = before(end, by)
-    slots = reads(begin)
-    places = list(dict.fromkeys(key for key, _ in slots))
-    place_of = {key: place for place, key in enumerate(places)}
-    number = [place_of[key] for key, _ in slots]  # of a slot's value
-    firsts = [number.index(n) for n in range(len(places))]
-    here = [slots[slot][1]() for slot in firsts]
+    first = reads(begin)
+    last, slots = before(end, by), Slots.of(first)
+    here = [first[slot][1]() for slot in slots.firsts]
     kinds = [type(value) for value in here]
-
-    def once_of(at: ir.Value, loaded: Sequence[ir.Value]) -> Once:
-        found = Once()
-        for slot, (key, _) in enumerate(reads(at)):
-            value = loaded[number[slot]]
-            uniform = kinds[number[slot]] is Uniform
-            found.read[key] = Uniform(value) if uniform else Vector(value)
-        return found
-
+    if late:
+        fence()  # LLVM would join these loads and the loop's, at its beginning
     start = [*values, *(value_of(x) for x in here)]
     loop = scf.ForOp(begin, last, as_index(by), start)
     loop.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
     with ir.InsertionPoint(loop.body):
         at, carried = loop.induction_variable, list(loop.inner_iter_args)
-        following = reads(add(at, as_index(by)))
-        ahead = [value_of(following[slot][1]()) for slot in firsts]
-        once = once_of(at, carried[len(values) :])
+        now, following = reads(at), reads(add(at, as_index(by)))
+        ahead = Ahead(slots, now, following)
+        if not late:
+            ahead.all()
+        once = slots.once(now, carried[len(values) :], kinds, ahead.passed)
         made = compute(at, carried[: len(values)], once)
-        scf.yield_([*made, *ahead])
+        scf.yield_([*made, *ahead.all()])
     left = list(loop.results)
-    once = once_of(last, left[len(values) :])
-    return compute(last, left[: len(values)], once)
+    held = left[len(values) :]
+    return compute(last, left[: len(values)], slots.once(reads(last), held, kinds))
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Which of a round's reads are of one place: a number of the place for each.
+
+    firsts: of each place, the first read.
+    """
+
+    numbers: list[int]
+    firsts: list[int]
+
+    @staticmethod
+    def of(reads: Round) -> Slots:
+        places = list(dict.fromkeys(key for key, _ in reads))
+        number_of = {key: number for number, key in enumerate(places)}
+        numbers = [number_of[key] for key, _ in reads]
+        return Slots(numbers, [numbers.index(n) for n in range(len(places))])
+
+    def once(
+        self,
+        reads: Round,
+        values: Sequence[ir.Value],
+        kinds: Sequence[type],
+        passed: Passed | None = None,
+    ) -> Once:
+        """What a round has at hand, a value for each place."""
+        found = Once(passed=passed)
+        for number, (key, _) in zip(self.numbers, reads, strict=True):
+            value = values[number]
+            made = Uniform(value) if kinds[number] is Uniform else Vector(value)
+            found.read[key] = made
+        return found
+
+
+class Ahead:
+    """The loads of the next round, each behind the last use of what it replaces.
+
+    They take the same registers.  Fences keep them there: LLVM would put loads
+    together, and processors that run in order wait for all of them.
+    """
+
+    def __init__(self, slots: Slots, now: Round, following: Round) -> None:
+        self.slots, self.following = slots, following
+        self.uses = Counter(slots.numbers)
+        keys = (key for key, _ in now)
+        self.numbers = dict(zip(keys, slots.numbers, strict=True))
+        self.made: dict[int, ir.Value] = {}
+
+    def passed(self, places: Sequence[Hashable]) -> None:
+        """A point has been computed that reads these places."""
+        for number in (self.numbers[x] for x in places if x in self.numbers):
+            self.uses[number] -= 1
+            if not self.uses[number] and number not in self.made:
+                self.load(number)
+                fence()
+
+    def load(self, number: int) -> ir.Value:
+        if number not in self.made:
+            value = self.following[self.slots.firsts[number]][1]()
+            self.made[number] = value_of(value)
+        return self.made[number]
+
+    def all(self) -> list[ir.Value]:
+        """All places' values; those that are not loaded yet are here."""
+        return [self.load(number) for number in range(len(self.slots.firsts))]
+
+
+def fence() -> None:
+    """No access to memory is moved past here by LLVM; no instruction."""
+    words = {
+        "ordering": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 7),
+        "syncscope": ir.StringAttr.get("singlethread"),
+    }
+    ir.Operation.create("llvm.fence", [], [], words)
 
 
 def value_of(loaded: LaneValue) -> ir.Value:
@@ -135,7 +212,7 @@ def sums(
 
     if strip.kinds[strip.dim] == "reduction":
         refuse_inner(dim)
-    return rounds(bounds, by, values, reads, compute)
+    return rounds(bounds, by, values, reads, compute, late=by > 1)
 
 
 def in_all_steps(strip: Strip, dims: list[int], points: list[Point]) -> list[Point]:

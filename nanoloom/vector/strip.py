@@ -208,6 +208,9 @@ class Strip:
         for number, point in enumerate(points):
             sofar = values[number * count : (number + 1) * count]
             made += self.compute(point, sofar, once, known)
+            if once.passed is not None:
+                along = self.read_along(*self.ahead)
+                once.passed([self.place(n, point) for n in along])
         return made
 
     def compute(
@@ -268,8 +271,8 @@ class Strip:
         at = tuple(written(i) for i in x.indices(point.ivs))
         return x.buffer, access, mask, at
 
-    def read_along(self, dim: int) -> list[int]:
-        """The inputs that are read at another place for each step of a dimension."""
+    def read_along(self, *dims: int) -> list[int]:
+        """The inputs that are read at another place for each step of dimensions."""
         arguments = list(self.block.arguments)
         return [
             number
@@ -277,7 +280,7 @@ class Strip:
             if not x.is_scalar
             and number not in self.sources
             and list(arguments[number].uses)
-            and dim in all_dims(x.indexing)
+            and set(dims) & all_dims(x.indexing)
         ]
 
     def load(self, number: int, point: Point) -> LaneValue:

@@ -29,7 +29,6 @@ from nanoloom.schedule.language import (
     Parallel,
     Schedule,
     Tile,
-    Unroll,
 )
 from nanoloom.schedule.library import tile_width
 from nanoloom.schedule.library.finished import is_finished, on_tile, points
@@ -37,6 +36,7 @@ from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.rows import numbers
 from nanoloom.schedule.library.semiring import step_cost
+from nanoloom.schedule.library.sum_steps import words_of_steps
 from nanoloom.schedule.library.vectors import lanes_of, vectors, width
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.register_tile import RegisterTile
@@ -50,7 +50,6 @@ PANEL_BYTES = 256 * 1024  # at most, of the second-level cache a part: SHARE
 SHARE, ROWS_SHARE = 4, 2
 LINES = 8192  # bytes of a panel that are found in any cache, however they lie
 COPY_TILES = 8  # tiles of rows that share the copy of a panel
-STEPS = 2  # of the innermost sum, behind each other
 
 
 @dataclass(frozen=True)
@@ -142,9 +141,9 @@ def tile_words(
 ) -> tuple[Directive, ...]:
     """The points of a tile; with all that follows, if all of the sum is inside it."""
     stage = form.stage
-    steps: tuple[Directive, ...] = ()
-    if form.extent(form.reduced[-1]) >= 2 * STEPS:
-        steps = (Unroll(stage.name, form.reduced[-1], STEPS),)
+    axis = form.reduced[-1]
+    depth = chunks[stage.place(axis)] or form.extent(axis)
+    steps = words_of_steps(stage.name, axis, depth, target)
     if not any(chunks) and is_finished(nest, stage):
         return (*on_tile(nest, stage, last, lanes, jam), *steps)
     others = [other for other in nest.stages if other != stage]
