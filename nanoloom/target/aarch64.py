@@ -58,6 +58,7 @@ ISA = InstructionSet(
     ),
     widens_f16=NEON,
     half_registers=2,
+    lane_factors=128,
 )
 
 # Two 128-bit pipes as in Cortex-A72, A76 and Neoverse N1.

@@ -69,6 +69,7 @@ class InstructionSet:
     selects_bf16: LLVM knows bf16; elsewhere it ends at a conversion.
     scalar_factors: a number multiplies a vector from a register of its own kind.
     strided_loads: one loads numbers that lie at one distance, as many as a vector has.
+    lane_factors: bits of a vector any lane of which can multiply all of another one.
     """
 
     name: str
@@ -89,3 +90,4 @@ class InstructionSet:
     half_registers: int = 0
     scalar_factors: bool = False
     strided_loads: bool = False
+    lane_factors: int = 0

@@ -1,12 +1,13 @@
-"""Products in vectors of any width under qemu: attention, batches, doubles."""
+"""Products under qemu: attention, batches, doubles, a weight; vectors of any width."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
@@ -18,18 +19,21 @@ from tests.c_libraries import lend
 MODEL = """
 <ir_version: 10, opset_import: ["": 21]>
 products (float[2, 37, 19] q, float[2, 19, 41] k, float[2, 41, 23] v,
-          double[29, 61] a, double[61, 131] b, float[3, 7, 11] c, float[3, 11, 300] d)
-   => (float[2, 37, 23] y, double[29, 131] s, float[3, 7, 300] t)
+          double[29, 61] a, double[61, 131] b, float[3, 7, 11] c, float[3, 11, 300] d,
+          float[29, 43] e)
+   => (float[2, 37, 23] y, double[29, 131] s, float[3, 7, 300] t, float[29, 37] u)
 {
     scores = MatMul(q, k)
     p = Softmax(scores)
     y = MatMul(p, v)
     s = MatMul(a, b)
     t = MatMul(c, d)
+    u = MatMul(e, w)
 }
 """
 LENGTHS = {
     "riscv64+v": (":vlen=128", ":vlen=512", ":vlen=1024"),
+    "aarch64": ("",),
     "aarch64+sve": (":sve=128", ":sve=512", ":sve=2048"),
     "powerpc64le": ("",),
 }
@@ -39,12 +43,23 @@ Arrays = dict[str, np.ndarray]
 def arrays() -> Arrays:
     rng = np.random.default_rng(5)
     shapes = {"q": (2, 37, 19), "k": (2, 19, 41), "v": (2, 41, 23), "c": (3, 7, 11)}
-    shapes |= {"d": (3, 11, 300), "a": (29, 61), "b": (61, 131)}
+    shapes |= {"d": (3, 11, 300), "a": (29, 61), "b": (61, 131), "e": (29, 43)}
     kinds = {"a": np.float64, "b": np.float64}
     return {
         name: rng.standard_normal(shapes[name]).astype(kinds.get(name, np.float32))
-        for name in "qkvabcd"
+        for name in "qkvabcde"
     }
+
+
+def weight() -> np.ndarray:
+    """Of a product that a program has in panels, where vectors have one width."""
+    return np.random.default_rng(7).standard_normal((43, 37)).astype(np.float32)
+
+
+def model() -> onnx.ModelProto:
+    made = parser.parse_model(MODEL)
+    made.graph.initializer.append(numpy_helper.from_array(weight(), "w"))
+    return made
 
 
 def expected(given: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -55,7 +70,8 @@ def expected(given: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     again and its own rounding.
     """
     wide = {name: array.astype(np.longdouble) for name, array in given.items()}
-    q, k, v, a, b, c, d = (wide[name] for name in "qkvabcd")
+    q, k, v, a, b, c, d, e = (wide[name] for name in "qkvabcde")
+    w = weight().astype(np.longdouble)
     one, half = (float(np.finfo(kind).eps) for kind in (np.float32, np.float64))
     scores = q @ k
     off = (19 + 2) * one * (abs(q) @ abs(k))
@@ -67,6 +83,7 @@ def expected(given: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "y": (shares @ v, bound),
         "s": (a @ b, (61 + 2) * half * (abs(a) @ abs(b))),
         "t": (c @ d, (11 + 2) * one * (abs(c) @ abs(d))),
+        "u": (e @ w, (43 + 2) * one * (abs(e) @ abs(w))),
     }
 
 
@@ -75,9 +92,7 @@ def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
     given, cache = arrays(), Cache(tmp_path / "cache")
     target = machine(name).target
     lend(target.arch, cache)
-    program = compile(
-        parser.parse_model(MODEL), options=CompileOptions(target), cache=cache
-    )
+    program = compile(model(), options=CompileOptions(target), cache=cache)
     path = program.save(tmp_path / name, form="executable")
     inputs = [given[x.name] for x in program.inputs]
     kinds = {x.name: x.dtype for x in program.outputs}

@@ -22,6 +22,7 @@ from nanoloom.schedule.families import (
     TILE_STEPS,
     Family,
 )
+from nanoloom.schedule.lane_factors import lane_factors, swaps_for_room
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.library.instruction_order import in_order
 from nanoloom.schedule.register_tile import RegisterTile
@@ -85,12 +86,21 @@ def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nano
         product.family.name,
         product.root.name,
         copied=copied(tile, product, target),
-        swapped=tile.swapped,
+        swapped=tile.swapped or rows_held(tile, product, target),
         unroll=unroll(tile, product),
         widened=widened(tile, product, target),
     )
     columns = product.shape.extents[product.shape.column]
     return in_order(plan, product.family, columns, width, target)
+
+
+def rows_held(tile: RegisterTile, product: Operands, target: Target) -> bool:
+    """Whether a tile loads its columns one by one, for room for numbers of its rows."""
+    sums, left = product.root.writes[0].element, product.left.element
+    several = lane_factors(target, bits(sums)) > 1 and left == sums
+    along = left_lies_along(product.root, product.shape)
+    plain = product.family is FMA_FAMILY and not product.copied
+    return several and along and plain and swaps_for_room(tile, target)
 
 
 def unroll(tile: RegisterTile, product: Operands) -> int:

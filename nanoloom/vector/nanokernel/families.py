@@ -54,7 +54,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
             return differing(tile, target)
         case _:
             widen_left(tile, sums)
-            return fma.accumulate(tile)
+            return fma.accumulate(tile, target)
 
 
 def differing(tile: Tile, target: Target) -> list[ir.Value]:

@@ -10,8 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from nanoloom.mlir import ir, tensor, vector
+from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.operands.rows_together import (
+    Number,
+    RowsTogether,
+    together,
+)
 from nanoloom.vector.nanokernel.operands.widened import extended
 from nanoloom.vector.nanokernel.sum_loops import Innermost, nest, unrolled
 from nanoloom.vector.nanokernel.tile.order import in_order
@@ -26,18 +32,19 @@ from nanoloom.vector.nanokernel.tile.tile import (
 # Vectors of the right operand at loop variables, made as they are asked for; a number
 # of the left one at those of a row of the tile, and the row's number, in every lane.
 Columns = Callable[[list[ir.Value]], Iterable[ir.Value]]
-Number = Callable[[list[ir.Value], int], ir.Value]
 
 
-def accumulate(tile: Tile) -> list[ir.Value]:
+def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     kind, read = vector_kind(tile), right_reader(tile)
+    number = numbers(tile, kind)
+    if together(tile, kind, target):
+        number = RowsTogether(tile, kind, number).number
 
     def columns(ivs: list[ir.Value]) -> Iterator[ir.Value]:
         return (extended(kind, read(ivs, v)) for v in range(tile.plan.vectors))
 
-    start, number = start_values(tile, kind), numbers(tile, kind)
-    return outer_products(tile, columns, number, start)
+    return outer_products(tile, columns, number, start_values(tile, kind))
 
 
 def vector_kind(tile: Tile) -> ir.VectorType:
