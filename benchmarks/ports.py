@@ -7,7 +7,8 @@ with most of them is given to llvm-mca with the model of a core.  The convolutio
 there as a sum over its window, and by Winograd's method, whose transforms have long
 loops that run rarely: the kernel tells, not the loop.  `limit` is what the ports need
 for its multiply-adds alone, as that model has them, `cycles` what the simulation takes
-for the whole loop.
+for the whole loop.  Below WANTED percent a note says what of a model is in doubt, and
+the percentage without that (port_doubts.py).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from onnx import numpy_helper, parser
 from benchmarks.arguments import parser_of
 from benchmarks.assembly import inner_loops
 from benchmarks.llvm_mca import found
+from benchmarks.port_doubts import DOUBTS
 from benchmarks.show import Progress, print_sheet
 from nanoloom.emit import emit_stage
 from nanoloom.options import CompileOptions
@@ -47,6 +49,7 @@ CORES = {
     "znver4": "znver4",
     "znver5": "znver5",
 }
+WANTED = 90
 WINOGRAD = ", Winograd"
 LAYERS = {
     "product": """p (float[96, 256] x, float[256, 384] w) => (float[96, 384] y)
@@ -62,7 +65,10 @@ GROUP = re.compile(r"vsetv\w*\t.*\be(\d+), (mf?\d)")
 
 @dataclass(frozen=True)
 class Row:
-    """A loop on a core.  limit, cycles: of a round, 0 where llvm-mca refused."""
+    """A loop on a core.  limit, cycles: of a round, 0 where llvm-mca refused.
+
+    undoubted: cycles without what is in doubt of a model, 0 where nothing is.
+    """
 
     layer: str
     core: str
@@ -70,10 +76,19 @@ class Row:
     limit: float = 0
     cycles: float = 0
     note: str = ""
+    undoubted: float = 0
 
     @property
     def percent(self) -> float:
         return 100 * self.limit / self.cycles if self.cycles else 0
+
+    @property
+    def doubt(self) -> str:
+        """What a model below the wanted percentage makes of this loop, "" for none."""
+        if not self.undoubted or self.percent >= WANTED:
+            return ""
+        so, without = DOUBTS[self.core].so, 100 * self.limit / self.undoubted
+        return f"{self.layer} on {self.core}: {without:.0f} % {so}"
 
 
 def model(layer: str) -> onnx_ir.Model:
@@ -137,9 +152,13 @@ def row(layer: str, core: str, mca: str) -> Row:
             simulate(mca, alone, known)[1],
             simulate(mca, loop, known),
         )
+        undoubted = 0.0
+        if core in DOUBTS:
+            undoubted = simulate(mca, DOUBTS[core].without(loop), known)[2]
     except Refused as why:
         return Row(layer, core, note=str(why))
-    return Row(layer, core, len(products_of(loop)), limit, cycles)
+    count = len(products_of(loop))
+    return Row(layer, core, count, limit, cycles, undoubted=undoubted)
 
 
 def sheet(rows: Sequence[Row], version: str) -> Sheet:
@@ -154,7 +173,10 @@ def sheet(rows: Sequence[Row], version: str) -> Sheet:
     ]
     notes = [f"{x.layer} on {x.core}: {x.note}" for x in rows if x.note]
     columns = ("layer", "core", "target", ">products", ">limit", ">cycles", ">%")
-    told = (version, "%: the ports' limit for the products alone, of the cycles")
+    told = [version, "%: the ports' limit for the products alone, of the cycles"]
+    told += [x.doubt for x in rows if x.doubt]
+    doubted = dict.fromkeys(x.core for x in rows if x.doubt)
+    told += [f"{core}: {DOUBTS[core].why}" for core in doubted]
     return Sheet("Inner loops in llvm-mca", columns, tuple(cells), (*told, *notes))
 
 

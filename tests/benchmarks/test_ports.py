@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ports
+from benchmarks.port_doubts import DOUBTS
 from benchmarks.ports import (
     CORES,
     LAYERS,
@@ -84,6 +85,24 @@ def test_the_sheet() -> None:
     assert made.rows[0][3:] == ("12", "6.0", "8.0", "75")
     assert made.rows[1][3:] == ("", "", "", "")
     assert made.notes[-1] == "product on znver5: no"
+
+
+@pytest.mark.parametrize(
+    ("core", "loop", "without"),
+    [
+        ("znver5", ["vbroadcastss\t(%rax), %zmm1"], ["vmovups\t(%rax), %zmm1"]),
+        ("spacemit-x60", [*TEXT.splitlines()[8:]], TEXT.splitlines()[8:10]),
+    ],
+)
+def test_a_model_in_doubt(core: str, loop: list[str], without: list[str]) -> None:
+    """A loop is simulated without what is in doubt; a note says what that gives."""
+    lines = [line.strip() for line in loop]
+    assert DOUBTS[core].without(lines) == [line.strip() for line in without]
+    rows = [Row("product", core, 12, 6, 8, undoubted=6.5)]
+    told = [f"product on {core}: 92 % {DOUBTS[core].so}", f"{core}: {DOUBTS[core].why}"]
+    assert list(sheet(rows, "version").notes[-2:]) == told
+    fast = Row("product", core, 12, 6, 6.6, undoubted=6.5)
+    assert not fast.doubt
 
 
 def test_an_unknown_core_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
