@@ -185,7 +185,7 @@ class Strip:
             if is_next(begin, end, by):
                 values = steps(begin, by, values, once)
                 continue
-            if dim in self.ahead:
+            if dim in self.ahead and not self.masks:  # they need registers, too
                 values = sums(self, dims, (begin, end), by, points, values, steps)
                 continue
             loop = scf.ForOp(begin, end, index(by), values)

@@ -93,6 +93,32 @@ def test_the_last_round_loads_nothing() -> None:
     )
 
 
+def test_of_two_steps_each_number_comes_behind_its_last_use() -> None:
+    """In front of the loop all four vectors; in it, a step's between its products and
+    the next step's.  A fence, which is no instruction, keeps LLVM from moving them."""
+    program = kernels(product(4, 12, 16))
+    schedule = tile(AVX2, Unroll("c", "r", 2))
+    text = stage_text(program, "vector", AVX2, script=schedule)
+    check_text(
+        text,
+        """
+    CHECK: llvm.fence
+    CHECK: scf.for
+    CHECK-NOT: load
+    CHECK-COUNT-2: vector.fma
+    CHECK: memref.load
+    CHECK: llvm.fence
+    CHECK-COUNT-2: vector.fma
+    CHECK-COUNT-2: vector.load %arg1
+    CHECK: vector.fma
+    CHECK: scf.yield
+    CHECK-COUNT-8: vector.fma
+    CHECK-NOT: load
+    CHECK: vector.store
+    """,
+    )
+
+
 @pytest.mark.parametrize(
     ("machine", "multiply", "load"),
     [("x86-64-v3", "vfmadd", "vmov"), ("neoverse-v1", "fmla", "ld")],

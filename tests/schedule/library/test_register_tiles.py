@@ -21,6 +21,7 @@ from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import (
     CopyOperand,
     Nanokernel,
+    Pipeline,
     Schedule,
     Tile,
     UnrollAndJam,
@@ -193,3 +194,28 @@ def test_sums_of_columns(target: Target, shape: tuple[int, int]) -> None:
     x = sample(4, shape, "float32")
     got = run(computation(c), target, a=x)
     check(got, wide(x).sum(0), shape[0], abs(wide(x)).sum(0))
+
+
+def said(name: str, depth: int) -> Schedule:
+    (kernel,) = kernels(product(96, depth, 96, "float32", "float32")).kernels.values()
+    return choose(kernel.nest, by_name(name))
+
+
+def test_in_order_loads_are_a_round_ahead() -> None:
+    """Of long sums; others look ahead themselves."""
+    for name, depth in (("riscv64+v", 64), ("aarch64+sve", 64), ("riscv64+v", 6)):
+        words = [x for x in said(name, depth).directives if isinstance(x, Pipeline)]
+        assert bool(words) == (name == "riscv64+v" and depth == 64)
+
+
+@pytest.mark.parametrize("name", ["rv64gcv-zvl256b", "rv64gcv-zvl512b"])
+def test_a_number_is_loaded_between_products(name: str) -> None:
+    """A product is first in a round's work, and every load has some behind it."""
+    program = kernels(product(96, 64, 384, "float32", "float32"))
+    loop = loop_with(stage_text(program, "asm", by_name(name)), "vfmacc")
+    work = [x.split()[0] for x in loop if x.startswith(("vfmacc", "flw", "vl"))]
+    numbers, products = work.count("flw"), work.count("vfmacc.vf")
+    assert numbers == products > 8
+    assert work[0] == "vfmacc.vf"
+    assert work[: len(work) // 2].count("flw") in range(numbers // 4, numbers)
+    assert touches_stack(loop) == []
