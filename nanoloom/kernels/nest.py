@@ -196,6 +196,11 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
         semiring_of(op),
         is_lanewise(op),
         tuple(inner.operation.name for inner in body(op).operations)[:-1],
+        tuple(
+            str(inner.operation.results[0].type)
+            for inner in body(op).operations
+            if inner.operation.name == "tensor.extract"
+        ),
     )
 
 

@@ -62,7 +62,8 @@ class Stage:
     begins: the buffers in which other stages leave that, "" for none.
     semiring: of a reduction, None if it is known by no such form.  lanewise: whether a
     point is arithmetic only, which works on a vector as on a number.  body: of one
-    point, the names of its operations in order.  inside: of a pad, what it reads where
+    point, the names of its operations in order.  found: the element types of what it
+    reads at places that it computes.  inside: of a pad, what it reads where
     that is within its buffer; outside of it, it writes the number `outside`, as text.
     """
 
@@ -75,6 +76,7 @@ class Stage:
     semiring: Semiring | None = None
     lanewise: bool = True
     body: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     inside: Access | None = None
     outside: str = ""
 
@@ -95,6 +97,14 @@ class Stage:
     def is_contraction(self) -> bool:
         """A sum of products of two operands."""
         return self.semiring is not None and self.semiring.is_sum_of_products
+
+    @property
+    def on_lanes(self) -> bool:
+        """Whether points can be lanes of a vector of any width: arithmetic, their own
+        places, and what is found at places that they compute."""
+        known = ("linalg.index", "tensor.extract")
+        plain = all(x.startswith(("arith.", "math.")) or x in known for x in self.body)
+        return plain and "arith.remf" not in self.body
 
     @property
     def is_copy(self) -> bool:

@@ -29,7 +29,7 @@ from nanoloom.target.facts import Target
 
 def choose(nest: LoopNest, target: Target) -> Schedule:
     """A schedule for all of a nest, from its values and the target's facts alone."""
-    return with_forms(with_turns(chosen(nest, target), nest), nest, target)
+    return with_forms(with_turns(chosen(nest, target), nest, target), nest, target)
 
 
 def chosen(nest: LoopNest, target: Target) -> Schedule:

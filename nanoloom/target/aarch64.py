@@ -57,6 +57,8 @@ ISA = InstructionSet(
         ("sme", HWCAP2, 23),
     ),
     widens_f16=NEON,
+    strided_loads=True,
+    exchanges_lanes=True,
     half_registers=2,
     lane_factors=128,
 )

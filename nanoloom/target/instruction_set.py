@@ -70,6 +70,7 @@ class InstructionSet:
     scalar_factors: a number multiplies a vector from a register of its own kind.
     strided_loads: one loads numbers that lie at one distance, as many as a vector has.
     lane_factors: bits of a vector any lane of which can multiply all of another one.
+    exchanges_lanes: one exchanges every second number of two such vectors.
     """
 
     name: str
@@ -91,3 +92,4 @@ class InstructionSet:
     scalar_factors: bool = False
     strided_loads: bool = False
     lane_factors: int = 0
+    exchanges_lanes: bool = False

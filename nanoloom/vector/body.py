@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
+from nanoloom.vector.access import index
+from nanoloom.vector.gathered import gathered, linear
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.lookups import byte_of, is_table, lookup
 from nanoloom.vector.once import Once
-from nanoloom.vector.widths import vector_type
+from nanoloom.vector.widths import filler, vector_type
 
 LANEWISE = ("arith.", "math.")
 NOT_LANEWISE = ("arith.constant",)
@@ -172,6 +174,14 @@ class VectorBody:
         wrap = Vector if wide else Uniform
         return [wrap(r) for r in made.results]
 
+    def gathered(self, source: ir.Value, places: Sequence[LaneValue]) -> ir.Value:
+        """What lanes read at places of their own, some of the dimensions the same."""
+        at = [x.value if isinstance(x, Uniform) else index(0) for x in places]
+        own = [x.value if isinstance(x, Vector) else None for x in places]
+        far = linear(source, own, self.kind(ir.IndexType.get()))
+        kind = self.kind(ir.MemRefType(source.type).element_type)
+        return gathered(kind, source, at, far, self.mask)
+
     def load(self, operands: Sequence[LaneValue]) -> LaneValue:
         """memref.load in a body: one scalar, one vector, or a load a lane."""
         source = operands[0]
@@ -184,11 +194,14 @@ class VectorBody:
         if leading and isinstance(places[-1], Lane):
             at = [x.value for x in places[:-1]] + [places[-1].start]  # type: ignore[union-attr]
             return Vector(read(self.kind(element), source.value, at, self.mask))
-        assert self.mask is None, "tails of gathers are scalar"
+        scalable = self.lanes.scalable
+        assert scalable or self.mask is None, "tails of gathers are scalar"
         wide = [x if isinstance(x, Uniform) else Vector(self.vector(x)) for x in places]
         bytes_ = byte_of(wide[0].value) if is_table(source.value) else None
         if bytes_ is not None:
             return Vector(lookup(source.value, bytes_))
+        if self.lanes.scalable:
+            return Vector(self.gathered(source.value, wide))
         loaded: list[ir.Value] = []
         for lane in range(self.lanes.count):
             at = [
@@ -219,32 +232,6 @@ def keys(op: ir.Operation) -> list[str]:
 def gathers(block: ir.Block) -> bool:
     """Whether a body loads from places of its own choice."""
     return any(op.operation.name == "memref.load" for op in block.operations)
-
-
-def reads_rows(block: ir.Block, dim: int) -> bool:
-    """Whether all that a body loads lies along `dim`, or is the same in all lanes."""
-    lanes: set[ir.Value] = set()
-    varying: set[ir.Value] = set(block.arguments)
-    for each in block.operations:
-        op = each.operation
-        given = [v for v in op.operands if v in lanes or v in varying]
-        if op.name == "linalg.index":
-            at = op.attributes["dim"].value == dim  # type: ignore[attr-defined]
-            lanes.update(op.results if at else ())
-            continue
-        if op.name == "memref.load" and any(v in varying for v in given):
-            return False
-        if op.name == "memref.load" and given not in ([], [op.operands[-1]]):
-            return False
-        moved = op.name == "arith.addi" and len(given) == 1 and given[0] in lanes
-        (lanes if moved else varying).update(op.results if given else ())
-    return True
-
-
-def filler(element: ir.Type) -> ir.Value:
-    """What masked lanes hold: 1, which divides and is divided without a trap."""
-    one = 1.0 if isinstance(element, ir.FloatType) else 1
-    return arith.constant(element, one)
 
 
 def takes_any(block: ir.Block) -> bool:

@@ -25,11 +25,12 @@ from nanoloom.nest.extent import ONE
 from nanoloom.target.dots import DotUse
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
-from nanoloom.vector import combine
+from nanoloom.vector import combine, pieces
 from nanoloom.vector.access import Access, Operand, index
 from nanoloom.vector.at_tile import at_tile
-from nanoloom.vector.body import gathers, is_vectorizable, reads_rows
+from nanoloom.vector.body import gathers, is_vectorizable
 from nanoloom.vector.fills import fill_of, number_of
+from nanoloom.vector.gathered import has_distance
 from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
@@ -37,7 +38,6 @@ from nanoloom.vector.sources import Source
 from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
 from nanoloom.vector.store_at import require_room, require_taken
-from nanoloom.vector.strided import has_distance
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import Stays, order_of, plan_of
@@ -101,7 +101,6 @@ def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
 
 
 def is_whole(
-    block: ir.Block,
     inputs: list[Operand],
     dim: int,
     combiners: list[combine.Combiner],
@@ -117,7 +116,7 @@ def is_whole(
         for x in inputs
     )
     products = any(c.operation in ("arith.mulf", "arith.muli") for c in combiners)
-    return not strided and reads_rows(block, dim) and not products
+    return not strided and not products
 
 
 @dataclass
@@ -162,7 +161,7 @@ class Loops(Strip):
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
         lanes = plan.lanes
-        if lanes.scalable and not is_whole(code, inputs, dim, combiners, target):
+        if lanes.scalable and not is_whole(inputs, dim, combiners, target):
             lanes = ONE
         return cls(
             code,
@@ -208,8 +207,9 @@ class Loops(Strip):
         """The dimension along which operands lie that are read in squares."""
         if self.squares is None:
             return None
-        simple = self.lanes != ONE and not self.lanes.scalable
-        if "reduction" in self.kinds or not simple or gathers(self.block):
+        if "reduction" in self.kinds or self.lanes == ONE or gathers(self.block):
+            return None
+        if self.lanes.scalable and not pieces.fits(self.inputs, self.dim, self.lanes):
             return None
         return turning_dimension(self.inputs, self.dim)
 
@@ -240,7 +240,8 @@ class Loops(Strip):
         if turning is not None:
             outer = [d for d in outer if d not in (turning, self.dim)]
             within = replace(self, jam={turning: 1})
-            within.nest(outer, ivs, lambda loops, at: squares(loops, at, turning))
+            turn = pieces.columns if self.lanes.scalable else squares
+            within.nest(outer, ivs, lambda loops, at: turn(loops, at, turning))
         elif self.kinds[self.dim] == "parallel":
             self.nest(outer, ivs, Loops.tile)
         else:

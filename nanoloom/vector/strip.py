@@ -24,12 +24,12 @@ from nanoloom.vector.extents import (
     rounded_down,
     size,
 )
+from nanoloom.vector.gathered import read_strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
 from nanoloom.vector.sources import Source, compute_sums
-from nanoloom.vector.strided import read_strided
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
@@ -99,7 +99,8 @@ class Strip:
         strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
         strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
-        return not strided and not gathers(self.block) and sources
+        lone = gathers(self.block) and not self.lanes.scalable
+        return not strided and not lone and sources
 
     def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
         """All points that are computed at once, in the order of the loops."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, vector
+from nanoloom.mlir import arith, ir, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index, multiply
 
@@ -27,3 +27,9 @@ def elements(lanes: Lanes, vectors: int = 1) -> int | ir.Value:
 
 def as_index(number: int | ir.Value) -> ir.Value:
     return index(number) if isinstance(number, int) else number
+
+
+def filler(element: ir.Type) -> ir.Value:
+    """What masked lanes hold: 1, which divides and is divided without a trap."""
+    one = 1.0 if isinstance(element, ir.FloatType) else 1
+    return arith.constant(element, one)

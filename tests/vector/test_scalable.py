@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from onnx import parser
 
 from benchmarks.assembly import count, inner_loops
+from nanoloom.emit import emit_stage
 from nanoloom.errors import Error
+from nanoloom.frontend.onnx import load
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import Buffer, Computation, axes, computation, exp, maximum, tanh
+from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import (
     ALL,
@@ -20,11 +24,12 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Schedule,
+    Turn,
     UnrollAndJam,
     Vectorize,
 )
 from nanoloom.schedule.library.vectors import GROUPED
-from nanoloom.target import by_name
+from nanoloom.target import Target, by_name
 from tests.filecheck import check_text
 from tests.notation.programs import kernels
 from tests.vector.kernel_harness import stage_text
@@ -79,6 +84,16 @@ def turned() -> Computation:
     x, y = Buffer("x", (N, M)), Buffer("y", (M, N))
     y[i, j] = x[j, i] + 1
     return computation(y)
+
+
+def shown(model: str, stage: str, target: Target) -> str:
+    """The kernels of a model at a stage, one behind the other."""
+    made = parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {model}')
+    texts: list[str] = []
+    emit_stage(
+        load(made), stage, CompileOptions(target), lambda *x: texts.append(x[-1])
+    )
+    return "\n".join(texts)
 
 
 def tiles(lanes: Lanes) -> tuple[Directive, ...]:
@@ -185,22 +200,44 @@ def test_scalable_vectors_have_two_lanes_at_least(kind: str, across: str) -> Non
         Vectorize("y", "j", Lanes(1, scalable=True)).apply(kernel.nest)
 
 
-@TARGETS
-def test_lanes_have_a_number_where_no_load_takes_them_from_across(
-    name: str, lanes: int, load: str, across: str, product: str
-) -> None:
-    del lanes, load, across, product
-    (kernel,) = kernels(turned()).kernels.values()
-    words = choose(kernel.nest, by_name(name)).directives
-    (vectors,) = [word for word in words if isinstance(word, Vectorize)]
-    assert vectors.lanes.scalable == (name == "rv64gcv")
-
-
 def test_what_lies_at_a_distance_is_loaded_by_one_instruction() -> None:
     text = stage_text(kernels(turned()), "asm", by_name("rv64gcv"))
     loads = [x for x in inner_loops(text) if count(x, "vlse32.v")]
     assert loads and not any(count(x, "flw") for x in loads)
     assert "vlse32.v" not in stage_text(kernels(chain()), "asm", by_name("rv64gcv"))
+
+
+def test_pieces_of_what_lies_across_are_gathered_and_exchanged() -> None:
+    """Two columns are two gathers of 64 bits, two exchanges and two stores."""
+    (kernel,) = kernels(turned()).kernels.values()
+    words = choose(kernel.nest, by_name("armv9-sve2")).directives
+    assert Turn("y", 64, 1) in words
+    text = stage_text(kernels(turned()), "asm", by_name("armv9-sve2"))
+    loops = [x for x in inner_loops(text) if count(x, "trn1")]
+    assert loops and not any(re.match(r"ldr\s+[sq]", y) for x in loops for y in x)
+    for loop in loops:
+        gathers = [x for x in loop if re.search(r"ld1d.*\[x\d+, z\d+\.d\]", x)]
+        assert len(gathers) == count(loop, "trn1") + count(loop, "trn2") == 4
+        assert len(loop) <= 28
+
+
+@TARGETS
+def test_rows_that_are_looked_up_are_vectors(
+    name: str, lanes: int, load: str, across: str, product: str
+) -> None:
+    """As wide as the machine's: rows of a table, then single numbers of it."""
+    del across, product
+    target = by_name(name)
+    whole = r"vl\dre32\.v" if lanes == 2 else load
+    apart = r"vluxei64\.v" if lanes == 2 else r"ld1w.*z\d+\.d, lsl #2\]"
+    for axis, rows, found in ((0, "31, 133", whole), (1, "83, 31", apart)):
+        model = f"g (float[83, 133] x, int64[31] i) => (float[{rows}] y) "
+        model += f"{{ y = Gather<axis = {axis}>(x, i) }}"
+        text = shown(model, "vector", target)
+        assert re.search(r"vector<\[\d+\]xf32>", text)
+        assert not re.search(r"vector<\d+x", text)
+        loops = inner_loops(shown(model, "asm", target))
+        assert any(re.search(found, line) for loop in loops for line in loop)
 
 
 def test_other_targets_have_numbers_of_lanes() -> None:

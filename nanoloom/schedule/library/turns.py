@@ -5,27 +5,33 @@ from __future__ import annotations
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Directive, Schedule, Turn, Vectorize
 from nanoloom.schedule.words.turn import lies_across
+from nanoloom.target.facts import Target
 
 # x86 puts a piece from memory into its place without the one unit that shuffles; Arm's
 # registers are as large.
 PIECE = 128  # bits
 REST = 4  # lanes: a piece of 32-bit numbers
+GATHERED, SINGLE = 64, 1  # of vectors of any width: a piece, and what is left
 
 
-def with_turns(schedule: Schedule, nest: LoopNest) -> Schedule:
+def with_turns(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
     """A schedule and its candidates, with the words for what lies across vectors."""
     if not any(across(nest, name) for name in (stage.name for stage in nest.stages)):
         return schedule
-    return schedule.each(lambda words: turned(words, nest))
+    return schedule.each(lambda words: turned(words, nest, target))
 
 
-def turned(words: tuple[Directive, ...], nest: LoopNest) -> tuple[Directive, ...]:
+def turned(
+    words: tuple[Directive, ...], nest: LoopNest, target: Target
+) -> tuple[Directive, ...]:
     """The words, and one more for each stage with vectors that others lie across."""
     found = [
-        Turn(word.stage, PIECE, REST)
+        Turn(
+            word.stage, *((GATHERED, SINGLE) if word.lanes.scalable else (PIECE, REST))
+        )
         for word in words
         if isinstance(word, Vectorize)
-        and not word.lanes.scalable
+        and (not word.lanes.scalable or target.isa.exchanges_lanes)
         and word.stage in {stage.name for stage in nest.stages}
         and across(nest, word.stage, axis_of(word, words, nest))
     ]

@@ -8,19 +8,20 @@ from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.language import Reorder, Vectorize
+from nanoloom.schedule.language import Reorder, UnrollAndJam, Vectorize
 from nanoloom.target.facts import Target
 
+Words = Reorder | UnrollAndJam | Vectorize
 CHAINS = 4  # independent sums: latency of an addition times its throughput
 F32_BITS = 32
 BYTE = 8
-LOADED = (32, 64)  # bits of what is loaded at a distance
+LOADED = (32, 64)  # bits of what is loaded from places apart
 GROUPED, WIDENED = 4, 2  # registers of a group, and where numbers have two widths
 
 
-def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectorize, ...]:
+def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
     """Full vectors along the axis of each stage that is contiguous, sums inside."""
-    found: list[Reorder | Vectorize] = []
+    found: list[Words] = []
     stages = tuple(stages)
     group = group_of(stages, target)
     for stage in stages:
@@ -38,6 +39,8 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Reorder | Vectoriz
             if packs_bits(stage, axis):
                 lanes, chains = Lanes(BYTE), 1
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
+            if lanes.scalable and group == 1 and finds(stage):
+                found.append(UnrollAndJam(stage.name, stage.names[axis], GROUPED))
     return tuple(found)
 
 
@@ -50,9 +53,23 @@ def group_of(stages: Iterable[Stage], target: Target) -> int:
     two).  Numbers that are twice as wide have twice as many registers.  Of a sum a
     group has several chains in it.
     """
-    operands = [x for stage in stages for x in (*stage.reads, *stage.writes)]
-    sizes = {bits(x.element) for x in operands if x.element != "index"}
+    sizes = {width for stage in stages for width in lane_bits(stage)}
     return min(target.vector.grouped, WIDENED if len(sizes) > 1 else GROUPED)
+
+
+def finds(stage: Stage) -> bool:
+    """Whether it reads at places that it computes: as much as a group at once where
+    there are no groups, since of rows little else is done."""
+    return bool(stage.found) and stage.inside is None and not stage.is_reduction
+
+
+def lane_bits(stage: Stage) -> set[int]:
+    """Of the numbers in a stage's vectors: not of what is the same in all lanes."""
+    axis = vector_axis(stage)
+    name = "" if axis is None else stage.names[axis]
+    reads = [x for x in stage.reads if not name or name in x.axes]
+    kinds = {x.element for x in (*reads, *stage.writes)} | {*stage.found}
+    return {bits(kind) for kind in kinds - {"index"}}
 
 
 def packs_bits(stage: Stage, axis: int) -> bool:
@@ -72,11 +89,12 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     name = stage.names[axis]
     operands = (*stage.reads, *stage.writes)
     halves = any(x.element in ("f16", "bf16") for x in operands)
+    lone = any(bits(element) not in LOADED for element in stage.found)
     apart = [x for x in operands if not x.lies_along(name)]
     if target.isa.strided_loads and not stage.is_reduction and not stage.inside:
         apart = [x for x in apart if x in stage.writes or not has_distance(x, name)]
+    whole = (stage.on_lanes and not lone) or stage.inside is not None
     along = not halves and not apart
-    whole = stage.lanewise or stage.inside is not None
     return target.vector.scalable and along and whole
 
 
