@@ -27,8 +27,11 @@ from nanoloom.mlir import ir
 from nanoloom.target.facts import Target
 
 COLUMNS_OF_PIXELS = 1.12  # pixels as vectors
-PACKED = 1.0  # cycles for a number of the image, which is packed at each call then
-PARTS_APART = 1.06  # a pixel's channels lie a row of the image apart, without windows
+PACKED = 0.5  # cycles for a number of the image, which is packed at each call then
+PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
+# And in a page of their own each: cycles for a number of the image, at every panel of
+# columns.  More pages are read in turns than a core translates at once.
+PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
 WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
@@ -38,7 +41,7 @@ Choices = dict[Dim, tuple[Layout, ...]]
 def terms_of(edges: Edges, choices: Choices, target: Target) -> list[Term[Dim, Layout]]:
     """The cost of a network's layouts, as terms of the sets of channels."""
     made = [of_product(edges, each, choices, target) for each in edges.products]
-    made += [of_copy(edges, each, choices) for each in edges.copies]
+    made += [of_copy(edges, each, choices, target) for each in edges.copies]
     made += [t for op in edges.elementwise for t in of_elementwise(edges, op, choices)]
     return [term for term in made if term.variables]
 
@@ -86,7 +89,6 @@ def cycles(made: Product, read: Layout, written: Layout, target: Target) -> floa
     """Of a product; infinite for what has no kernel worth its name."""
     shape = shape_of(made.op.operation.results[0])
     features, pixels = shape[-1], prod(shape[:-1])
-    lanes = target.vector.min_bits // 32
     if written == FIRST and (read != FIRST or made.is_window):
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0
@@ -94,26 +96,47 @@ def cycles(made: Product, read: Layout, written: Layout, target: Target) -> floa
         columns, factor = pixels, COLUMNS_OF_PIXELS
         packed = PACKED * prod(shape_of(made.image))
     elif read == FIRST and not made.is_window:
-        factor = PARTS_APART
+        packed = apart(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
         factor = WINDOWS_APART
     if read.block or written.block:
         factor *= BLOCKS
+    return factor * multiply_adds(made, columns, target) + packed
+
+
+def multiply_adds(made: Product, columns: int, target: Target) -> float:
+    """Cycles of a product's multiply-adds, with so many columns in vectors."""
+    lanes = target.vector.min_bits // 32
     used = columns / (-(-columns // lanes) * lanes)
-    work = made.macs / used / (lanes * target.vector.fma_per_cycle)
-    return factor * work + packed
+    return made.macs / used / (lanes * target.vector.fma_per_cycle)
 
 
-def of_copy(edges: Edges, op: Op, choices: Choices) -> Term[Dim, Layout]:
-    """Of a copy: nothing if both sides lie alike, or if its readers do it."""
+def apart(made: Product, target: Target) -> float:
+    """Cycles that a product takes longer whose image has channels first."""
+    features = shape_of(made.op.operation.results[0])[-1]
+    longer = (PARTS_APART - 1) * multiply_adds(made, features, target)
+    *pixels, channels = shape_of(made.image)
+    if 4 * prod(pixels) < PAGE:
+        return longer
+    panels = -(-features // (PANEL * target.vector.min_bits // 32))
+    return longer + PAGES_APART * prod(pixels) * channels * panels
+
+
+def of_copy(
+    edges: Edges, op: Op, choices: Choices, target: Target
+) -> Term[Dim, Layout]:
+    """Of a copy: nothing if both sides lie alike, or what its readers take longer."""
     source, result = inputs(op)[0], op.operation.results[0]
     read = layouts_of(edges, source, choices)
     written = layouts_of(edges, result, choices)
     readers = [use.owner.opview for use in result.uses]
     read_so = all(is_generic(reader) and not is_copy(reader) for reader in readers)
-    count = 0 if read_so else prod(shape_of(result))
+    cost = TURNED * prod(shape_of(result))
+    if read_so:
+        reading = (p for p in edges.products if p.image == result and not p.is_window)
+        cost = sum(apart(each, target) for each in reading)
     costs = {
-        (one, other): TURNED * count * is_turned(edges, op, one, other)
+        (one, other): cost * is_turned(edges, op, one, other)
         for one, other in product(read[1], written[1])
     }
     return term_of([read[0], written[0]], costs)

@@ -25,6 +25,7 @@ from nanoloom.schedule.library.panels import (
     tiled,
     weight_packing,
 )
+from nanoloom.schedule.library.result_rows import in_rows
 from nanoloom.schedule.library.sum_chunks import in_chunks, may_be_cut, sum_chunks
 from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.register_tile import RegisterTile
@@ -128,5 +129,10 @@ class Product:
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
                 return with_prefetches(loops), reason
+        flat = not packings and not copied and not nest.pads
+        if flat and row is not None and family is FMA_FAMILY:
+            few = in_rows(root, last, shape, row, nanokernel, columns, target)
+            if few is not None:
+                return with_prefetches(few), reason
         loops = tiled(nest, root, last, shape, nanokernel, columns, target)
         return with_prefetches(loops), reason
