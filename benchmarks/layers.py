@@ -5,8 +5,8 @@
 
 Each is an ONNX model of one convolution with bias and ReLU, batch 1, f32.
 draw_layers.py drew them, seeded, all kinds in turns; --networks has those of
-ResNet-50, VGG-16 and MobileNetV2 instead.  %limit: the time that the
-measured peak, or the bandwidth of the cache that the layer fits in, allows, over
+ResNet-50, VGG-16 and MobileNetV2 instead.  %limit: the time that the peak, measured in
+turns with all, or the bandwidth of the cache that the layer fits in, allows, over
 nanoloom's; above 100 where Winograd's method saves products.  %kernel: the same of the
 convolution's kernel alone, without the steps that convert from and to the model's
 layout; a kernel that reads that layout itself, as of 1x1 filters, has it in its time.
@@ -161,7 +161,10 @@ class Row:
     @property
     def limit(self) -> float:
         """Seconds that moving the bytes, or the products, take at least."""
-        return self.limits.seconds("f32", self.layer.flops, self.layer.bytes)
+        layer, limits = self.layer, self.limits
+        moving = layer.bytes / limits.bandwidth(layer.bytes)[1]
+        peak = self.measured.peak or limits.peak("f32") or math.inf
+        return max(moving, layer.flops / peak) / 1e9
 
     @property
     def kernel(self) -> float | None:
@@ -184,6 +187,7 @@ class Row:
             "flops": self.layer.flops,
             "bytes": self.layer.bytes,
             "limit_seconds": self.limit,
+            "peak_gflops": self.measured.peak,
             "speed": self.speed,
             "kernel_seconds": self.kernel,
             "steps_nanoseconds": self.measured.steps,
@@ -272,8 +276,9 @@ def run(given: argparse.Namespace, threads: int, progress: Progress) -> list[Row
             facts = {"exact_conv": given.exact_conv}
             task = Task(str(layer), path, inputs, facts=facts, allowed=ALLOWED)
             job = job_of(task, threads, scratch, host(), scratch / "cache")
-            made = measure(task, job, company, pace)
-            rows.append(Row(layer, made, limits(host(), threads)))
+            rates = limits(host(), threads)
+            made = measure(task, job, company, pace, rates.unit("f32"))
+            rows.append(Row(layer, made, rates))
             progress.advance(f"{layer}, threads: {threads}")
     return rows
 

@@ -12,7 +12,7 @@ import numpy as np
 from nanoloom.errors import Error
 from nanoloom.inspect.timing import Times
 from nanoloom.reproduce import stored
-from nanoloom.reproduce.contenders import NANOLOOM, Company, Remote
+from nanoloom.reproduce.contenders import NANOLOOM, PEAK, Company, Remote
 from nanoloom.reproduce.jobs import Job
 from nanoloom.reproduce.tables import told
 from nanoloom.reproduce.timing import Pace, interleaved
@@ -49,7 +49,11 @@ class Task:
 
 @dataclass
 class Measured:
-    """What came out.  differences: of outputs, relative; steps: nanoloom's, in ns."""
+    """What came out.
+
+    differences: of outputs, relative.  steps: nanoloom's, in ns.  peak: GFLOP/s of a
+    unit that took turns with all, None without one.
+    """
 
     task: Task
     threads: int
@@ -59,6 +63,7 @@ class Measured:
     differences: dict[str, float] = field(default_factory=dict[str, float])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     steps: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    peak: float | None = None
 
     @property
     def kind(self) -> str:
@@ -115,12 +120,20 @@ def job_of(task: Task, threads: int, folder: Path, target: Target, cache: Path) 
     )
 
 
-def measure(task: Task, job: Job, company: Company, pace: Pace) -> Measured:
-    """Open, compare, time."""
+def measure(
+    task: Task, job: Job, company: Company, pace: Pace, unit: str = ""
+) -> Measured:
+    """Open, compare, time.  unit: of the target, whose peak takes turns with all."""
     made = Measured(task, job.threads, absent=company.absent())
     expected = list(task.expected or ())
     ready = [x for x in opened(made, company, job) if agrees(x, made, expected)]
+    if unit:
+        facts = {"target": job.facts["target"], "unit": unit}
+        ready.append(company.open(PEAK.key, Job(job.threads, facts=facts)))
     for each, times in zip(ready, interleaved(ready, pace), strict=True):
+        if each.key == PEAK.key:
+            made.peak = each.facts["operations"] / times.median / 1e9
+            continue
         made.times[each.key] = times
         made.names[each.key] = each.name
         if each.key == NANOLOOM.key:

@@ -58,6 +58,7 @@ def open_program(job: Job) -> Ready:
         return [array.copy() for array in outputs]
 
     def steps() -> list[tuple[str, int]]:
+        run()  # its data is fetched, and the clock is a program's
         variant.instance.run(inputs, outputs, nanoseconds=times)
         return list(zip(variant.library.steps, times.tolist(), strict=True))
 

@@ -15,7 +15,7 @@ from benchmarks.layers import Layer, known_layers
 from benchmarks.systems import Measured, Task
 from nanoloom.reproduce.bounds import Limits
 from nanoloom.target import by_name
-from nanoloom.target.peaks import Peaks
+from nanoloom.target.peaks import Peaks, Rate
 
 SMALL = Layer("none", 6, 9, 7, 4, (3, 1), (2, 1), (1, 0), (1, 1), 2)
 
@@ -56,6 +56,7 @@ def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row in rows:
         ours = sum(ns for _, ns in row["steps_nanoseconds"]) / 1e9
         assert 0 < row["kernel_seconds"] <= ours
+        assert row["peak_gflops"] > 0
     assert "convolutions drawn from networks" in capsys.readouterr().out
 
 
@@ -65,3 +66,15 @@ def test_the_kernel_is_no_conversion() -> None:
     limits = Limits(by_name("x86-64-v3"), 1, Peaks("x86-64-v3", 1, ()), 1.0)
     made = layers.Row(SMALL, measured, limits)
     assert made.kernel == 7e-9
+
+
+@pytest.mark.parametrize("peak", [1.0, 1e6, None])
+def test_the_limit_is_of_the_peak_of_the_same_minute(peak: float | None) -> None:
+    """Else of the one that was measured by itself; or of the cache's bandwidth."""
+    measured = Measured(Task("one", Path("one.onnx"), {}), 1, peak=peak)
+    rates = (Rate("f32", 1, 2.0, 2.0), Rate("l2", 1, 4.0, 4.0))
+    limits = Limits(by_name("x86-64-v3"), 1, Peaks("x86-64-v3", 1, rates), 1.0)
+    made = layers.Row(SMALL, measured, limits)
+    products, moving = SMALL.flops / (peak or 2.0), SMALL.bytes / 4.0
+    assert made.limit == pytest.approx(max(products, moving) / 1e9)
+    assert (made.limit > moving / 1e9) == (peak != 1e6)
