@@ -68,7 +68,7 @@ def sized(model: OpenModel, options: CompileOptions, report: Report) -> Program:
             OPERATORS.keys(),
             model.samples,
         )
-    alike = Alike(found.direct, are_of_images(found.samples))
+    alike = Alike(are_of_images(found.samples))
     programs = [
         cut_model(model.bound(dims), options, report, found.kept, alike)
         for dims in found.samples

@@ -5,7 +5,7 @@ They become one program (sizes/), so what is chosen by what it costs must not di
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Set
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -17,11 +17,10 @@ WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows 
 class Alike:
     """tiles: of convolutions by Winograd's method.  layouts: of sets of tensors.
 
-    Both in the order of the graph; None before the first sample.  direct: extents of
-    images that have no tiles.  images: numbers may be of pixels, and are no arguments.
+    Both in the order of the graph; None before the first sample.  images: numbers may
+    be of pixels, and are no arguments.
     """
 
-    direct: Set[int] = frozenset()
     images: bool = False
     tiles: tuple[int | None, ...] | None = None
     layouts: tuple[Hashable, ...] | None = None
@@ -30,5 +29,5 @@ class Alike:
 def keep_pads(graph: ir.Graph) -> None:
     """Let nodes pad as they say, in place: how far windows reach depends on sizes."""
     for node in graph:
-        if "pads" in node.attributes:
+        if "pads" in node.attributes or node.op_type == "Conv":
             node.attributes.add(ir.AttrInt64(WHOLE_PADS, 1))

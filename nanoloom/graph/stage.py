@@ -115,9 +115,9 @@ def convolve(
     alike: Alike | None,
 ) -> None:
     """Layouts and methods of convolutions; what is given is as for `optimize`."""
-    if alike is not None:
+    if alike is not None and alike.images:
         keep_pads(graph)
-    elif faster_on is not None:
+    if alike is None and faster_on is not None:
         move_gates(graph)
     channels_last(graph)
     if faster_on is not None:

@@ -62,16 +62,9 @@ def transform_convolutions(
         if not is_square(node, x, w) or x is None or w is None:
             continue
         if x.dtype == w.dtype == ir.DataType.FLOAT:
-            tiles = TILES if alike is None else open_tiles(node, alike)
-            mark(node, shape_of(w), numbers, target, tiles)
+            mark(node, shape_of(w), numbers, target, TILES)
     if alike is not None:
         alike.tiles = tiles_of(graph)
-
-
-def open_tiles(node: ir.Node, alike: Alike) -> Sequence[int]:
-    """For images of any size: those of 4 (sizes/floors.py)."""
-    _, high, wide, _ = shape_of(node.outputs[0])
-    return () if {high, wide} & alike.direct else TILES[-1:]
 
 
 def mark_alike(graph: ir.Graph, tiles: Sequence[int | None]) -> None:

@@ -4,7 +4,8 @@
     a slice without extents of 1  ->  extract_slice(collapse_shape(x))
 
 A reader takes a slice's numbers where they are in its source; behind a shape it would
-need a tensor of its own.
+need a tensor of its own.  Slices of images of any size that begin where their source
+does are left to the end (`first_slices`): one that is whole for a sample would go.
 """
 
 from __future__ import annotations
@@ -13,18 +14,16 @@ from math import prod
 
 from nanoloom.kernels.parts import reads_in_place
 from nanoloom.kernels.structure import Op
-from nanoloom.mlir import ir, named, tensor
+from nanoloom.mlir import ir, named, run_pipeline, tensor
 
 EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"
 
 
-def shapes_before_slices(module: ir.Module) -> None:
+def shapes_before_slices(module: ir.Module, *, open_images: bool = False) -> None:
     """Take slices of tensors in their readers' shape, where such readers can."""
     for op in named(module, SLICE):
-        (result,) = op.operation.results
-        made = of_as_many_axes(op)
-        if made is not None:
-            result.replace_all_uses_with(made)
+        if not (open_images and is_first(op)):
+            with_all_axes(op)
     for op in named(module, EXPAND):
         cut = op.operation.operands[0].owner
         if isinstance(cut, ir.Block) or cut.name != SLICE or not is_plain(cut.opview):
@@ -34,6 +33,26 @@ def shapes_before_slices(module: ir.Module) -> None:
             made = expanded(op, cut.opview)
             if made is not None:
                 result.replace_all_uses_with(made)
+
+
+def first_slices(module: ir.Module) -> None:
+    """Give those that were left their source's axes; nothing may simplify them then."""
+    for op in named(module, SLICE):
+        with_all_axes(op)
+    run_pipeline(module, ("cse",))
+
+
+def is_first(cut: Op) -> bool:
+    """Whether a slice drops axes of 1, and begins where its source does."""
+    (source, *at), (result,) = cut.operation.operands, cut.operation.results
+    ranks = [ir.RankedTensorType(value.type).rank for value in (source, result)]
+    return not at and ranks[0] > ranks[1] and not any(static(cut, "offsets"))
+
+
+def with_all_axes(cut: Op) -> None:
+    (result,) = cut.operation.results
+    if (made := of_as_many_axes(cut)) is not None:
+        result.replace_all_uses_with(made)
 
 
 def of_as_many_axes(cut: Op) -> ir.Value | None:

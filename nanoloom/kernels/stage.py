@@ -21,7 +21,7 @@ from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.reshaped import follow_products
 from nanoloom.kernels.several import join_results
-from nanoloom.kernels.slices import shapes_before_slices
+from nanoloom.kernels.slices import first_slices, shapes_before_slices
 from nanoloom.kernels.structure import base
 from nanoloom.kernels.widened import widen_in_readers
 from nanoloom.linalg.stage import LinalgModule
@@ -63,18 +63,21 @@ def cut(
     fold_copies(lowered.module)
     if turns:
         pack_right_operands(lowered.module, len(lowered.inputs))
-    shapes_before_slices(lowered.module)
+    open_images = alike is not None and alike.images
+    shapes_before_slices(lowered.module, open_images=open_images)
     follow_products(lowered.module)
-    if pools_in_tiles(target, alike):
+    if not open_images and pools_in_tiles(target):
         pool_tiles(lowered.module)
     widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
+    if open_images:
+        first_slices(lowered.module)
     mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
-    cutting = Cutting(lowered, block, bodies, joins=alike is None or not alike.images)
+    cutting = Cutting(lowered, block, bodies, joins=not open_images)
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     for group in absorb_pads(join_results(block, groups)):
@@ -82,14 +85,13 @@ def cut(
     return cutting.program()
 
 
-def pools_in_tiles(target: Target | None, alike: Alike | None) -> bool:
+def pools_in_tiles(target: Target | None) -> bool:
     """Whether tiles are pooled where they are made (pooled.py).
 
-    Not of open images: whether tiles divide one depends on its sizes.  Nor by vectors
-    of any width, which that schedule has none of.
+    Not by vectors of any width, which that schedule has none of; nor of open images:
+    whether tiles divide one depends on its sizes.
     """
-    open_images = alike is not None and alike.images
-    return not open_images and (target is None or not target.vector.scalable)
+    return target is None or not target.vector.scalable
 
 
 def separate_outputs(block: ir.Block, lowered: LinalgModule) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-TILE = 4  # results of Winograd's method along an axis, where sizes are open
-
 
 @dataclass(frozen=True)
 class Floor:
@@ -44,16 +42,6 @@ def floors_of(names: Iterable[str]) -> tuple[Floor, ...]:
     """Those among the names of dimensions and floors."""
     made = (Floor.named(name) for name in names)
     return tuple(floor for floor in made if floor is not None)
-
-
-def behind_tiles(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Numbers of tiles with the extents that they are tiles of: (x + 3) // 4 and x."""
-    known = {Floor.named(name) or Floor(name, 0, 1): name for name in names}
-    made = [
-        (Floor(x.dim, x.add + (TILE - 1) * x.over, TILE * x.over), name)
-        for x, name in known.items()
-    ]
-    return [(known[t], name) for t, name in made if t in known]
 
 
 def plain(names: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from itertools import combinations
 from random import Random
 
 from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.floor import TILE, Floor, behind_tiles, dim_of, floors_of, plain
+from nanoloom.sizes.floor import Floor, dim_of, floors_of, plain
 from nanoloom.sizes.samples import MULTIPLE
 from nanoloom.sizes.size import Dims, Monomial, Size, found
 
@@ -87,24 +87,13 @@ def confused(samples: Sequence[Dims]) -> list[tuple[str, str]]:
     known = [p for p in pairs if not {p, p[::-1]} & parts]
     found = [(a, b) for a, b in known if on_a_line([(s[a], s[b]) for s in samples])]
     found += [(n, n) for n in names if samples[0][n] == samples[1][n]]  # they solve
-    rests = [[TILE * s[t] - s[x] for s in samples] for t, x in behind_tiles(names)]
-    seen = [tuple(n - rest[0] for n in rest) for rest in rests]
-    pairs = behind_tiles(names)
-    return found + [
-        p for p, each in zip(pairs, seen, strict=True) if is_alike(each, seen)
-    ]
+    return found
 
 
-def is_alike(rest: tuple[int, ...], others: Sequence[tuple[int, ...]]) -> bool:
-    """Whether what tiles have too much differs as for other tiles, by a number."""
-    return any(rest) and others.count(rest) > 1
-
-
-def told_apart(samples: Sequence[Dims], tiled: Sequence[Size]) -> tuple[Dims, ...]:
+def told_apart(samples: Sequence[Dims]) -> tuple[Dims, ...]:
     """Samples that confuse no sizes, the first of them as it was.
 
-    tiled: extents of which in all samples something is left over behind whole tiles, or
-    nothing: as many of them as may be.  Raises Differs if there are none at hand.
+    Raises Differs if there are none at hand.
     """
     if len(floors_of(samples[0])) > MOST:
         raise Differs("too many sizes are divided")
@@ -112,33 +101,19 @@ def told_apart(samples: Sequence[Dims], tiled: Sequence[Size]) -> tuple[Dims, ..
     for dim in plain(samples[0]):
         names = [name for name in samples[0] if dim_of(name) == dim]
         rows = [{name: s[name] for name in names} for s in samples]
-        own = [x for x in tiled if {n for _, each in x.terms for n in each} <= {*names}]
-        for sample, row in zip(made, of_one(dim, rows, own), strict=True):
+        for sample, row in zip(made, of_one(dim, rows), strict=True):
             sample.update(row)
     return tuple(made)
 
 
-def of_one(
-    dim: str, rows: Sequence[Dims], tiled: Sequence[Size]
-) -> Sequence[Mapping[str, int]]:
+def of_one(dim: str, rows: Sequence[Dims]) -> Sequence[Mapping[str, int]]:
     """The same for one dimension and its floors."""
     random = Random(len(rows))
-    best: tuple[int, Sequence[Dims]] | None = None
     for _ in range(TRIES):
-        wrong, left = confused(rows), uneven(rows, tiled)
-        if not wrong and (best is None or len(left) < best[0]):
-            best = len(left), rows
-        if not wrong and not left:
-            break
+        if not confused(rows):
+            return rows
         rows = [rows[0], *(moved(row, dim, random) for row in rows[1:])]
-    if best is None:
-        raise Differs(f"samples do not tell sizes of {dim} apart")
-    return best[1]
-
-
-def uneven(samples: Sequence[Dims], tiled: Sequence[Size]) -> list[Size]:
-    """Extents that are whole tiles in some samples only."""
-    return [x for x in tiled if len({x.of(s) % TILE == 0 for s in samples}) > 1]
+    raise Differs(f"samples do not tell sizes of {dim} apart")
 
 
 def moved(row: Dims, dim: str, random: Random) -> Dims:

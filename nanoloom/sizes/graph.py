@@ -23,7 +23,7 @@ import onnx_ir as ir
 from nanoloom.sizes import decided, operators
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.floor import floors_of
-from nanoloom.sizes.floors import Samples, is_part, told_apart, uneven
+from nanoloom.sizes.floors import Samples, is_part, told_apart
 from nanoloom.sizes.samples import are_of_images
 from nanoloom.sizes.size import Dims, Size, found
 from nanoloom.sizes.trace import Seen, Visit, visits_of
@@ -42,14 +42,11 @@ class Open:
 
     kept: names of values that the program computes.  limits: sizes, never below 0.
     samples: those of the dimensions, and of the floors that sizes are made of.
-    direct: extents of the first that Winograd's method is not for, as some samples have
-    whole tiles of them.
     """
 
     kept: Set[str]
     limits: tuple[Size, ...]
     samples: tuple[Dims, ...] = ()
-    direct: Set[int] = frozenset()
 
 
 def open_values(
@@ -63,15 +60,14 @@ def open_values(
     given = list(samples[0])
     for _ in range(WALKS):
         walk = walked(bound, direct, samples)
-        told = told_apart(walk.samples, list(walk.tiled))
+        told = told_apart(walk.samples)
         if told == tuple(walk.samples):
             break
         samples = [{name: sample[name] for name in given} for sample in told]
     else:
         raise Differs("samples do not tell its sizes apart", for_images=True)
     limits = (*limits_of_parts(walk.samples), *walk.limits)
-    uneven_ones = {size.of(told[0]) for size in uneven(told, list(walk.tiled))}
-    return Open(frozenset(walk.kept), limits, tuple(walk.samples), uneven_ones)
+    return Open(frozenset(walk.kept), limits, tuple(walk.samples))
 
 
 def walked(
@@ -115,7 +111,6 @@ class Comparing:
     kept: set[str] = field(default_factory=set[str])
     differing: set[str] = field(default_factory=set[str])  # constants, by their numbers
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
-    tiled: dict[Size, None] = field(default_factory=dict[Size, None])
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
@@ -183,6 +178,6 @@ class Comparing:
             reason = f"{first.name} is compiled for known sizes only"
             raise Differs(reason, for_images=True)
         try:
-            return rule(visits, self.samples, self.tiled)
+            return rule(visits, self.samples)
         except Differs as reason:
             raise Differs(f"{first.name}: {reason}", for_images=True) from None

@@ -13,7 +13,7 @@ from itertools import combinations, combinations_with_replacement, product
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.sizes.floor import TILE, Floor, behind_tiles, dim_of, plain
+from nanoloom.sizes.floor import Floor, dim_of, plain
 
 Dims: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]  # names of dimensions, () for 1
@@ -100,21 +100,7 @@ def search(
         size = checked(fit_two(values[:2], columns, pair), values, dims)
         if size is not None:
             fitting.append(size)
-    return min(fitting, key=weight, default=None) or rest(values, dims)
-
-
-def rest(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
-    """How much more than an image its tiles have, and a number; None for others."""
-    found: list[Size] = []
-    for tiles, extent in behind_tiles(samples[0]):
-        more = [
-            n - TILE * s[tiles] + s[extent]
-            for n, s in zip(values, samples, strict=True)
-        ]
-        if len(set(more)) == 1:
-            terms = ((TILE, (tiles,)), (-1, (extent,)))
-            found.append(Size((*terms, *([(more[0], ())] if more[0] else []))))
-    return found[0] if len(found) == 1 else None
+    return min(fitting, key=weight, default=None)
 
 
 @lru_cache

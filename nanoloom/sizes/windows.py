@@ -5,7 +5,7 @@ Along an axis of x elements, a in front of them and b behind,
     (x + a + b - span) // stride + 1
 
 which is a floor where the stride is no divisor (sizes/floors.py).  A convolution by
-Winograd's method has (y + 3) // 4 tiles of 4 results.
+Winograd's method has (y + 3) // 4 tiles of 4 results, or (y + 1) // 2 of 2.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nanoloom.graph.winograd import TAPS
+from nanoloom.graph.winograd import TAPS, TILES
 from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.floors import TILE, Samples, divided
+from nanoloom.sizes.floors import Samples, divided
 from nanoloom.sizes.size import Size, found
 from nanoloom.sizes.trace import Seen, Visit
 
@@ -93,12 +93,8 @@ def text(node: ir.Node, name: str, default: str) -> str:
     return found.as_string() if isinstance(found, ir.Attr) else default
 
 
-def counted(
-    visits: Sequence[Visit], samples: Samples, tiled: dict[Size, None]
-) -> list[Numbers]:
+def counted(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """What may not be below 0 for a node of windows; samples get its floors.
-
-    tiled: gets the extents that tiles are made of.
 
     Raises Differs for one that has other numbers of them than its shapes say.
     """
@@ -113,9 +109,8 @@ def counted(
         size = windows.count(extent, samples)
         if tuple(size.of(sample) for sample in samples) != result:
             raise Differs("other numbers of windows than are known")
-        if is_dense(visits, kernel):
-            divided([n + TILE - 1 for n in result], TILE, samples)
-            tiled[size] = None
+        for tile in TILES if is_dense(visits, kernel) else ():
+            divided([n + tile - 1 for n in result], tile, samples)
         limits.append(tuple(n - 1 for n in result))
     return limits
 
@@ -135,18 +130,14 @@ def kernel_of(visits: Sequence[Visit]) -> list[int]:
     return given or list(shapes([v.inputs[place] for v in visits])[0][2:])
 
 
-def spread(
-    visits: Sequence[Visit], samples: Samples, tiled: dict[Size, None]
-) -> list[Numbers]:
+def spread(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """ConvTranspose: a multiple of each extent, and a number."""
     if ints(visits[0].node, "output_shape"):
         raise Differs("an extent that is given")
-    return polynomial(visits, samples, tiled)
+    return polynomial(visits, samples)
 
 
-def repeated(
-    visits: Sequence[Visit], samples: Samples, _: dict[Size, None]
-) -> list[Numbers]:
+def repeated(visits: Sequence[Visit], _: Samples) -> list[Numbers]:
     """Resize: each element a number of times, the same for all sizes.
 
     Where coordinates are not those of whole steps, tables differ (kernels/sized.py).
@@ -165,9 +156,7 @@ def repeated(
     return []
 
 
-def padded(
-    visits: Sequence[Visit], samples: Samples, _: dict[Size, None]
-) -> list[Numbers]:
+def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """Pad: with a number, as much for all sizes."""
     inputs = visits[0].inputs
     rows = [v.inputs[1] for v in visits if len(inputs) > 1]
@@ -177,12 +166,10 @@ def padded(
     pads = given[0] if given else ints(visits[0].node, "pads")
     if pads is None or min(pads, default=0) < 0:
         raise Differs("pads that are cut off")
-    return polynomial(visits, samples, _)
+    return polynomial(visits, samples)
 
 
-def polynomial(
-    visits: Sequence[Visit], samples: Samples, _: dict[Size, None]
-) -> list[Numbers]:
+def polynomial(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """Elements that are only moved: to extents that are sizes."""
     for row in zip(*outputs(visits), strict=True):
         if found(row, samples) is None:
@@ -201,7 +188,7 @@ def shapes(values: Sequence[Seen | None]) -> list[tuple[int, ...]]:
     return known
 
 
-Rule = Callable[[Sequence[Visit], Samples, dict[Size, None]], list[Numbers]]
+Rule = Callable[[Sequence[Visit], Samples], list[Numbers]]
 WINDOWS: dict[str, Rule] = {
     **dict.fromkeys(
         ("AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool", "QLinearConv"),

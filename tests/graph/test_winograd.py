@@ -35,7 +35,8 @@ def tile_of(
     model, _ = model_of("Conv", arrays, attributes, constants=constants)
     graph = optimize(ir.from_proto(model), OPERATORS.keys(), TARGET, alike=alike).graph
     (node,) = (n for n in graph if n.op_type == "Conv")
-    assert (WHOLE_PADS in node.attributes) == (alike is not None)
+    images = alike is not None and alike.images
+    assert (WHOLE_PADS in node.attributes) == images
     mark = node.attributes.get("winograd")
     return None if mark is None else mark.as_int()
 
@@ -54,16 +55,14 @@ def test_small_tiles_where_the_filters_come_from_memory() -> None:
 
 
 def test_samples_have_the_tile_of_the_first() -> None:
-    """Whatever each of them would be given; where tiles are whole or not, none."""
-    alike, filters = Alike(), (64, 64, 3, 3)
+    """Whatever each of them would be given."""
+    alike, filters = Alike(images=True), (64, 64, 3, 3)
     assert tile_of((1, 64, 54, 57), filters, alike=alike, pads=SAME) == 4
     assert tile_of((1, 64, 2, 3), filters, pads=SAME) != 4
     assert tile_of((1, 64, 2, 3), filters, alike=alike, pads=SAME) == 4
-    direct = Alike(frozenset({57}))
-    assert tile_of((1, 64, 54, 57), filters, alike=direct, pads=SAME) is None
-    assert tile_of((1, 64, 56, 56), filters, alike=direct, pads=SAME) is None
-    small = tile_of((1, 512, 7, 7), (512, 512, 3, 3), alike=Alike(), pads=SAME)
-    assert small in (None, 4)
+    few = Alike(images=True)
+    assert tile_of((1, 512, 7, 7), (512, 512, 3, 3), alike=few, pads=SAME) == 2
+    assert tile_of((1, 512, 28, 28), (512, 512, 3, 3), alike=few, pads=SAME) == 2
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.cache import Cache
+from nanoloom.graph import winograd
 from nanoloom.inspect.open_sizes import opening
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
@@ -40,7 +41,8 @@ g (float[1, 3, h, w] x) => (float[1, 5, hh, ww] y)
     y = Conv(j, w2)
 }
 """
-WEIGHTS = {"w0": (6, 3, 3, 3), "b0": (6,), "w1": (9, 6, 3, 3), "w2": (5, 15, 1, 1)}
+WEIGHTS = {"w0": (6, 3, 3, 3), "b0": (6,), "w1": (9, 6, 3, 3), "w2": (5, 15, 1, 1),
+           "w3": (64, 64, 3, 3), "w4": (64, 64, 3, 3)}  # fmt: skip
 
 
 def model(text: str) -> onnx.ModelProto:
@@ -77,6 +79,34 @@ def test_a_chain(tmp_path: Path, exact: bool) -> None:
         assert np.abs(y - right).max() <= 1e-5 < np.abs(right).max(), size
         assert is_open(program, x)
     assert not program.open.reason
+
+
+TILES = """
+g (float[1, 64, h, w] x) => (float[1, 64, hh, ww] y)
+{
+    c0 = Conv<pads = [1, 1, 1, 1]>(x, w3)
+    r0 = Relu(c0)
+    c1 = Conv(r0, w4)
+    y = Relu(c1)
+}
+"""
+
+
+@pytest.mark.parametrize("tile", winograd.TILES)
+def test_tiles_that_end_with_an_image_or_behind_it(
+    tmp_path: Path, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Winograd's method, with a border and without, even and odd numbers."""
+    monkeypatch.setattr(winograd, "TILES", (tile,))
+    made = model(TILES)
+    program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
+    for height, width in ((34, 66), (33, 65), (35, 62), (5, 4), (3, 3)):
+        random = np.random.default_rng(height)
+        x = random.standard_normal((1, 64, height, width)).astype(np.float32)
+        y, right = program({"x": x})["y"], wanted(made, x)
+        # Of the largest number: 576 products twice, and the sums of tiles of 4.
+        assert np.abs(y - right).max() <= 3e-5 * np.abs(right).max() > 0, x.shape
+        assert is_open(program, x)
 
 
 def test_a_skip_connection(tmp_path: Path) -> None:

@@ -137,11 +137,16 @@ def products(b: Builder, places: Tensor, filters: Tensor, result: Tensor) -> Ten
 
 
 def image_of(b: Builder, whole: Tensor, window: Window) -> Tensor:
-    """Tiles [n, y, m, x, m, f] as the result [n, h, w, f]."""
+    """Tiles [n, y, m, x, m, f] as the result [n, h, w, f].
+
+    Cut off where images are of any size, though tiles of some sizes end with them.
+    """
     n, rows, m, columns, _, made = whole.shape
     joined = b.reshape(whole, (n, rows * m, columns * m, made))
     shape = (n, *window.result, made)
-    return joined if joined.shape == shape else b.slice(joined, [0] * 4, shape)
+    if joined.shape == shape and not window.whole:
+        return joined
+    return b.first(joined, shape) if window.whole else b.slice(joined, [0] * 4, shape)
 
 
 def add(one: Scalar, other: Scalar) -> Scalar:
@@ -149,7 +154,12 @@ def add(one: Scalar, other: Scalar) -> Scalar:
 
 
 def room(window: Window, counts: Sequence[int], tile: int) -> list[int]:
-    """How much the last tiles read behind the image, along each axis."""
+    """How much the last tiles read behind the image, along each axis.
+
+    As much as any of them may where images are of any size.
+    """
+    if window.whole:
+        return [high + tile - 1 for high in window.high]
     extents = zip(counts, window.size, window.low, strict=True)
     return [tile * count + TAPS - 1 - size - low for count, size, low in extents]
 

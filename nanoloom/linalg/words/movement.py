@@ -81,6 +81,23 @@ class Movement(Broadcasting):
         )
         return self.tensor(made.result, x.dtype)
 
+    def first(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """The first elements along each axis; a slice even where these are all.
+
+        It drops an axis of 1, so that nothing takes it for x (kernels/slices.py).
+        """
+        made = tensor.ExtractSliceOp(
+            tensor_type(shape, x.dtype),
+            self.value(self.reshape(x, (1, *x.shape))),
+            [],
+            [],
+            [],
+            [0] * (x.rank + 1),
+            [1, *shape],
+            [1] * (x.rank + 1),
+        )
+        return self.tensor(made.result, x.dtype)
+
     def insert(self, x: Tensor, into: Tensor, starts: Sequence[int]) -> Tensor:
         """`into` with x written at `starts` (contiguous block, static place)."""
         if x.size == 0:
