@@ -1,11 +1,12 @@
-"""One program for every size: texts of many lengths, batches of images.
+"""One program for every size: texts of many lengths, batches of images, their sides.
 
-    python -m benchmarks sizes [--models bert-base,resnet18] [--threads N]
+    python -m benchmarks sizes [--models bert-base,resnet18-images] [--threads N]
         [--against onnxruntime,openvino] [--rounds N] [--quick] [--json FILE]
         [--folder DIR]
 
 Everybody has the model once, with its dimensions left open; `own` is nanoloom's variant
-for that size alone.  All in one process, in turns, medians.
+for that size alone.  All in one process, in turns, medians.  `resnet18` has any batch,
+`resnet18-images` one image of any height and width.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 import nanoloom
 from benchmarks.arguments import add_race, parser_of
 from benchmarks.models import MODELS, seeded_inputs
+from benchmarks.open_images import base, image, image_sizes, is_open, open_sides
 from benchmarks.show import Progress, print_sheet
 from benchmarks.whole_models import model_file
 from nanoloom.cache import Cache
@@ -35,6 +37,9 @@ Run = Callable[[Mapping[str, Array]], object]
 LENGTHS = (1, 5, 8, 16, 33, 64, 128, 200, 256, 384, 512)
 BATCHES = (1, 2, 4, 8)
 OWN = "own"
+DEFAULT = (
+    "bert-base", "resnet18", "resnet18-images", "mobilenet_v2-images", "unet-images"
+)  # fmt: skip
 ENOUGH = 0.5  # seconds of one size, where a run is short
 
 
@@ -66,6 +71,8 @@ class Found:
 
 def sizes_of(name: str, quick: bool) -> list[dict[str, int]]:
     """Numbers of the open dimensions, a dict for each size."""
+    if is_open(name):
+        return image_sizes(name)[: 1 if quick else None]
     sizes = MODELS[name].full.sizes
     if "sequence" in sizes:
         lengths = LENGTHS[1::8] if quick else LENGTHS
@@ -126,7 +133,8 @@ def race(
 
 def measured(given: argparse.Namespace, name: str, threads: int, folder: Path) -> Found:
     found = Found(name, threads)
-    path, cache = model_file(name, folder), Cache(folder / "cache")
+    path, cache = model_file(base(name), folder), Cache(folder / "cache")
+    path = open_sides(path) if is_open(name) else path
     program = nanoloom.compile(path, threads=threads, cache=cache)
     peers: dict[str, Run] = {}
     for key in filter(None, given.against.split(",")):
@@ -135,7 +143,7 @@ def measured(given: argparse.Namespace, name: str, threads: int, folder: Path) -
         except (ImportError, Error) as error:
             found.notes.append(f"{NAMES[key]}: {error}")
     for dims in sizes_of(name, given.quick):
-        inputs = seeded_inputs(name, sizes=dims)
+        inputs = image(path, dims) if is_open(name) else seeded_inputs(name, sizes=dims)
         shapes = {key: array.shape for key, array in inputs.items()}
         ready = {"nanoloom": program, OWN: program.variant_of(shapes, {}), **peers}
         size = ", ".join(f"{key}={n}" for key, n in dims.items())
@@ -164,7 +172,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_of("sizes", __doc__)
     add_race(parser, tuple(PEERS), "1")
     parser.set_defaults(rounds=5)
-    parser.add_argument("--models", default="bert-base,resnet18", help="by commas")
+    parser.add_argument("--models", default=",".join(DEFAULT), help="by commas")
     parser.add_argument("--folder", type=Path, help="where models are kept")
     return parser.parse_args(arguments)
 
