@@ -21,6 +21,7 @@ FLOATS = (
 
 TILE_STEPS = 16  # groups in a row of a tile register
 TILE_ROWS = 32  # of a tile of sums: two registers of them below each other
+IMAGE_ROWS = 2  # of an image, whose pixels such a tile has, in registers of their own
 
 
 @dataclass(frozen=True)

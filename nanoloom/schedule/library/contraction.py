@@ -21,6 +21,7 @@ from nanoloom.schedule.library.panels import (
     loop_sizes,
     other_vectors,
     prefetches,
+    row_names,
     row_of,
     tiled,
     weight_packing,
@@ -112,8 +113,8 @@ def matrix_tiles(
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(nest, root, last, shape, nanokernel, AMX_COLUMNS, target)
     behind = other_vectors(nest, root, target)
-    name = None if row is None else root.names[row]
-    fetched = prefetches(nest, packings, loops, name, target)
+    names = row_names(root, shape)
+    fetched = prefetches(nest, packings, loops, names, target)
     words = (*packings, *loops, *fetched, *behind)
     weighed = Candidate(words, reason, tiles_cost(shape, family))
     return Schedule(words, reason, lambda: [weighed])

@@ -21,6 +21,7 @@ from nanoloom.schedule.library.panels import (
     is_parameter,
     other_vectors,
     prefetches,
+    row_names,
     row_of,
     tiled,
     weight_packing,
@@ -110,8 +111,8 @@ class Product:
         behind = other_vectors(nest, root, target)
 
         def with_prefetches(loops: tuple[Directive, ...]) -> tuple[Directive, ...]:
-            name = None if row is None else root.names[row]
-            fetched = prefetches(nest, packings, loops, name, target)
+            names = row_names(root, shape)
+            fetched = prefetches(nest, packings, loops, names, target)
             fetched = fetched or flat_prefetches(nest, nanokernel, product)
             return (*packings, *loops, *fetched, *behind)
 

@@ -9,7 +9,7 @@ from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import Buffer, LoopNest, Role
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.families import FAMILIES, Family
+from nanoloom.schedule.families import FAMILIES, IMAGE_ROWS, Family
 from nanoloom.schedule.language import (
     ALL,
     Directive,
@@ -101,6 +101,11 @@ def row_of(shape: Contraction) -> int | None:
     return long[-1] if long else None
 
 
+def row_names(root: Stage, shape: Contraction) -> tuple[str, ...]:
+    """The axes of the rows, but those of a single point."""
+    return tuple(root.names[d] for d in shape.rows if shape.extents[d] > 1)
+
+
 def row_bytes(root: Stage, shape: Contraction) -> int:
     """Bytes of a row of the left operand."""
     depth = prod(shape.extents[d] for d in shape.reduced)
@@ -143,12 +148,12 @@ def prefetches(
     nest: LoopNest,
     packings: tuple[Packing, ...],
     words: tuple[Directive, ...],
-    row: str | None,
+    rows: tuple[str, ...],
     target: Target,
 ) -> tuple[Prefetch, ...]:
     """Weights come panel by panel, each before it is read.
 
-    words: the loops of the tiles, and their nanokernel.  row: of which the tiles have
+    words: the loops of the tiles, and their nanokernel.  rows: the axes of the
     rows.  Nothing comes where there is no next panel; nor, for a single row that no
     tile comes back to, where the second-level cache may hold the weight already.
     """
@@ -158,7 +163,7 @@ def prefetches(
     (plan,) = (word for word in words if isinstance(word, Nanokernel))
     made = Schedule((*packings, *words)).apply(nest)
     (weight,) = (b for b in nest.buffers if b.argument == packing.argument)
-    loops = panel_loops(made, words, plan, row)
+    loops = panel_loops(made, words, plan, rows)
     tiles = FAMILIES[plan.family].tiles
     if not tiles and not has_rounds(weight.shape[packing.reduced[-1]], packing, plan):
         return ()
@@ -190,23 +195,27 @@ def has_rounds(extent: Extent, packing: Packing, plan: Nanokernel) -> bool:
 
 
 def panel_loops(
-    made: LoopNest, words: tuple[Directive, ...], plan: Nanokernel, row: str | None
+    made: LoopNest,
+    words: tuple[Directive, ...],
+    plan: Nanokernel,
+    rows: tuple[str, ...],
 ) -> tuple[str, ...]:
     """The loops over tiles of rows, all of which read one panel.
 
-    A matrix unit goes through the rows of a part of the sum by itself.
+    A matrix unit goes by itself through the rows of a part of the sum, and through
+    those of an image by twos.
     """
-    if plan.depth:
-        loop = made.placement(plan.stage).loop(row or "")
-        several = loop and isinstance(loop.trips, int) and loop.trips > plan.rows
-        return (f"{plan.stage}.{row}",) if several else ()
     if FAMILIES[plan.family].tiles:
-        return ()
+        own = {x.name: x.trips for x in made.placement(plan.stage).loops}
+        most = zip(reversed(rows), (plan.rows, IMAGE_ROWS), strict=False)
+        trips = ((own.get(name), limit) for name, limit in most)
+        several = any(isinstance(n, int) and n > limit for n, limit in trips)
+        return (f"{plan.stage}.{rows[-1]}",) if several else ()
     found: list[str] = []
     for stage in dict.fromkeys(word.stage for word in words if isinstance(word, Tile)):
         outer = [x for x in made.placement(stage).loops if x.how is How.SERIAL]
         blocks = [x for x in outer if x.name not in made.stage(stage).names]
-        if blocks and blocks[-1].trips != 1 and row is not None:
+        if blocks and blocks[-1].trips != 1 and rows:
             found.append(f"{stage}.{blocks[-1].name}")
     return tuple(found)
 

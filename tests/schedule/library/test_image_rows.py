@@ -9,7 +9,7 @@ import pytest
 from nanoloom.nest.nest import Buffer, LoopNest, Role
 from nanoloom.nest.stage import AxisKind, Stage
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import Parallel, Tile
+from nanoloom.schedule.language import Parallel, Prefetch, Tile
 from nanoloom.target import by_name
 from nanoloom.target.facts import Target
 from tests.nest.nests import MULTIPLY, access, axes
@@ -75,3 +75,17 @@ def test_vectors_share_panels_of_large_weights_alone() -> None:
     assert rows(layer(7, 7, 512, 512), WITHOUT) == (7, 1)
     assert rows(layer(14, 14, 64, 64), WITHOUT)[0] == 1
     assert rows(layer(56, 56, 64, 64), WITHOUT)[0] == 1
+
+
+@pytest.mark.parametrize("high, wide", [(7, 7), (14, 14), (3, 16)])
+def test_several_pairs_of_rows_fetch_the_next_panel(high: int, wide: int) -> None:
+    """Each of them reads the whole panel: only the first would wait for it."""
+    words = choose(layer(high, wide, 512, 512), WITH_TILES).directives
+    (fetched,) = (word for word in words if isinstance(word, Prefetch))
+    assert (fetched.loops, fetched.lines, fetched.level) == (("product.x",), 8, 2)
+
+
+def test_a_single_pair_reads_its_panel_once() -> None:
+    words = choose(layer(14, 14, 64, 64), WITH_TILES).directives
+    (fetched,) = (word for word in words if isinstance(word, Prefetch))
+    assert (fetched.loops, fetched.ahead, fetched.level) == ((), 64, 1)

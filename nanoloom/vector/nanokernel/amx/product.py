@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from nanoloom.kernels.structure import Op, inputs, is_generic, maps
 from nanoloom.mlir import arith, ir, memref, scf
+from nanoloom.schedule.families import IMAGE_ROWS
 from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import constant_of, index, multiply
 from nanoloom.vector.fills import root
@@ -37,8 +38,6 @@ from nanoloom.vector.nanokernel.amx.panels import (
 from nanoloom.vector.nanokernel.amx.sums import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.tile import Chunk, Product, accumulate
 from nanoloom.vector.scratch import ask_in_front
-
-IMAGE_ROWS = 2  # whose pixels a tile has, each row in registers of its own
 
 
 @dataclass(frozen=True)
