@@ -18,12 +18,7 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
-from nanoloom.vector.extents import (
-    is_next,
-    is_same,
-    rounded_down,
-    size,
-)
+from nanoloom.vector.extents import is_next, is_same, rounded_down, size
 from nanoloom.vector.gathered import read_strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.neighbours import shared_operand, written_out

@@ -223,5 +223,6 @@ def test_scores_without_softmax() -> None:
 
 
 def test_rows_that_are_longer_than_the_cache() -> None:
+    """Kernels apart; keys of two numbers are read where they lie, not turned first."""
     given = Attention((), 3, 20000, 2)
-    assert tuple(roots(program_of(given.make, *given.inputs()))) == BEHIND
+    assert tuple(roots(program_of(given.make, *given.inputs()))) == BEHIND[1:]

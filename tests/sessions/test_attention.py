@@ -15,8 +15,9 @@ from nanoloom.cache import Cache
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : OPSET]>
-g (float[batch, 4, new, SIZE] q, float[batch, 2, new, SIZE] k, float[batch, 2, new, SIZE] v,
-   float[batch, 2, past, SIZE] past_key, float[batch, 2, past, SIZE] past_value)
+g (float[batch, 4, new, SIZE] q, float[batch, 2, new, SIZE] k,
+   float[batch, 2, new, SIZE] v, float[batch, 2, past, SIZE] past_key,
+   float[batch, 2, past, SIZE] past_value)
     => (float[batch, 4, new, SIZE] y, float[batch, 2, total, SIZE] present_key,
         float[batch, 2, total, SIZE] present_value)
 {

@@ -139,7 +139,8 @@ def test_a_token_copies_no_keys(program: Program) -> None:
 
 def all_sizes(session: CompiledSession) -> list[OpenProgram]:
     """Its programs: that of prompts, that of a token."""
-    return list(session._programs.values())
+    programs = session._programs  # pyright: ignore[reportPrivateUsage]  # nobody else asks
+    return list(programs.values())
 
 
 def test_what_is_copied(cache: Cache) -> None:

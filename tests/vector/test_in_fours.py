@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nanoloom.target import Target, by_name
+from nanoloom.target import Target
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
-from tests.vector.kernel_harness import backwards, run, stage_text, targets
+from tests.vector.kernel_harness import backwards, run, targets
 
 SHAPES = [(1, 4, 4), (1, 7, 5), (3, 13, 16), (8, 23, 3), (5, 66, 33), (2, 3, 9)]
 

@@ -3,7 +3,7 @@
     for task (columns):
         for tile of rows and columns:
             for k by a vector: sums[row, column] += left[row, k..] * right[column, k..]
-            result[row, column] = all lanes of sums[row, column], of four columns at once
+            result[row, column] = all lanes of sums[row, column], four columns at once
 
 For few rows, which would not pay for a right operand that is turned first: each number
 of it is read once, as it lies.

@@ -48,7 +48,12 @@ def test_lanes_and_tile(rows: int, tile: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "size", "lanes"),
-    [("x86-64-v4", 2, 4), ("x86-64-v4", 7, 8), ("x86-64-v4", 9, 16), ("x86-64-v3", 9, 8)],
+    [
+        ("x86-64-v4", 2, 4),
+        ("x86-64-v4", 7, 8),
+        ("x86-64-v4", 9, 16),
+        ("x86-64-v3", 9, 8),
+    ],
 )
 def test_short_sums_have_short_vectors(name: str, size: int, lanes: int) -> None:
     program = program_of(scores, *operands(2, 130, size))
