@@ -253,7 +253,7 @@ def is_made_for(op: Op) -> bool:
         return False
     if owner.name == INSERT:
         return is_part(owner.opview) and may_be_inner(owner.opview, op)
-    given = op.operation.operands[0]
+    given = op.operation.operands[0]  # else a view of it: no block has made that
     direct = given == source or joins_tiles(given.owner.opview)  # type: ignore[union-attr]
     return direct and is_generic(owner.opview) and input_count(owner.opview) > 0
 

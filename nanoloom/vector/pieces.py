@@ -34,6 +34,7 @@ EXCHANGES = "llvm.aarch64.sve.trn1", "llvm.aarch64.sve.trn2"
 
 def numbers_of(operand: Operand) -> int:
     """Of a piece."""
+    # numbers with a width alone come here; the bindings' base class has none
     return PIECE // operand.element.width  # type: ignore[attr-defined]
 
 
@@ -152,6 +153,7 @@ def exchanged(rows: list[ir.Value]) -> list[ir.Value]:
                 continue
             pair = [vector.bitcast(kind, vectors[n]) for n in (first, first + size)]
             for n, name in zip((first, first + size), EXCHANGES, strict=True):
+                # one result: the type of the bindings says there may be more, or none
                 vectors[n] = llvm.call_intrinsic(kind, name, pair, [], [])  # type: ignore[arg-type]
         size *= 2
     return vectors
@@ -197,4 +199,5 @@ def pointer(x: Operand, ivs: Sequence[ir.Value]) -> ir.Value:
 
 
 def bytes_of(x: Operand) -> ir.Value:
+    # as in numbers_of
     return index(x.element.width // 8)  # type: ignore[attr-defined]

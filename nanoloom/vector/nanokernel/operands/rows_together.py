@@ -21,6 +21,7 @@ def together(tile: Tile, kind: ir.VectorType, target: Target) -> bool:
     """Whether a tile's rows have their numbers side by side, and registers for them."""
     plan, lanes = tile.plan, tile.lanes
     element = ir.RankedTensorType(tile.left.type).element_type
+    # all types of numbers have a width, their base class in the bindings has none
     width = kind.element_type.width  # type: ignore[attr-defined]
     if element != kind.element_type or lane_factors(target, width) != lanes:
         return False
