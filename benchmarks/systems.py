@@ -21,7 +21,9 @@ from nanoloom.target.remembered import to_dict
 
 # The largest difference to the reference, by its largest number: what f32, bf16 and
 # 8 bits leave of a network's outputs.  Random numbers instead of them are off by 1.
-AGREEMENT = {"f32": 1e-3, "bf16": 0.15, "int8": 0.15}
+# Networks of random weights amplify a half that is rounded up or down: ONNX Runtime
+# differs by 0.18 from itself without its optimizations (efficientnet_b0 in 8 bits).
+AGREEMENT = {"f32": 1e-3, "bf16": 0.15, "int8": 0.3}
 MODEL_PEERS = ("openvino", "onnxruntime")  # those that read ONNX files
 Arrays = Mapping[str, np.ndarray]
 
