@@ -21,8 +21,7 @@ from nanoloom.linalg.words.builder import (
 )
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.placed import Blocked, Placed, combine, number_of
-from nanoloom.linalg.words.quotient import is_safe, rounded_quotient
-from nanoloom.linalg.words.requantization import packed
+from nanoloom.linalg.words.quotient import is_safe, quantized_quotient
 from nanoloom.linalg.words.scalar import Number, Scalar, constant, is_float, select
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
@@ -89,7 +88,11 @@ def quantize(b: Builder, node: Node) -> Tensor:
     by, start = number_of(scale), 0 if zero is None else number_of(zero)
     bytes_of_floats = dtype.itemsize == 1 and inner == x.dtype == scale.dtype == FLOAT32
     if bytes_of_floats and by is not None and start is not None and is_safe(by):
-        return combine(b, lambda s: stored(s, by, int(start), dtype), x.shape, dtype, x)
+
+        def near(s: Scalar) -> Scalar:
+            return quantized_quotient(s, by, int(start), dtype)
+
+        return combine(b, near, x.shape, dtype, x)
     grid = grid_of(b, node, x, scale)
     given = [grid.on(b, t) for t in (scale, zero) if t is not None]
     made = combine(
@@ -101,13 +104,6 @@ def quantize(b: Builder, node: Node) -> Tensor:
         *given,
     )
     return b.reshape(made, x.shape)
-
-
-def stored(x: Scalar, by: float, zero: int, dtype: np.dtype) -> Scalar:
-    """The same where all but x is known: f32 to 8 bits."""
-    limits = np.iinfo(dtype)
-    low, high = (int(end) - zero for end in (limits.min, limits.max))
-    return packed(rounded_quotient(x, by, low, high) + zero, dtype)
 
 
 def quantized(

@@ -18,7 +18,7 @@ FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 MOST = 512  # what 8 bits hold, less a zero point
 ERROR = 2.0**-45
 RANGE = 2.0**-90, 2.0**90  # nothing overflows or is denormal
-SHIFT = 1.5 * 2**23  # numbers of this size are integers: an addition rounds to one
+SHIFT = 1.5 * 2**23  # f32 of this size are integers: an addition rounds to one
 
 
 def is_safe(by: float) -> bool:
@@ -40,17 +40,21 @@ def is_safe(by: float) -> bool:
     return bool((abs(nearest - exact) > ERROR * exact).all())
 
 
-def rounded_quotient(x: Scalar, by: float, low: int, high: int) -> Scalar:
-    """round(x / by) in int32, at least low and at most high; NaN gives low.
+def quantized_quotient(x: Scalar, by: float, start: int, dtype: np.dtype) -> Scalar:
+    """saturate(round(x / by) + start) in 8 bits; NaN gives the least.
 
-    x: f32.  by: an f32 that `is_safe`.  low <= 0 <= high, both within MOST.
+    x: f32.  by: an f32 that `is_safe`.  start: a number of the type.
     """
-    least, largest = (constant(by * end, FLOAT32) for end in (low, high))
+    limits = np.iinfo(dtype)
+    ends = int(limits.min) - start, int(limits.max) - start
+    least, largest = (constant(by * end, FLOAT32) for end in ends)
     above = select(x > least, x, least)
     inside = select(above < largest, above, largest)
     inverse = constant(float(np.float32(1) / np.float32(by)), FLOAT32)
     near = inside * inverse
     rest = (-near).math("fma", constant(by, FLOAT32), inside)
     quotient = rest.math("fma", inverse, near)
-    whole = (quotient + SHIFT).bitcast(INT32)
-    return whole - int(np.float32(SHIFT).view(np.int32))
+    odd = start % 2  # added later: it would turn ties to odd numbers
+    whole = (quotient + (SHIFT + start - odd)).bitcast(INT32)
+    # The last bits are the integer's: what is inside needs no other limit.
+    return (whole + odd if odd else whole).cast(dtype)

@@ -214,8 +214,9 @@ def panel_loops(
     found: list[str] = []
     for stage in dict.fromkeys(word.stage for word in words if isinstance(word, Tile)):
         outer = [x for x in made.placement(stage).loops if x.how is How.SERIAL]
-        blocks = [x for x in outer if x.name not in made.stage(stage).names]
-        if blocks and blocks[-1].trips != 1 and rows:
+        names = made.stage(stage).names
+        blocks = [x for x in outer if x.name not in names and x.trips != 1]
+        if blocks and rows:
             found.append(f"{stage}.{blocks[-1].name}")
     return tuple(found)
 

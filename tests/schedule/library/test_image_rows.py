@@ -85,6 +85,14 @@ def test_several_pairs_of_rows_fetch_the_next_panel(high: int, wide: int) -> Non
     assert (fetched.loops, fetched.lines, fetched.level) == (("product.x",), 8, 2)
 
 
+@pytest.mark.parametrize("high, wide", [(7, 7), (14, 14)])
+def test_several_rows_in_vectors_fetch_the_next_panel(high: int, wide: int) -> None:
+    """A row is one tile: the loop over its tiles is gone, that over rows reads one."""
+    words = choose(layer(high, wide, 512, 512), WITHOUT).directives
+    (fetched,) = (word for word in words if isinstance(word, Prefetch))
+    assert (fetched.loops, fetched.lines, fetched.level) == (("product.yo2",), 8, 2)
+
+
 def test_a_single_pair_reads_its_panel_once() -> None:
     words = choose(layer(14, 14, 64, 64), WITH_TILES).directives
     (fetched,) = (word for word in words if isinstance(word, Prefetch))
