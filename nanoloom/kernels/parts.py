@@ -119,14 +119,16 @@ def is_part(op: Op) -> bool:
     return op.operation.name == INSERT and PART in op.operation.attributes
 
 
-def may_be_part(op: Op) -> bool:
+def may_be_part(op: Op, *, tiles: bool) -> bool:
     """Whether the sources of all insertions into a tensor can be written in it."""
     if len(list(op.operation.operands)) != 2:
         return False
     if any(step != 1 for step in op.operation.attributes["static_strides"]):  # type: ignore[attr-defined]
         return False
     chain = chain_of(op)
-    if chain is None or sum(not is_made_for(o) for o in chain) > MOST_COPIES:
+    if chain is None:
+        return False
+    if sum(not is_made_for(o, tiles=tiles) for o in chain) > MOST_COPIES:
         return False
     parts = [Part.of(o) for o in chain]
     return not any(a.meets(b) for i, a in enumerate(parts) for b in parts[:i])
@@ -223,14 +225,18 @@ def part_of(value: ir.Value) -> Part | None:
     return part
 
 
-def mark_parts(module: ir.Module) -> None:
-    """Find the parts, and give each a source that can be one: a copy if need be."""
+def mark_parts(module: ir.Module, *, tiles: bool) -> None:
+    """Find the parts, and give each a source that can be one: a copy if need be.
+
+    tiles: whether tiles of an image are written where it lies, as they can be where
+    its strides are numbers: of others MLIR does not know that they are an image.
+    """
     for op in named(module, INSERT):
         inside = op.operation.parent.name != "func.func"  # type: ignore[union-attr]
-        if inside or not may_be_part(op):
+        if inside or not may_be_part(op, tiles=tiles):
             continue
         op.operation.attributes[PART] = ir.UnitAttr.get(module.context)
-        if not is_made_for(op):
+        if not is_made_for(op, tiles=tiles):
             source = op.operation.operands[0]
             kind = ir.RankedTensorType(source.type)
             with ir.InsertionPoint(op), op.operation.location:
@@ -238,7 +244,7 @@ def mark_parts(module: ir.Module) -> None:
                 op.operation.operands[0] = pointwise([source], made, itself)
 
 
-def is_made_for(op: Op) -> bool:
+def is_made_for(op: Op, *, tiles: bool) -> bool:
     """Whether an insertion's source can be written where it is inserted.
 
     It is computed by a generic, or has parts itself, and whoever else reads it can do
@@ -254,7 +260,7 @@ def is_made_for(op: Op) -> bool:
     if owner.name == INSERT:
         return is_part(owner.opview) and may_be_inner(owner.opview, op)
     given = op.operation.operands[0]  # else a view of it: no block has made that
-    direct = given == source or joins_tiles(given.owner.opview)  # type: ignore[union-attr]
+    direct = given == source or (tiles and joins_tiles(given.owner.opview))  # type: ignore[union-attr]
     return direct and is_generic(owner.opview) and input_count(owner.opview) > 0
 
 

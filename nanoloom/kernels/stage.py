@@ -72,7 +72,8 @@ def cut(
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
         first_slices(lowered.module)
-    mark_parts(lowered.module)  # behind canonicalize, which takes a copy for nothing
+    # Behind canonicalize, which takes a copy for nothing.
+    mark_parts(lowered.module, tiles=not open_images)
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, lowered)

@@ -41,8 +41,11 @@ g (float[1, 3, h, w] x) => (float[1, 5, hh, ww] y)
     y = Conv(j, w2)
 }
 """
+LARGER = SKIP.replace(
+    'Resize<mode = "nearest">(c1, , scales)', "ConvTranspose<strides = [2, 2]>(c1, w5)"
+)
 WEIGHTS = {"w0": (6, 3, 3, 3), "b0": (6,), "w1": (9, 6, 3, 3), "w2": (5, 15, 1, 1),
-           "w3": (64, 64, 3, 3), "w4": (64, 64, 3, 3)}  # fmt: skip
+           "w3": (64, 64, 3, 3), "w4": (64, 64, 3, 3), "w5": (9, 9, 2, 2)}  # fmt: skip
 
 
 def model(text: str) -> onnx.ModelProto:
@@ -109,9 +112,10 @@ def test_tiles_that_end_with_an_image_or_behind_it(
         assert is_open(program, x)
 
 
-def test_a_skip_connection(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [SKIP, LARGER])
+def test_a_skip_connection(tmp_path: Path, text: str) -> None:
     """Multiples of 32 are compiled once, others are variants."""
-    made, cache = model(SKIP), Cache(tmp_path)
+    made, cache = model(text), Cache(tmp_path)
     program = nanoloom.compile(made, threads=2, exact_conv=True, cache=cache)
     for size, opened in (((32, 64), True), ((96, 32), True), ((34, 70), False)):
         x = image(*size)
