@@ -18,13 +18,14 @@ from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, memref, named, scf
 from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.words.memory import LEVELS, Prefetch
-from nanoloom.vector.access import add, constant_of, index, multiply
+from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
 from nanoloom.vector.nanokernel.tile.tile import origin
-from nanoloom.vector.panel_round import PanelRound
+from nanoloom.vector.panel_round import Counted, PanelRound
 
 LINE = 64  # bytes
+MORE = 2  # times the lines of a round, where one tile may ask for most of a panel
 
 
 def locality(word: Prefetch) -> int:
@@ -136,10 +137,11 @@ def prefetch(
     Behind the last line it is asked for again.
     A panel that is read once is not kept: the lines a little further on are enough.
     """
-    if round_.now is not None:
-        prefetch_now(buffer, round_, word)
+    if round_.counted is not None:
+        prefetch_now(buffer, round_, round_.counted, word)
         return
-    share = -(-lines(buffer, round_) // round_.rounds)
+    most = lines(buffer, round_)
+    share = -(-most // round_.rounds)
     if not round_.once:
         share = min(share, word.lines)
     for ahead in range(share):
@@ -147,48 +149,37 @@ def prefetch(
         if places:
             here = ir.InsertionPoint(places[ahead * len(places) // share])
         with here:
-            prefetch_line(buffer, round_, word, index(ahead), index(share))
+            line = add(multiply(round_.number, index(share)), index(ahead))
+            if round_.once:
+                line = add(line, index(word.ahead))
+            elif round_.rounds * share > most:
+                line = arith.minui(line, index(most - 1))
+            prefetch_line(buffer, round_, word, line)
 
 
-def prefetch_now(buffer: ir.Value, round_: PanelRound, word: Prefetch) -> None:
+def prefetch_now(
+    buffer: ir.Value, round_: PanelRound, counted: Counted, word: Prefetch
+) -> None:
     """The same where the rounds are counted at run time: a loop over the lines."""
-    shares = share_now(buffer, round_, word)
-    loop = scf.ForOp(index(0), shares, index(1))
+    most = index(lines(buffer, round_))
+    rounds = arith.maxui(counted.now, index(1))
+    share = arith.ceildivui(multiply(most, counted.rows), rounds)
+    none = arith.cmpi(arith.CmpIPredicate.eq, counted.now, index(0))
+    at_most = index(MORE * word.lines)
+    share = arith.select(none, index(0), arith.minui(share, at_most))
+    first = divide(multiply(most, counted.before), rounds)
+    first = add(first, multiply(round_.number, share))
+    loop = scf.ForOp(index(0), share, index(1))
     with ir.InsertionPoint(loop.body):
-        prefetch_line(buffer, round_, word, loop.induction_variable, shares)
+        line = add(first, loop.induction_variable)
+        prefetch_line(buffer, round_, word, arith.minui(line, arith.subi(most, index(1))))
         scf.yield_([])
 
 
-def share_now(buffer: ir.Value, round_: PanelRound, word: Prefetch) -> ir.Value:
-    """How many lines a round asks for, where the rounds are counted at run time.
-
-    None where no round is.
-    """
-    assert round_.now is not None
-    with ir.InsertionPoint.after(round_.now.owner):
-        most, none = index(lines(buffer, round_)), index(0)
-        some = arith.minui(
-            arith.ceildivui(most, arith.maxui(round_.now, index(1))), index(word.lines)
-        )
-        never = arith.cmpi(arith.CmpIPredicate.eq, round_.now, none)
-        return arith.select(never, none, some)
-
-
 def prefetch_line(
-    buffer: ir.Value,
-    round_: PanelRound,
-    word: Prefetch,
-    ahead: ir.Value,
-    shares: ir.Value,
+    buffer: ir.Value, round_: PanelRound, word: Prefetch, line: ir.Value
 ) -> None:
-    """Ask for one of this round's lines."""
-    most = lines(buffer, round_)
-    line = add(multiply(round_.number, shares), ahead)
-    share = constant_of(shares)
-    if round_.once:
-        line = add(line, index(word.ahead))
-    elif share is None or round_.rounds * share > most:
-        line = arith.minui(line, index(most - 1))
+    """Ask for a line of what is read next."""
     # Past the end of its row on purpose: a panel is contiguous.
     inside = ir.MemRefType(buffer.type).rank - 1 - len(round_.following)
     zeros = [index(0)] * inside

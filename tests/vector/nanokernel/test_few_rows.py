@@ -46,7 +46,7 @@ def vectorized(kernel: Kernel, options: CompileOptions) -> tuple[Schedule, str]:
 
 
 def test_a_panel_that_one_tile_reads_is_not_asked_for(tmp_path: Path) -> None:
-    """How many lines a round asks for is known at run time; none for a single tile."""
+    """A round asks for so many lines as its tile has rows; none for a single tile."""
     options = CompileOptions(by_name("x86-64-v4"))
     _, text = vectorized(product(options, Cache(tmp_path), 300), options)
     check_text(
@@ -54,8 +54,13 @@ def test_a_panel_that_one_tile_reads_is_not_asked_for(tmp_path: Path) -> None:
         """
     CHECK: [[SEVERAL:%.*]] = arith.cmpi ugt, {{.*}}, %c1{{.*}}
     CHECK: [[ROUNDS:%.*]] = arith.select [[SEVERAL]], {{.*}}, %c0{{.*}}
+    CHECK: [[ROWS:%.*]] = affine.min
+    CHECK: [[ONE:%.*]] = arith.maxui [[ROUNDS]], %c1{{.*}}
+    CHECK: [[OF_ALL:%.*]] = arith.muli [[ROWS]], %c148{{.*}}
+    CHECK: [[SHARE:%.*]] = arith.ceildivui [[OF_ALL]], [[ONE]]
     CHECK: [[NEVER:%.*]] = arith.cmpi eq, [[ROUNDS]], %c0{{.*}}
-    CHECK: [[LINES:%.*]] = arith.select [[NEVER]], %c0{{.*}}, {{.*}}
+    CHECK: [[SOME:%.*]] = arith.minui [[SHARE]], %c16{{.*}}
+    CHECK: [[LINES:%.*]] = arith.select [[NEVER]], %c0{{.*}}, [[SOME]]
     CHECK: scf.for {{.*}} = %c0{{.*}} to [[LINES]] step %c1{{.*}}
     CHECK: memref.prefetch
     """,

@@ -28,7 +28,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
     read_vector,
 )
 from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
-from nanoloom.vector.panel_round import PanelRound
+from nanoloom.vector.panel_round import Counted, PanelRound
 from nanoloom.vector.scratch import function_around
 
 
@@ -109,8 +109,10 @@ class PackedPanel:
         own = (*tiles, *sums)
         following, extent = self.following(loops, once)
         rounds = prod(trip_count(loop) for loop in own)
-        now = None if once else rounds_now(tiles, sums)
-        round_ = PanelRound(following, extent, round_of(own), rounds, once, now)
+        counted = None if once else counted_rounds(self.tile, tiles, sums)
+        alone = counted is not None and len(tiles) == 1
+        here = round_of(sums if alone else own)
+        round_ = PanelRound(following, extent, here, rounds, once, counted)
         round_.leave(number, name)
 
     def following(
@@ -135,14 +137,15 @@ class PackedPanel:
         return (*shared, *after_part(panel, carries[-1], begin, part, extent)), part
 
 
-def rounds_now(
-    tiles: Sequence[scf.ForOp], sums: Sequence[scf.ForOp]
-) -> ir.Value | None:
+def counted_rounds(
+    tile: Tile, tiles: Sequence[scf.ForOp], sums: Sequence[scf.ForOp]
+) -> Counted | None:
     """The rounds of a kernel with sizes, counted in front of the loops.
 
     None where they are `rounds`, but for blocks at the edge.  0 where a single tile
     reads a panel: it waits for memory only, which comes by itself, and what would ask
     for it keeps its own loads waiting (of one row to five: 1.15 to 1.3 of the time).
+    Tiles of one loop ask by their rows: what has a row is soon over, and would wait.
     """
     bounds = [list(loop.operation.operands)[:3] for loop in tiles]
     ends = [x for row in bounds for x in row if constant_of(x) is None]
@@ -150,13 +153,21 @@ def rounds_now(
         return None
     if any(is_within(x, tiles[0].operation) for x in ends):
         return None
+    each = index(prod(trip_count(loop) for loop in sums))
     with ir.InsertionPoint(tiles[0]):
         visits: ir.Value = index(1)
         for lower, upper, step in bounds:
             visits = multiply(visits, arith.ceildivui(arith.subi(upper, lower), step))
         several = arith.cmpi(arith.CmpIPredicate.ugt, visits, index(1))
-        rounds = multiply(visits, index(prod(trip_count(loop) for loop in sums)))
-        return arith.select(several, rounds, index(0))
+        alone = len(tiles) == 1 and tile.row_count is not None
+        upper = bounds[0][1]
+        rounds = multiply(upper if alone else visits, each)
+        now = arith.select(several, rounds, index(0))
+    if not alone:
+        return Counted(now, index(0), index(1))
+    assert tile.row_count is not None
+    before = multiply(tiles[0].induction_variable, each)
+    return Counted(now, before, tile.row_count)
 
 
 def from_named(
