@@ -172,7 +172,8 @@ def prefetch_now(
     loop = scf.ForOp(index(0), share, index(1))
     with ir.InsertionPoint(loop.body):
         line = add(first, loop.induction_variable)
-        prefetch_line(buffer, round_, word, arith.minui(line, arith.subi(most, index(1))))
+        line = arith.minui(line, arith.subi(most, index(1)))
+        prefetch_line(buffer, round_, word, line)
         scf.yield_([])
 
 
