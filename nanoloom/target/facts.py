@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from nanoloom.target.forms import MASKED_REMAINDER
 from nanoloom.target.instruction_set import InstructionSet
@@ -17,8 +17,9 @@ class VectorUnit:
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
     alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
     dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
-    registers can be one operand, and take as many turns (LMUL of RVV).  in_order: a
-    core waits where a loaded number is used first.  form: of loops over vectors that a
+    registers can be one operand, and take as many turns (LMUL of RVV).  turns: that a
+    whole register takes, a part of it fewer.  in_order: a core waits where a loaded
+    number is used first.  form: of loops over vectors that a
     schedule says nothing else of (forms.py).
     """
 
@@ -35,6 +36,7 @@ class VectorUnit:
     in_order: bool = False
     alu_per_cycle: float = 0
     bf16_dot_per_cycle: float = 0
+    turns: int = 1
     vscale_min: int = 1
     form: str = MASKED_REMAINDER
     vscale_max: int = 1  # above vscale_min: the code must run at every size between
@@ -43,6 +45,20 @@ class VectorUnit:
     def min_bits(self) -> int:
         """The width that a register has at least, in bits."""
         return self.bits * self.vscale_min
+
+    def narrowed(self, parts: int) -> VectorUnit:
+        """The unit with vectors of a part of a register, of fixed width."""
+        faster = min(parts, self.turns)
+        return replace(
+            self,
+            bits=self.bits // parts,
+            turns=self.turns // faster,
+            fma_per_cycle=self.fma_per_cycle * faster,
+            load_per_cycle=self.load_per_cycle * faster,
+            store_per_cycle=self.store_per_cycle * faster,
+            alu_per_cycle=self.alu_per_cycle * faster,
+            bf16_dot_per_cycle=self.bf16_dot_per_cycle * faster,
+        )
 
     @property
     def accumulators(self) -> int:

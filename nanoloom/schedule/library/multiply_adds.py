@@ -17,6 +17,7 @@ from nanoloom.schedule.library.nanokernels import (
     flat_prefetches,
     nanokernel_of,
 )
+from nanoloom.schedule.library.narrow import best_width
 from nanoloom.schedule.library.panels import (
     is_parameter,
     other_vectors,
@@ -31,7 +32,7 @@ from nanoloom.schedule.library.sum_chunks import in_chunks, may_be_cut, sum_chun
 from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import Target, VectorUnit
 
 WEIGHED = 8  # tiles that are kept with the chosen one
 
@@ -65,6 +66,12 @@ def multiply_adds(
         tiles = register_tile.ranked(m, n, width, target.vector, cost)
     if not packed and not shape.contiguous:
         return None
+    if packed and family is FMA_FAMILY:
+
+        def ranked(unit: VectorUnit) -> list[RegisterTile]:
+            return register_tile.ranked(m, n, width, unit, cost)
+
+        tiles, target = best_width(ranked, n, width, target)
     product = Product(nest, root, last, shape, target)
 
     def weighed() -> list[Candidate]:
