@@ -47,7 +47,9 @@ MOVES = {
     "Unsqueeze",
 }
 PAD = "Pad"  # with a number that is known, or numbers of its own
+RESIZE = "Resize"  # each number is its nearest neighbour's
 ORDERED = {"MaxPool"}  # of integers as of their numbers, where the scale is positive
+TRANSFORMATION = "coordinate_transformation_mode"
 RANGE = 2.0**-90, 2.0**90  # of scales: no number overflows or is denormal
 
 
@@ -189,10 +191,19 @@ def moves_of(value: ir.Value | None) -> tuple[list[ir.Node], Origin | None]:
 
 
 def is_move(node: ir.Node) -> bool:
-    plain = node.domain in ("", "ai.onnx") and node.op_type in MOVES | ORDERED | {PAD}
+    plain = is_tensor_op(node, MOVES | ORDERED | {PAD, RESIZE})
     if plain and node.op_type == PAD and not is_known(node):
         return False
+    if plain and node.op_type == RESIZE and not is_nearest(node):
+        return False
     return plain and len(node.outputs) == 1 and is_static(node.outputs[0])
+
+
+def is_nearest(resize: ir.Node) -> bool:
+    """Whether all numbers of a larger or smaller image are some of the image's."""
+    given = (resize.attributes.get(x) for x in ("mode", TRANSFORMATION))
+    mode, places = ("" if x is None else x.as_string() for x in given)
+    return mode in ("", "nearest") and places != "tf_crop_and_resize"
 
 
 def is_known(pad: ir.Node) -> bool:

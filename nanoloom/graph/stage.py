@@ -17,6 +17,7 @@ import onnx_ir.passes.common as passes
 from nanoloom.graph.alike import Alike, keep_pads
 from nanoloom.graph.along_sums import along_sums
 from nanoloom.graph.apart import heads_apart
+from nanoloom.graph.averaged_first import average_first
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
 from nanoloom.graph.caches import Pairs, append_in_place
@@ -119,6 +120,8 @@ def convolve(
         keep_pads(graph)
     if alike is None and faster_on is not None:
         move_gates(graph)
+    if faster_on is not None:
+        average_first(graph)
     channels_last(graph)
     if faster_on is not None:
         transform_convolutions(graph, faster_on, alike)

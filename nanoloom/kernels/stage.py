@@ -17,6 +17,7 @@ from nanoloom.kernels.leftover import join_leftovers
 from nanoloom.kernels.pads import absorb_pads
 from nanoloom.kernels.parts import mark_parts
 from nanoloom.kernels.pooled import join_pools, pool_tiles
+from nanoloom.kernels.pooled_rows import join_sums, sum_rows
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.reshaped import follow_products
@@ -68,6 +69,9 @@ def cut(
     follow_products(lowered.module)
     if not open_images and pools_in_tiles(target):
         pool_tiles(lowered.module)
+    in_rows = alike is None and pools_in_tiles(target)
+    if in_rows:
+        sum_rows(lowered.module)
     widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
@@ -81,16 +85,18 @@ def cut(
     cutting = Cutting(lowered, block, bodies, joins=not open_images)
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
+    if in_rows:
+        groups = join_sums(groups, weights)
     for group in absorb_pads(join_results(block, groups)):
         cutting.draft(group)
     return cutting.program()
 
 
 def pools_in_tiles(target: Target | None) -> bool:
-    """Whether tiles are pooled where they are made (pooled.py).
+    """Whether tiles and rows are pooled where they are made (pooled.py, pooled_rows.py).
 
-    Not by vectors of any width, which that schedule has none of; nor of open images:
-    whether tiles divide one depends on its sizes.
+    Not by vectors of any width, which these schedules have none of; nor of open images:
+    whether tiles divide one, and a cache holds its rows, depends on its sizes.
     """
     return target is None or not target.vector.scalable
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nanoloom.nest.chain import chain_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.pooled import pooled
+from nanoloom.nest.pooled_rows import summed
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
@@ -12,6 +13,7 @@ from nanoloom.schedule.library.dots import dots
 from nanoloom.schedule.library.forms import with_forms
 from nanoloom.schedule.library.outer_products import outer_products
 from nanoloom.schedule.library.pooled import pooled_tiles
+from nanoloom.schedule.library.pooled_rows import summed_rows
 from nanoloom.schedule.library.register_tiles import (
     columns_only,
     is_window,
@@ -44,6 +46,9 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     pool = pooled(nest)
     if pool is not None:
         return pooled_tiles(nest, pool, target)
+    rows = summed(nest)
+    if rows is not None:
+        return summed_rows(nest, rows, target)
     if len(products) == 1:
         schedule = outer_products(nest, products[0], last, target)
         if schedule is not None:

@@ -44,6 +44,38 @@ def test_moves_take_the_integers(name: str) -> None:
     assert not (got == np.asarray(right) + 1).any()
 
 
+CROPPED = 'coordinate_transformation_mode = "tf_crop_and_resize"'
+RESIZES = {
+    "nearest": ("Resize(d, none, larger)", ["Resize"]),
+    "fewer": ("Resize(d, none, smaller)", ["Resize"]),
+    "linear": (
+        'Resize<mode = "linear">(d, none, larger)',
+        ["DequantizeLinear", "Resize", "QuantizeLinear"],
+    ),
+    "with numbers around": (
+        f"Resize<{CROPPED}, extrapolation_value = 0.9>(d, region, larger)",
+        ["DequantizeLinear", "Resize", "QuantizeLinear"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_nearest_neighbours_are_taken_as_integers(name: str) -> None:
+    resize, wanted = RESIZES[name]
+    more = """float[0] none = {}, float[2] larger = {1.5, 2.0},
+        float[2] smaller = {0.5, 1.0}, float[4] region = {0.0, 0.5, 1.0, 2.0}>"""
+    constants = WEIGHTS[:-1] + f", {more}"
+    model = f"""g (uint8[6, 4] x) => (uint8[N, M] y) {constants} {{
+        d = DequantizeLinear(x, s, z) m = {resize} y = QuantizeLinear(m, s, z) }}"""
+    assert operators(optimized(model)) == wanted
+    x = np.random.default_rng(4).integers(0, 256, (6, 4), dtype=np.uint8)
+    got = evaluate(proto(model), {"x": x})[0]
+    (right,) = ReferenceEvaluator(proto(model)).run(None, {"x": x})
+    most = 0 if wanted == ["Resize"] else 1  # where what is between falls on a tie
+    assert abs(got.astype(int) - right).max() <= most
+    assert len(np.unique(got)) > 3
+
+
 PADS = {
     "zero": ("Pad(d, pads)", ["Pad"]),
     "a number": ("Pad(d, pads, t)", ["Pad"]),

@@ -13,7 +13,8 @@ CONSTANTS = """<float s = {0.05}, float zero = {0.0}, uint8 z = {3}, uint16 wide
     int8[4, 4] w = {1, -2, 3, 4, 5, 6, -7, 8, 9, 1, 2, 3, 4, 5, -6, 7},
     int8[4, 4, 1, 1] f = {1, -2, 3, 4, 5, 6, -7, 8, 9, 1, 2, 3, 4, 5, -6, 7},
     float[4] each = {0.1, 0.2, 0.3, 0.4}, float[4, 4] bias = {1.0, 2.0, 3.0, 4.0, 5.0,
-    6.0, 7.0, 8.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0}>"""
+    6.0, 7.0, 8.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0}, int64[1] from = {2},
+    int64[1] to = {4}>"""
 INPUT = "d = DequantizeLinear(x, s, z) v = DequantizeLinear(w, s)"
 LAST = "y = QuantizeLinear(a, s, z)"
 
@@ -29,6 +30,9 @@ WHOLE = {
     "product": f"{INPUT} a = MatMul(d, v) {LAST}",
     "elementwise": f"{INPUT} b = Tanh(d) a = Mul(b, d) {LAST}",
     "moves": f"{INPUT} a = Transpose(d) {LAST}",
+    "joined": f"""{INPUT} h = Slice(d, from, to) b = Add(h, h)
+        c = QuantizeLinear(b, s, z) e = DequantizeLinear(c, s, z)
+        a = Concat<axis = 0>(h, e) {LAST}""",
     "floats alone": "a = DequantizeLinear(x, s, z) " + LAST,
 }
 

@@ -63,9 +63,11 @@ def result_extents(
     ]
     wanted = node.ints("output_shape")[-rank:]
     if not wanted and mode in ("SAME_UPPER", "SAME_LOWER"):
-        if any(extra):
+        gaps = any(span < stride for span, stride in zip(spans, strides, strict=True))
+        if any(extra) or gaps:
+            which = "output_padding" if any(extra) else "filters smaller than strides"
             raise node.unsupported(
-                f"ONNX gives two sizes for auto_pad {mode} with output_padding",
+                f"ONNX gives two sizes for auto_pad {mode} with {which}",
                 "write pads instead of auto_pad",
             )
         wanted = [s * stride for s, stride in zip(size, strides, strict=True)]

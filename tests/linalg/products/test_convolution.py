@@ -230,6 +230,9 @@ def test_transposed_size_that_onnx_leaves_open_is_refused() -> None:
     with pytest.raises(Error, match="two sizes for auto_pad SAME_UPPER"):
         run_node("ConvTranspose", [x, w], auto_pad="SAME_UPPER", **given)
     assert run_node("ConvTranspose", [x, w], **given)[0].shape == (1, 2, 8)
+    with pytest.raises(Error, match="filters smaller than strides"):
+        run_node("ConvTranspose", [x, w], auto_pad="SAME_LOWER", strides=[4])
+    assert run_node("ConvTranspose", [x, w], strides=[4])[0].shape == (1, 2, 11)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
