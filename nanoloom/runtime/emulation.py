@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Collection, Sequence
@@ -127,5 +128,10 @@ def failed(done: subprocess.CompletedProcess[str], name: str) -> Error:
         return InputError(told.removeprefix(f"{name}: "))
     if told.startswith("qemu-"):  # 7.2 ends at some conversions of RISC-V's vectors
         return Error(f"the emulator failed: {told}", hint="a newer qemu-user may not")
+    if done.returncode == -signal.SIGILL:
+        return Error(
+            "the emulator does not know an instruction of the program",
+            hint="a newer qemu-user may, or a target with fewer features",
+        )
     behind = f": {told}" if told else ""
     return Error(f"the emulated program ended with status {done.returncode}{behind}")
