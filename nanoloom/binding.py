@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from nanoloom.cache import Cache, key
+from nanoloom.errors import DataDependent
 from nanoloom.forks import waiting
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from nanoloom.compiler import Compiled, Model, Report
 
 Array = np.ndarray
+Values = Mapping[str, Array]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -154,3 +157,21 @@ class OpenBinding(Binding):
 
         model = OpenModel(bound, self.samples, self.bounds, self.declared)
         return compile_open(model, self.options, self.cache, report)
+
+
+def deciding(
+    arrays: Values, known: Iterable[str], made: Callable[[Values], Made]
+) -> tuple[Made, tuple[str, ...]]:
+    """What is made with the values of inputs that decide shapes, and their names.
+
+    known: such inputs, of which more are found as it is made.
+    """
+    values = {name: arrays[name] for name in known}
+    while True:
+        try:
+            return made(values), tuple(values)
+        except DataDependent as error:
+            more = {n: arrays[n] for n in error.inputs if n not in values}
+            if not more:
+                raise
+            values |= more

@@ -85,7 +85,7 @@ def compile_sized(
     except InternalError:
         raise
     except Error as error:  # a kernel that is compiled for known sizes only
-        raise Differs(str(error)) from error
+        raise Differs(str(error), for_images=True) from error
 
 
 def batched(model: OpenModel, options: CompileOptions, report: Report) -> Program:

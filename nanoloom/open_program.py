@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 Shapes = Mapping[str, tuple[int, ...]]
 Array: TypeAlias = np.ndarray
+# In front of a reason that is remembered: of all samples, or others may be tried.
+LAST, NOT_LAST = b"=", b"+"
 NO_VALUES: Mapping[str, Array] = MappingProxyType({})
 
 
@@ -177,15 +179,19 @@ class OpenProgram:
             refused = key("refused", binding.name)
             known = self.cache.get(refused)
             if known is not None:
-                self.reason = known.decode()
+                self.reason = known[1:].decode()
+                if known.startswith(LAST):
+                    return None
                 continue
             try:
                 found = made(binding)
             except (Differs, InputError, ModelError, Unsupported) as reason:
                 self.reason = str(reason)
-                self.cache.put(refused, self.reason.encode())
-                if isinstance(reason, Differs) and not reason.for_images:
-                    return None  # whichever the samples are
+                last = isinstance(reason, Differs) and not reason.for_images
+                word = LAST if last else NOT_LAST
+                self.cache.put(refused, word + self.reason.encode())
+                if last:
+                    return None
                 continue
             except Exception as bug:  # whatever it is: variants may do
                 if isinstance(bug, Error) and not isinstance(bug, InternalError):

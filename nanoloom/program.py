@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nanoloom.binding import Binding
+from nanoloom.binding import Binding, deciding
 from nanoloom.cache import Cache, default_root
 from nanoloom.errors import DataDependent, Error, public
 from nanoloom.forks import waiting
@@ -117,18 +117,11 @@ class Program:
         if (bound := self.open.bound(shapes, self.threads)) is not None:
             self.variants.put(bound.name, bound)
             return bound, ()
-        values: dict[str, Array] = {}
-        for name in self.source.value_inputs(self.cache, shapes):
-            values[name] = arrays[name]
-        while True:
-            try:
-                return self.variant_of(shapes, values), tuple(values)
-            except DataDependent as error:
-                more = {n: arrays[n] for n in error.inputs if n not in values}
-                if not more:
-                    raise
-                values |= more
-                self.source.remember_value_inputs(self.cache, shapes, list(values))
+        known = self.source.value_inputs(self.cache, shapes)
+        found, names = deciding(arrays, known, lambda v: self.variant_of(shapes, v))
+        if len(names) > len(known):
+            self.source.remember_value_inputs(self.cache, shapes, list(names))
+        return found, names
 
     def variant_of(self, shapes: Given, values: Mapping[str, Array]) -> Variant:
         """The program for these shapes, and for values of inputs that decide shapes."""

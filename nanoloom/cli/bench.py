@@ -57,7 +57,7 @@ def bench(
     lowering: Lowering = AS_IT_IS,
     repeat: Repeat = None,
     inputs: words.Inputs = None,
-    dims: words.Dims = None,
+    dims: words.Sizes = None,
     seed: words.Seed = 0,
     json: words.Json = False,
     plot: Plot = None,
@@ -73,7 +73,7 @@ def bench(
     kinds = peers_named(against)
     request = Request(
         model,
-        words.dimensions(dims),
+        words.sizes(dims),
         words.pairs(inputs, "--input", "NAME=FILE.npy"),
         seed,
         threads,

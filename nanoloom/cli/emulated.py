@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,24 +52,57 @@ class Emulation:
 
         announce_c_library(self.program)
         folder = tempfile.TemporaryDirectory(prefix="nanoloom-")
-        shapes = {name: array.shape for name, array in arrays.items()}
-        place = Path(folder.name, "model")
-        path = self.program.save(place, form="executable", shapes=shapes)
+        path = Path(folder.name, "model")
+        decided = written(self.program, arrays, path)
 
         def call(given: Mapping[str, Array]) -> dict[str, Array]:
             with folder:
-                return self.run(path, given)
+                return self.run(path, given, decided)
 
         return call
 
-    def run(self, path: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """What the executable gives for these arrays."""
+    def run(
+        self, path: Path, arrays: Mapping[str, Array], decided: Sequence[str]
+    ) -> dict[str, Array]:
+        """What the executable gives for these arrays.
+
+        decided: inputs that it does not take, as their values are in its code.
+        """
         from nanoloom.runtime.emulation import run_emulated
 
         self.watch.say(f"running under {self.machine.command[0]}")
-        inputs = [arrays[x.name] for x in self.inputs]
-        outputs = {x.name: x.dtype for x in self.outputs}
+        inputs = [arrays[x.name] for x in self.inputs if x.name not in decided]
+        outputs = [x.name for x in self.outputs]
         return run_emulated(self.machine, path, inputs, outputs, self.threads)
 
     def __call__(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         return self.variant(arrays)(arrays)
+
+
+def written(
+    program: Program, arrays: Mapping[str, Array], path: Path
+) -> tuple[str, ...]:
+    """Write the executable for inputs of these shapes, and of these values where they
+    decide shapes; the names of such inputs.
+
+    Raises what compiling for a call raises.
+    """
+    from nanoloom.binary import forms
+    from nanoloom.binding import Binding, deciding
+    from nanoloom.sizes.bounds import require_within
+
+    source, options, cache = program.source, program.options, program.cache
+    shapes = {name: array.shape for name, array in arrays.items()}
+    require_within(program.bounds, program.inputs, shapes)
+    compiled, names = deciding(
+        arrays,
+        source.value_inputs(cache, shapes),
+        lambda values: Binding(
+            source, options, cache, program.report, shapes, values
+        ).compiled(),
+    )
+    identity = forms.Identity(
+        path.name, source.digest, options.target, options.precision
+    )
+    forms.write("executable", [(identity, compiled)], path, cache)
+    return names

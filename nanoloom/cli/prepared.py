@@ -20,16 +20,18 @@ if TYPE_CHECKING:
     from nanoloom.runtime.emulation import Machine
     from nanoloom.source import Interface
 
+Size = int | tuple[int, int]
+
 
 @dataclass(frozen=True)
 class Request:
     """The options that these verbs share.
 
-    files: `--input`, a file a name.  unused: `--no-cache`.  machine: `--emulate`.
+    dims: `--dim`, numbers and pairs of bounds.  files: `--input`, a file a name.  unused: `--no-cache`.  machine: `--emulate`.
     """
 
     model: Path
-    dims: Mapping[str, int]
+    dims: Mapping[str, Size]
     files: Mapping[str, str]
     seed: int
     threads: int | None
@@ -86,14 +88,18 @@ def inputs_for(program: Program | Loaded | Emulation, request: Request) -> Input
 def complete(
     specs: Sequence[Interface],
     given: Mapping[str, Array],
-    dims: Mapping[str, int],
+    dims: Mapping[str, Size],
     seed: int,
 ) -> Inputs:
-    """All inputs: those given, and random ones of the sizes that fit them."""
+    """All inputs: those given, and random ones of the sizes that fit them.
+
+    A dimension that has bounds only is taken from those given.
+    """
     from nanoloom.frontend.inputs import InputSpec, check_inputs, random_inputs
 
     shapes = {name: array.shape for name, array in given.items()}
-    bound = session.bound_shapes(specs, shapes, dims)
+    numbers = {name: n for name, n in dims.items() if isinstance(n, int)}
+    bound = session.bound_shapes(specs, shapes, numbers)
     made = [InputSpec(x.name, bound[x.name], x.dtype) for x in specs]
     missing = [x for x in made if x.name not in given]
     arrays = check_inputs(specs, {**random_inputs(missing, seed), **given})

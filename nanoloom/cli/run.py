@@ -57,7 +57,7 @@ def run(
     model: Model,
     inputs: words.Inputs = None,
     outputs: Outputs = None,
-    dims: words.Dims = None,
+    dims: words.Sizes = None,
     threads: words.Threads = None,
     precision: words.Precision = "f32",
     unchecked: words.Unchecked = False,
@@ -79,7 +79,7 @@ def run(
 
     request = Request(
         model,
-        words.dimensions(dims),
+        words.sizes(dims),
         words.pairs(inputs, "--input", "NAME=FILE.npy"),
         seed,
         threads,

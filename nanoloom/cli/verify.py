@@ -74,7 +74,7 @@ def verify(
     against: Against = "ort",
     per_layer: PerLayer = False,
     inputs: words.Inputs = None,
-    dims: words.Dims = None,
+    dims: words.Sizes = None,
     seed: words.Seed = 0,
     threads: words.Threads = None,
     unchecked: words.Unchecked = False,
@@ -96,7 +96,7 @@ def verify(
         raise typer.BadParameter(reason, param_hint="--against")
     request = Request(
         model,
-        words.dimensions(dims),
+        words.sizes(dims),
         words.pairs(inputs, "--input", "NAME=FILE.npy"),
         seed,
         threads,

@@ -30,6 +30,8 @@ from nanoloom.kernels.samples import require_same
 from nanoloom.kernels.slots import slots_of
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.floor import Floor, floors_of, plain
@@ -251,6 +253,7 @@ class Joining:
                 first,
                 name=name,
                 text=made.text,
+                nest=with_samples([kernel.nest for kernel in kernels]),
                 constants=(*first.constants, True),
                 shapes=(
                     *first.shapes[:place], (len(made.sizes),), *first.shapes[place:]
@@ -258,6 +261,19 @@ class Joining:
             ),
             made.sizes,
         )  # fmt: skip
+
+
+def with_samples(nests: Sequence[LoopNest]) -> LoopNest:
+    """The first of some nests, which knows the axes that are as long in all of them."""
+    stages: list[Stage] = []
+    for first, *others in zip(*[nest.stages for nest in nests], strict=True):
+        rows = zip(first.axes, *[s.axes for s in others], strict=True)
+        axes = [
+            replace(axis, is_sample=any(x.extent != axis.extent for x in rest))
+            for axis, *rest in rows
+        ]
+        stages.append(replace(first, axes=tuple(axes)))
+    return replace(nests[0], stages=tuple(stages))
 
 
 def used_floors(words: Sequence[Size]) -> tuple[Floor, ...]:

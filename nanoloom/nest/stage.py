@@ -19,11 +19,15 @@ class AxisKind(Enum):
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop of a stage before anything is scheduled."""
+    """One loop of a stage before anything is scheduled.
+
+    is_sample: the extent is one of many that it will have when the kernel runs.
+    """
 
     name: str
     kind: AxisKind
     extent: Extent
+    is_sample: bool = False
 
     @property
     def is_reduction(self) -> bool:

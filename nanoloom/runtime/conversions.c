@@ -1,7 +1,9 @@
-/* Half-precision conversions under the names that LLVM calls on CPUs without them.
+/* Half-precision conversions, and rounding to whole numbers, under the names that LLVM
+ * calls on CPUs without them.
  *
- * A compiler's own support library has them too, but a model's library is linked against
- * the system's C library alone.  All round to nearest even, in integers. */
+ * A compiler's own support library has the conversions too, but a model's library is
+ * linked against the system's C library alone; musl has no roundeven.  All round to
+ * nearest even, conversions in integers. */
 #include "half.h"
 
 #include <string.h>
@@ -11,6 +13,8 @@ nanoloom_half __truncdfhf2(double value);
 nanoloom_bf16 __truncsfbf2(float value);
 nanoloom_bf16 __truncdfbf2(double value);
 double __extendhfdf2(nanoloom_half value);
+float roundevenf(float value);
+double roundeven(double value);
 
 enum { HALF_MANTISSA = 10, HALF_LOWEST = -14, HALF_INFINITY = 0x7c00 };
 enum { BF16_MANTISSA = 7, BF16_LOWEST = -126, BF16_INFINITY = 0x7f80 };
@@ -105,4 +109,20 @@ float __extendhfsf2(nanoloom_half value)
 double __extendhfdf2(nanoloom_half value)
 {
     return __extendhfsf2(value);
+}
+
+/* A number below 2^23 has no fraction left once that is added; threads round to nearest
+ * even (floating.h).  Larger ones, infinities and NaN are whole already. */
+float roundevenf(float value)
+{
+    const float bound = 8388608.0f;
+    float size = __builtin_fabsf(value);
+    return size < bound ? __builtin_copysignf(size + bound - bound, value) : value;
+}
+
+double roundeven(double value)
+{
+    const double bound = 4503599627370496.0;
+    double size = __builtin_fabs(value);
+    return size < bound ? __builtin_copysign(size + bound - bound, value) : value;
 }

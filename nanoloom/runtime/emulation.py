@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from nanoloom.errors import Error, InputError
@@ -89,12 +91,12 @@ def run_emulated(
     machine: Machine,
     executable: Path,
     inputs: Sequence[Array],
-    outputs: Mapping[str, np.dtype[Any]],
+    outputs: Collection[str],
     threads: int = 1,
 ) -> dict[str, Array]:
     """What an executable gives for arrays in the order of its inputs.
 
-    outputs: the element types of its outputs by their names, in its order.
+    outputs: their names, in its order.
     Raises:
         InputError: the executable's own sentence, where it refuses.
         Error: there is no emulator, or the program does not end by itself.
@@ -111,10 +113,11 @@ def run_emulated(
         done = subprocess.run(called, capture_output=True, text=True, check=False)
         if done.returncode:
             raise failed(done, executable.name)
-        # A file has no word for bf16: only its size.
-        arrays = (np.load(path, allow_pickle=False) for path in made)
-        pairs = zip(outputs.items(), arrays, strict=True)
-        return {name: array.view(dtype) for (name, dtype), array in pairs}
+        arrays = [np.load(path, allow_pickle=False) for path in made]
+    # A file has no word for bf16: only its size.  What a model declares of an output's
+    # type is not asked, as it may say nothing.
+    halves = (x.view(ml_dtypes.bfloat16) if x.dtype.kind == "V" else x for x in arrays)
+    return dict(zip(outputs, halves, strict=True))
 
 
 def failed(done: subprocess.CompletedProcess[str], name: str) -> Error:
@@ -125,5 +128,10 @@ def failed(done: subprocess.CompletedProcess[str], name: str) -> Error:
         return InputError(told.removeprefix(f"{name}: "))
     if told.startswith("qemu-"):  # 7.2 ends at some conversions of RISC-V's vectors
         return Error(f"the emulator failed: {told}", hint="a newer qemu-user may not")
+    if done.returncode == -signal.SIGILL:
+        return Error(
+            "the emulator does not know an instruction of the program",
+            hint="a newer qemu-user may, or a target with fewer features",
+        )
     behind = f": {told}" if told else ""
     return Error(f"the emulated program ended with status {done.returncode}{behind}")

@@ -23,6 +23,15 @@ _BY_NAME = {target.name: target for target in TARGETS}
 LEVELS: Mapping[str, str] = {
     "x86-64": "x86-64-v2,x86-64-v3,x86-64-v4,x86-64-v4+avx512bf16+avx512vnni"
 }
+# Short words for LLVM's features.  Products of bytes are AVX-512's or AVX's.
+_SHORT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "x86_64": {
+        "bf16": ("avx512bf16",),
+        "vnni": ("avx512vnni", "avxvnni"),
+        "amx": ("amx-bf16", "amx-int8"),
+    }
+}
+_EITHER = frozenset({"vnni"})  # of these words the first that a target can have
 # What a name that promises no vectors of its own becomes with the feature for them.
 _BASES: Mapping[str, Mapping[str, str]] = {"riscv64": {"v": "rv64gcv"}}
 _LENGTHS = {f"zvl{bits}b": bits for bits in (128, 256, 512, 1024)}
@@ -40,9 +49,19 @@ def by_name(name: str) -> Target:
     found = _BY_NAME.get(base)
     if found is None:
         raise _unknown(name, base)
-    for feature in features:
-        found = with_feature(found, feature)
+    for word in features:
+        for feature in meant(found, word):
+            found = with_feature(found, feature)
     return found
+
+
+def meant(target: Target, word: str) -> tuple[str, ...]:
+    """LLVM's features for a word behind a `+`."""
+    features = _SHORT.get(target.arch, {}).get(word, (word,))
+    if word not in _EITHER:
+        return features
+    known = _features(target)
+    return tuple(x for x in features if target.has(x) or x in known)[:1] or (word,)
 
 
 def levels(names: str) -> tuple[Target, ...]:

@@ -34,9 +34,10 @@ ISA = InstructionSet(
     ),
     register="^vr",
     whole_registers=True,
-    adds=frozenset({"zba", "zbb", "zbs"}),
+    adds=frozenset({"zba", "zbb", "zbs", "zvfh", "zvfhmin", "zvfbfmin"}),
     hwcaps=tuple((x, HWCAP, ord(x) - ord("a")) for x in "fdcv"),  # of one letter
     vectors="v",
+    widens_f16=frozenset({"zvfh", "zvfhmin"}),
     scalar_factors=True,
     strided_loads=True,
 )

@@ -16,7 +16,8 @@ from nanoloom.target.instruction_set import Emulator, Frame, InstructionSet
 K, M = 1 << 10, 1 << 20
 
 # What each generation adds, by LLVM's names and no more than vector code asks for.
-V2 = frozenset({"sse4.2"})
+V1 = frozenset[str]()
+V2 = V1 | {"sse4.2"}
 V3 = V2 | {"avx2", "fma", "f16c"}
 V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 VECTOR_BYTES = {"avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vpopcntdq", "gfni"}
@@ -118,6 +119,7 @@ def _cpu(
     vector: VectorUnit,
     caches: Cache,
     matrix: MatrixUnit | None = None,
+    cpu: str = "",
 ) -> Target:
     # LLVM would rather not use zmm on Intel servers; here the schedule decides.
     features = "-prefer-256-bit" if vector.bits == 512 else ""
@@ -125,7 +127,7 @@ def _cpu(
         name=name,
         isa=ISA,
         triple="x86_64-unknown-linux-gnu",
-        cpu=name,
+        cpu=cpu or name,
         features=features,
         vector=vector,
         caches=caches,
@@ -136,6 +138,8 @@ def _cpu(
 
 AMX = MatrixUnit()
 TARGETS = (
+    # The first level is LLVM's x86-64, which is here a file with several of them.
+    _cpu("x86-64-v1", V1, SSE, Cache(32 * K, 256 * K, 8 * M), cpu="x86-64"),
     _cpu("x86-64-v2", V2, SSE, Cache(32 * K, 256 * K, 8 * M)),
     _cpu("x86-64-v3", V3, AVX2, Cache(32 * K, 256 * K, 8 * M)),
     _cpu("x86-64-v4", V4, AVX512, Cache(32 * K, 1 * M, 16 * M)),

@@ -126,6 +126,50 @@ def test_an_index_out_of_range_is_refused_there_as_here(
     assert (there.status, there.told) == (1, here.told)
 
 
+@pytest.mark.usefixtures("lent")
+def test_types_that_a_model_does_not_declare_are_the_programs(
+    tmp_path: Path, nanoloom: Command
+) -> None:
+    text = "g (float[5, 7] x) => (i, h) { i = ArgMax<axis = 1>(x) h = Cast<to = 16>(x) }"
+    model, folder = models.write(tmp_path, text), tmp_path / "there"
+    x = np.random.default_rng(0).standard_normal((5, 7), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    words = ("run", model, "-i", f"x={tmp_path / 'x.npy'}", "--json")
+    said = nanoloom(*words, "-o", folder, "--emulate", "riscv64")
+    assert said.status == 0, said.err
+    kinds = [each["dtype"] for each in json.loads(said.out)["outputs"]]
+    assert kinds == ["int64", "bfloat16"]
+    assert (np.load(folder / "i.npy") == x.argmax(1, keepdims=True)).all()
+
+
+@pytest.mark.usefixtures("lent")
+def test_values_of_inputs_that_decide_shapes_are_those_of_the_emulated_run(
+    tmp_path: Path, nanoloom: Command
+) -> None:
+    model = models.write(tmp_path, models.BY_VALUE)
+    for n in (3, 6):
+        np.save(tmp_path / "n.npy", np.array(n))
+        words = ("run", model, "-i", f"n={tmp_path / 'n.npy'}", "-o", tmp_path / "there")
+        said = nanoloom(*words, "--emulate", "riscv64")
+        assert said.status == 0, said.err
+        assert (np.load(tmp_path / "there" / "q.npy") == np.arange(n)).all()
+
+
+@pytest.mark.usefixtures("lent")
+def test_bounds_hold_for_what_is_run_and_verified(
+    tmp_path: Path, dense: Path, nanoloom: Command
+) -> None:
+    for rows, word in ((3, "y"), (5, "batch is 5, at most 4")):
+        for name, shape in (("x", (rows, 7)), ("w", (7, 5))):
+            np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
+        given = [f"-i{name}={tmp_path / name}.npy" for name in ("x", "w")]
+        for verb in ("run", "verify"):
+            for there in ((), ("--emulate", "riscv64")):
+                said = nanoloom(verb, dense, "-d", "batch=1..4", *given, *there)
+                assert (said.status, word in said.out + said.told) == (rows > 4, True)
+    refused(nanoloom("run", dense, "-d", "batch=1..4"), "no number is given for")
+
+
 def test_emulation_is_refused_where_it_cannot_be(
     tmp_path: Path,
     dense: Path,

@@ -27,7 +27,8 @@ kinds (float16[7, 35] a, float16[35, 19] b, bfloat16[7, 35] c, bfloat16[35, 19] 
        float[1, 6, 11, 9] image, float[6, 1, 3, 3] k)
    => (float16[7, 19] halves, bfloat16[7, 19] upper, int32[7, 19] whole,
        float[9, 37] soft, float[9, 37] norm, float[9, 37] math,
-       float[1, 6, 11, 9] depth, bfloat16[9, 37] rounded)
+       float[1, 6, 11, 9] depth, bfloat16[9, 37] rounded, float[9, 37] even,
+       double[9, 37] evens)
 {
     halves = MatMul(a, b)
     upper = MatMul(c, d)
@@ -40,6 +41,13 @@ kinds (float16[7, 35] a, float16[35, 19] b, bfloat16[7, 35] c, bfloat16[35, 19] 
     math = Mul(u, w)
     depth = Conv<group = 6, pads = [1, 1, 1, 1]>(image, k)
     rounded = Cast<to = 16>(x)
+    two = Constant<value = float {2.0}>()
+    twice = Mul(x, two)
+    steps = Round(twice)
+    parts = Div(steps, two)
+    even = Round(parts)
+    wide = Cast<to = 11>(parts)
+    evens = Round(wide)
 }
 """
 EPSILON = float(np.finfo(np.float32).eps)
@@ -95,10 +103,13 @@ def expected(v: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray | float]]:
         "math": (u * w, 16 * EPSILON * abs(u * w)),
         "depth": (depthwise(image, k), 11 * EPSILON * depthwise(abs(image), abs(k))),
         "rounded": (v["x"].astype(ml_dtypes.bfloat16).astype(np.float64), 0.0),
+        # Halves among them: they go to the even neighbour.
+        "even": (np.round(np.round(2 * v["x"]) / 2), 0.0),
+        "evens": (np.round(np.round(2 * v["x"]) / 2), 0.0),
     }
 
 
-@pytest.mark.parametrize("name", ["powerpc64le", "power10"])
+@pytest.mark.parametrize("name", ["powerpc64le", "power10", "x86-64-v1"])
 def test_every_kind_of_numbers(name: str, tmp_path: Path) -> None:
     given, cache, where = arrays(), Cache(tmp_path / "cache"), machine(name)
     lend(where.target.arch, cache)

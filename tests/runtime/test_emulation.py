@@ -313,8 +313,11 @@ def test_an_emulators_own_error_is_not_the_programs() -> None:
     done = subprocess.CompletedProcess([], -11, "", said)
     told = "^the emulator failed: qemu-riscv64: .* failed.; a newer qemu-user may not$"
     assert re.match(told, str(failed(done, "model")))
+    done = subprocess.CompletedProcess([], -11, "", "")
+    assert str(failed(done, "model")) == "the emulated program ended with status -11"
     done = subprocess.CompletedProcess([], -4, "", "")
-    assert str(failed(done, "model")) == "the emulated program ended with status -4"
+    told = "^the emulator does not know an instruction of the program; a newer qemu-user"
+    assert re.match(told, str(failed(done, "model")))
 
 
 def test_a_missing_emulator_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def test_a_name_finds_its_target() -> None:
 def test_a_misspelt_name_lists_near_ones() -> None:
     with pytest.raises(Error, match=r"named 'graniterapid'; did you mean granite.*\?"):
         by_name("graniterapid")
-    with pytest.raises(Error, match=r"named '§'; known: x86-64-v2, .*power10$"):
+    with pytest.raises(Error, match=r"named '§'; known: x86-64-v1, .*power10$"):
         by_name("§")
 
 
@@ -40,6 +40,9 @@ def test_a_misspelt_name_lists_near_ones() -> None:
         ("rv64gcv+zvl256b", "rv64gcv-zvl256b"),
         ("znver5+avxvnni", "znver5"),
         ("aarch64+neon", "aarch64"),
+        ("znver5+bf16+vnni", "znver5"),
+        ("alderlake+vnni", "alderlake"),
+        ("graniterapids+amx", "graniterapids"),
         ("powerpc64le+vsx", "powerpc64le"),
     ],
 )
@@ -66,6 +69,11 @@ def test_features_add_to_a_target() -> None:
     wide = by_name("powerpc64le+power9-vector")
     assert wide.has("vsx", "power9-vector") and wide.features == "+power9-vector"
     assert by_name("x86-64-v3+avxvnni").features == "+avxvnni"
+    short = by_name("x86-64-v4+bf16+vnni+amx")
+    assert short.has("avx512bf16", "avx512vnni", "amx-bf16", "amx-int8", "amx-tile")
+    assert by_name("x86-64-v3+vnni") == by_name("x86-64-v3+avxvnni")
+    assert by_name("riscv64+v+zvfh").widens_f16
+    assert not by_name("riscv64+v").widens_f16
 
 
 @pytest.mark.parametrize(
@@ -73,6 +81,9 @@ def test_features_add_to_a_target() -> None:
     [
         ("aarch64+svee", "aarch64 has no feature 'svee' to add; known: sve"),
         ("x86-64-v3+avx512f", "x86-64-v3 has no feature 'avx512f'"),
+        ("x86-64-v3+bf16", "x86-64-v3 has no feature 'avx512bf16'"),
+        ("x86-64-v1+vnnii", "x86-64-v1 has no feature 'vnnii' to add"),
+        ("riscv64+v+zvf", "rv64gcv has no feature 'zvf' to add; known: .*zvfh"),
         ("riscv64+v+sve", "rv64gcv has no feature 'sve' to add; known: "),
         (
             "powerpc64le+power9",
@@ -98,6 +109,8 @@ def test_features_that_a_target_cannot_have(name: str, message: str) -> None:
         "aarch64+dotprod",
         "aarch64+sve2+sme",
         "riscv64+v+zvl1024b+zba",
+        "riscv64+v+zvfh+zvfbfmin",
+        "x86-64-v1",
         "x86-64-v4+avx512bf16+avx512vnni",
     ],
 )

@@ -46,3 +46,13 @@ def test_vectors_are_not_taken_apart(target: Any) -> None:
     assert not count(lines, "call") and not count(lines, "pextr")
     products = ("mulps", "vfmul", "xvmulsp", "fmul.s")  # the last without vectors
     assert any(count(lines, word) for word in products)
+
+
+def test_zvfh_widens_by_an_instruction() -> None:
+    program = program_of(widened, ((64, 256), "float16"))
+    found: list[bool] = []
+    for name in ("riscv64+v", "riscv64+v+zvfhmin", "riscv64+v+zvfh"):
+        text = stage_text(program, "asm", by_name(name))
+        lines = [line.strip() for line in text.splitlines()]
+        found.append(bool(count(lines, "vfwcvt.f.f.v")))
+    assert found == [False, True, True]

@@ -38,12 +38,10 @@ def pays_to_copy(
     It lies in too many pages of memory, every tile of rows converts it again, or reads
     it under masks that are vectors; and enough rows read it to pay for a copy.
     """
-    size = bits(root.reads[shape.right].element) // 8
-    n = shape.extents[shape.column]
-    lanes = target.lanes(bits(root.writes[0].element))
-    over = n % (tile.vectors * lanes) > 0
-    if over and family.flat_cost is None and not has_masked_loads(target, size):
+    if has_to_copy(root, shape, family, tile, target):
         return True
+    size = bits(root.reads[shape.right].element) // 8
+    n, over = shape.extents[shape.column], is_over(root, shape, tile, target)
     if size == HALF and family in (BF16_HALVES, FMA_FAMILY):
         return m >= COPY_ROWS
     masked = over and family is FMA_FAMILY and not has_mask_registers(target, size)
@@ -53,3 +51,30 @@ def pays_to_copy(
     pages = depth * min(n * size, PAGE) // PAGE
     few = UNEVEN_PAGES if n * size % LINE else FEW_PAGES
     return pages > few and m >= COPY_TILES * tile.rows
+
+
+def has_to_copy(
+    root: Stage,
+    shape: Contraction,
+    family: Family,
+    tile: RegisterTile,
+    target: Target,
+) -> bool:
+    """Whether a tile over the edge cannot be read where it lies."""
+    masked = has_masked_loads(target, bits(root.reads[shape.right].element) // 8)
+    over = is_over(root, shape, tile, target)
+    return over and family.flat_cost is None and not masked
+
+
+def is_over(
+    root: Stage, shape: Contraction, tile: RegisterTile, target: Target
+) -> bool:
+    """Whether the last tile has more columns than there are."""
+    lanes = target.lanes(bits(root.writes[0].element))
+    return shape.extents[shape.column] % (tile.vectors * lanes) > 0
+
+
+def is_of_any_length(root: Stage, shape: Contraction) -> bool:
+    """Whether only a run says how long the sum is: copies are of known depths, and so
+    are groups of its steps."""
+    return any(root.axes[axis].is_sample for axis in shape.reduced)

@@ -26,6 +26,7 @@ from nanoloom.schedule.families import (
     Family,
     has_family,
 )
+from nanoloom.schedule.library.copies import is_of_any_length
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.counts import counts_at_once
 from nanoloom.target.dots import DotUse, dot_for
@@ -83,6 +84,10 @@ def families_of(
         fits = given in family.elements
         by_row = not packed and family.flat_cost is not None
         if not fits or (family.group > 1 and not along and not by_row):
+            continue
+        of_any_width = by_row and root.axes[shape.column].is_sample
+        grouped = family is not FMA_FAMILY
+        if of_any_width or (grouped and is_of_any_length(root, shape)):
             continue
         there = has_family(target, family, *given[:2], packed)
         if there and is_wanted(family, nest, root, shape, target, packed):

@@ -10,7 +10,11 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
 from nanoloom.schedule.language import Candidate, Directive, Schedule
-from nanoloom.schedule.library.copies import pays_to_copy
+from nanoloom.schedule.library.copies import (
+    has_to_copy,
+    is_of_any_length,
+    pays_to_copy,
+)
 from nanoloom.schedule.library.family import column_sums, panel_bits, step_cost
 from nanoloom.schedule.library.nanokernels import (
     Operands,
@@ -47,7 +51,8 @@ def multiply_adds(
 ) -> Schedule | None:
     """The family's register tile, or that of a panel which every task copies.
 
-    None for a right operand that can neither be packed nor read in vectors.
+    None for a right operand that can neither be packed nor read in vectors, nor copied
+    for a sum of any length.
     """
     packed, row = is_parameter(nest, root, shape), row_of(shape)
     m = 1 if row is None else shape.extents[row]
@@ -59,7 +64,11 @@ def multiply_adds(
         tiles = register_tile.of_common_width(
             tiles, m, n, width, target.vector, target.shared
         )
+    edge = root, shape, family, tiles[0], target
+    if is_of_any_length(root, shape) and not packed and has_to_copy(*edge):
+        return None
     copied = not packed and pays_to_copy(root, shape, family, m, tiles[0], target)
+    copied = copied and not is_of_any_length(root, shape)
     if copied and (family.flat_cost or family is FMA_FAMILY):  # the copy is of f32
         family = FMA_FAMILY
         cost = step_cost(family, root, shape, target, packed, copied)

@@ -24,6 +24,7 @@ from nanoloom.schedule.families import (
 )
 from nanoloom.schedule.lane_factors import lane_factors, swaps_for_room
 from nanoloom.schedule.language import Nanokernel, Prefetch
+from nanoloom.schedule.library.copies import is_of_any_length
 from nanoloom.schedule.library.instruction_order import in_order
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.words.nanokernel import BETWEEN, FRONT, NOT
@@ -165,9 +166,12 @@ def widened(tile: RegisterTile, product: Operands, target: Target) -> int:
     """Numbers of each row of the left operand that are converted at once.
 
     All of them, in front of the loops, if they stay in the cache; with a panel a strip.
+    None where only a run says how many there are.
     """
     sums, element = product.root.writes[0].element, product.left.element
     if not product.family.widens or bits(element) == bits(sums):
+        return 0
+    if is_of_any_length(product.root, product.shape):
         return 0
     if product.in_panel:
         return max(STRIP, target.lanes(bits(sums)))

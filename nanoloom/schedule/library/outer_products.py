@@ -18,6 +18,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import SME, has_family
 from nanoloom.schedule.language import ALL, Candidate, Nanokernel, Parallel, Schedule
+from nanoloom.schedule.library.copies import is_of_any_length
 from nanoloom.schedule.library.contraction import suits
 from nanoloom.schedule.library.panels import (
     is_parameter,
@@ -46,6 +47,8 @@ def outer_products(
     left, right, _ = given = elements(root, shape)
     there = has_family(target, SME, left, right, packed) and given in SME.elements
     if not there or not is_wanted(root, shape, packed):
+        return None
+    if is_of_any_length(root, shape):
         return None
     columns = panel_columns(shape.extents[shape.column])
     nanokernel = least_tile(unit, root, packed)
