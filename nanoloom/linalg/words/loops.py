@@ -14,7 +14,7 @@ from nanoloom.linalg.words.carried import carry
 from nanoloom.linalg.words.places import index
 from nanoloom.linalg.words.scalar import Scalar
 from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.mlir import bufferization, ir, scf, tensor
+from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
 # On an scf.for: its body is to be kernels of its own, not a part of one.  True where it
@@ -124,11 +124,13 @@ def written_into(value: ir.Value) -> ir.Value:
 
 
 def copied(value: ir.Value, before: ir.Operation) -> ir.Value:
-    """A tensor's numbers in memory of their own."""
-    kind = ir.RankedTensorType(value.type)
+    """A tensor's numbers in memory of their own.
+
+    No tensor.empty: where the loop's result is settled in `value`, MLIR would take that
+    for it (eliminate-empty-tensors).
+    """
     with ir.InsertionPoint(before):
-        room = tensor.empty(kind.shape, kind.element_type)
-        return bufferization.MaterializeInDestinationOp(kind, value, room).result
+        return bufferization.AllocTensorOp(value.type, [], copy=value).result
 
 
 def is_read_behind(value: ir.Value, write: ir.Operation, number: int) -> bool:
