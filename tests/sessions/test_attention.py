@@ -60,7 +60,9 @@ def test_pieces_are_the_whole(
 def test_a_mask_that_is_added(tmp_path: Path) -> None:
     """Opset 24 pads a mask that may be shorter than the keys; here it is not."""
     text = TEXT.replace("OPSET", "24").replace("SIZE", "8")
-    text = text.replace("past_value)\n    =>", "past_value, float[new, total] mask)\n    =>")
+    text = text.replace(
+        "past_value)\n    =>", "past_value, float[new, total] mask)\n    =>"
+    )
     text = text.replace("q, k, v, ,", "q, k, v, mask,")
     model = parser.parse_model(text)
     random = np.random.default_rng(3)

@@ -122,8 +122,7 @@ def test_where_positions_end(program: Program) -> None:
 def test_rows_that_it_starts_from_stay_as_they_are(cache: Cache) -> None:
     """They are the caller's, also where a rewind leaves room in them."""
     model = onnx.parser.parse_model(
-        models.HEAD_TEXT
-        + "g (float[batch, new, 2] x, float[batch, past, 2] past)"
+        models.HEAD_TEXT + "g (float[batch, new, 2] x, float[batch, past, 2] past)"
         " => (float[batch, all, 2] present)"
         "{ present = Concat<axis = 1>(past, x) }"
     )

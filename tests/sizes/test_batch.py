@@ -185,9 +185,10 @@ LESS_THAN_A_MULTIPLE = """
 @pytest.mark.parametrize("number", ["left", "rows"])
 def test_numbers_of_another_dimension_are_no_batch(number: str) -> None:
     """As many columns as a width wants; those that a batch wants are refused."""
+    body = LESS_THAN_A_MULTIPLE.replace("NUMBER", number)
     text = f"""g (float[batch, 2] x) => (float[batch, columns] y)
         <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] three = {{3}}>
-        {{ rows = Shape<end = 1>(x) {LESS_THAN_A_MULTIPLE.replace("NUMBER", number)} }}"""
+        {{ rows = Shape<end = 1>(x) {body} }}"""
     model = parser.parse_model(HEAD + text)
     if number == "left":
         walk(model)
