@@ -121,12 +121,14 @@ class GraphEditor:
 
         The model may have another one of its name; then it gets a number behind it.
         """
-        wish, count, held = made.name, 0, self.graph.initializers
-        while made.name in held and not is_same(held[made.name], made):
+        wish, count, held = made.name or "", 0, self.graph.initializers
+        name = wish
+        while name in held and not is_same(held[name], made):
             count += 1
-            made.name = f"{wish}.{count}"
-        if made.name in held:
-            return held[made.name]
+            name = f"{wish}.{count}"
+        if name in held:
+            return held[name]
+        made.name = name
         self.graph.register_initializer(made)
         return made
 

@@ -135,7 +135,7 @@ class Session(ABC):
     @public
     def rewind(self, length: int) -> None:
         """Forget all but the first tokens; raises InputError for more than all."""
-        if not isinstance(length, int | np.integer):
+        if not isinstance(length, int | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
             raise InputError(f"length is a whole number, not {length!r}")
         if not 0 <= length <= self.length:
             raise InputError(f"{length} of {self.length} tokens cannot be kept")
