@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.changed import changed
+from nanoloom.graph.changed import ChangedTensor, changed, weight_of
+from nanoloom.graph.naming import unnamed
 from nanoloom.graph.types import shape_of
 from nanoloom.weights.changes import Reshaped, Transposed
 
@@ -71,7 +72,7 @@ class GraphEditor:
         """A new node's outputs; outputs: the shape of each, and one of its type."""
         for number, (shape, like) in enumerate(outputs):
             value = node.outputs[number]
-            value.name = f"{node.name}_{id(value):x}"
+            value.name = unnamed(node, value)
             value.shape, value.type = ir.Shape(shape), like.type
         self.graph.insert_before(before, node)
         return node.outputs
@@ -116,9 +117,18 @@ class GraphEditor:
         return self.registered(made)
 
     def registered(self, made: ir.Value) -> ir.Value:
-        """The initializer of this name: `made`, or an equal one from earlier."""
-        if made.name is not None and made.name in self.graph.initializers:
-            return self.graph.initializers[made.name]
+        """`made` as an initializer, or an equal one from earlier.
+
+        The model may have another one of its name; then it gets a number behind it.
+        """
+        wish, count, held = made.name or "", 0, self.graph.initializers
+        name = wish
+        while name in held and not is_same(held[name], made):
+            count += 1
+            name = f"{wish}.{count}"
+        if name in held:
+            return held[name]
+        made.name = name
         self.graph.register_initializer(made)
         return made
 
@@ -152,5 +162,18 @@ class GraphEditor:
             type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
             const_value=ir.Tensor(array),
         )
-        self.graph.register_initializer(made)
-        return made
+        return self.registered(made)
+
+
+def is_same(one: ir.Value, other: ir.Value) -> bool:
+    """Whether two constants are the same array: of one weight, or bit by bit."""
+    held, made = one.const_value, other.const_value
+    if held is None or made is None or one.type != other.type:
+        return False
+    if shape_of(one) != shape_of(other):
+        return False
+    if weight_of(held) == weight_of(made):
+        return True
+    if isinstance(held, ChangedTensor) or isinstance(made, ChangedTensor):
+        return False  # a large one is not read to find out
+    return held.numpy().tobytes() == made.numpy().tobytes()

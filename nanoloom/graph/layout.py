@@ -61,14 +61,16 @@ class Layout(GraphEditor):
         """T2(T1(x)) -> T(x), and nothing at all where they cancel."""
         order = transpose_order(node.outputs[0])
         source = node.inputs[0]
-        if order is None or transpose_order(source) is None:
-            return
-        if node.outputs[0].is_graph_output():
+        known = transpose_order(source)
+        if order is None or known is None:
             return
         assert source is not None
-        made = self.transpose(source, order, node)
-        ir.convenience.replace_all_uses_with(node.outputs[0], made)
-        self.graph.remove(node, safe=True)
+        if not node.outputs[0].is_graph_output():
+            made = self.transpose(source, order, node)
+            ir.convenience.replace_all_uses_with(node.outputs[0], made)
+            self.graph.remove(node, safe=True)
+        elif [known[d] for d in order] != sorted(order):  # a result is made by a node
+            self.replace(node, self.transpose(source, order, node))
 
     def make_spatial(self, node: ir.Node) -> None:
         """Put a convolution or pool between two transposes."""

@@ -86,6 +86,22 @@ def rename(graph: ir.Graph, names: Names, prefix: str = "") -> None:
             rename(body, names, prefix)
 
 
+def unnamed(node: ir.Node, value: ir.Value) -> str:
+    """What a value is called that a pass makes, until `name_made`."""
+    return f"{node.name}_{id(value):x}"
+
+
+def name_made(graph: ir.Graph) -> None:
+    """Values that passes made are called after their nodes, in any process alike."""
+    values = [value for node in graph for value in node.outputs]
+    others = [*graph.inputs, *graph.initializers.values()]
+    taken = {value.name for value in (*values, *others) if value.name}
+    for node in graph:
+        for value in node.outputs:
+            if value.name == unnamed(node, value):
+                value.name = fresh(node.name or node.op_type, taken)
+
+
 def name_node(node: ir.Node, names: Names) -> None:
     """A name of its own: the node's, or one made of its first output's."""
     made = next((value.name for value in node.outputs if value.name), "")

@@ -30,7 +30,7 @@ from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known import require_known
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.moved_rows import move_rows
-from nanoloom.graph.naming import unique_names
+from nanoloom.graph.naming import name_made, unique_names
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.quantized import integer_products
 from nanoloom.graph.requantized import keep_integers
@@ -106,6 +106,7 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     model.meta[NOT_ALONG] = along_sums(model.graph, opsets.get("", 0)) if along else {}
     passes.RemoveUnusedNodesPass()(model)
+    name_made(model.graph)
     return model
 
 

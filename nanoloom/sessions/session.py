@@ -124,7 +124,8 @@ class Session(ABC):
         self._require_room(max(lengths))
         for x in self.kept:
             rows = np.moveaxis(arrays[x.past.name], x.axis, 0)
-            self._rows[x.present] = np.ascontiguousarray(rows)
+            # Always a copy: behind a rewind, new rows are written into it.
+            self._rows[x.present] = np.array(rows, order="C")
         (self.length,) = lengths
         for name in self.once:
             array = found_in(made, name)
@@ -134,9 +135,11 @@ class Session(ABC):
     @public
     def rewind(self, length: int) -> None:
         """Forget all but the first tokens; raises InputError for more than all."""
+        if not isinstance(length, int | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+            raise InputError(f"length is a whole number, not {length!r}")
         if not 0 <= length <= self.length:
             raise InputError(f"{length} of {self.length} tokens cannot be kept")
-        self.length = length
+        self.length = int(length)
 
     @public
     def past(self) -> dict[str, Array]:

@@ -61,6 +61,14 @@ def alike(row: Sequence[np.ndarray | None]) -> bool:
     return all(x is not None and np.array_equal(first, x) for x in row[1:])
 
 
+def varies(row: Sequence[np.ndarray | None]) -> bool:
+    """Whether a constant is another one for other sizes, as far as it is known.
+
+    The height that is taken out of an image's shape is the same for each batch.
+    """
+    return any(x is None for x in row) or not alike(row)
+
+
 def never_equal(
     left: Sequence[np.ndarray | None],
     right: Sequence[np.ndarray | None],

@@ -27,7 +27,7 @@ from nanoloom.sizes.floors import Samples, is_part, told_apart
 from nanoloom.sizes.samples import are_of_images
 from nanoloom.sizes.size import Dims, Size, found
 from nanoloom.sizes.trace import Seen, Visit, visits_of
-from nanoloom.sizes.windows import WINDOWS
+from nanoloom.sizes.windows import ONLY_MOVED, WINDOWS
 
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
@@ -174,7 +174,7 @@ class Comparing:
         first = visits[0]
         if (rule := WINDOWS.get(first.operator)) is None:
             return operators.limits(visits, self.kept)
-        if not are_of_images(self.samples):
+        if first.operator not in ONLY_MOVED and not are_of_images(self.samples):
             reason = f"{first.name} is compiled for known sizes only"
             raise Differs(reason, for_images=True)
         try:

@@ -104,7 +104,11 @@ class Rows:
         made = [self.is_rows(row) for row in self.outputs(visits)]
         if given and all(x.is_known for x in first.outputs) and not any(made):
             decided.require(visits, [{"batch": n} for n in self.batches])
-            self.shaped |= {x.name for x in first.outputs}
+            self.shaped |= {
+                row[0].name
+                for row in self.outputs(visits)
+                if decided.varies([x.numbers for x in row])
+            }
             return
         if not set(given) <= set(SHAPED.get(first.operator, ())):
             raise Differs("computes with the batch")

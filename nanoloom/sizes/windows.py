@@ -161,7 +161,9 @@ def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     inputs = visits[0].inputs
     rows = [v.inputs[1] for v in visits if len(inputs) > 1]
     given = [None if x is None or x.numbers is None else tuple(x.numbers) for x in rows]
-    if text(visits[0].node, "mode", "constant") != "constant" or len(set(given)) > 1:
+    if (mode := text(visits[0].node, "mode", "constant")) != "constant":
+        raise Differs(f"mode {mode}: pads that are no number")
+    if len(set(given)) > 1:
         raise Differs("pads that depend on sizes")
     pads = given[0] if given else ints(visits[0].node, "pads")
     if pads is None or min(pads, default=0) < 0:
@@ -201,3 +203,5 @@ WINDOWS: dict[str, Rule] = {
     "SpaceToDepth": polynomial,
     "Upsample": repeated,
 }
+# Those without a floor: for them any samples do.
+ONLY_MOVED = ("DepthToSpace", "Pad", "SpaceToDepth")

@@ -19,6 +19,7 @@ from nanoloom.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.scratch import function_around, lines_of
 
+APART = "nanoloom.apart"  # on a copy of what was set apart; others stay copies
 PLACES = ("registers", "task", "arena")
 STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors
@@ -52,14 +53,17 @@ def set_apart(op: Op) -> None:
     for result in op.operation.results:
         uses = list(result.uses)
         with ir.InsertionPoint.after(op.operation), op.operation.location:
-            copy = bufferization.alloc_tensor(result.type, [], copy=result)
+            copy = bufferization.AllocTensorOp(result.type, [], copy=result)
+        copy.operation.attributes[APART] = ir.UnitAttr.get()
         for use in uses:
-            use.owner.operation.operands[use.operand_number] = copy
+            use.owner.operation.operands[use.operand_number] = copy.result
 
 
 def join_copies(module: ir.Module) -> None:
     """The readers of stages that were set apart read these themselves."""
     for op in named(module, "bufferization.alloc_tensor"):
+        if APART not in op.operation.attributes:
+            continue
         op.operation.results[0].replace_all_uses_with(op.operation.operands[0])
         op.operation.erase()
 

@@ -117,6 +117,42 @@ def test_two_transposes_are_one() -> None:
     assert sorted(operators(graph)) == ["Relu", "Transpose"]
 
 
+def test_two_transposes_are_one_also_where_it_is_a_result() -> None:
+    graph = optimized("""g (float[2,3,5] x) => (float[3,5,2] y)
+        { a = Transpose<perm=[2,0,1]>(x) y = Transpose<perm=[2,0,1]>(a) }""")
+    (node,) = graph
+    assert node.attributes["perm"].as_ints() == (1, 2, 0)
+    assert node.outputs[0].name == "y" and node.inputs[0] is graph.inputs[0]
+
+
+def test_an_input_turned_twice_is_no_result() -> None:
+    graph = optimized("""g (float[2,3,5] x) => (float[2,3,5] y)
+        { a = Transpose<perm=[2,0,1]>(x) y = Transpose<perm=[1,2,0]>(a) }""")
+    assert operators(graph) == ["Transpose", "Transpose"]
+    assert [value.name for value in graph.inputs] == ["x"]
+
+
+def test_a_turned_constant_takes_no_others_name() -> None:
+    """The model has constants of the names that this pass gives; one is the same."""
+    graph = optimized("""g (float[2,3] x) => (float[2,3] y)
+        <float[3,2] c = {1, 2, 3, 4, 5, 6}, float[2,3] c_1_0 = {6, 5, 4, 3, 2, 1}>
+        { t = Transpose(x) a = Add(t, c) b = Transpose(a) y = Mul(b, c_1_0) }""")
+    add, multiply = (next(n for n in graph if n.op_type == op) for op in ("Add", "Mul"))
+    assert add.inputs[1] is not None and multiply.inputs[1] is not None
+    names = [add.inputs[1].name, multiply.inputs[1].name]
+    assert names == ["c_1_0.1", "c_1_0"]
+    turned, own = (constant(graph, name or "") for name in names)
+    assert turned.tolist() == [[1, 3, 5], [2, 4, 6]]
+    assert own.tolist() == [[6, 5, 4], [3, 2, 1]]
+
+
+def test_names_of_what_is_made_are_the_same_in_each_process() -> None:
+    text = """g (float[2,3,5] x) => (float[3,5,2] y)
+        { a = Transpose<perm=[2,0,1]>(x) b = Transpose<perm=[2,0,1]>(a) y = Relu(b) }"""
+    found = [[v.name for n in optimized(text) for v in n.outputs] for _ in range(2)]
+    assert found[0] == found[1] == ["y.1", "y"]
+
+
 def test_a_transpose_without_perm_reverses() -> None:
     model = ir.from_proto(proto(
         "g (float[2,3,5] x) => (float[5,3,2] y) { y = Transpose(x) }"

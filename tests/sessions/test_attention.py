@@ -55,3 +55,31 @@ def test_pieces_are_the_whole(
     assert np.abs(got - wanted).max() <= bound
     assert np.abs(got[:, :, ::-1] - wanted).max() > bound
     assert not session.reason
+
+
+def test_a_mask_that_is_added(tmp_path: Path) -> None:
+    """Opset 24 pads a mask that may be shorter than the keys; here it is not."""
+    text = TEXT.replace("OPSET", "24").replace("SIZE", "8")
+    text = text.replace(
+        "past_value)\n    =>", "past_value, float[new, total] mask)\n    =>"
+    )
+    text = text.replace("q, k, v, ,", "q, k, v, mask,")
+    model = parser.parse_model(text)
+    random = np.random.default_rng(3)
+    session = nanoloom.compile(model, threads=1, cache=Cache(tmp_path)).session()
+    for count in (5, 1, 1, 3, 1):
+        given = {
+            name: random.standard_normal((2, heads, count, 8), np.float32)
+            for name, heads in {"q": 4, "k": 2, "v": 2}.items()
+        }
+        mask = random.standard_normal((count, session.length + count), np.float32)
+        none = np.zeros((2, 2, 0, 8), np.float32)
+        past = session.past() or {"past_key": none, "past_value": none}
+        whole = given | past | {"mask": mask}
+        (wanted, *_) = ReferenceEvaluator(model).run(None, whole)
+        assert isinstance(wanted, np.ndarray)
+        got = session(given | {"mask": mask})["y"]
+        bound = 60 * np.finfo(np.float32).eps * 5  # numbers of a value
+        assert np.abs(got - wanted).max() <= bound
+        assert np.abs(got[::-1] - wanted).max() > bound
+    assert not session.reason

@@ -119,6 +119,26 @@ def test_where_positions_end(program: Program) -> None:
         session.rewind(71)
 
 
+def test_rows_that_it_starts_from_stay_as_they_are(cache: Cache) -> None:
+    """They are the caller's, also where a rewind leaves room in them."""
+    model = onnx.parser.parse_model(
+        models.HEAD_TEXT + "g (float[batch, new, 2] x, float[batch, past, 2] past)"
+        " => (float[batch, all, 2] present)"
+        "{ present = Concat<axis = 1>(past, x) }"
+    )
+    session = nanoloom.compile(model, threads=1, cache=cache).session()
+    given = np.zeros((1, 9, 2), np.float32)
+    given.flags.writeable = False
+    session.start({"past": given})
+    session.rewind(4)
+    session({"x": np.ones((1, 2, 2), np.float32)})
+    kept = session.past()["past"]
+    assert kept[0, :, 0].tolist() == [0, 0, 0, 0, 1, 1]
+    assert not given.any()
+    with pytest.raises(InputError, match=r"length is a whole number, not 1\.5"):
+        session.rewind(1.5)  # type: ignore[arg-type]  # what a caller may give
+
+
 def test_a_token_copies_no_keys(program: Program) -> None:
     """A copy would lie in the arena, which has no room for it behind 4096 tokens."""
     session = program.session()

@@ -171,3 +171,27 @@ def test_outputs_that_are_no_rows(body: str, said: str) -> None:
 def test_rows_alone_are_taken() -> None:
     text = "g (float[batch, 2] x) => (float[batch, 2] y) { y = Softmax<axis = 1>(x) }"
     walk(parser.parse_model(HEAD + text))
+
+
+LESS_THAN_A_MULTIPLE = """
+    shape = Shape(x)
+    width = Gather<axis = 0>(shape, one)
+    left = Mod(width, three)
+    pads = Concat<axis = 0>(zero, zero, zero, NUMBER)
+    y = Pad(x, pads)
+"""
+
+
+@pytest.mark.parametrize("number", ["left", "rows"])
+def test_numbers_of_another_dimension_are_no_batch(number: str) -> None:
+    """As many columns as a width wants; those that a batch wants are refused."""
+    body = LESS_THAN_A_MULTIPLE.replace("NUMBER", number)
+    text = f"""g (float[batch, 2] x) => (float[batch, columns] y)
+        <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] three = {{3}}>
+        {{ rows = Shape<end = 1>(x) {body} }}"""
+    model = parser.parse_model(HEAD + text)
+    if number == "left":
+        walk(model)
+        return
+    with pytest.raises(Differs, match="the batch in another axis"):
+        walk(model)

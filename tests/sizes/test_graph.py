@@ -97,6 +97,12 @@ def test_limits(tmp_path: Path) -> None:
          "y = Unsqueeze(y0, zero)", ""),
         (f"e = Equal(n, one) {EITHER}", "Equal.* decides by a size"),
         ("a, i = TopK<axis = 0>(x, five) y = Identity(a)", "TopK"),
+        ("p = Constant<value = int64[4] {2, 0, 0, 1}>() y = Pad(x, p)", ""),
+        ("z = Sub(n, n) p = Concat<axis = 0>(z, one, z, z) y = Pad(x, p)", ""),
+        ("p = Concat<axis = 0>(n, one, zero, zero) y = Pad(x, p)",
+         "Pad.*depend on sizes"),
+        ('p = Constant<value = int64[4] {2, 0, 0, 1}>() y = Pad<mode = "edge">(x, p)',
+         "Pad.*mode edge: pads that are no number"),
     ],
 )  # fmt: skip
 def test_refusals(tmp_path: Path, text: str, reason: str) -> None:

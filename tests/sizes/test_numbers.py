@@ -177,6 +177,32 @@ def test_expressions_of_dimensions(
     assert compilations == ["compile_open"] and not program.open.reason
 
 
+BEFORE = """
+g (float[batch, length, 8] x) => (float[batch, length, 8] y)
+{
+    front = Constant<value = int64[6] {0, 1, 0, 0, 0, 0}>()
+    none = Constant<value = float {3}>()
+    p = Pad(x, front, none)
+    first = Constant<value = int64[1] {0}>()
+    last = Constant<value = int64[1] {-1}>()
+    one = Constant<value = int64[1] {1}>()
+    before = Slice(p, first, last, one)
+    y = Sub(x, before)
+}
+"""
+
+
+def test_pads_of_a_length(tmp_path: Path, compilations: list[str]) -> None:
+    """Each row less the one before it, the first less 3."""
+    model = onnx.parser.parse_model(models.HEAD + BEFORE)
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for batch, length in SIZES:
+        x = models.inputs(model, {"batch": batch, "length": length})["x"]
+        rows = np.concatenate((np.full((batch, 1, 8), 3, np.float32), x), 1)
+        assert (program({"x": x})["y"] == np.diff(rows, axis=1)).all()
+    assert compilations == ["compile_open"] and not program.open.reason
+
+
 def test_the_next_process_reads_it(tmp_path: Path, compilations: list[str]) -> None:
     model = models.rows()
     for n in (3, 4):

@@ -22,6 +22,11 @@ Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
 REPEAT = "nanoloom.repeat"
 WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for", "scf.while")
 FIRST = {"scf.for": 3, "scf.while": 0}  # operand of a loop that is carried
+# What gives the same memory in another shape, or a part of it.
+VIEWS = (
+    "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape",
+    "tensor.extract_slice",
+)  # fmt: skip
 
 
 def repeat(
@@ -100,12 +105,52 @@ def settle(new: ir.Value, old: ir.Value) -> ir.Value:
 
 
 def written_into(value: ir.Value) -> ir.Value:
-    """The tensor that a chain of writes began with."""
+    """The tensor that a chain of writes began with.
+
+    The chain ends at a tensor whose old numbers are wanted behind a write, which is
+    into a copy then.  Bufferization makes it, but not in front of a loop.
+    """
     while not isinstance(value.owner, ir.Block) and value.owner.name in WRITES:
-        op = value.owner
+        op, number = value.owner.operation, 1
         if op.name in FIRST:
-            place = list(op.results).index(value)
-            value = op.operands[FIRST[op.name] + place]
-        else:
-            value = op.operands[1]
+            number = FIRST[op.name] + list(op.results).index(value)
+        begun = op.operands[number]
+        if is_read_behind(begun, op, number):
+            if op.name in FIRST:
+                op.operands[number] = copied(begun, op)
+            return value
+        value = begun
     return value
+
+
+def copied(value: ir.Value, before: ir.Operation) -> ir.Value:
+    """A tensor's numbers in memory of their own.
+
+    No tensor.empty: where the loop's result is settled in `value`, MLIR would take that
+    for it (eliminate-empty-tensors).
+    """
+    with ir.InsertionPoint(before):
+        return bufferization.AllocTensorOp(value.type, [], copy=value).result
+
+
+def is_read_behind(value: ir.Value, write: ir.Operation, number: int) -> bool:
+    """Whether a value, or a view of it, is read where a write has been, or within it.
+
+    number: of the write's operands, the one that it writes into.
+    """
+    for use in value.uses:
+        user = use.owner.operation
+        if user == write:
+            if use.operand_number != number:
+                return True
+            continue
+        while user.block != write.block:
+            if user.parent is None:
+                return True  # the value is of a block around the write's
+            user = user.parent.operation
+        if user == write or write.is_before_in_block(user):
+            return True
+        views = user.results if user.name in VIEWS else ()
+        if any(is_read_behind(view, write, -1) for view in views):
+            return True
+    return False
