@@ -27,7 +27,8 @@ Size = int | tuple[int, int]
 class Request:
     """The options that these verbs share.
 
-    dims: `--dim`, numbers and pairs of bounds.  files: `--input`, a file a name.  unused: `--no-cache`.  machine: `--emulate`.
+    dims: `--dim`, numbers and pairs of bounds.  files: `--input`, a file a name.
+    unused: `--no-cache`.  machine: `--emulate`.
     """
 
     model: Path

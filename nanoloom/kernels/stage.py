@@ -93,7 +93,7 @@ def cut(
 
 
 def pools_in_tiles(target: Target | None) -> bool:
-    """Whether tiles and rows are pooled where they are made (pooled.py, pooled_rows.py).
+    """Whether tiles and rows are pooled where they are made: pooled.py, pooled_rows.py.
 
     Not by vectors of any width, which these schedules have none of; nor of open images:
     whether tiles divide one, and a cache holds its rows, depends on its sizes.

@@ -6,6 +6,7 @@ from nanoloom.nest.chain import chain_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.pooled import pooled
 from nanoloom.nest.pooled_rows import summed
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
@@ -36,7 +37,7 @@ def choose(nest: LoopNest, target: Target) -> Schedule:
 
 def chosen(nest: LoopNest, target: Target) -> Schedule:
     """What its stages are made of, by the first family that knows them."""
-    last, products = nest.last, nest.products
+    last = nest.last
     if last is None:
         words = vectors(nest.stages, target)
         return schedule_of(nest, target, (words, "nothing to share"))
@@ -49,6 +50,18 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     rows = summed(nest)
     if rows is not None:
         return summed_rows(nest, rows, target)
+    return by_product(nest, last, target) or (
+        register_tiles(nest, last, target)
+        or windows(nest, last, target)
+        or columns_only(nest, last, target)
+        or stencils(nest, last, target)
+        or by_rows(nest, last, target)
+    )
+
+
+def by_product(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+    """Of a kernel with a single product, if a family of instructions takes it."""
+    products = nest.products
     if len(products) == 1:
         schedule = outer_products(nest, products[0], last, target)
         if schedule is not None:
@@ -58,15 +71,7 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
         if schedule is not None:
             return schedule
     if len(products) == 1 and not is_window(nest, last):
-        schedule = contraction(nest, products[0], last, target) or dots(
+        return contraction(nest, products[0], last, target) or dots(
             nest, products[0], last, target
         )
-        if schedule is not None:
-            return schedule
-    return (
-        register_tiles(nest, last, target)
-        or windows(nest, last, target)
-        or columns_only(nest, last, target)
-        or stencils(nest, last, target)
-        or by_rows(nest, last, target)
-    )
+    return None

@@ -130,7 +130,9 @@ def test_an_index_out_of_range_is_refused_there_as_here(
 def test_types_that_a_model_does_not_declare_are_the_programs(
     tmp_path: Path, nanoloom: Command
 ) -> None:
-    text = "g (float[5, 7] x) => (i, h) { i = ArgMax<axis = 1>(x) h = Cast<to = 16>(x) }"
+    text = (
+        "g (float[5, 7] x) => (i, h) { i = ArgMax<axis = 1>(x) h = Cast<to = 16>(x) }"
+    )
     model, folder = models.write(tmp_path, text), tmp_path / "there"
     x = np.random.default_rng(0).standard_normal((5, 7), np.float32)
     np.save(tmp_path / "x.npy", x)
@@ -149,7 +151,14 @@ def test_values_of_inputs_that_decide_shapes_are_those_of_the_emulated_run(
     model = models.write(tmp_path, models.BY_VALUE)
     for n in (3, 6):
         np.save(tmp_path / "n.npy", np.array(n))
-        words = ("run", model, "-i", f"n={tmp_path / 'n.npy'}", "-o", tmp_path / "there")
+        words = (
+            "run",
+            model,
+            "-i",
+            f"n={tmp_path / 'n.npy'}",
+            "-o",
+            tmp_path / "there",
+        )
         said = nanoloom(*words, "--emulate", "riscv64")
         assert said.status == 0, said.err
         assert (np.load(tmp_path / "there" / "q.npy") == np.arange(n)).all()

@@ -316,7 +316,9 @@ def test_an_emulators_own_error_is_not_the_programs() -> None:
     done = subprocess.CompletedProcess([], -11, "", "")
     assert str(failed(done, "model")) == "the emulated program ended with status -11"
     done = subprocess.CompletedProcess([], -4, "", "")
-    told = "^the emulator does not know an instruction of the program; a newer qemu-user"
+    told = (
+        "^the emulator does not know an instruction of the program; a newer qemu-user"
+    )
     assert re.match(told, str(failed(done, "model")))
 
 

@@ -18,8 +18,8 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import SME, has_family
 from nanoloom.schedule.language import ALL, Candidate, Nanokernel, Parallel, Schedule
-from nanoloom.schedule.library.copies import is_of_any_length
 from nanoloom.schedule.library.contraction import suits
+from nanoloom.schedule.library.copies import is_of_any_length
 from nanoloom.schedule.library.panels import (
     is_parameter,
     loop_sizes,
