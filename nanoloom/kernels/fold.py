@@ -83,13 +83,17 @@ def worth_reading(
     """A window or a reversed copy is not folded where it would be read many times.
 
     Nor is a transpose of narrow numbers that a product sums along: it multiplies
-    neighbours by one instruction.
+    neighbours by one instruction; nor one of what windows share whose vectors lie along
+    the result's: each of them would be gathered for every tap.
     """
     if "reduction" not in str(reader.operation.attributes["iterator_types"]):
         return True
     narrow = ir.RankedTensorType(inputs(reader)[0].type).element_type
     last, now = map_dims(before)[-1:], map_dims(composed)[-1:]
-    sums_along = is_contraction(reader) and not {*last} & {*map_dims(maps(reader)[-1])}
+    made = {*map_dims(maps(reader)[-1])}
+    if None in map_dims(before) and {*last} <= made - {None} and now != last:
+        return False
+    sums_along = is_contraction(reader) and not {*last} & made
     if sums_along and narrow.width < 32 and now != last:  # type: ignore[attr-defined]
         return False
     if is_contraction(reader) and splits_rows(reader, number, before, composed):

@@ -76,8 +76,7 @@ def cut(
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
         first_slices(lowered.module)
-    # Behind canonicalize, which takes a copy for nothing.
-    mark_parts(lowered.module, tiles=not open_images)
+    mark_parts(lowered.module, tiles=not open_images)  # canonicalize takes copies
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, lowered)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
+import nanoloom
 from nanoloom import mlir
 from nanoloom.kernels.fold import (
     base,
@@ -200,3 +202,17 @@ def test_transposed_is_numpys_transpose(order: tuple[int, ...]) -> None:
         return b.tensor(transposed(b.value(x), list(order)), np.dtype(np.float32))
 
     assert (run(make, x) == x.transpose(order)).all()
+
+
+@pytest.mark.parametrize("kind", ["AveragePool", "MaxPool"])
+def test_what_windows_share_is_turned_once(kind: str) -> None:
+    """Channels lie along the vectors, though the model's image has them in front."""
+    text = (
+        '<ir_version: 10, opset_import: ["": 20]>\n'
+        "g (float[1, 16, 20, 21] x) => (float[1, 16, 18, 19] y)"
+        f" {{ y = {kind}<kernel_shape = [3, 3]>(x) }}"
+    )
+    nests = nanoloom.compile(onnx.parser.parse_model(text)).nests()
+    (pool,) = (nest for name, nest in nests.items() if name.startswith("reduction"))
+    (stage,) = (stage for stage in pool.stages if stage.is_reduction)
+    assert stage.reads[0].plain[-1] == stage.writes[0].plain[-1]

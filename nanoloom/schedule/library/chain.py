@@ -132,13 +132,11 @@ def plans_of(
     cost = step_cost(family, stage, shape, target, packed=False)
     tiles = register_tile.ranked(rows, columns, width, target.vector, cost)
     product = Operands(stage, shape, family)
-    plans: list[Plan] = [
-        (nanokernel_of(x, product, target), x.cost) for x in tiles[:WEIGHED]
-    ]
+    plans = [(nanokernel_of(x, product, target), x.cost) for x in tiles[:WEIGHED]]
     if any(stage.axes[axis].is_sample for axis in shape.rows):
         # How many rows a tile has, inside of a task's, is found only as it runs.
-        return [(replace(plan, widened=0), cost) for plan, cost in plans]
-    return plans
+        plans = [(replace(plan, widened=0), cost) for plan, cost in plans]
+    return [*plans]
 
 
 def products(
