@@ -57,8 +57,10 @@ class Session(ABC):
 
         known: numbers of dimensions.  capacity: rows that there is room for at first;
         doubled when it is full.  once: inputs that stay from call to call.  unmoved:
-        such inputs, and outputs that make them.
+        such inputs, and outputs that make them.  Raises InputError for no such number.
         """
+        if not isinstance(capacity, int | np.integer) or capacity < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+            raise InputError(f"capacity is a whole number of rows, not {capacity!r}")
         self.kept, self.known, self.bounds = tuple(kept), known, bounds
         self.pairs = {x.past.name: x.present for x in self.kept}
         self.given = [x for x in inputs if x.name not in self.pairs]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -117,6 +119,13 @@ def test_where_positions_end(program: Program) -> None:
     assert session.length == 70
     with pytest.raises(InputError, match="71 of 70 tokens"):
         session.rewind(71)
+
+
+@pytest.mark.parametrize("capacity", [-1, 1.5])
+def test_room_is_a_number_of_rows(program: Program, capacity: int) -> None:
+    told = f"capacity is a whole number of rows, not {capacity}"
+    with pytest.raises(InputError, match=re.escape(told)):
+        program.session(capacity)
 
 
 def test_rows_that_it_starts_from_stay_as_they_are(cache: Cache) -> None:

@@ -75,7 +75,7 @@ def multiply_adds(
         tiles = register_tile.ranked(m, n, width, target.vector, cost)
     if not packed and not shape.contiguous:
         return None
-    if packed and family is FMA_FAMILY:
+    if packed and family is FMA_FAMILY and not target.shared:
 
         def ranked(unit: VectorUnit) -> list[RegisterTile]:
             return register_tile.ranked(m, n, width, unit, cost)

@@ -47,7 +47,7 @@ def targets(columns: int, bits: int, target: Target) -> Sequence[Target]:
     """The target, and what it is with vectors of half a register, or a quarter."""
     unit = target.vector
     lanes = unit.bits // bits
-    if unit.scalable or target.shared or columns % lanes == 0 or columns > FEW * lanes:
+    if unit.scalable or columns % lanes == 0 or columns > FEW * lanes:
         return (target,)
     parts = (n for n in (2, 4) if unit.bits // n >= LEAST)
     return (target, *(replace(target, vector=unit.narrowed(n)) for n in parts))
