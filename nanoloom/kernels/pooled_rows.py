@@ -39,7 +39,9 @@ def sum_rows(module: ir.Module) -> None:
     """Let sums over pixels read a product's result in the shape that it has there."""
     for op in operations(module, sums_pixels):
         source = inputs(op)[0]
-        view = source.owner.opview  # type: ignore[union-attr]
+        owner = source.owner
+        assert not isinstance(owner, ir.Block), "a product makes it"
+        view = owner.opview
         groups = [[d] for d in range(len(ir.RankedTensorType(source.type).shape))]
         if is_view(view):
             groups = [list(group) for group in shape_of(view).groups]

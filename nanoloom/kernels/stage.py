@@ -76,7 +76,7 @@ def cut(
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
         first_slices(lowered.module)
-    mark_parts(lowered.module, tiles=not open_images)  # canonicalize takes copies
+    mark_parts(lowered.module, tiles=not open_images)  # canonicalize drops its copies
     main = lowered.module.body.operations[0]
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, lowered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import MOST_VECTORS, Shared, VectorUnit
+from nanoloom.target.facts import MOST_VECTORS, Shared, Target, VectorUnit
 
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
 WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a store
@@ -158,6 +158,19 @@ def ranked(
         if rows <= EDGE_ROWS or m % rows == 0
     ]
     return sorted(found, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
+
+
+def of_panels(
+    m: int, n: int, bits: int, target: Target, step: StepCost = FMA
+) -> list[RegisterTile]:
+    """All tiles for weights in panels: those of the width that a file's targets share.
+
+    Where the target has no others beside it, as `ranked`.
+    """
+    tiles = ranked(m, n, bits, target.vector, step)
+    if target.shared is None:
+        return tiles
+    return of_common_width(tiles, m, n, bits, target.vector, target.shared)
 
 
 def of_common_width(

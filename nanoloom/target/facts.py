@@ -19,8 +19,8 @@ class VectorUnit:
     dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
     registers can be one operand, and take as many turns (LMUL of RVV).  turns: that a
     whole register takes, a part of it fewer.  in_order: a core waits where a loaded
-    number is used first.  form: of loops over vectors that a
-    schedule says nothing else of (forms.py).
+    number is used first.  form: of loops over vectors that a schedule says nothing else
+    of (forms.py).
     """
 
     bits: int

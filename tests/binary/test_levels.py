@@ -160,6 +160,28 @@ def test_there_is_one_copy_of_the_weights(made: Made) -> None:
     assert found and int(found[1]) < 1.2 * (A.nbytes + B.nbytes)
 
 
+def test_a_layer_that_is_averaged_has_one_copy(made: Made) -> None:
+    """Its kernel adds up the pixels, and has tiles of its own."""
+    filters = RNG.standard_normal((120, 130, 1, 1)).astype(np.float32)
+    averaged = parser.parse_model("""
+    <ir_version: 10, opset_import: ["": 21]>
+    head (float[1, 130, 7, 7] x, float[120, 130, 1, 1] w) => (float[1, 120, 1, 1] y)
+    {
+        c = Conv(x, w)
+        r = Relu(c)
+        y = GlobalAveragePool(r)
+    }
+    """)
+    averaged.graph.initializer.append(numpy_helper.from_array(filters, "w"))
+    averaged.graph.input.pop()
+    options = CompileOptions(by_name("x86-64-v4"))
+    program = compile(averaged, options=options, cache=made.cache)
+    path = program.save(made.folder / "head", form="executable", levels=LEVELS)
+    head = Made(made.folder, path, program, made.cache)
+    found = re.search(r"weights: (\d+) bytes", head.run(words=("--info",)).stdout)
+    assert found and int(found[1]) < 1.2 * filters.nbytes
+
+
 @pytest.mark.parametrize("columns", [3, 19, 64, 100, 517, 768])
 @pytest.mark.parametrize("rows", [1, 3, 128])
 def test_panels_of_all_levels_are_as_wide(rows: int, columns: int) -> None:

@@ -59,11 +59,10 @@ def multiply_adds(
     n = shape.extents[shape.column]
     width = bits(root.writes[0].element)
     cost = step_cost(family, root, shape, target, packed)
-    tiles = register_tile.ranked(m, n, width, target.vector, cost)
-    if packed and target.shared:
-        tiles = register_tile.of_common_width(
-            tiles, m, n, width, target.vector, target.shared
-        )
+    if packed:
+        tiles = register_tile.of_panels(m, n, width, target, cost)
+    else:
+        tiles = register_tile.ranked(m, n, width, target.vector, cost)
     edge = root, shape, family, tiles[0], target
     if is_of_any_length(root, shape) and not packed and has_to_copy(*edge):
         return None

@@ -29,12 +29,13 @@ def summed_rows(nest: LoopNest, found: Summed, target: Target) -> Schedule:
     """A task for each image and panel of columns."""
     root, shape, sums = found.product, found.shape, found.sums
     row = row_of(shape)
-    pixels = prod(a.extent for a in sums.axes if a.is_reduction)  # type: ignore[misc]
+    rows = [a.extent for a in sums.axes if a.is_reduction]
+    pixels = prod(extent for extent in rows if isinstance(extent, int))
     most = pixels if row is None else min(shape.extents[row], pixels)
     width = bits(root.writes[0].element)
     cost = step_cost(FMA_FAMILY, root, shape, target, packed=True)
     columns = shape.extents[shape.column]
-    tile = register_tile.ranked(most, columns, width, target.vector, cost)[0]
+    tile = register_tile.of_panels(most, columns, width, target, cost)[0]
     wide = tile.vectors * (target.vector.bits // width)
     plan = nanokernel_of(tile, Operands(root, shape, FMA_FAMILY, packed=True), target)
     last = found.last
