@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.binary import DOMAIN as BINARY
+from nanoloom.graph.byte_sums import is_sum
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.images import image_order, to_first, to_last
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
@@ -46,7 +47,7 @@ class Layout(GraphEditor):
     def visit(self, node: ir.Node) -> None:
         if not all(is_static(v) for v in node.outputs if v.name):
             return
-        if quantizes_alike(node) or is_table(node):
+        if quantizes_alike(node) or is_table(node) or is_sum(node):
             self.sink(node)
         elif node.domain in (INTEGER, BINARY) and node.op_type in IMAGES:
             self.make_spatial(node)

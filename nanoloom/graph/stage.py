@@ -20,6 +20,7 @@ from nanoloom.graph.apart import heads_apart
 from nanoloom.graph.averaged_first import average_first
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
+from nanoloom.graph.byte_sums import sum_bytes
 from nanoloom.graph.caches import Pairs, append_in_place
 from nanoloom.graph.counted.publish import publish
 from nanoloom.graph.dynamic import require_static
@@ -147,6 +148,7 @@ def in_integers(model: ir.Model, opsets: dict[str, int]) -> None:
     """Quantized numbers are computed with as integers, and signs as bits."""
     keep_integers(model.graph)
     make_tables(model.graph, opsets)
+    sum_bytes(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph)

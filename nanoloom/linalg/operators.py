@@ -9,6 +9,7 @@ from nanoloom.linalg.control import bodies, recurrent
 from nanoloom.linalg.elementwise import (
     activations,
     arithmetic,
+    byte_sums,
     casting,
     comparison,
     quantization,
@@ -76,6 +77,7 @@ OPERATORS: dict[str, Lower] = {
     **determinant.OPERATORS,
     **einstein.OPERATORS,
     **arithmetic.OPERATORS,
+    **byte_sums.OPERATORS,
     **features.OPERATORS,
     **filling.OPERATORS,
     **gather.OPERATORS,

@@ -213,11 +213,11 @@ class Scalar:
         grown.operation.attributes[NONPOSITIVE] = ir.UnitAttr.get()
         return Scalar(grown.result, self.dtype)
 
-    def times_plus(self, factor: Scalar, added: Number) -> Scalar:
+    def times_plus(self, factor: Scalar, added: Scalar | Number) -> Scalar:
         """self * factor + added, floats; in one rounding where that is as fast."""
         may = arith.FastMathFlags.contract
         product = arith.mulf(self.value, factor.value, fastmath=may)
-        more = constant(added, self.dtype).value
+        more = self.matching(added).value
         return Scalar(arith.addf(product, more, fastmath=may), self.dtype)
 
     def bitcast(self, dtype: np.dtype) -> Scalar:
