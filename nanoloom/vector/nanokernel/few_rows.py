@@ -18,7 +18,7 @@ from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
-VERSIONS = (10, 7, 4, 2, 1)
+VERSIONS = (10, 7, 6, 4, 2, 1)
 SAVED = 0.8  # of the rows of the next larger version, at most
 
 
@@ -32,7 +32,11 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
 
 def fewer_rows(rows: int) -> list[int]:
     """Of the versions that a tile of so many rows has beside its own."""
-    return [few for few in VERSIONS if few <= SAVED * rows]
+    kept = [rows]
+    for few in VERSIONS:
+        if few <= SAVED * kept[-1]:
+            kept.append(few)
+    return kept[1:]
 
 
 def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir.Value]:
