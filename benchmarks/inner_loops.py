@@ -246,7 +246,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_of("inner_loops", __doc__)
     parser.add_argument("--only", type=families, help="families, by commas")
     parser.add_argument("--size", type=edges, default=edges(SIZE), help="MxKxN")
-    parser.add_argument("--mca", default="llvm-mca", metavar="PATH")
+    parser.add_argument("--mca", metavar="PATH")
     parser.add_argument("--text", action="store_true", help="print the loops, too")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args(arguments)

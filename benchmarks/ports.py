@@ -190,7 +190,7 @@ def cores(text: str) -> tuple[str, ...]:
 def parse(arguments: list[str] | None) -> Namespace:
     words = parser_of("ports", __doc__)
     words.add_argument("--only", type=cores, default=tuple(CORES), help="cores")
-    words.add_argument("--mca", default="llvm-mca", metavar="PATH")
+    words.add_argument("--mca", metavar="PATH")
     words.add_argument("--json", type=Path, metavar="FILE")
     return words.parse_args(arguments)
 

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 from nanoloom.target import Target
 
+# Newer ones know more cores.
+MCA = (*(f"llvm-mca-{version}" for version in range(24, 14, -1)), "llvm-mca")
 ROUNDS = 100
 SECONDS = 60  # it takes one
 TILE_ROWS = 16

@@ -17,10 +17,9 @@ from importlib.util import find_spec
 from nanoloom.emit import emit_stage
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.reproduce.llvm_mca import Refused, simulate, version_of
+from nanoloom.reproduce.llvm_mca import MCA, Refused, simulate, version_of
 from nanoloom.reproduce.oml_case import Case
 from nanoloom.reproduce.oml_results import COSTS, CYCLES, RISCV, STATIC, Result
-from nanoloom.reproduce.scalable_counts import MCA
 from nanoloom.target import Target, by_name
 
 # Cores by the machine that is compiled for: with vectors of 512 bits, and the paper's.
@@ -84,7 +83,7 @@ def cycles(text: str, target: Target, core: str) -> float:
     """
     mca = next(filter(None, map(shutil.which, MCA)), None)
     if mca is None:
-        raise Refused("llvm-mca is not installed (Debian: the package llvm)")
+        raise Refused("llvm-mca is not installed (Debian: the package llvm-22)")
     if find_spec("networkx") is None:
         raise Refused("networkx is not installed: pip install 'nanoloom[bench]'")
     from nanoloom.reproduce.assembly import inner_loops

@@ -23,7 +23,7 @@ from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
 from nanoloom.reproduce.counted import build_plugin, of_one_run
-from nanoloom.reproduce.llvm_mca import Refused, simulate
+from nanoloom.reproduce.llvm_mca import MCA, Refused, simulate
 from nanoloom.reproduce.scalable_example import of_form
 from nanoloom.reproduce.scalable_results import CYCLES, INSTRUCTIONS, Result
 from nanoloom.reproduce.scalable_rounds import loops_of, total
@@ -76,7 +76,6 @@ CORES = {
     "sifive-p670": ("riscv64+v", 128),
     "spacemit-x60": ("riscv64+v", 256),
 }
-MCA = (*(f"llvm-mca-{version}" for version in range(24, 14, -1)), "llvm-mca")
 RUNS = 4  # the mean of them
 TOLERANCE = 1e-4  # of the largest result: far more than rounding, less than a lost lane
 
@@ -153,7 +152,7 @@ def executable(target: Target, kernel: str, size: int, form: str, folder: Path) 
 def cycles(say: Say, *, quick: bool) -> Iterator[Result]:
     """What llvm-mca says of a row of the elementwise kernel, by cores and sizes."""
     mca = next(filter(None, map(shutil.which, MCA)), None)
-    missing = "" if mca else "llvm-mca is not installed (Debian: the package llvm)"
+    missing = "" if mca else "llvm-mca is not installed (Debian: the package llvm-22)"
     if not missing and find_spec("networkx") is None:
         missing = "networkx is not installed: pip install 'nanoloom[bench]'"
     if mca is None or missing:

@@ -15,9 +15,9 @@ COUNT = (
     3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
 )
 FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29)
-# Lengths: the second ones for models that take no longer ones.  Thrice the first one, as
-# with the first batch, is one less than a multiple of 8: tiles of 8 rows are no worse
-# than others, and up to 8 rows read the weights once.
+# Lengths: the second ones for models that take no longer ones.  Thrice the first one,
+# as with the first batch, is one less than a multiple of 8: tiles of 8 rows are no
+# worse than others, and up to 8 rows read the weights once.
 MANY = (149, 137, 139, 131, 151, 157, 163, 167, 173, 179, 181, 191)
 SHORT = (11, 13, 17, 19, 23, 29, 31, 37, 41)
 # Of recurrences: a step has many rows, too.  The first of three is what is scheduled
