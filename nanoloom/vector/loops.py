@@ -154,7 +154,11 @@ class Loops(Strip):
         dim = plan.axis
         combiners: list[combine.Combiner] = []
         if kinds[dim] == "reduction":
-            found = [combine.of(code, i, count) for i in range(len(outputs))]
+            scalable = plan.lanes.scalable
+            found = [
+                combine.of(code, i, count, guarded=scalable)
+                for i in range(len(outputs))
+            ]
             if any(c is None for c in found):
                 return None
             combiners = [c for c in found if c is not None]
