@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nanoloom.errors import InputError
+
 if TYPE_CHECKING:
+    from nanoloom.binary.assemble import Compiled
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.progress import Watch
     from nanoloom.program import Program
@@ -53,11 +56,17 @@ class Emulation:
         announce_c_library(self.program)
         folder = tempfile.TemporaryDirectory(prefix="nanoloom-")
         path = Path(folder.name, "model")
-        decided = written(self.program, arrays, path)
+        is_open = written_open(self.program, arrays, path)
+        decided = () if is_open else written(self.program, arrays, path)
 
         def call(given: Mapping[str, Array]) -> dict[str, Array]:
             with folder:
-                return self.run(path, given, decided)
+                try:
+                    return self.run(path, given, decided)
+                except InputError:  # maybe of sizes that it is not for
+                    if not is_open:
+                        raise
+                return self.run(path, given, written(self.program, given, path))
 
         return call
 
@@ -79,6 +88,22 @@ class Emulation:
         return self.variant(arrays)(arrays)
 
 
+def written_open(program: Program, arrays: Mapping[str, Array], path: Path) -> bool:
+    """Write the executable for all sizes of what has no number; whether there is one
+    that may take these."""
+    from nanoloom.sizes.bounds import require_within
+
+    shapes = {name: array.shape for name, array in arrays.items()}
+    sizes = program.open.numbers(shapes)
+    if not sizes or not all(sizes.values()):
+        return False
+    require_within(program.bounds, program.inputs, shapes)
+    compiled = program.open.to_link()
+    if compiled is not None:
+        write(program, compiled, path)
+    return compiled is not None
+
+
 def written(
     program: Program, arrays: Mapping[str, Array], path: Path
 ) -> tuple[str, ...]:
@@ -87,7 +112,6 @@ def written(
 
     Raises what compiling for a call raises.
     """
-    from nanoloom.binary import forms
     from nanoloom.binding import Binding, deciding
     from nanoloom.sizes.bounds import require_within
 
@@ -101,8 +125,15 @@ def written(
             source, options, cache, program.report, shapes, values
         ).compiled(),
     )
-    identity = forms.Identity(
-        path.name, source.digest, options.target, options.precision
-    )
-    forms.write("executable", [(identity, compiled)], path, cache)
+    write(program, compiled, path)
     return names
+
+
+def write(program: Program, compiled: Compiled, path: Path) -> None:
+    from nanoloom.binary import forms
+
+    options = program.options
+    identity = forms.Identity(
+        path.name, program.source.digest, options.target, options.precision
+    )
+    forms.write("executable", [(identity, compiled)], path, program.cache)

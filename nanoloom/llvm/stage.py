@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from nanoloom.errors import Error
 from nanoloom.llvm.addresses import share_addresses
+from nanoloom.llvm.halves import move_as_integers
 from nanoloom.llvm.lengths import use_lengths
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.named import as_llvm22
@@ -47,6 +48,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     run_pipeline(module, TO_LLVM, verify=False)
     mask_integers(module)
     use_lengths(module)
+    move_as_integers(module)
     keep_rolled(module)
     require_llvm(module)
     module.operation.verify()

@@ -117,6 +117,12 @@ static double milliseconds(double nanoseconds)
     return nanoseconds / 1e6;
 }
 
+/* Of milliseconds: three digits of what takes a microsecond or more. */
+static int decimals(double nanoseconds)
+{
+    return nanoseconds < 1e5 ? 6 : 3;
+}
+
 static int by_size(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
@@ -127,8 +133,9 @@ void nanoloom_report_times(int64_t *nanoseconds, int runs)
 {
     qsort(nanoseconds, (size_t)runs, sizeof *nanoseconds, by_size);
     int64_t twice = nanoseconds[runs / 2] + nanoseconds[(runs - 1) / 2];
-    printf("%d run%s: median %.3f ms, least %.3f ms\n", runs, runs == 1 ? "" : "s",
-           milliseconds((double)twice / 2), milliseconds((double)nanoseconds[0]));
+    double median = (double)twice / 2, least = (double)nanoseconds[0];
+    printf("%d run%s: median %.*f ms, least %.*f ms\n", runs, runs == 1 ? "" : "s",
+           decimals(median), milliseconds(median), decimals(least), milliseconds(least));
 }
 
 void nanoloom_report_layers(const struct nanoloom_program *program,
@@ -146,8 +153,10 @@ void nanoloom_report_layers(const struct nanoloom_program *program,
                 break;
             sum += nanoseconds[end];
         }
-        printf("%10.3f  %5.1f  %s\n", milliseconds((double)sum / runs),
+        double mean = (double)sum / runs;
+        printf("%10.*f  %5.1f  %s\n", decimals(mean), milliseconds(mean),
                total ? 100.0 * (double)sum / (double)total : 0.0, name);
     }
-    printf("%10.3f  100.0  all layers\n", milliseconds((double)total / runs));
+    double mean = (double)total / runs;
+    printf("%10.*f  100.0  all layers\n", decimals(mean), milliseconds(mean));
 }

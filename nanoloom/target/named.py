@@ -146,8 +146,9 @@ Adding = Callable[[Target, str], Target]
 
 def _features(target: Target) -> dict[str, Adding]:
     """What may be added to a target, and how."""
-    wide = target.vector.bits == 512
-    plain = [x for x in target.isa.adds if wide or not x.startswith(("avx512", "amx"))]
+    bits = target.vector.bits
+    wider = {128: ("avx", "amx"), 256: ("avx512", "amx")}.get(bits, ())
+    plain = [x for x in target.isa.adds if not x.startswith(wider)]
     return _each(plain, _added) | _WIDER.get(target.arch, {})
 
 

@@ -198,6 +198,11 @@ class VectorBody:
         assert scalable or self.mask is None, "tails of gathers are scalar"
         wide = [x if isinstance(x, Uniform) else Vector(self.vector(x)) for x in places]
         bytes_ = byte_of(wide[0].value) if is_table(source.value) else None
+        if bytes_ is not None and scalable:
+            far = arith.extui(self.kind(ir.IntegerType.get_signless(32)), bytes_)
+            at = [index(0)]
+            found = gathered(self.kind(element), source.value, at, far, self.mask)
+            return Vector(found)
         if bytes_ is not None:
             return Vector(lookup(source.value, bytes_))
         if self.lanes.scalable:

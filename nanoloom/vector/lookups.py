@@ -39,7 +39,7 @@ def byte_of(place: ir.Value) -> ir.Value | None:
         return None
     kind = ir.VectorType(op.operands[0].type)
     byte = kind.element_type == ir.IntegerType.get_signless(8)
-    return op.operands[0] if byte and not any(kind.scalable_dims) else None
+    return op.operands[0] if byte else None
 
 
 def lookup(table: ir.Value, places: ir.Value) -> ir.Value:

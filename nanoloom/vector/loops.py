@@ -154,7 +154,8 @@ class Loops(Strip):
         dim = plan.axis
         combiners: list[combine.Combiner] = []
         if kinds[dim] == "reduction":
-            found = [combine.of(code, i, count) for i in range(len(outputs))]
+            each, wide = range(len(outputs)), plan.lanes.scalable
+            found = [combine.of(code, i, count, guarded=wide) for i in each]
             if any(c is None for c in found):
                 return None
             combiners = [c for c in found if c is not None]

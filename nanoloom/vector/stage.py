@@ -20,7 +20,7 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import VECTOR_LENGTH
-from nanoloom.vector import bf16_widening, f16_widening
+from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
 from nanoloom.vector.absent_rows import skip_absent_rows
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
@@ -238,7 +238,10 @@ def emulate_small_floats(module: ir.Module, target: Target) -> None:
         round_in_integers(module)
     if not target.widens_f16:
         f16_widening.widen_in_integers(module)
-    if not target.isa.selects_bf16:
+    if not target.widens_f16 and (target.vector.scalable or target.is_scalar):
+        f16_rounding.round_in_integers(module)
+    scalable = target.vector.scalable and not rounds_to_bf16(target)
+    if scalable or not target.isa.selects_bf16:
         bf16_widening.widen_in_integers(module)
 
 

@@ -145,6 +145,23 @@ def test_a_level_that_is_none_is_refused(made: Made) -> None:
     assert told in done.stderr.splitlines()[-1]
 
 
+def test_a_file_of_one_level_is_for_no_other(made: Made) -> None:
+    program = compile(
+        model(),
+        dims={"rows": 37},
+        options=CompileOptions(by_name("x86-64-v3")),
+        cache=made.cache,
+    )
+    path = program.save(made.folder / "alone", form="executable")
+    alone = Made(made.folder, path, program, made.cache)
+    haswell = ("qemu-x86_64", "-cpu", "Haswell")
+    assert alone.run(*haswell, isa="x86-64-v3").returncode == 0
+    assert agrees(alone.result())
+    done = alone.run(*haswell, isa="x86-64-v2")
+    told = "alone: NANOLOOM_ISA is x86-64-v2: the program is compiled for x86-64-v3"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, told)
+
+
 def test_a_cpu_below_all_levels_is_refused(made: Made) -> None:
     emulator = ("qemu-x86_64", "-cpu", "qemu64")
     done = made.run(*emulator)

@@ -25,6 +25,17 @@ BY_VALUE = """
       q = Range(zero, n, one)
     }
 """
+# A table of 64 numbers, of which the first are read.
+POSITIONS = """
+    g (float[length] x) => (float[length] y) {
+      count = Constant<value_ints = [64]>()
+      zero = Constant<value_ints = [0]>()
+      table = ConstantOfShape<value = float[1] {1}>(count)
+      n = Shape(x)
+      first = Slice(table, zero, n)
+      y = Add(x, first)
+    }
+"""
 UNKNOWN = "g (float[2, 3] x) => (float[2, 3] y) { y = Rellu(x) }"
 FOREIGN = "g (float[2, 3] x) => (float[2, 3] y) { y = my.ops.Foo(x) }"
 MANY_PROBLEMS = """

@@ -12,6 +12,8 @@ import pytest
 
 from nanoloom.binary import libc
 from nanoloom.cache import Cache
+from nanoloom.cli.emulated import written
+from nanoloom.program import Program
 from nanoloom.runtime import emulation
 from tests.c_libraries import lend
 from tests.cli import models
@@ -162,6 +164,31 @@ def test_values_of_inputs_that_decide_shapes_are_those_of_the_emulated_run(
         said = nanoloom(*words, "--emulate", "riscv64")
         assert said.status == 0, said.err
         assert (np.load(tmp_path / "there" / "q.npy") == np.arange(n)).all()
+
+
+@pytest.mark.usefixtures("lent")
+def test_what_runs_there_is_for_all_sizes(
+    tmp_path: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not for these, it is their variant that says what is wrong."""
+    model, variants = models.write(tmp_path, models.POSITIONS), list[Path]()
+
+    def noting(
+        program: Program, arrays: dict[str, np.ndarray], path: Path
+    ) -> tuple[str, ...]:
+        variants.append(path)
+        return written(program, arrays, path)
+
+    monkeypatch.setattr("nanoloom.cli.emulated.written", noting)
+    for length in (5, 7, 65):
+        np.save(tmp_path / "x.npy", np.ones(length, np.float32))
+        words = ("run", model, "-i", f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "y")
+        said = nanoloom(*words, "--emulate", "riscv64")
+        assert (said.status, len(variants)) == ((0, 0) if length < 65 else (1, 1))
+        if length < 65:
+            got = np.load(tmp_path / "y" / "y.npy")
+            assert got.shape == (length,) and (got == 2).all()
+    assert "its inputs do not fit together" in said.told
 
 
 @pytest.mark.usefixtures("lent")

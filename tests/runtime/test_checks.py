@@ -243,3 +243,13 @@ def test_a_category_that_is_not_listed(compiled: Compile, kind: str) -> None:
     assert not compiled(text.replace("zeros = 0", "zeros = 1"))({"x": x})["y"][
         0, 1
     ].any()
+
+
+def test_more_elements_than_there_are(compiled: Compile) -> None:
+    text = """g (float[4] x, int64[1] k) => (float[n] v, int64[n] i) {
+      v, i = TopK (x, k)
+    }"""
+    x, program = np.array([3, 1, 4, 2], np.float32), compiled(text)
+    assert program({"x": x, "k": np.array([4])})["i"].tolist() == [2, 0, 3, 1]
+    with pytest.raises(InputError, match=r"TopK.*: k 5 is outside 0\.\.4$"):
+        program({"x": x, "k": np.array([5])})

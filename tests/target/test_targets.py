@@ -82,6 +82,8 @@ def test_features_add_to_a_target() -> None:
         ("aarch64+svee", "aarch64 has no feature 'svee' to add; known: sve"),
         ("x86-64-v3+avx512f", "x86-64-v3 has no feature 'avx512f'"),
         ("x86-64-v3+bf16", "x86-64-v3 has no feature 'avx512bf16'"),
+        ("x86-64-v2+vnni", "x86-64-v2 has no feature 'vnni' to add; known: gfni$"),
+        ("x86-64-v2+avxvnni", "x86-64-v2 has no feature 'avxvnni' to add"),
         ("x86-64-v1+vnnii", "x86-64-v1 has no feature 'vnnii' to add"),
         ("riscv64+v+zvf", "rv64gcv has no feature 'zvf' to add; known: .*zvfh"),
         ("riscv64+v+sve", "rv64gcv has no feature 'sve' to add; known: "),

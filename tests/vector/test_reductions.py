@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nanoloom.linalg.reductions.arguments import positions
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
 from nanoloom.linalg.words.scalar import from_index, select
 from nanoloom.mlir import ir, linalg
@@ -261,3 +262,15 @@ def test_columns_are_summed_in_vectors_of_results() -> None:
     CHECK-NOT: vector.reduction
     """,
     )
+
+
+def test_the_place_of_the_largest_is_a_reduction_of_scalable_vectors() -> None:
+    """Where a number is the largest, the smaller of its place and the one so far."""
+
+    def place(b: Any, x: Any) -> Any:
+        return positions(b, x, 1, largest=True, last=False)
+
+    program = program_of(place, ((9, 250), "float32"))
+    for name, scalable in (("riscv64+v", True), ("x86-64-v4", False)):
+        text = stage_text(program, "vector", by_name(name))
+        assert ("vector.reduction <minsi>" in text) == scalable

@@ -68,8 +68,11 @@ def counted_top_k(b: Builder, node: Node) -> list[Tensor | None]:
     x, k, size = node.input(0), node.input(1), node.input(2)
     axis, largest = node.int("axis") % x.rank, bool(node.int("largest"))
     shape = node.output_shapes[0]
-    missing = b.elementwise(lambda n, have: (n - have).maximum(0), k, size)
-    check(b, node, missing, range(1), "number of elements that k asks for in vain,")
+    if size.is_constant:
+        check(b, node, k, range(int(size.array().reshape(-1)[0]) + 1), "k")
+    else:
+        missing = b.elementwise(lambda n, have: (n - have).maximum(0), k, size)
+        check(b, node, missing, range(1), "number of elements that k lacks,")
     rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
     start = [
         b.full(shape, 0, INT64),

@@ -14,6 +14,7 @@ from nanoloom.target.facts import Target
 Words = Reorder | UnrollAndJam | Vectorize
 CHAINS = 4  # independent sums: latency of an addition times its throughput
 F32_BITS = 32
+HALVES = ("f16", "bf16")  # computed in f32
 BYTE = 8
 LOADED = (32, 64)  # bits of what is loaded from places apart
 GROUPED, WIDENED = 4, 2  # registers of a group, and where numbers have two widths
@@ -39,7 +40,7 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
             if packs_bits(stage, axis):
                 lanes, chains = Lanes(BYTE), 1
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
-            if lanes.scalable and group == 1 and finds(stage):
+            if lanes.scalable and group == 1 and is_short(stage):
                 found.append(UnrollAndJam(stage.name, stage.names[axis], GROUPED))
     return tuple(found)
 
@@ -57,10 +58,13 @@ def group_of(stages: Iterable[Stage], target: Target) -> int:
     return min(target.vector.grouped, WIDENED if len(sizes) > 1 else GROUPED)
 
 
-def finds(stage: Stage) -> bool:
-    """Whether it reads at places that it computes: as much as a group at once where
-    there are no groups, since of rows little else is done."""
-    return bool(stage.found) and stage.inside is None and not stage.is_reduction
+def is_short(stage: Stage) -> bool:
+    """Whether as much as a group is done at once where there are no groups: by what
+    reads at places that it computes or converts numbers, and does little else."""
+    if stage.inside is not None or stage.is_reduction:
+        return False
+    functions = any(name.startswith("math.") for name in stage.body)
+    return bool(stage.found) or (converts(stage) and not functions)
 
 
 def lane_bits(stage: Stage) -> set[int]:
@@ -69,7 +73,12 @@ def lane_bits(stage: Stage) -> set[int]:
     name = "" if axis is None else stage.names[axis]
     reads = [x for x in stage.reads if not name or name in x.axes]
     kinds = {x.element for x in (*reads, *stage.writes)} | {*stage.found}
-    return {bits(kind) for kind in kinds - {"index"}}
+    return {bits(widened(kind)) for kind in kinds - {"index"}}
+
+
+def widened(kind: str) -> str:
+    """The type that numbers are computed in."""
+    return "f32" if kind in HALVES else kind
 
 
 def packs_bits(stage: Stage, axis: int) -> bool:
@@ -83,17 +92,17 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     """Whether vectors of a stage can be as wide as the machine's, whatever it has.
 
     Not where lanes are taken out one by one: operands that lie along another axis, if
-    no load takes numbers at a distance, and halves of f32, which LLVM takes apart.
-    Pads read rows as they are.
+    no load takes numbers at a distance, and products of halves of f32.  Pads read rows
+    as they are.
     """
     name = stage.names[axis]
     operands = (*stage.reads, *stage.writes)
-    halves = any(x.element in ("f16", "bf16") for x in operands)
-    lone = any(bits(element) not in LOADED for element in stage.found)
+    halves = stage.is_contraction and any(x.element in HALVES for x in operands)
     apart = [x for x in operands if not x.lies_along(name)]
-    if target.isa.strided_loads and not stage.is_reduction and not stage.inside:
+    within = stage.is_contraction or stage.axes[axis].is_reduction
+    if target.isa.strided_loads and not within and not stage.inside:
         apart = [x for x in apart if x in stage.writes or not has_distance(x, name)]
-    whole = (stage.on_lanes and not lone) or stage.inside is not None
+    whole = stage.on_lanes or stage.inside is not None
     along = not halves and not apart
     return target.vector.scalable and along and whole
 
@@ -116,8 +125,18 @@ def lanes_of(stage: Stage, target: Target) -> int:
     """Lanes of a loop: full vectors of f32, of the only width if all are the same."""
     operands = (*stage.reads, *stage.writes)
     widths = {bits(x.element) for x in operands if x.element != "index"}
+    if target.vector.scalable and not stage.is_contraction:
+        # Groups of registers are full of f32; a place takes 32 bits at least.
+        whole = target.vector.grouped > 1
+        wide = converts(stage) if whole else bool(stage.found)
+        widths |= {F32_BITS} if wide else set()
     width = widths.pop() if len(widths) == 1 else F32_BITS
     return target.vector.bits // max(8, min(width, 64))
+
+
+def converts(stage: Stage) -> bool:
+    """Whether it computes in another type of floats than it reads or writes."""
+    return "arith.extf" in stage.body or "arith.truncf" in stage.body
 
 
 def vector_axis(stage: Stage) -> int | None:
