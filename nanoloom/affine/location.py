@@ -153,6 +153,12 @@ def root_of(buffer: ir.Value) -> Root | None:
     return ("buffer", buffer) if owner.operation.name in BUFFERS else None
 
 
+def maker_of(value: ir.Value) -> ir.Operation | None:
+    """The operation whose result a value is; None for an argument of a block."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
 def is_inside(value: ir.Value, loop: ir.Operation) -> bool:
     """Whether a value is made in the loop: each of its steps has another."""
     owner = value.owner

@@ -13,8 +13,9 @@ from nanoloom.affine.detect import Found, reductions
 from nanoloom.affine.factors import STEPS_IN_MEMORY, Factors
 from nanoloom.affine.in_memory import between_load_and_store
 from nanoloom.affine.jam import jam
+from nanoloom.affine.location import maker_of
 from nanoloom.affine.parallel import is_parallel
-from nanoloom.affine.report import PRODUCTS, maker_of
+from nanoloom.affine.report import PRODUCTS
 from nanoloom.affine.upstream import by_upstream
 from nanoloom.affine.widen import may_widen, widen
 from nanoloom.affine.widenable import is_widenable

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from nanoloom.affine.absolute import is_absolute_value
 from nanoloom.affine.build import BOUNDS, index_of_loop, number_of, step_of
 from nanoloom.affine.carrier import FOR, LOAD, Carrier
 from nanoloom.affine.detect import Found, reduction_map
-from nanoloom.affine.location import Location, encloses, location_of
+from nanoloom.affine.location import Location, encloses, location_of, maker_of
 from nanoloom.affine.naming import Naming, place_of
 from nanoloom.mlir import ir, named
 from nanoloom.nest.reduction import KINDS
@@ -137,7 +138,7 @@ def meaning(found: Found, inputs: list[ir.Value]) -> str:
     steps, makers = found.chain.steps, [maker_of(value) for value in inputs]
     if found.pair is not None:
         return f"{plain} and its place"
-    if plain == "maximum" and any(op and "math.abs" in op.name for op in makers):
+    if plain == "maximum" and any(op and is_absolute_value(op) for op in makers):
         return "absolute maximum"
     if plain != "sum":
         return plain
@@ -148,11 +149,6 @@ def meaning(found: Found, inputs: list[ir.Value]) -> str:
         return plain
     square = all(op.operands[0] == op.operands[1] for op in products)
     return "sum of squares" if square else "sum of products"
-
-
-def maker_of(value: ir.Value) -> ir.Operation | None:
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 # ---- the shapes: what is read of them from one step to the next

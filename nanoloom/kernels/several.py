@@ -10,6 +10,7 @@ shape than the last one, they stay kernels of their own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -92,9 +93,13 @@ class Joining:
         return bool(shown) and self.is_captured(shown)
 
     def waits(self, group: Group, producer: Group) -> bool:
-        """Whether a group needs a third one that needs the producer."""
+        """Whether a group needs a third one that needs the producer, or a view of it.
+
+        What is shown or inserted in between is there behind the producer only.
+        """
         first = self.place[producer.ops[0].operation]
         waiting = [g for g in self.sources(group) if g is not producer]
+        waiting += self.shown(group)
         seen: set[int] = set()
         while waiting:
             each = waiting.pop()
@@ -108,7 +113,18 @@ class Joining:
 
     def sources(self, group: Group) -> list[Group]:
         """The groups whose results one reads, through any views and insertions."""
-        waiting, seen = external_inputs(group), set[ir.Operation]()
+        return self.makers(external_inputs(group))
+
+    def shown(self, group: Group) -> list[Group]:
+        """Those whose results it reads through views or insertions, not as they are."""
+        makers = [value.owner for value in external_inputs(group)]
+        views = [x for x in makers if not isinstance(x, ir.Block)]
+        others = [x for x in views if x not in self.owner]
+        return self.makers([value for each in others for value in each.operands])
+
+    def makers(self, values: Sequence[ir.Value]) -> list[Group]:
+        """The groups that some values come from, through any views and insertions."""
+        waiting, seen = list(values), set[ir.Operation]()
         found: dict[int, Group] = {}
         while waiting:
             made = waiting.pop().owner

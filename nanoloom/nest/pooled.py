@@ -88,6 +88,8 @@ def is_tile_pool(pool: Stage) -> bool:
     """
     if not pool.is_reduction or pool.is_contraction or not pool.reads:
         return False
+    if not pool.reads[0].indices:  # a number
+        return False
     reduced = {a.name for a in pool.axes if a.is_reduction}
     windows = [set(i.axes) & reduced for i in pool.reads[0].indices]
     pairs = zip([reduced, *windows], windows, strict=False)

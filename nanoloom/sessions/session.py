@@ -87,7 +87,12 @@ class Session(ABC):
         arrays = check_inputs(asked, {**stays, **inputs}, self.known)
         shapes = self.shapes(arrays)
         require_within(self.bounds, asked, shapes)
-        self._stays = {name: arrays[name] for name in self.once if name in arrays}
+        # Copied if a caller gave it, who may write into the array behind this call.
+        self._stays = {
+            name: np.array(arrays[name]) if name in inputs else arrays[name]
+            for name in self.once
+            if name in arrays
+        }
         bound = None if self.reason else self._bound(shapes)
         if bound is None:
             made = self._copied(arrays, shapes)

@@ -27,7 +27,7 @@ from nanoloom.sizes.floors import Samples, is_part, told_apart
 from nanoloom.sizes.samples import are_of_images
 from nanoloom.sizes.size import Dims, Size, found
 from nanoloom.sizes.trace import Seen, Visit, visits_of
-from nanoloom.sizes.windows import ONLY_MOVED, WINDOWS
+from nanoloom.sizes.windows import ONLY_MOVED, WINDOWS, are_steady
 
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
@@ -99,8 +99,12 @@ def are_places(visit: Visit) -> bool:
     """
     if visit.operator in COUNTED:
         return True
-    shape = visit.outputs[0].shape or ()
-    return visit.operator in REPEATED and len(shape) > 1 and prod(shape) > 1
+    return visit.operator in REPEATED and is_matrix(visit.outputs[0])
+
+
+def is_matrix(value: Seen) -> bool:
+    shape = value.shape or ()
+    return len(shape) > 1 and prod(shape) > 1
 
 
 @dataclass
@@ -149,11 +153,17 @@ class Comparing:
             small = len({x.shape for x in outputs}) == 1 and all(
                 row is not None and row.size <= MOST for row in rows
             )
-            if are_places(visits[0]) or not small or self.reads_kept(visits[0]):
+            differs = not decided.alike(rows)
+            if (
+                are_places(visits[0])
+                or not small
+                or self.reads_kept(visits[0])
+                or (differs and is_matrix(outputs[0]))
+            ):
                 self.kept.add(outputs[0].name)
                 continue
             decided.require(visits, self.samples)
-            if not decided.alike(rows):
+            if differs:
                 self.differing.add(outputs[0].name)
 
     def computed(self, visits: Sequence[Visit], depends: bool) -> None:
@@ -174,7 +184,8 @@ class Comparing:
         first = visits[0]
         if (rule := WINDOWS.get(first.operator)) is None:
             return operators.limits(visits, self.kept)
-        if first.operator not in ONLY_MOVED and not are_of_images(self.samples):
+        floors = first.operator not in ONLY_MOVED and not are_steady(visits)
+        if floors and not are_of_images(self.samples):
             reason = f"{first.name} is compiled for known sizes only"
             raise Differs(reason, for_images=True)
         try:

@@ -155,12 +155,18 @@ class Lifting:
         kind = ops[0].results[0].type
         if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.F32Type):
             raise Differs(f"a constant: {', '.join(map(str, each))}")
-        size = self.size(whole_numbers(each), "a constant")
+        numbers = whole_numbers(each)
+        # The last of elements in several axes is no size, but all of them are one.
+        more = [n + 1 for n in numbers]
+        less = not found(numbers, self.samples) and bool(found(more, self.samples))
+        size = self.size(more if less else numbers, "a constant")
 
         def change() -> None:
             with ir.InsertionPoint(ops[0]), ops[0].location:
-                value = as_number(self.value(size), kind)
-                ops[0].results[0].replace_all_uses_with(value)
+                whole = self.value(size)
+                if less:
+                    whole = arith.subi(whole, arith.constant(whole.type, 1))
+                ops[0].results[0].replace_all_uses_with(as_number(whole, kind))
 
         return [change]
 

@@ -25,6 +25,7 @@ Numbers = tuple[int, ...]  # one for each sample
 TRANSFORM = "coordinate_transformation_mode"
 WHOLE_STEPS = ("asymmetric", "half_pixel", "pytorch_half_pixel")
 SAME = ("SAME_UPPER", "SAME_LOWER")
+TEXT = 3  # axes: a batch, channels, words
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,18 @@ def is_dense(visits: Sequence[Visit], kernel: Sequence[int]) -> bool:
     return three and others <= {1}
 
 
+def are_steady(visits: Sequence[Visit]) -> bool:
+    """Whether windows go one by one along a text whose length is a size.
+
+    Then there are as many as words, and a number: no floor, whatever the samples.
+    """
+    texts = shapes([v.inputs[0] for v in visits])
+    if WINDOWS[visits[0].operator] is not counted or len(texts[0]) != TEXT:
+        return False
+    (windows,) = windows_of(visits[0].node, kernel_of(visits))
+    return windows.stride == 1 and len({length for *_, length in texts}) > 1
+
+
 def kernel_of(visits: Sequence[Visit]) -> list[int]:
     """Extents of the windows: the node's, or those of the filters behind channels."""
     given = ints(visits[0].node, "kernel_shape")
@@ -203,5 +216,5 @@ WINDOWS: dict[str, Rule] = {
     "SpaceToDepth": polynomial,
     "Upsample": repeated,
 }
-# Those without a floor: for them any samples do.
+# Those without a floor: for them any samples do, as for some others (`are_steady`).
 ONLY_MOVED = ("DepthToSpace", "Pad", "SpaceToDepth")

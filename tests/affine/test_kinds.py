@@ -142,6 +142,55 @@ def test_without_nans_any_order_is_a_choice() -> None:
     assert only(carrying(body.format("fastmath<nnan>"))).obstacle == ""
 
 
+NEGATIVES = ["%o = arith.negf %x : f32", "%o = arith.subf %zero, %x : f32"]
+CHOSEN = "%c = arith.cmpf {0}, {1} : f32\n%a = arith.select %c, {2} : f32"
+# Comparisons, what they select, and a comparison that selects the smaller one.
+ABSOLUTES = [
+    (CHOSEN, "ogt", "%x, %zero", "%x, %o", "olt"),
+    (CHOSEN, "ult", "%x, %zero", "%o, %x", "ogt"),
+    (CHOSEN, "olt", "%zero, %o", "%o, %x", "ogt"),
+    (CHOSEN, "oge", "%x, %o", "%x, %o", "ole"),
+    ("%a = arith.{0}imumf {1} : f32", "max", "%o, %x", "", "min"),
+]
+
+
+def absolute(negative: str, chosen: str, kind: str = "f32") -> str:
+    """What a loop over a largest number of such values means."""
+    word = {"f32": "maxnumf", "i32": "maxsi"}[kind]
+    zero = {"f32": "0.0", "i32": "0"}[kind]
+    largest = f"%n = arith.{word} %m, %a : {kind}"
+    body = "\n".join([f"%zero = arith.constant {zero} : {kind}", negative, chosen])
+    return only(carrying(f"{body}\n{largest}", kind)).meaning
+
+
+@pytest.mark.parametrize("negative", NEGATIVES)
+@pytest.mark.parametrize(("text", "order", "pair", "selected", "other"), ABSOLUTES)
+def test_an_absolute_value_is_chosen(
+    negative: str, text: str, order: str, pair: str, selected: str, other: str
+) -> None:
+    right = text.format(order, pair, selected)
+    assert absolute(negative, right) == "absolute maximum"
+    assert absolute(negative, text.format(other, pair, selected)) == "maximum"
+
+
+def test_a_choice_that_is_no_absolute_value() -> None:
+    negative, chosen = NEGATIVES[0], CHOSEN.format("ogt", "%x, %zero", "%x, %o")
+    assert absolute(negative, chosen.replace("%x, %zero", "%y, %zero")) == "maximum"
+    assert absolute(negative, chosen.replace("%x, %zero", "%x, %y")) == "maximum"
+    assert absolute("%o = arith.negf %y : f32", chosen) == "maximum"
+    assert absolute(negative, "%a = arith.minimumf %o, %x : f32") == "maximum"
+
+
+def test_an_absolute_value_of_integers() -> None:
+    negative = "%o = arith.subi %zero, %x : i32"
+    chosen = "%c = arith.cmpi sgt, %x, %zero : i32\n%a = arith.select %c, %x, %o : i32"
+    assert absolute(negative, chosen, "i32") == "absolute maximum"
+    assert absolute(negative, chosen.replace("sgt", "ugt"), "i32") == "maximum"
+    assert absolute(negative, "%a = arith.maxsi %x, %o : i32", "i32") == (
+        "absolute maximum"
+    )
+
+
 def test_an_absolute_value_of_what_is_carried() -> None:
     body = "%a = math.absf %m : f32\n%b = math.absf %x : f32\n"
     reduction = only(carrying(body + "%n = arith.maximumf %a, %b : f32"))

@@ -121,6 +121,25 @@ def test_a_normalization_between_products(
 
 
 @TARGETS
+@pytest.mark.parametrize("sizes", [(1, 2, 24, 13, 53), (2, 3, 5, 3, 9), *SIZES[:1]])
+def test_rows_that_are_read_again_behind_their_sums(
+    sizes: tuple[int, ...], target: Target
+) -> None:
+    """Where a tile is all of a task's rows, all that follows stands behind it."""
+
+    def make(b: Any, x: Any, w: Any, v: Any) -> Any:
+        a = b.elementwise(lambda s: s + s, first(b, x, w))
+        squares = b.elementwise(lambda s: s * s, a)
+        top = b.reduce(lambda sofar, s: sofar.maximum(s), squares, [2], -np.inf)
+        return last(b, b.elementwise(lambda s, t: t - s, a, top), v)
+
+    x, w, v = sizes_of(sizes)
+    a = 2 * (x @ w)
+    exact = ((a * a).max(2, keepdims=True) - a) @ v
+    assert (ran(make, target, x, w, v) == exact).all() and exact.any()
+
+
+@TARGETS
 def test_small_weights(target: Target) -> None:
     x, w, v = sizes_of((1, 37, 33, 13, 29))
 

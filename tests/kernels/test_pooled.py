@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+import nanoloom
 from nanoloom.linalg.products.winograd import winograd
 from nanoloom.linalg.reductions.pooling import pool
 from nanoloom.linalg.words.window import Window
@@ -96,6 +98,21 @@ def test_a_pool_within_tiles_is_no_kernel(case: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("case", ACROSS, ids=str)
 def test_a_pool_across_tiles_is_one(case: tuple[int, ...]) -> None:
     assert pools(case) == 1
+
+
+def test_a_largest_of_what_no_axis_moves_is_no_pool() -> None:
+    """A table of one word's values: their reduction reads a number first."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 20, "ai.onnx.ml" : 4]>
+        g (int64[1] x) => (float[1] y)
+        {
+            y = ai.onnx.ml.LabelEncoder<default_float = 0.25,
+                keys_int64s = [1, 2, 5], values_floats = [0.5, 1.0, -2.0]>(x)
+        }
+        """)
+    program = nanoloom.compile(model, threads=1)
+    got = [program({"x": np.array([n])})["y"].tolist() for n in (2, 3, 5)]
+    assert got == [[1.0], [0.25], [-2.0]]
 
 
 def test_what_others_read_too_is_in_memory() -> None:

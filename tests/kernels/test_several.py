@@ -302,6 +302,23 @@ def test_a_body_that_reads_any_row() -> None:
     assert (s == X + X).all() and (got == s * s + s[rows]).all()
 
 
+def test_a_reader_of_rows_and_of_a_view_of_them() -> None:
+    """The view is there only behind the kernel that makes the rows."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (float[11, 5] x) => (float[1, 11, 5] y)
+        {
+            once = Constant<value = int64 {1}>()
+            last, each = Loop<body = b (int64 i, bool c, float[11, 5] s)
+                => (bool d, float[11, 5] t, float[11, 5] u)
+                { d = Identity(c) t = Add(s, s) u = Identity(t) }>(once, , x)
+            y = Sum(each, last, x)
+        }
+        """)
+    got = nanoloom.compile(model, threads=1)({"x": X[:11, :5]})["y"]
+    assert (got == 5 * X[None, :11, :5]).all() and got.any()
+
+
 def test_what_waits_for_a_third_kernel() -> None:
     """The norm reads sums of columns of what it would be joined with."""
 

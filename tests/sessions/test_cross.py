@@ -101,6 +101,23 @@ def test_what_is_given_once_stays_until_a_reset(program: Program) -> None:
         say(session, ids, 1)
 
 
+def test_what_is_given_once_is_what_it_was(program: Program) -> None:
+    """The arrays are the caller's, who may write another text into them."""
+    ids, encoder = text(1, 13)
+    made = made_first(ids, encoder)
+    given = {
+        "encoder_attention_mask": encoder["encoder_attention_mask"].copy(),
+        "past_key_values_0_encoder_key": made["present_0_encoder_key"].copy(),
+        "past_key_values_0_encoder_value": made["present_0_encoder_value"].copy(),
+    }
+    session = program.session()
+    say(session, ids, 3, **given)
+    for array in given.values():
+        array.fill(-7)
+    got = say(session, ids, 1)
+    assert (abs(got - made["logits"][:, 3:4]) <= BOUND).all()
+
+
 def test_names_that_are_said(program: Program) -> None:
     session = program.session(once=["attention_mask"])
     assert session.once == {"attention_mask"}

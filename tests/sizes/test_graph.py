@@ -78,6 +78,25 @@ def test_a_table_is_computed_later(tmp_path: Path) -> None:
     assert of(given + text, Cache(tmp_path)).kept == {"v"}
 
 
+def test_a_small_matrix_is_computed_later(tmp_path: Path) -> None:
+    """Where rows of a flat text begin: two numbers, one of them a size, no shape."""
+    text = """
+        rows = Constant<value = int64[2, 1] {0, 1}>()
+        begin = Mul(rows, n)
+        all = Constant<value = int64[1] {-1}>()
+        columns = Transpose(x)
+        flat = Reshape(columns, all)
+        y = Gather<axis = 0>(flat, begin)
+    """
+    cache = Cache(tmp_path)
+    assert of(text, cache).kept == {"begin"}
+    program = nanoloom.compile(model(text), threads=1, cache=cache)
+    for count in (8, 13):
+        x = np.random.default_rng(count).standard_normal((count, 4)).astype(np.float32)
+        assert program({"x": x})["y"].tolist() == x[:1, :2].T.tolist()
+    assert not program.open.reason
+
+
 def test_limits(tmp_path: Path) -> None:
     """x[5 : n - 2], of what has n rows at least."""
     found = of("end = Sub(n, two) y = Slice(x, five, end, zero)", Cache(tmp_path))

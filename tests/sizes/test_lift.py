@@ -29,7 +29,11 @@ def lifted(c: str = "{n}", kind: str = "index", m: str = "2") -> Lifted:
             KERNEL.format(
                 n=dims["n"],
                 m=m.format(**dims),
-                c=c.format(**dims, odd=dims["n"] // 2),
+                c=c.format(
+                    **dims,
+                    odd=dims["n"] // 2,
+                    last=dims["n"] * (dims["n"] + 3) - 1,
+                ),
                 kind=kind,
             )
             for dims in SAMPLES
@@ -49,6 +53,21 @@ def test_extents_and_constants() -> None:
         CHECK: %[[N:.*]] = arith.index_cast %[[W]] : i64 to index
         CHECK: tensor.extract_slice %[[X]][0, 0] [%[[N]], 2] [1, 1]
         CHECK-NOT: 131
+        """,
+    )
+
+
+def test_the_last_of_some_elements() -> None:
+    """One less than two products of dimensions is no size; all of them are one."""
+    made = lifted("{last}")
+    assert [str(size) for size in made.sizes] == ["n", "3 * n + n * n"]
+    check_text(
+        made.text,
+        """
+        CHECK: arith.index_cast
+        CHECK: %[[ALL:.*]] = arith.index_cast
+        CHECK: %[[ONE:.*]] = arith.constant 1 : index
+        CHECK: arith.subi %[[ALL]], %[[ONE]] : index
         """,
     )
 

@@ -135,6 +135,9 @@ def stft(b: Builder, node: Node) -> Tensor:
     if given is not None:
         size = int(given.reshape(-1)[0])
     frames = (length - size) // stride + 1
+    if frames == 1:
+        # Its loop has one step and disappears: what is left of x tells the extent.
+        x = b.slice(x, [0, 0, 0], (batch, size, parts))
     wide = computed_as(x.dtype)
     d = [ir.AffineDimExpr.get(i) for i in range(4)]
     inputs = [(x, Map.get(4, 0, [d[0], d[1] * stride + d[2], d[3]]))]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
+import nanoloom
 from tests.linalg.single import model_of, run_node
 
 EPS = float(np.finfo(np.float32).eps)
@@ -130,6 +131,18 @@ def test_stft_is_one_sided_unless_told() -> None:
     )
     assert one.shape == (2, 3, 4, 2)
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("length", "frame", "step"), [(16, 11, 6), (16, 16, 3)])
+def test_a_single_frame_is_compiled(length: int, frame: int, step: int) -> None:
+    """What no frame reads of the signal is cut off."""
+    x = np.random.default_rng(3).standard_normal((2, length, 1)).astype(np.float32)
+    inputs = [x, np.array(step), None, np.array(frame)]
+    words = {"onesided": 0}
+    model, feeds = model_of("STFT", inputs, words, version=17, constants=[1, 3])
+    (got,) = nanoloom.compile(model, threads=1)(feeds).values()
+    seen = x[:, None, :frame, 0].astype(np.float64)
+    check(got, np.fft.fft(seen), frame, 2 * float(abs(seen).sum(-1).max()))
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])

@@ -27,13 +27,13 @@ from nanoloom.vector.nanokernel.tile.tile import (
 def consumers(op: Op) -> list[Op]:
     """The operations behind a tile, in the same loop body, up to the next reduction.
 
-    Where one tile is all of a chain's rows, the sums along them follow without a loop.
+    Where one tile is all of a chain's rows, what follows stands there without a loop:
+    sums along rows, and others that read again what is between.  That is written.
     """
     inside: set[ir.Value] = {op.operation.results[0]}
     found: list[Op] = []
-    block = op.operation.block
     seen = False
-    for other in block.operations:
+    for other in op.operation.block.operations:
         if other.operation == op.operation:
             seen = True
             continue
@@ -41,9 +41,20 @@ def consumers(op: Op) -> list[Op]:
             continue
         if any(value in inside for value in inputs(other)):
             if "reduction" in iterators(other):
-                return found
+                break
             found.append(other)
             inside.add(other.operation.results[0])
+    return until_read_again(op, found)
+
+
+def until_read_again(op: Op, found: list[Op]) -> list[Op]:
+    """The operations up to a value that others of the same loop body read, too."""
+    known = {each.operation for each in found}
+    for count, each in enumerate((op, *found)):
+        users = {use.owner.operation for use in each.operation.results[0].uses} - known
+        beside = (u for u in users if u.block == op.operation.block)
+        if any(is_generic(user.opview) for user in beside):
+            return found[:count]
     return found
 
 
