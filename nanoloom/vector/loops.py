@@ -29,6 +29,7 @@ from nanoloom.vector import combine, pieces
 from nanoloom.vector.access import Access, Operand, index
 from nanoloom.vector.at_tile import at_tile
 from nanoloom.vector.body import gathers, is_vectorizable
+from nanoloom.vector.dot_steps import dot_steps
 from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.gathered import has_distance
 from nanoloom.vector.jam import Emit, blocks, strips
@@ -167,7 +168,7 @@ class Loops(Strip):
         lanes = plan.lanes
         if lanes.scalable and not is_whole(inputs, dim, combiners, target):
             lanes = ONE
-        return cls(
+        made = cls(
             code,
             inputs,
             outputs,
@@ -182,6 +183,7 @@ class Loops(Strip):
             "reduction" in kinds and multiplies_and_adds(outputs, target),
             frozenset(plan.ahead),
             {},
+            None,
             plan.chains,
             combiners,
             plan.squares,
@@ -190,6 +192,7 @@ class Loops(Strip):
             target.has("sve"),
             dot_along(op, plan, target),
         )
+        return replace(made, dots=dot_steps(op, plan, made, target))
 
     @property
     def begins_once(self) -> bool:
