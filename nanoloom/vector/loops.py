@@ -92,6 +92,15 @@ def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | 
     return number
 
 
+def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | None:
+    """How each output of a reduction combines, None if that is not known of all."""
+    count = input_count(op)
+    outputs = range(len(list(op.operation.operands)) - count)
+    found = [combine.of(body(op), n, count, guarded=guarded) for n in outputs]
+    known = [c for c in found if c is not None]
+    return known if len(known) == len(found) else None
+
+
 def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
     """Whether an instruction of the target adds products to these."""
     floats = all(
@@ -155,14 +164,10 @@ class Loops(Strip):
         dim = plan.axis
         combiners: list[combine.Combiner] = []
         if kinds[dim] == "reduction":
-            scalable = plan.lanes.scalable
-            found = [
-                combine.of(code, i, count, guarded=scalable)
-                for i in range(len(outputs))
-            ]
-            if any(c is None for c in found):
+            found = combiners_of(op, guarded=plan.lanes.scalable)
+            if found is None:
                 return None
-            combiners = [c for c in found if c is not None]
+            combiners = found
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
         lanes = plan.lanes

@@ -12,7 +12,13 @@ import pytest
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import Buffer, Computation, axes, cast, computation
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import Nanokernel, Unroll, UnrollAndJam, Vectorize
+from nanoloom.schedule.language import (
+    CopyOperand,
+    Nanokernel,
+    Unroll,
+    UnrollAndJam,
+    Vectorize,
+)
 from nanoloom.target import by_name
 from tests.notation.programs import kernels
 from tests.vector.assembly import count, loop_with, touches_stack
@@ -75,6 +81,23 @@ def test_sve_multiplies_groups_of_four(
     assert not touches_stack(loop)
     assert not [x for x in loop if re.match(r"(sel|st1)", x)]
     assert len(loop) <= 4 * (rows + more) + 12 + 4 * rows + 16
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["rv64gcv", "rv64gcv+zvfh", "armv9-sve2"])
+def test_products_of_halves_are_those_of_f32(kind: str, name: str) -> None:
+    """Widened once for a task: the inner loop converts nothing."""
+    made = product(kind, kind, "float32")
+    (kernel,) = kernels(made).kernels.values()
+    words = choose(kernel.nest, by_name(name)).directives
+    copies = [x for x in words if isinstance(x, CopyOperand)]
+    assert {x.operand for x in copies if x.wide} == {0, 1}
+    assert all(x.lanes.scalable for x in words if isinstance(x, Vectorize))
+    text = stage_text(kernels(made), "asm", by_name(name))
+    loop = loop_with(text, "vfmacc.vf" if name.startswith("rv") else "fmla")
+    converted = r"vf[nw]?cvt|vzext|vsll|fcvt|lsl\s+z|ushll|ld1h|vle16"
+    assert not [x for x in loop if re.match(converted, x)]
+    assert not touches_stack(loop)
 
 
 def test_a_sum_that_is_no_group_is_multiplied_by_steps() -> None:

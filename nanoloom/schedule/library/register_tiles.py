@@ -39,6 +39,7 @@ from nanoloom.schedule.library.semiring import step_cost
 from nanoloom.schedule.library.sum_steps import words_of_steps
 from nanoloom.schedule.library.vectors import lanes_of, vectors, width
 from nanoloom.schedule.library.weighed import with_candidates
+from nanoloom.schedule.library.wide_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 
@@ -229,7 +230,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 def panel_bits(form: Form, target: Target) -> int:
     """Of a number of a panel: narrow ones are those of vectors of any width."""
     sums = bits(form.stage.writes[0].element)
-    if target.vector.vscale_max == 1:
+    if target.vector.vscale_max == 1 or is_widened(form.stage, target):
         return sums
     return max(bits(form.stage.reads[number].element) for number in form.right)
 
@@ -243,10 +244,11 @@ def copies(
         for axis, size in sizes.items()
         if axis in (form.row, *form.blocks)
     )
+    found: list[Directive] = list(wide_copies(form, target))
     if rows < COPY_TILES * tile.rows or columns >= form.extent(form.column):
-        return []
-    found: list[Directive] = []
-    for number in form.right:
+        return found
+    taken = {each.operand for each in found if isinstance(each, CopyOperand)}
+    for number in sorted({*form.right} - taken):
         read = form.stage.reads[number]
         numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
         if numbers_ * bits(read.element) // 8 > LINES:

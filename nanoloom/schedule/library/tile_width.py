@@ -12,7 +12,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import BYTES
+from nanoloom.schedule.families import BYTES, FLOATS
 from nanoloom.schedule.library.dot_groups import together
 from nanoloom.schedule.library.finished import lanes_at_tile
 from nanoloom.schedule.library.vectors import lanes_of
@@ -33,7 +33,7 @@ def is_of_any_width(nest: LoopNest, product: Stage, target: Target) -> bool:
     if target.vector.vscale_max == 1:
         return False
     kinds = tuple(x.element for x in (*product.reads, *product.writes))
-    known = set(kinds) in ({"f32"}, {"f64"}) or kinds in BYTES
+    known = kinds in FLOATS or kinds in BYTES
     return known and lanes_at_tile(nest, product, target).scalable
 
 
