@@ -47,7 +47,10 @@ def lines_of(nest: LoopNest, placement: Placement, depth: int) -> Iterator[str]:
                 yield from lines_of(nest, inner, depth)
     by = f" by {placement.by}" if placement.by else ""
     stage = nest.stage(placement.stage)
-    copies = ", ".join(stage.reads[number].buffer for number, _ in placement.copied)
+    copies = ", ".join(
+        stage.reads[number].buffer + " widened" * (number in placement.widened)
+        for number, _ in placement.copied
+    )
     copied = f", with a copy of {copies}" if copies else ""
     stored = f", stored in {placement.stored}" if placement.stored else ""
     yield f"{INDENT * depth}{stage}{by}{copied}{stored}"

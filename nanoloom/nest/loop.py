@@ -69,7 +69,8 @@ class Placement:
     at: inside of which loop of another stage, as (stage, loop); None for none.
     by: the nanokernel that makes the loops below the serial ones, "" for none.
     copied: operands, by their numbers, of which it reads a copy, and the vectors that
-    these are copied in.  hoisted: copies that are made in front of a loop around it, as
+    these are copied in.  widened: those of them that are copied in the type that they
+    are computed in.  hoisted: copies that are made in front of a loop around it, as
     (operand, stage that has the loop, loop).
     stored: where its results lie, "" for where they do without a word.
     block: the innermost loops that `by` makes in an order of its own, () for none.
@@ -83,6 +84,7 @@ class Placement:
     hoisted: tuple[tuple[int, str, str], ...] = ()
     stored: str = ""
     block: tuple[str, ...] = ()
+    widened: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

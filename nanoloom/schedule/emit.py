@@ -170,8 +170,8 @@ class Writer:
             self.steps.name_loops()
             self.steps.own("nanokernel", stage.name, values)
             return
-        for number, lanes in placement.copied:
-            values = {"operand": number, **width(lanes)}
+        for n, lanes in placement.copied:
+            values = {"operand": n, **width(lanes), "wide": n in placement.widened}
             self.steps.own("copy_operand", stage.name, values)
         for loop in placement.loops:
             if loop.padded:

@@ -5,6 +5,7 @@ Sources: Intel's Instruction Set Extensions Reference (319433), Arm's A64 refere
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.target.facts import Target
@@ -40,6 +41,12 @@ DOTS = (  # the first that fits is taken: wide ones first
     Dot("dotprod", "u8", "u8", 128, "llvm.aarch64.neon.udot.v4i32.v16i8"),
     Dot("i8mm", "u8", "s8", 128, "llvm.aarch64.neon.usdot.v4i32.v16i8"),
 )
+# On registers of whatever width there is, of so many bits for each vscale: of SVE.
+SCALABLE_DOTS = (
+    Dot("i8mm", "u8", "s8", 128, "llvm.aarch64.sve.usdot.nxv4i32"),
+    Dot("sve", "s8", "s8", 128, "llvm.aarch64.sve.sdot.nxv4i32"),
+    Dot("sve", "u8", "u8", 128, "llvm.aarch64.sve.udot.nxv4i32"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,19 @@ class DotUse:
 def dot_for(target: Target, left: str, right: str) -> DotUse | None:
     """The target's instruction for these element types, None if it has none."""
     known = [d for d in DOTS if target.has(d.needs) and d.bits == target.vector.bits]
+    return use_of(known, left, right)
+
+
+def scalable_dot(target: Target, left: str, right: str) -> DotUse | None:
+    """The same of registers whose width the machine tells."""
+    if target.vector.vscale_max == 1 or not target.has("sve"):
+        return None
+    return use_of([d for d in SCALABLE_DOTS if target.has(d.needs)], left, right)
+
+
+def use_of(known: Sequence[Dot], left: str, right: str) -> DotUse | None:
+    """The first of some instructions that multiplies these, with inverted signs if
+    there is none without."""
     for flipped in (False, True):
         one = FLIPPED.get(left, "") if flipped else left
         for dot in known:

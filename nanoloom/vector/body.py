@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.reduction import WIDENING
 from nanoloom.vector.access import index
 from nanoloom.vector.gathered import gathered, linear
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.lookups import byte_of, is_table, lookup
 from nanoloom.vector.once import Once
-from nanoloom.vector.widths import filler, vector_type
+from nanoloom.vector.widths import filler, is_scalable, vector_type
 
 LANEWISE = ("arith.", "math.")
 NOT_LANEWISE = ("arith.constant",)
+FLOATS = {"arith.mulf", "arith.addf", "linalg.yield"}
+INTEGERS = {"arith.muli", "arith.addi", *WIDENING}
 TRANSPARENT = ("arith.index_cast", "arith.index_castui")
 
 
@@ -120,7 +123,7 @@ class VectorBody:
         if op.name == "memref.load":
             return [self.load(operands)]
         if all(isinstance(x, Uniform) for x in operands):
-            return self.cloned(op, [x.value for x in operands], False)
+            return self.uniform(op, [x.value for x in operands])
         if op.name in TRANSPARENT and isinstance(operands[0], Lane):
             cast = self.cloned(op, [operands[0].start], False)[0]
             assert isinstance(cast, Uniform)
@@ -138,6 +141,19 @@ class VectorBody:
         if narrows and not self.lanes.scalable:
             return [Vector(low_halves(wide[0]))]
         return self.cloned(op, wide, True)
+
+    def uniform(self, op: ir.Operation, given: list[ir.Value]) -> list[LaneValue]:
+        """The same in all lanes; nothing where it was extended as it was loaded.
+
+        What was extended in part there is a factor of a product of wider sums.
+        """
+        wanted, is_widening = op.results[0].type, op.name in WIDENING
+        if is_widening and given[0].type == wanted:
+            return [Uniform(given[0])]
+        if is_widening and given[0].type != op.operands[0].type:
+            wide = self.vector(Uniform(given[0]))
+            return [Vector(arith.extsi(self.kind(wanted), wide))]
+        return self.cloned(op, given, False)
 
     def wide(self, op: ir.Operation, operands: Sequence[LaneValue]) -> list[ir.Value]:
         """Operands as vectors, but for a choice that is the same in every lane."""
@@ -241,8 +257,12 @@ def gathers(block: ir.Block) -> bool:
 
 def takes_any(block: ir.Block) -> bool:
     """Whether a body can be given anything at all in masked lanes: sums of products."""
-    kinds = {op.operation.name for op in block.operations}
-    return kinds <= {"arith.mulf", "arith.addf", "linalg.yield"}
+    return {op.operation.name for op in block.operations} <= FLOATS
+
+
+def sums_any(block: ir.Block) -> bool:
+    """The same, of sums of integers, and of what is widened, too."""
+    return {op.operation.name for op in block.operations} <= {*FLOATS, *INTEGERS}
 
 
 def read(
@@ -259,7 +279,8 @@ def read(
     """
     if mask is None:
         return vector.load(kind, buffer, at)
-    if body is not None and takes_any(body):
+    any_number = sums_any if is_scalable(kind) else takes_any
+    if body is not None and any_number(body):
         rest = llvm.mlir_poison(kind)
     else:
         rest = vector.broadcast(kind, filler(kind.element_type))

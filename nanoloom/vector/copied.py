@@ -11,11 +11,13 @@ of the first-level cache.  It is copied in front of the stage, once for all its 
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Op, input_count
+from nanoloom.kernels.structure import Op, body, input_count
+from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import ir, named
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.copies import copy_rows
+from nanoloom.vector.copies import along_rows, copy_rows
 from nanoloom.vector.dialect import LOOP
+from nanoloom.vector.extended import widening_of
 from nanoloom.vector.padded import (
     Padding,
     pad_results,
@@ -26,12 +28,16 @@ from nanoloom.vector.padded import (
 from nanoloom.vector.vectorize import note, noted, require_axis, require_lanes
 
 COPIED, HOISTED = "nanoloom.copied", "nanoloom.hoisted"
+WIDENED = "nanoloom.widened"
 # What says where a part begins and how large it is: without effects.
 PURE = ("memref.subview", "memref.dim", "memref.cast", "affine.", "arith.")
 
 
-def copy_operand(op: Op, operand: int, lanes: int, scalable: int) -> None:
-    """Note that a stage reads a copy of what it reads of an operand."""
+def copy_operand(op: Op, operand: int, lanes: int, scalable: int, wide: int) -> None:
+    """Note that a stage reads a copy of what it reads of an operand.
+
+    wide: of the type that its body extends the numbers to.
+    """
     require_axis(op, 0)
     require_lanes(lanes, scalable)
     count = input_count(op)
@@ -42,6 +48,10 @@ def copy_operand(op: Op, operand: int, lanes: int, scalable: int) -> None:
     found = {**copied_of(op), operand: Lanes(lanes, bool(scalable))}
     words = ((number, x.count, x.scalable) for number, x in sorted(found.items()))
     note(op, COPIED, *(word for each in words for word in each))
+    if wide:
+        if widening_of(body(op).arguments[operand]) is None:
+            raise Error(f"operand {operand} is multiplied as it is: nothing is widened")
+        note(op, WIDENED, *sorted({*noted(op, WIDENED), operand}))
 
 
 def copied_of(op: Op) -> dict[int, Lanes]:
@@ -74,14 +84,21 @@ def make_copies(module: ir.Module) -> None:
         fronts, padding, copied = fronts_of(op), Padding.of(op), copied_of(op)
         if padding:
             require_copies(op, tuple(copied), padding)
+            if noted(op, WIDENED):
+                raise Error("a copy that is filled up has numbers as they are")
         for number, lanes in copied.items():
             part, front = op.operation.operands[number], op.operation
             if number in fronts:
                 front = loop_around(op, fronts[number])
                 move_out(part, front, fronts[number])
             with ir.InsertionPoint(front), op.operation.location:
-                made = padding and padded_copy(op, number, part, padding, lanes)
-                op.operation.operands[number] = made or copy_of(part, lanes)
+                if number in noted(op, WIDENED):
+                    made = widened_copy(op, number, part, lanes)
+                elif padding:
+                    made = padded_copy(op, number, part, padding, lanes)
+                else:
+                    made = copy_of(part, lanes)
+                op.operation.operands[number] = made
         if padding:
             pad_results(op, padding)
 
@@ -121,6 +138,24 @@ def is_in(block: ir.Block, loop: ir.Operation) -> bool:
         parent = around.parent
         around = None if parent is None else parent.operation
     return False
+
+
+def widened_copy(op: Op, number: int, part: ir.Value, lanes: Lanes) -> ir.Value:
+    """A copy of wider numbers, which the body does not widen any more."""
+    argument = body(op).arguments[number]
+    user = widening_of(argument)
+    assert user is not None, "copy_operand lets no other pass"
+    name, wide = user.name, user.results[0].type
+    user.results[0].replace_all_uses_with(argument)
+    user.erase()
+    argument.set_type(wide)
+
+    def extended(value: ir.Value) -> ir.Value:
+        return ir.Operation.create(name, [wide], [value]).results[0]
+
+    made = room(part, {}, wide)
+    words = along_rows(ir.MemRefType(made.type).rank, lanes)
+    return pointwise([part], made, extended, words=words)
 
 
 def copy_of(buffer: ir.Value, lanes: Lanes) -> ir.Value:

@@ -29,6 +29,7 @@ from nanoloom.vector import combine, pieces
 from nanoloom.vector.access import Access, Operand, index
 from nanoloom.vector.at_tile import at_tile
 from nanoloom.vector.body import gathers, is_vectorizable
+from nanoloom.vector.dot_steps import dot_steps
 from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.gathered import has_distance
 from nanoloom.vector.jam import Emit, blocks, strips
@@ -89,6 +90,15 @@ def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | 
     number = number_of(fill)
     fill.operation.erase()
     return number
+
+
+def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | None:
+    """How each output of a reduction combines, None if that is not known of all."""
+    count = input_count(op)
+    outputs = range(len(list(op.operation.operands)) - count)
+    found = [combine.of(body(op), n, count, guarded=guarded) for n in outputs]
+    known = [c for c in found if c is not None]
+    return known if len(known) == len(found) else None
 
 
 def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
@@ -154,17 +164,16 @@ class Loops(Strip):
         dim = plan.axis
         combiners: list[combine.Combiner] = []
         if kinds[dim] == "reduction":
-            each, wide = range(len(outputs)), plan.lanes.scalable
-            found = [combine.of(code, i, count, guarded=wide) for i in each]
-            if any(c is None for c in found):
+            found = combiners_of(op, guarded=plan.lanes.scalable)
+            if found is None:
                 return None
-            combiners = [c for c in found if c is not None]
+            combiners = found
         elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
             return None
         lanes = plan.lanes
         if lanes.scalable and not is_whole(inputs, dim, combiners, target):
             lanes = ONE
-        return cls(
+        made = cls(
             code,
             inputs,
             outputs,
@@ -179,6 +188,7 @@ class Loops(Strip):
             "reduction" in kinds and multiplies_and_adds(outputs, target),
             frozenset(plan.ahead),
             {},
+            None,
             plan.chains,
             combiners,
             plan.squares,
@@ -187,6 +197,7 @@ class Loops(Strip):
             target.has("sve"),
             dot_along(op, plan, target),
         )
+        return replace(made, dots=dot_steps(op, plan, made, target))
 
     @property
     def begins_once(self) -> bool:

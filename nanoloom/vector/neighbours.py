@@ -18,7 +18,8 @@ from nanoloom.vector.access import Operand, constant_of, index, parts
 from nanoloom.vector.once import Once
 
 if TYPE_CHECKING:
-    from nanoloom.vector.strip import Point, Step, Strip
+    from nanoloom.vector.points import Point, Step
+    from nanoloom.vector.strip import Strip
 
 
 def shared_operand(strip: Strip, dims: list[int]) -> Operand | None:

@@ -188,8 +188,11 @@ def pad_results(op: ir.OpView, padding: Padding) -> None:
 # ---- buffers ---------------------------------------------------------------------
 
 
-def room(part: ir.Value, shape: Mapping[int, int]) -> ir.Value:
-    """A buffer like another one, with other extents of some dimensions."""
+def room(
+    part: ir.Value, shape: Mapping[int, int], element: ir.Type | None = None
+) -> ir.Value:
+    """A buffer like another one, with other extents of some dimensions; element: of
+    another type."""
     kind = ir.MemRefType(part.type)
     extents = [shape.get(place, extent) for place, extent in enumerate(kind.shape)]
     sizes = [
@@ -197,7 +200,8 @@ def room(part: ir.Value, shape: Mapping[int, int]) -> ir.Value:
         for place in range(kind.rank)
         if place not in shape and kind.is_dynamic_dim(place)
     ]
-    return memref.alloc(ir.MemRefType.get(extents, kind.element_type), sizes, [])
+    made = ir.MemRefType.get(extents, element or kind.element_type)
+    return memref.alloc(made, sizes, [])
 
 
 def inside(made: ir.Value, part: ir.Value) -> ir.Value:

@@ -27,7 +27,8 @@ from nanoloom.vector.widths import as_index
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
-    from nanoloom.vector.strip import Point, Strip
+    from nanoloom.vector.points import Point
+    from nanoloom.vector.strip import Strip
 
 # What a round reads, in order: what it is known by, and what loads it.
 # LLVM would write several rounds behind each other, and load in front of each of them.

@@ -21,7 +21,7 @@ from nanoloom.vector.jam import side_by_side
 from nanoloom.vector.masked_rounds import Masks, by_lengths, first_lanes, under_masks
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import Round, of_points, rounds
-from nanoloom.vector.strip import Point
+from nanoloom.vector.points import Point
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 if TYPE_CHECKING:

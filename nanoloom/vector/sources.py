@@ -20,7 +20,8 @@ from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
 
 if TYPE_CHECKING:
-    from nanoloom.vector.strip import Point, Strip
+    from nanoloom.vector.points import Point
+    from nanoloom.vector.strip import Strip
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,7 @@ class Source:
     def summed(self, points: list[Point], lanes: Lanes, once: Once) -> None:
         """A sum at some points together, for all that will read it."""
         strip = replace(self.strip, lanes=lanes)
-        start = [strip.started(x, point) for point in points for x in strip.outputs]
-        sums = strip.accumulate(strip.reduced, points, start, strip.computed, once)
+        sums = strip.summed(points, strip.computed, once)
         for point, value in zip(points, sums, strict=True):
             once.read[self.place(point, lanes)] = Vector(value)
 

@@ -8,7 +8,7 @@ A point is a vector of every result.  What points share is read and broadcast on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
@@ -18,35 +18,19 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
+from nanoloom.vector.dot_steps import DotSteps, in_groups, summed
+from nanoloom.vector.extended import extended
 from nanoloom.vector.extents import is_next, is_same, rounded_down, size
 from nanoloom.vector.gathered import read_strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
+from nanoloom.vector.points import Point, Step
 from nanoloom.vector.sources import Source, compute_sums
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Point:
-    """One vector of every result.
-
-    ivs: where it begins, of all dimensions.  mask: the lanes that count, None for all.
-    """
-
-    ivs: tuple[ir.Value, ...]
-    mask: ir.Value | None = None
-
-    def moved(self, dim: int, to: ir.Value) -> Point:
-        """The same at another place of one dimension."""
-        return replace(self, ivs=(*self.ivs[:dim], to, *self.ivs[dim + 1 :]))
-
-
-# What stands inside the loops of sums: the next values of some points' results.
-Step = Callable[[list[Point], list[ir.Value], Once], list[ir.Value]]
 
 
 @dataclass
@@ -59,7 +43,8 @@ class Strip:
     many vectors.  masks: of these, by their numbers.  starts: the number that each
     output starts from, None to read it.  fuses: products are added in one rounding.
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
-    sources: of inputs, by number, what computes them at the tile.
+    sources: of inputs, by number, what computes them at the tile.  dots: what adds
+    several steps of a sum at once.
     """
 
     block: ir.Block
@@ -76,6 +61,7 @@ class Strip:
     fuses: bool
     ahead: frozenset[int]
     sources: Mapping[int, Source]
+    dots: DotSteps | None
 
     @property
     def reduced(self) -> list[int]:
@@ -123,18 +109,21 @@ class Strip:
         """
         points, once = self.points(ivs), once or Once()
         compute_sums(self, points, once)
-        start = [self.started(x, point) for point in points for x in self.outputs]
 
         def step(
             here: list[Point], values: list[ir.Value], once: Once
         ) -> list[ir.Value]:
             return self.computed(here, values, once, known)
 
-        made = self.accumulate(self.reduced, points, start, step, once)
-        results = iter(made)
+        results = iter(self.summed(points, step, once))
         for point in points:
             for x in self.outputs:
                 self.write(next(results), x, point)
+
+    def summed(self, points: list[Point], step: Step, once: Once) -> list[ir.Value]:
+        """The results of some points together."""
+        start = [self.started(x, point) for point in points for x in self.outputs]
+        return summed(self, points, start, step, once)
 
     def write(self, value: ir.Value, x: Operand, point: Point) -> None:
         at = x.indices(point.ivs)
@@ -164,7 +153,8 @@ class Strip:
         def steps(
             begin: ir.Value, count: int, values: list[ir.Value], once: Once
         ) -> list[ir.Value]:
-            for number in range(count):
+            whole, values = in_groups(self, (dims, begin, count), points, values, once)
+            for number in range(whole, count):
                 at = add(begin, index(number))
                 here = [point.moved(dim, at) for point in points]
                 values = self.accumulate(rest, here, values, inner, once)
@@ -207,7 +197,7 @@ class Strip:
             if once.passed is not None:
                 along = self.read_along(*self.ahead)
                 once.passed([self.place(n, point) for n in along])
-        return made
+        return [*made, *values[len(points) * count :]]
 
     def compute(
         self,
@@ -279,11 +269,19 @@ class Strip:
             and set(dims) & all_dims(x.indexing)
         ]
 
+    def alone(self, number: int, value: ir.Value) -> ir.Value:
+        """A number that is the same in all lanes, extended as it is loaded."""
+        x = self.inputs[number]
+        once = sum(other.buffer == x.buffer for other in self.inputs) == 1
+        if not (self.lanes.scalable and once):
+            return value
+        return extended(list(self.block.arguments)[number], value)
+
     def load(self, number: int, point: Point) -> LaneValue:
         x = self.inputs[number]
         at, access = x.indices(point.ivs), x.access(self.dim)
         if access is Access.UNIFORM:
-            return Uniform(memref.load(x.buffer, at))
+            return Uniform(self.alone(number, memref.load(x.buffer, at)))
         kind = vector_type(self.lanes, x.element)
         if access is Access.CONTIGUOUS and self.lanes != ONE:
             return Vector(read(kind, x.buffer, at, point.mask, self.block))

@@ -14,7 +14,7 @@
     "nanoloom.turn"(%stage) {piece, rest}
     "nanoloom.order"(%stage) {axes}
     "nanoloom.at_tile"(%stage)
-    "nanoloom.copy_operand"(%stage) {operand, lanes, scalable}
+    "nanoloom.copy_operand"(%stage) {operand, lanes, scalable, wide}
     "nanoloom.hoist"(%stage) {operand, loop}
     "nanoloom.pad"(%stage) {axis, to, number, lanes, scalable}
     "nanoloom.stationary"(%stage) {anchor, points, sums, kept, turns}
@@ -166,6 +166,7 @@ class CopyOperandOp(Dialect.Operation, name="copy_operand"):
     operand: ir.IntegerAttr
     lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
+    wide: ir.IntegerAttr
 
 
 class HoistOp(Dialect.Operation, name="hoist"):

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from nanoloom.target import TARGETS, by_name
-from nanoloom.target.dots import DOTS, GROUP, dot_for, pair_products
+from nanoloom.target.dots import (
+    DOTS,
+    GROUP,
+    SCALABLE_DOTS,
+    DotUse,
+    dot_for,
+    pair_products,
+    scalable_dot,
+)
 
 RANGES = {"s8": range(-128, 128), "u8": range(256)}
 CASES = [
@@ -51,7 +59,11 @@ def test_the_instruction(
 @pytest.mark.parametrize("left, right", list(itertools.product(RANGES, RANGES)))
 def test_flipped_signs_are_taken_back(target: object, left: str, right: str) -> None:
     """For every byte a: what the instruction reads, times b, plus correction * b."""
-    use = dot_for(target, left, right)  # type: ignore[arg-type]
+    require_exact(dot_for(target, left, right), left, right)  # type: ignore[arg-type]
+    require_exact(scalable_dot(target, left, right), left, right)  # type: ignore[arg-type]
+
+
+def require_exact(use: DotUse | None, left: str, right: str) -> None:
     if use is None:
         return
     first = use.dot.right if use.swapped else use.dot.left
@@ -64,10 +76,34 @@ def test_flipped_signs_are_taken_back(target: object, left: str, right: str) -> 
 
 
 def test_a_lane_is_full() -> None:
-    for dot in DOTS:
+    for dot in (*DOTS, *SCALABLE_DOTS):
         bits = 16 if dot.left == "bf16" else 8
         assert GROUP[dot.left] * bits == 32
         assert dot.bits in (128, 256, 512)
+
+
+@pytest.mark.parametrize(
+    ("target", "left", "right", "function", "correction"),
+    [
+        ("armv9-sve2", "s8", "s8", "sdot", 0),
+        ("aarch64+sve", "u8", "u8", "udot", 0),
+        ("aarch64+sve", "u8", "s8", "sdot", 128),
+        ("aarch64+sve", "s8", "u8", "udot", -128),
+        ("aarch64+sve+i8mm", "s8", "u8", "usdot", 0),
+        ("neoverse-v2", "s8", "s8", "", 0),
+        ("rv64gcv", "s8", "s8", "", 0),
+        ("apple-m1", "s8", "s8", "", 0),
+    ],
+)
+def test_instructions_of_any_width(
+    target: str, left: str, right: str, function: str, correction: int
+) -> None:
+    """Of vectors whose width is not known before."""
+    use = scalable_dot(by_name(target), left, right)
+    assert (use is not None) == bool(function)
+    if use is not None:
+        assert use.dot.function == f"llvm.aarch64.sve.{function}.nxv4i32"
+        assert use.correction == correction
 
 
 def test_pairs_of_16_bits() -> None:

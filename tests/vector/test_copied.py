@@ -7,7 +7,7 @@ import pytest
 
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
-from nanoloom.notation import Buffer, Computation, axes, computation
+from nanoloom.notation import Buffer, Computation, axes, cast, computation
 from nanoloom.schedule.language import (
     ALL,
     CopyOperand,
@@ -101,6 +101,54 @@ def test_what_starts_from_an_array_reads_it() -> None:
     line, left, right = map(wide, arrays)
     check(got, line + left @ right, 42, abs(line) + abs(left) @ abs(right))
     assert not np.allclose(got, left @ right)
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_copies_of_wider_numbers(target: Target, kind: str) -> None:
+    """Both operands become f32 in front of the loops, and nothing does inside them."""
+    m, k, n = 7, 13, 37
+    made = halves(m, k, n, kind)
+    arrays = {"a": sample(1, (m, k), kind), "b": sample(2, (k, n), kind)}
+    lanes, program = Lanes(target.lanes(32)), kernels(made)
+    schedule = Schedule((
+        Parallel("c", (3, 32, 0), ALL), CopyOperand("c", 0, lanes, wide=True),
+        CopyOperand("c", 1, lanes, wide=True), Vectorize("c", "j", lanes),
+        UnrollAndJam("c", "i", 2),
+    ))  # fmt: skip
+    (kernel,) = program.kernels.values()
+    text = schedule.to_transform(kernel.nest)
+    given = [arrays[buffer.name] for buffer in made.inputs]
+    (got,) = executable(program, target, text)(*given, order=backwards)
+    a, b = wide(arrays["a"]), wide(arrays["b"])
+    check(got, a @ b, k + 1, abs(a) @ abs(b))
+    short = {"float16": "f16", "bfloat16": "bf16"}[kind]
+    loops = stage_text(program, "vector", by_name("armv9-sve2"), script=text)
+    assert f"memref<3x{k}xf32" in loops or f"memref<?x{k}xf32" in loops
+    sums = loops[loops.index("vector.fma") - 2000 :]
+    assert short not in sums[sums.index("iter_args") : sums.index("vector.fma")]
+
+
+def halves(m: int, k: int, n: int, kind: str) -> Computation:
+    i, j, r = axes("i j r")
+    a, b = Buffer("a", (m, k), kind), Buffer("b", (k, n), kind)
+    c = Buffer("c", (m, n))
+    c[i, j] += cast(a[i, r], "float32") * cast(b[r, j], "float32")
+    return computation(c)
+
+
+def test_what_a_wide_copy_cannot_be_of() -> None:
+    (kernel,) = kernels(product(5, 6, 7)).kernels.values()
+    with pytest.raises(Error, match="c multiplies its operands as they are"):
+        CopyOperand("c", 0, wide=True).apply(kernel.nest)
+    program = kernels(product(6, 9, 64))
+    (kernel,) = program.kernels.values()
+    target = by_name("x86-64-v3")
+    text = words(target, 0, 16).to_transform(kernel.nest)
+    wrong = text.replace("wide = 0 : i64", "wide = 1 : i64")
+    assert wrong != text
+    with pytest.raises(Error, match="operand 1 is multiplied as it is: nothing is"):
+        stage_text(program, "vector", target, script=wrong)
 
 
 @pytest.mark.parametrize("target", targets(), ids=str)

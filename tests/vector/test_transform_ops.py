@@ -243,7 +243,7 @@ def test_a_nanokernel_that_does_not_fit(step: str, said: str) -> None:
         ('unroll"(%root) {axis = 2 : i64, count = 2 : i64}', "is unrolled"),
         ('unroll_and_jam"(%root) {axis = 0 : i64, count = 2 : i64}', "is unrolled"),
         ('copy_operand"(%root) {operand = 1 : i64, lanes = 8 : i64, '
-         "scalable = 0 : i64}", "reads a copy"),
+         "scalable = 0 : i64, wide = 0 : i64}", "reads a copy"),
     ],
 )  # fmt: skip
 def test_what_a_nanokernel_makes_itself(word: str, said: str) -> None:

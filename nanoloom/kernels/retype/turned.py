@@ -21,12 +21,22 @@ from nanoloom.linalg.words.pointwise import element_type
 from nanoloom.mlir import ir
 from nanoloom.weights.changes import Transposed
 
+# Operands and sums of what has such vectors.
+TURNED = {
+    ("f32", "f32", "f32"),
+    ("f64", "f64", "f64"),
+    ("bf16", "bf16", "f32"),
+    ("f16", "f16", "f32"),
+    ("i8", "i8", "i32"),
+    ("i8", "i16", "i32"),
+}
+
 
 def turn_weights(lowered: LinalgModule) -> LinalgModule:
-    """Lay the weights of products of floats along the columns; raises nothing."""
+    """Lay the weights of products along the columns; raises nothing."""
     known = Parameters(lowered)
     for op in products(lowered):
-        if set(elements(op)) in ({"f32"}, {"f64"}):
+        if tuple(elements(op)) in TURNED:
             turn(op, known)
     made = replace(lowered, parameters=known.finish())
     lowered.module.operation.verify()

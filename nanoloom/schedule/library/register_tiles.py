@@ -13,7 +13,6 @@ channels.  Rows share the vectors of a panel, vectors share the numbers of a row
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.contraction import bits
@@ -31,54 +30,28 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library import tile_width
+from nanoloom.schedule.library.dot_groups import together
 from nanoloom.schedule.library.finished import is_finished, on_tile, points
 from nanoloom.schedule.library.multiply_adds import WEIGHED
+from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
-from nanoloom.schedule.library.rows import numbers
 from nanoloom.schedule.library.semiring import step_cost
 from nanoloom.schedule.library.sum_steps import words_of_steps
 from nanoloom.schedule.library.vectors import lanes_of, vectors, width
 from nanoloom.schedule.library.weighed import with_candidates
+from nanoloom.schedule.library.wide_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
 FEWEST_TASKS = 8
 TILE_ROWS = 14  # more have too many addresses
+NUMBERS = 7  # the same, beside two integers for each
 FEWEST_ROWS, MOST_ROWS = 128, 1400  # of a task, if there are as many
 PANEL_BYTES = 256 * 1024  # at most, of the second-level cache a part: SHARE
 SHARE, ROWS_SHARE = 4, 2
 LINES = 8192  # bytes of a panel that are found in any cache, however they lie
 COPY_TILES = 8  # tiles of rows that share the copy of a panel
-
-
-@dataclass(frozen=True)
-class Form:
-    """A reduction that is like a product.
-
-    column: the axis that vectors run along.  row: the axis of which points share the
-    right operands, "" for none.  right: the operands that lie along the columns.
-    blocks: other axes that the right operands do not depend on, outermost first.
-    """
-
-    stage: Stage
-    row: str
-    column: str
-    right: tuple[int, ...]
-    blocks: tuple[str, ...]
-
-    def extent(self, *names: str) -> int:
-        """How many points some axes have."""
-        known = zip(self.stage.names, numbers(self.stage), strict=True)
-        return prod(size for name, size in known if name in names)
-
-    @property
-    def parallel(self) -> tuple[str, ...]:
-        return tuple(a.name for a in self.stage.axes if not a.is_reduction)
-
-    @property
-    def reduced(self) -> tuple[str, ...]:
-        return tuple(a.name for a in self.stage.axes if a.is_reduction)
 
 
 def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
@@ -143,45 +116,13 @@ def tile_words(
     stage = form.stage
     axis = form.reduced[-1]
     depth = chunks[stage.place(axis)] or form.extent(axis)
-    steps = words_of_steps(stage.name, axis, depth, target)
+    group = together(stage, target)
+    steps = words_of_steps(stage.name, axis, depth, target, group)
     if not any(chunks) and is_finished(nest, stage):
         return (*on_tile(nest, stage, last, lanes, jam), *steps)
     others = [other for other in nest.stages if other != stage]
     blocks = (Tile(stage.name, chunks),) if any(chunks) else ()
     return (*blocks, *points(stage, lanes, jam), *steps, *vectors(others, target))
-
-
-def form_of(nest: LoopNest, last: Stage) -> Form | None:
-    """The only reduction of a kernel, if what it reads lies along its columns."""
-    working = [stage for stage in nest.stages if stage.reads]
-    reductions = [stage for stage in working if stage.is_reduction]
-    if len(reductions) != 1:
-        return None
-    (stage,) = reductions
-    axes = [axis for axis in stage.axes if not axis.is_reduction]
-    names, written = tuple(a.name for a in axes), stage.writes[0].plain
-    known = all(isinstance(extent, int) and extent for extent in stage.extents)
-    if not known or not names or len(stage.writes) > 1 or written != names:
-        return None
-    column, lanewise = names[-1], stage.lanewise
-    if not lanewise or not all(read.lies_along(column) for read in stage.reads):
-        return None
-    others = [other for other in working if other != stage]
-    if any(other.extents != tuple(a.extent for a in axes) for other in others):
-        return None
-    others = [other for other in nest.stages if other.inside is None]
-    made = {write.buffer for other in others for write in other.writes}
-    if made & {read.buffer for read in stage.reads} or len(last.axes) < len(names):
-        return None
-    right = [n for n, read in enumerate(stage.reads) if column in read.axes]
-    if not right:
-        return None
-    needed = {axis for n in right for axis in stage.reads[n].axes}
-    free = [axis for axis in names[:-1] if axis not in needed]
-    long = [axis for axis in free if stage.extents[stage.place(axis)] != 1]
-    row = long[-1] if long else ""
-    blocks = tuple(axis for axis in free if axis != row)
-    return Form(stage, row, column, tuple(right), blocks)
 
 
 def is_window(nest: LoopNest, last: Stage) -> bool:
@@ -206,14 +147,22 @@ def tiles_of(form: Form, lanes: int, target: Target) -> list[RegisterTile]:
     """
     rows = form.extent(form.row) if form.row else 1
     columns, unit = form.extent(form.column), target.vector
-    step = step_cost(form.stage, target)
+    step, group = step_cost(form.stage, target), together(form.stage, target)
+    most = min(rows, most_rows(form, target))
     tiles = [
         RegisterTile(r, v, tile_width.tile_cost(r, v, columns, lanes, unit, step))
         for r, v in register_tile.candidates(unit.registers, step)
-        if r <= min(rows, TILE_ROWS)
+        if r <= most and v % group == 0
     ]
     ranked = sorted(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
     return ranked[:WEIGHED]
+
+
+def most_rows(form: Form, target: Target) -> int:
+    """Of a tile.  Numbers of integers, of two steps, have the registers of addresses
+    where they multiply vectors as they are."""
+    integers = form.stage.writes[0].element.startswith("i")
+    return NUMBERS if target.isa.scalar_factors and integers else TILE_ROWS
 
 
 def task_sizes(
@@ -262,7 +211,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
     0 for an axis that is left whole.
     """
     room = min(PANEL_BYTES, target.caches.l2 // SHARE)
-    room //= columns * bits(form.stage.writes[0].element) // 8
+    room //= columns * panel_bits(form, target) // 8
     sizes = dict.fromkeys(form.stage.names, 0)
     depth = form.extent(*form.reduced)
     if not form.row:  # nothing comes back to a panel
@@ -272,9 +221,18 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
             break
         depth //= form.extent(axis)
         parts = -(-form.extent(axis) * depth // room)
-        sizes[axis] = max(1, -(-form.extent(axis) // parts))
+        group = together(form.stage, target) if axis == form.reduced[-1] else 1
+        sizes[axis] = max(1, -(-form.extent(axis) // (parts * group)) * group)
         depth *= sizes[axis]
     return tuple(sizes.values())
+
+
+def panel_bits(form: Form, target: Target) -> int:
+    """Of a number of a panel: narrow ones are those of vectors of any width."""
+    sums = bits(form.stage.writes[0].element)
+    if target.vector.vscale_max == 1 or is_widened(form.stage, target):
+        return sums
+    return max(bits(form.stage.reads[number].element) for number in form.right)
 
 
 def copies(
@@ -286,10 +244,11 @@ def copies(
         for axis, size in sizes.items()
         if axis in (form.row, *form.blocks)
     )
+    found: list[Directive] = list(wide_copies(form, target))
     if rows < COPY_TILES * tile.rows or columns >= form.extent(form.column):
-        return []
-    found: list[Directive] = []
-    for number in form.right:
+        return found
+    taken = {each.operand for each in found if isinstance(each, CopyOperand)}
+    for number in sorted({*form.right} - taken):
         read = form.stage.reads[number]
         numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
         if numbers_ * bits(read.element) // 8 > LINES:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from nanoloom.nest.reduction import KEEPS_NAN, NO_WORK
 from nanoloom.nest.stage import Stage
+from nanoloom.schedule.families import BYTES
+from nanoloom.schedule.library import dot_groups
 from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.facts import Target
 
@@ -18,7 +20,12 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
     """
     work = [name for name in stage.body if name not in NO_WORK]
     floats = stage.writes[0].element in ("f32", "f64")
-    if stage.is_contraction and floats and target.fuses:
+    if (grouped := dot_groups.step_cost(stage, target)) is not None:
+        return grouped
+    if stage.is_contraction and is_fused(stage, target):
+        if target.isa.scalar_factors and not floats:
+            # Of a group of four, two of bytes and two of 16 bits.
+            return StepCost(others=0)
         if target.isa.scalar_factors:
             # LLVM loads the next vector early.
             return StepCost(right_registers=2, others=0)
@@ -31,3 +38,12 @@ def step_cost(stage: Stage, target: Target) -> StepCost:
     additions = max(0, len(work) - 1 + 2 * len(keeping))
     others = 3 + bool(keeping) + 2 * target.writes_over
     return StepCost(1, additions, others=others)
+
+
+def is_fused(stage: Stage, target: Target) -> bool:
+    """Whether an instruction multiplies and adds: floats, and bytes where vectors are
+    as wide as the machine's (vwmacc of RVV, mla of SVE)."""
+    if stage.writes[0].element in ("f32", "f64"):
+        return target.fuses
+    kinds = tuple(x.element for x in (*stage.reads, *stage.writes))
+    return kinds in BYTES and target.vector.vscale_max > 1

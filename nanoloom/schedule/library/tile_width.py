@@ -12,6 +12,8 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
+from nanoloom.schedule.families import BYTES, FLOATS
+from nanoloom.schedule.library.dot_groups import together
 from nanoloom.schedule.library.finished import lanes_at_tile
 from nanoloom.schedule.library.vectors import lanes_of
 from nanoloom.schedule.register_tile import RegisterTile
@@ -24,15 +26,15 @@ BEGUN = 0.1  # of a cycle, for each instruction beside what it computes
 
 
 def is_of_any_width(nest: LoopNest, product: Stage, target: Target) -> bool:
-    """Whether a product of floats can have vectors as wide as the machine's.
+    """Whether a product can have vectors as wide as the machine's, whatever it has.
 
     Nanokernels know how wide theirs are, and are for machines with that width alone.
     """
     if target.vector.vscale_max == 1:
         return False
-    kinds = {x.element for x in (*product.reads, *product.writes)}
-    floats = kinds in ({"f32"}, {"f64"})
-    return floats and lanes_at_tile(nest, product, target).scalable
+    kinds = tuple(x.element for x in (*product.reads, *product.writes))
+    known = kinds in FLOATS or kinds in BYTES
+    return known and lanes_at_tile(nest, product, target).scalable
 
 
 def lanes_of_tile(
@@ -40,10 +42,12 @@ def lanes_of_tile(
 ) -> tuple[Lanes, int]:
     """The vectors of a tile, and how many of them are side by side.
 
-    Registers that are one group, as RISC-V's can be, are one vector.
+    Registers that are one group, as RISC-V's can be, are one vector; so are those that
+    rows of bytes are woven into.
     """
     count = lanes_of(stage, target)
-    group = group_of(tile.vectors, target)
+    woven = together(stage, target)
+    group = woven if woven > 1 else group_of(tile.vectors, target)
     lanes = lanes_at_tile(nest, stage, target, count * group)
     return lanes, tile.vectors // group
 

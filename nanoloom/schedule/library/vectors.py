@@ -92,19 +92,16 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     """Whether vectors of a stage can be as wide as the machine's, whatever it has.
 
     Not where lanes are taken out one by one: operands that lie along another axis, if
-    no load takes numbers at a distance, and products of halves of f32.  Pads read rows
-    as they are.
+    no load takes numbers at a distance.  Pads read rows as they are.
     """
     name = stage.names[axis]
     operands = (*stage.reads, *stage.writes)
-    halves = stage.is_contraction and any(x.element in HALVES for x in operands)
     apart = [x for x in operands if not x.lies_along(name)]
     within = stage.is_contraction or stage.axes[axis].is_reduction
     if target.isa.strided_loads and not within and not stage.inside:
         apart = [x for x in apart if x in stage.writes or not has_distance(x, name)]
     whole = stage.on_lanes or stage.inside is not None
-    along = not halves and not apart
-    return target.vector.scalable and along and whole
+    return target.vector.scalable and not apart and whole
 
 
 def has_distance(x: Access, axis: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.nest.loop import How, Loop
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.stage import Stage
 from nanoloom.schedule.inner import outer_loops
 from nanoloom.schedule.words.fusion import stands_inside
 from nanoloom.schedule.words.word import (
@@ -27,12 +28,14 @@ class CopyOperand(Word):
     A stage's part of an operand lies in rows side by side while vector code reads it:
     it is copied inside of the loops over blocks, in front of all others.  operand:
     which one of those that the stage reads.  lanes: it is copied in such vectors, along
-    its rows, one number after the other for 1.
+    its rows, one number after the other for 1.  wide: the copy is of the type that the
+    stage widens the numbers to, once for all that read them.
     """
 
     stage: str
     operand: int
     lanes: Lanes = ONE
+    wide: bool = False
 
     def apply(self, nest: LoopNest) -> LoopNest:
         stage = stage_of(self, nest, self.stage)
@@ -46,7 +49,18 @@ class CopyOperand(Word):
         require_not_in_panels(self, nest, stage.reads[self.operand].buffer)
         placement = nest.placement(self.stage)
         require_no_nanokernel(self, placement)
-        return nest.moved(placement.copying({self.operand: self.lanes}))
+        placed = placement.copying({self.operand: self.lanes})
+        if self.wide:
+            if not widens(stage):
+                refuse(self, f"{self.stage} multiplies its operands as they are")
+            widened = sorted({*placed.widened, self.operand})
+            placed = replace(placed, widened=tuple(widened))
+        return nest.moved(placed)
+
+
+def widens(stage: Stage) -> bool:
+    """Whether a product is one of wider numbers than it reads."""
+    return stage.semiring is not None and any(stage.semiring.widening)
 
 
 @dataclass(frozen=True)

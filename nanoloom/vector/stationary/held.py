@@ -19,8 +19,8 @@ from nanoloom.vector.access import Operand, add, coefficient, index
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import ROLLED
+from nanoloom.vector.points import Point
 from nanoloom.vector.stationary import dot_products
-from nanoloom.vector.strip import Point
 from nanoloom.vector.vectorize import Stays
 from nanoloom.vector.widths import vector_type
 
