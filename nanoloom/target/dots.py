@@ -71,8 +71,11 @@ def dot_for(target: Target, left: str, right: str) -> DotUse | None:
 
 
 def scalable_dot(target: Target, left: str, right: str) -> DotUse | None:
-    """The same of registers whose width the machine tells."""
-    if target.vector.vscale_max == 1 or not target.has("sve"):
+    """The same of registers whose width the machine tells.
+
+    Where that is known, those of 128 bits are as fast, and their panels woven before.
+    """
+    if not target.vector.any_length or not target.has("sve"):
         return None
     return use_of([d for d in SCALABLE_DOTS if target.has(d.needs)], left, right)
 

@@ -46,6 +46,11 @@ class VectorUnit:
         """The width that a register has at least, in bits."""
         return self.bits * self.vscale_min
 
+    @property
+    def any_length(self) -> bool:
+        """Whether the same code must run with registers of several lengths."""
+        return self.vscale_max > self.vscale_min
+
     def narrowed(self, parts: int) -> VectorUnit:
         """The unit with vectors of a part of a register, of fixed width."""
         faster = min(parts, self.turns)

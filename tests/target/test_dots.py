@@ -90,6 +90,7 @@ def test_a_lane_is_full() -> None:
         ("aarch64+sve", "u8", "s8", "sdot", 128),
         ("aarch64+sve", "s8", "u8", "udot", -128),
         ("aarch64+sve+i8mm", "s8", "u8", "usdot", 0),
+        ("neoverse-v1", "s8", "s8", "", 0),
         ("neoverse-v2", "s8", "s8", "", 0),
         ("rv64gcv", "s8", "s8", "", 0),
         ("apple-m1", "s8", "s8", "", 0),

@@ -230,7 +230,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 def panel_bits(form: Form, target: Target) -> int:
     """Of a number of a panel: narrow ones are those of vectors of any width."""
     sums = bits(form.stage.writes[0].element)
-    if target.vector.vscale_max == 1 or is_widened(form.stage, target):
+    if not target.vector.any_length or is_widened(form.stage, target):
         return sums
     return max(bits(form.stage.reads[number].element) for number in form.right)
 

@@ -46,4 +46,4 @@ def is_fused(stage: Stage, target: Target) -> bool:
     if stage.writes[0].element in ("f32", "f64"):
         return target.fuses
     kinds = tuple(x.element for x in (*stage.reads, *stage.writes))
-    return kinds in BYTES and target.vector.vscale_max > 1
+    return kinds in BYTES and target.vector.any_length

@@ -29,12 +29,14 @@ def is_of_any_width(nest: LoopNest, product: Stage, target: Target) -> bool:
     """Whether a product can have vectors as wide as the machine's, whatever it has.
 
     Nanokernels know how wide theirs are, and are for machines with that width alone.
+    Of narrow numbers these are as fast where all registers have the same length.
     """
     if target.vector.vscale_max == 1:
         return False
     kinds = tuple(x.element for x in (*product.reads, *product.writes))
-    known = kinds in FLOATS or kinds in BYTES
-    return known and lanes_at_tile(nest, product, target).scalable
+    wide = set(kinds) in ({"f32"}, {"f64"})
+    narrow = target.vector.any_length and (kinds in FLOATS or kinds in BYTES)
+    return (wide or narrow) and lanes_at_tile(nest, product, target).scalable
 
 
 def lanes_of_tile(

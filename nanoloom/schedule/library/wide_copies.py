@@ -21,7 +21,7 @@ F32_BITS = 32
 def is_widened(stage: Stage, target: Target) -> bool:
     """Whether a product is of such numbers, and of vectors of any width."""
     halves = any(x.element in HALVES for x in stage.reads)
-    return halves and stage.is_contraction and target.vector.vscale_max > 1
+    return halves and stage.is_contraction and target.vector.any_length
 
 
 def wide_copies(form: Form, target: Target) -> Iterator[CopyOperand]:
