@@ -140,6 +140,25 @@ def test_rows_that_are_read_again_behind_their_sums(
 
 
 @TARGETS
+@pytest.mark.parametrize("sizes", [(4, 11, 11, 6, 11), (2, 17, 33, 13, 29)])
+def test_rows_that_are_turned_behind_the_product(
+    sizes: tuple[int, ...], target: Target
+) -> None:
+    """As XLNet writes its scores: words, heads, words."""
+
+    def make(b: Any, x: Any, w: Any, v: Any) -> Any:
+        a = b.transpose(b.einsum("amk,akn->man", x, w), [1, 0, 2])
+        a = b.elementwise(lambda s: s + s, a)
+        top = b.reduce(lambda sofar, s: sofar.maximum(s), a, [2], -np.inf)
+        return last(b, b.elementwise(lambda s, t: s - t, a, top), v)
+
+    x, w, v = sizes_of(sizes)
+    a = 2 * (x @ w)
+    exact = (a - a.max(2, keepdims=True)) @ v
+    assert (ran(make, target, x, w, v) == exact).all() and exact.any()
+
+
+@TARGETS
 def test_small_weights(target: Target) -> None:
     x, w, v = sizes_of((1, 37, 33, 13, 29))
 

@@ -8,6 +8,7 @@ from nanoloom.kernels.structure import (
     inputs,
     is_fill,
     is_generic,
+    is_identity,
     iterators,
     maps,
 )
@@ -25,10 +26,11 @@ from nanoloom.vector.nanokernel.tile.tile import (
 
 
 def consumers(op: Op) -> list[Op]:
-    """The operations behind a tile, in the same loop body, up to the next reduction.
+    """The operations behind a tile, in the same loop body, that are elementwise on it.
 
     Where one tile is all of a chain's rows, what follows stands there without a loop:
-    sums along rows, and others that read again what is between.  That is written.
+    sums along rows, what turns them, and others that read again what is between, which
+    is written for them.
     """
     inside: set[ir.Value] = {op.operation.results[0]}
     found: list[Op] = []
@@ -40,11 +42,22 @@ def consumers(op: Op) -> list[Op]:
         if not seen or not is_generic(other):
             continue
         if any(value in inside for value in inputs(other)):
-            if "reduction" in iterators(other):
+            if not is_elementwise_on(inside, other):
                 break
             found.append(other)
             inside.add(other.operation.results[0])
     return until_read_again(op, found)
+
+
+def is_elementwise_on(inside: set[ir.Value], op: Op) -> bool:
+    """Whether an operation reads such values at the places that it writes."""
+    reading = zip(inputs(op), maps(op), strict=False)
+    return (
+        "reduction" not in iterators(op)
+        and len(list(op.operation.results)) == 1
+        and is_identity(maps(op)[-1])
+        and all(is_identity(m) for value, m in reading if value in inside)
+    )
 
 
 def until_read_again(op: Op, found: list[Op]) -> list[Op]:

@@ -10,12 +10,9 @@ from nanoloom.errors import Error
 from nanoloom.kernels.contraction import analyse, elements
 from nanoloom.kernels.structure import (
     Op,
-    input_count,
     inputs,
     is_contraction,
     is_generic,
-    is_identity,
-    iterators,
     map_dims,
     maps,
 )
@@ -261,23 +258,9 @@ def is_sum(op: ir.Operation) -> bool:
 
 
 def require_epilogue(op: Op) -> None:
-    """What follows in the same block must be elementwise, on the tile as it lies."""
+    """What follows in the same block is computed on the tile, all of it."""
     chain = consumers(op)
     inside = [op.operation.results[0]] + [c.operation.results[0] for c in chain]
-    for other in chain:
-        reading = maps(other)[: input_count(other)]
-        good = (
-            "reduction" not in iterators(other)
-            and len(list(other.operation.results)) == 1
-            and is_identity(maps(other)[-1])
-            and all(
-                is_identity(m)
-                for value, m in zip(inputs(other), reading, strict=True)
-                if value in inside
-            )
-        )
-        if not good:
-            raise Error("what follows the contraction in its tile is not elementwise")
     users = {use.owner for value in inside[:-1] for use in value.uses}
     if not users <= {c.operation for c in chain}:
         raise Error("a result within the tile is needed outside of it")
