@@ -4,7 +4,8 @@
       ->  for p: for f: for c: out[p, f] += in[p, c] * w[f, c]
 
 A register tile then takes pixels of several rows, and no row's end is a rest.  Two axes
-are one where every operand has both, side by side, or neither.
+are one where every operand has both, side by side, or neither.  Of what is sliced along
+other axes they are one in the source as well.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from nanoloom.linalg.words.names import NAME
 from nanoloom.mlir import ir, operations
 
 NUMBER = "tensor.extract"  # of a tensor that keeps its shape
-OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER}
+SLICE = "tensor.extract_slice"
+OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
 
@@ -46,15 +48,20 @@ def flatten(module: ir.Module) -> None:
         return  # somebody has named the loops
     walks = {op: walk_of(op) for op in generics}
     read = {op.operands[0] for op in others if op.name == NUMBER}
+    slices = [op for op in others if op.name == SLICE]
     found = (pair for walk in walks.values() for pair in pairs_of(walk))
     pairs = {pair for pair in found if pair[0] not in read}
+    pairs |= {(op.operands[0], place) for op in slices for place in whole(op)}
     while True:
         kept = {p for p in pairs if all(is_kept(w, p, pairs) for w in walks.values())}
+        kept = {p for p in kept if all(is_in_both(op, p, kept) for op in slices)}
         if kept == pairs:
             break
         pairs = kept
     if pairs:
         collapse(function, block, walks, pairs)
+        for op in slices:
+            shorten(op, [place for value, place in pairs if value == op.results[0]])
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,39 @@ def are_one(walk: Walk, axes: tuple[int, int], pairs: set[Pair]) -> bool:
         if len(found) != 1 or len(plain) != 2 or (access.value, found[0]) not in pairs:
             return False
     return True
+
+
+# ---- slices
+
+
+def whole(op: ir.Operation) -> list[int]:
+    """The first ones of two dimensions that a slice has whole; none of other ones."""
+    (source, *at), (result,) = op.operands, op.results
+    one, other = (ir.RankedTensorType(v.type).shape for v in (source, result))
+    if at or len(one) != len(other):
+        return []
+    same = [a == b for a, b in zip(one, other, strict=True)]
+    return [place for place, two in enumerate(pairwise(same)) if all(two)]
+
+
+def is_in_both(op: ir.Operation, pair: Pair, pairs: set[Pair]) -> bool:
+    """Whether dimensions can be one in a slice and its source, or are of neither."""
+    value, place = pair
+    if value not in (op.operands[0], op.results[0]):
+        return True
+    both = all((x, place) in pairs for x in (op.operands[0], op.results[0]))
+    return both and place in whole(op)
+
+
+def shorten(op: ir.Operation, places: list[int]) -> None:
+    """A slice of and with fewer dimensions: what stands behind these is gone."""
+    for name in ("static_offsets", "static_sizes", "static_strides"):
+        numbers = list(op.attributes[name])  # type: ignore[call-overload]
+        if name == "static_sizes":
+            numbers = list(ir.RankedTensorType(op.results[0].type).shape)
+        else:
+            numbers = [n for d, n in enumerate(numbers) if d - 1 not in places]
+        op.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
 
 
 # ---- the same with fewer dimensions

@@ -248,8 +248,13 @@ def root_of(group: Group) -> str:
 
 
 def layer_of(group: Group) -> str:
-    """The model's node that the group's main operation comes from."""
-    ops = sorted(group.ops, key=lambda op: -len(op.operation.operands))
+    """The model's node that the group's main operation comes from.
+
+    None in front of a product.
+    """
+    made = [is_generic(op) and is_contraction(op) for op in group.ops]
+    behind = group.ops[made.index(True) if True in made else 0 :]
+    ops = sorted(behind, key=lambda op: -len(op.operation.operands))
     return next(filter(None, (layer_at(op.operation) for op in ops)), "")
 
 

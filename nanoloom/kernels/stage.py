@@ -10,7 +10,8 @@ from nanoloom.graph.alike import Alike
 from nanoloom.kernels.chain import join_chains
 from nanoloom.kernels.cutting import Cutting
 from nanoloom.kernels.fold import fold_copies, pack_right_operands
-from nanoloom.kernels.group import form_groups, is_movable
+from nanoloom.kernels.fronts import join_fronts
+from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.layouts.layout import layout_named
 from nanoloom.kernels.layouts.stage import plan_layouts
 from nanoloom.kernels.leftover import join_leftovers
@@ -83,12 +84,24 @@ def cut(
     separate_repeats(block, lowered)
     cutting = Cutting(lowered, block, bodies, joins=not open_images)
     weights = list(block.arguments)[len(lowered.inputs) :]
+    for group in joined(block, weights, target, in_rows=in_rows):
+        cutting.draft(group)
+    return cutting.program()
+
+
+def joined(
+    block: ir.Block, weights: list[ir.Value], target: Target | None, *, in_rows: bool
+) -> list[Group]:
+    """The groups of a block that become kernels.
+
+    weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
+    of images, of sizes that are known.
+    """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
         groups = join_sums(groups, weights)
-    for group in absorb_pads(join_results(block, groups)):
-        cutting.draft(group)
-    return cutting.program()
+    groups = absorb_pads(join_results(block, groups))
+    return join_fronts(groups, weights, target) if in_rows else groups
 
 
 def pools_in_tiles(target: Target | None) -> bool:

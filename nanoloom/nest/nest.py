@@ -100,6 +100,10 @@ class LoopNest:
         """The stages that put a border around a tensor."""
         return tuple(s for s in self.stages if s.inside is not None)
 
+    def in_front(self, stage: str) -> tuple[Stage, ...]:
+        """The stages that make what one reads: its numbers, not what it starts from."""
+        return tuple(s for s in self.upstream(stage) if s.reads or s.inside is not None)
+
     def placement(self, stage: str) -> Placement:
         """Where a stage is computed, and its loops."""
         found = (p for p in self.placed if p.stage == stage)

@@ -131,7 +131,8 @@ class Product:
             fetched = fetched or flat_prefetches(nest, nanokernel, product)
             return (*packings, *loops, *fetched, *behind)
 
-        may_cut = not nest.pads and may_be_cut(root, last)
+        front = nest.in_front(root.name)
+        may_cut = not front and may_be_cut(root, last)
         if row is not None and family is FMA_FAMILY and may_cut:
             chunks = None
             if copied:
@@ -145,7 +146,7 @@ class Product:
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
                 return with_prefetches(loops), reason
-        flat = not packings and not copied and not nest.pads
+        flat = not packings and not copied and not front
         if flat and row is not None and family is FMA_FAMILY:
             few = in_rows(root, last, shape, row, nanokernel, columns, target)
             if few is not None:

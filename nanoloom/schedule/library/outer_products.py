@@ -41,7 +41,9 @@ def outer_products(
 ) -> Schedule | None:
     """Blocks of rows and panels of columns in parallel; None for another form."""
     unit, shape = target.matrix, roles(root)
-    if unit is None or shape is None or not suits(root, last, shape) or nest.pads:
+    if unit is None or shape is None or not suits(root, last, shape):
+        return None
+    if nest.in_front(root.name):
         return None
     packed = is_parameter(nest, root, shape)
     left, right, _ = given = elements(root, shape)

@@ -17,9 +17,9 @@ from nanoloom.schedule.language import (
     Parallel,
     Prefetch,
     Schedule,
-    StoreAt,
     Tile,
 )
+from nanoloom.schedule.library.front import blocks, front_vectors, is_made, stored
 from nanoloom.schedule.library.image_rows import with_image_rows
 from nanoloom.schedule.library.row_block import (
     TILES,
@@ -29,7 +29,6 @@ from nanoloom.schedule.library.row_block import (
     row_block,
     rows_of_one_panel,
 )
-from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
 
@@ -43,7 +42,7 @@ ROW_AHEAD = 32
 
 def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
     """Vectors of what the nanokernel does not take along."""
-    return vectors([stage for stage in nest.stages if stage != root], target)
+    return front_vectors(nest, root, target)
 
 
 def tiled(
@@ -57,21 +56,23 @@ def tiled(
 ) -> tuple[Directive, ...]:
     """Tasks of panels, register tiles inside them.
 
-    Pads are made once for all panels of a task, of which there are several then.
+    What is in front is made once for all panels of a task, of which there are several.
     """
     outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
     sizes = outer, inner
     outer, inner = with_image_rows(nest, root, shape, nanokernel, sizes, target)
     tile = any(inner) and not nanokernel.depth
     panels: tuple[Tile, ...] = ()
-    if nest.pads:
+    if nest.in_front(root.name):
         whole, outer = outer, several_panels(shape, outer)
+        if row_of(shape) is not None and is_made(nest, root):
+            outer, inner = blocks(shape, nanokernel, sizes, target)
         if outer != whole:
             sizes = (n if d == shape.column else 0 for d, n in enumerate(whole))
             panels = (Tile(last.name, tuple(sizes), ALL),)
     return (
         Parallel(last.name, outer, ALL),
-        *(StoreAt(pad.name, "task") for pad in nest.pads),
+        *stored(nest, root),
         *panels,
         *([Tile(last.name, inner, ALL)] if tile else []),
         nanokernel,
