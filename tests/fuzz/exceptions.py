@@ -43,6 +43,7 @@ NOT_DRAWN: dict[str, str] = {
     "nanoloom.integer.MatMul": "only nanoloom itself writes it",
     "nanoloom.integer.AveragePool": "only nanoloom itself writes it",
     "nanoloom.integer.GlobalAveragePool": "only nanoloom itself writes it",
+    "nanoloom.integer.Sum": "only nanoloom itself writes it",
     "nanoloom.integer.Table": "only nanoloom itself writes it",
     "nanoloom.binary.BitConvolution": "only nanoloom itself writes it",
     "nanoloom.binary.BitMatMul": "only nanoloom itself writes it",

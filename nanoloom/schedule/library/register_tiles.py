@@ -37,11 +37,16 @@ from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.semiring import step_cost
 from nanoloom.schedule.library.sum_steps import words_of_steps
-from nanoloom.schedule.library.vectors import lanes_of, vectors, width
+from nanoloom.schedule.library.vectors import (
+    GROUPED,
+    lanes_of,
+    vectors,
+    width,
+)
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.library.wide_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import MOST_VECTORS, Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
 FEWEST_TASKS = 8
@@ -148,21 +153,29 @@ def tiles_of(form: Form, lanes: int, target: Target) -> list[RegisterTile]:
     rows = form.extent(form.row) if form.row else 1
     columns, unit = form.extent(form.column), target.vector
     step, group = step_cost(form.stage, target), together(form.stage, target)
-    most = min(rows, most_rows(form, target))
+    most, widest = min(rows, most_rows(form, lanes, target)), most_vectors(form, target)
     tiles = [
         RegisterTile(r, v, tile_width.tile_cost(r, v, columns, lanes, unit, step))
         for r, v in register_tile.candidates(unit.registers, step)
-        if r <= most and v % group == 0
+        if r <= most and v <= widest and v % group == 0
     ]
     ranked = sorted(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
     return ranked[:WEIGHED]
 
 
-def most_rows(form: Form, target: Target) -> int:
+def most_rows(form: Form, lanes: int, target: Target) -> int:
     """Of a tile.  Numbers of integers, of two steps, have the registers of addresses
-    where they multiply vectors as they are."""
+    where they multiply vectors as they are; an edge has a mask beside the sums."""
     integers = form.stage.writes[0].element.startswith("i")
-    return NUMBERS if target.isa.scalar_factors and integers else TILE_ROWS
+    if not target.isa.scalar_factors or not integers:
+        return TILE_ROWS
+    return NUMBERS - bool(form.extent(form.column) % (lanes * GROUPED))
+
+
+def most_vectors(form: Form, target: Target) -> int:
+    """Of a tile.  A row alone widens halves between its sums, in registers."""
+    alone = not form.row and is_widened(form.stage, target)
+    return GROUPED if alone and target.vector.grouped > 1 else MOST_VECTORS
 
 
 def task_sizes(
