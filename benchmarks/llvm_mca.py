@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from nanoloom.reproduce.llvm_mca import MCA
+from nanoloom.reproduce.llvm_mca import newest
 
 
 def found(given: str | None) -> str:
@@ -13,11 +13,10 @@ def found(given: str | None) -> str:
 
     Exits with status 1 and one sentence if it is not there.
     """
-    names = MCA if given is None else (given,)
-    path = next(filter(None, map(shutil.which, names)), None)
+    path = newest() if given is None else shutil.which(given)
     if path is None:
         print(
-            f"inner_loops: {names[-1]} is not installed: it comes with LLVM "
+            f"inner_loops: {given or 'llvm-mca'} is not installed: it comes with LLVM "
             "(Debian: the package llvm-22), or name it with --mca PATH",
             file=sys.stderr,
         )

@@ -1,8 +1,8 @@
 """One program for every size: texts of many lengths, batches of images, their sides.
 
     python -m benchmarks sizes [--models bert-base,resnet18-images] [--threads N]
-        [--against onnxruntime,openvino] [--rounds N] [--quick] [--json FILE]
-        [--folder DIR]
+        [--lengths N] [--against onnxruntime,openvino] [--rounds N] [--quick]
+        [--json FILE] [--folder DIR]
 
 Everybody has the model once, with its dimensions left open; `own` is nanoloom's variant
 for that size alone.  All in one process, in turns, medians.  `resnet18` has any batch,
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,7 @@ Array = np.ndarray
 Run = Callable[[Mapping[str, Array]], object]
 LENGTHS = (1, 5, 8, 16, 33, 64, 128, 200, 256, 384, 512)
 BATCHES = (1, 2, 4, 8)
+DRAWN = "so many lengths, drawn with a seed"
 OWN = "own"
 DEFAULT = (
     "bert-base", "resnet18", "resnet18-images", "mobilenet_v2-images", "unet-images"
@@ -69,15 +71,23 @@ class Found:
         }
 
 
-def sizes_of(name: str, quick: bool) -> list[dict[str, int]]:
-    """Numbers of the open dimensions, a dict for each size."""
+def sizes_of(name: str, quick: bool, drawn: int = 0) -> list[dict[str, int]]:
+    """Numbers of the open dimensions, a dict for each size; drawn: so many lengths."""
     if is_open(name):
         return image_sizes(name)[: 1 if quick else None]
     sizes = MODELS[name].full.sizes
     if "sequence" in sizes:
-        lengths = LENGTHS[1::8] if quick else LENGTHS
+        lengths = LENGTHS[1::8] if quick else lengths_of(drawn)
         return [{"batch": 1, "sequence": n} for n in lengths]
     return [{"batch": n} for n in (BATCHES[:1] if quick else BATCHES)]
+
+
+def lengths_of(drawn: int) -> Sequence[int]:
+    """LENGTHS, or so many others between their ends, seeded."""
+    if not drawn:
+        return LENGTHS
+    every = range(LENGTHS[0], LENGTHS[-1] + 1)
+    return sorted(random.Random(40).sample(every, drawn))
 
 
 def onnx_runtime(path: Path, threads: int) -> Run:
@@ -142,7 +152,7 @@ def measured(given: argparse.Namespace, name: str, threads: int, folder: Path) -
             peers[key] = PEERS[key](path, threads)
         except (ImportError, Error) as error:
             found.notes.append(f"{NAMES[key]}: {error}")
-    for dims in sizes_of(name, given.quick):
+    for dims in sizes_of(name, given.quick, given.lengths):
         inputs = image(path, dims) if is_open(name) else seeded_inputs(name, sizes=dims)
         shapes = {key: array.shape for key, array in inputs.items()}
         ready = {"nanoloom": program, OWN: program.variant_of(shapes, {}), **peers}
@@ -172,6 +182,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_of("sizes", __doc__)
     add_race(parser, tuple(PEERS), "1")
     parser.set_defaults(rounds=5)
+    parser.add_argument("--lengths", type=int, default=0, metavar="N", help=DRAWN)
     parser.add_argument("--models", default=",".join(DEFAULT), help="by commas")
     parser.add_argument("--folder", type=Path, help="where models are kept")
     return parser.parse_args(arguments)

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from nanoloom.affine.choice import GREATER, INTEGERS, LESS, picks
+from nanoloom.affine.choice import GREATER, INTEGERS, LESS, picks, predicate
 from nanoloom.affine.location import maker_of
 from nanoloom.affine.step import ABSOLUTE
 from nanoloom.mlir import ir
@@ -72,5 +72,5 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def is_unsigned(comparison: ir.Operation) -> bool:
-    number = int(comparison.attributes["predicate"].value)  # type: ignore[attr-defined]
-    return comparison.name == "arith.cmpi" and INTEGERS[number][1] == "u"
+    integers = comparison.name == "arith.cmpi"
+    return integers and INTEGERS[predicate(comparison)][1] == "u"

@@ -97,9 +97,16 @@ def choice_of(value: ir.Value) -> Choice | None:
     return beside(value, other, comparison, user, tuple(followers))
 
 
+def predicate(comparison: ir.Operation) -> int:
+    """The number of what an arith.cmpf or arith.cmpi asks."""
+    attribute = comparison.attributes["predicate"]
+    assert isinstance(attribute, ir.IntegerAttr), "comparisons have one"
+    return int(attribute.value)
+
+
 def picks(comparison: ir.Operation, value: ir.Value, *, when: bool) -> set[str]:
     """How the other operand stands to `value` where the comparison comes out so."""
-    number = int(comparison.attributes["predicate"].value)  # type: ignore[attr-defined]
+    number = predicate(comparison)
     is_float = comparison.name == "arith.cmpf"
     holds = FLOATS[number] if is_float else INTEGERS[number][0]
     if comparison.operands[0] == value:
@@ -164,8 +171,7 @@ def kind_of(comparison: ir.Operation, taken: set[str]) -> str | None:
     (word,) = taken
     if comparison.name == "arith.cmpf":
         return f"arith.{WORDS[word]}numf"
-    number = int(comparison.attributes["predicate"].value)  # type: ignore[attr-defined]
-    return f"arith.{WORDS[word]}{INTEGERS[number][1]}i"
+    return f"arith.{WORDS[word]}{INTEGERS[predicate(comparison)][1]}i"
 
 
 def direction(kind: str) -> str:

@@ -63,8 +63,8 @@ class Emulation:
             with folder:
                 try:
                     return self.run(path, given, decided)
-                except InputError:  # maybe of sizes that it is not for
-                    if not is_open:
+                except InputError:  # of sizes that it is not for, or wrong for any:
+                    if not is_open:  # then the variant says the same
                         raise
                 return self.run(path, given, written(self.program, given, path))
 

@@ -20,7 +20,6 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.evaluate import reference
 from nanoloom.graph.orders import is_tensor_op
 from nanoloom.graph.origin import Origin
 from nanoloom.graph.quantization import (
@@ -30,7 +29,7 @@ from nanoloom.graph.quantization import (
     quantization,
     quantizes_alike,
 )
-from nanoloom.graph.tables import BITS, arrays_of, steps_behind
+from nanoloom.graph.tables import BITS, computed, steps_behind
 from nanoloom.graph.types import is_static, shape_of
 
 NAME = "Sum"
@@ -196,14 +195,7 @@ class Sums(GraphEditor):
             arrays[value] = every.view(value.dtype.numpy())
         if len(arrays) != 2:
             return None
-        for step in steps:
-            made = reference(
-                step, self.opsets, [arrays_of(v, arrays) for v in step.inputs]
-            )
-            if made is None or made.shape != (BITS.size, BITS.size):
-                return None
-            arrays[step.outputs[0]] = made
-        return arrays[steps[-1].outputs[0]]
+        return computed(steps, self.opsets, arrays, (BITS.size, BITS.size))
 
 
 def stored(value: ir.Value | None, node: ir.Node) -> Quantized | None:

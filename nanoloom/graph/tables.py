@@ -85,16 +85,28 @@ class Tables(GraphEditor):
     ) -> np.ndarray | None:
         """What the last step gives for all numbers, None if the reference fails."""
         arrays = {value: function.results for value, function in given.items()}
-        for step in steps:
-            made = reference(
-                step, self.opsets, [arrays_of(v, arrays) for v in step.inputs]
-            )
-            if made is None or made.shape != BITS.shape:
-                return None
-            arrays[step.outputs[0]] = made
-        last = steps[-1].outputs[0]
-        wanted = None if last.dtype is None else last.dtype.numpy()
-        return arrays[last] if arrays[last].dtype == wanted else None
+        return computed(steps, self.opsets, arrays, BITS.shape)
+
+
+def computed(
+    steps: Sequence[ir.Node],
+    opsets: dict[str, int],
+    given: Mapping[ir.Value | None, np.ndarray],
+    shape: tuple[int, ...],
+) -> np.ndarray | None:
+    """What ONNX's reference makes of some arrays of this shape, one step after another.
+
+    None if it fails, or gives another shape or type.
+    """
+    arrays = dict(given)
+    for step in steps:
+        made = reference(step, opsets, [arrays_of(v, arrays) for v in step.inputs])
+        if made is None or made.shape != shape:
+            return None
+        arrays[step.outputs[0]] = made
+    last = steps[-1].outputs[0]
+    wanted = None if last.dtype is None else last.dtype.numpy()
+    return arrays[last] if arrays[last].dtype == wanted else None
 
 
 def arrays_of(

@@ -162,12 +162,11 @@ def is_in_both(op: ir.Operation, pair: Pair, pairs: set[Pair]) -> bool:
 
 def shorten(op: ir.Operation, places: list[int]) -> None:
     """A slice of and with fewer dimensions: what stands behind these is gone."""
-    for name in ("static_offsets", "static_sizes", "static_strides"):
-        numbers = list(op.attributes[name])  # type: ignore[call-overload]
-        if name == "static_sizes":
-            numbers = list(ir.RankedTensorType(op.results[0].type).shape)
-        else:
-            numbers = [n for d, n in enumerate(numbers) if d - 1 not in places]
+    sizes = ir.RankedTensorType(op.results[0].type).shape
+    op.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
+    for name in ("static_offsets", "static_strides"):
+        before = ir.DenseI64ArrayAttr(op.attributes[name])
+        numbers = [before[d] for d in range(len(before)) if d - 1 not in places]
         op.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
 
 

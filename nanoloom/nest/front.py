@@ -29,9 +29,8 @@ def pays(shape: Contraction, cache: int) -> bool:
     """Whether blocks of rows spare memory something, and take no more of it.
 
     What the second-level cache holds from one kernel to the next is as near there as in
-    a block: measured on AVX-512, a part of the product's kernel is then 1 to 3 %
-    slower, and 1 % faster of what outweighs the cache (more beside other work).
-    Weights that outweigh it come through it again for every block.
+    a block, and was no slower to read in kernels of its own.  Weights that outweigh the
+    cache come through it again for every block.
     """
     rows, depth = points(shape, shape.rows), points(shape, shape.reduced)
     made, weights = rows * depth * BYTES, depth * points(shape, (shape.column,)) * BYTES

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 
@@ -25,6 +26,11 @@ NEAREST = {"arrowlake-s": ("alderlake",)}
 
 class Refused(Exception):
     """llvm-mca does not take a loop; the words say why."""
+
+
+def newest() -> str | None:
+    """The path of the newest llvm-mca that is installed."""
+    return next(filter(None, map(shutil.which, MCA)), None)
 
 
 def version_of(mca: str) -> str:

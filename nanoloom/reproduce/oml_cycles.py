@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from importlib.util import find_spec
 from nanoloom.emit import emit_stage
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.reproduce.llvm_mca import MCA, Refused, simulate, version_of
+from nanoloom.reproduce.llvm_mca import Refused, newest, simulate, version_of
 from nanoloom.reproduce.oml_case import Case
 from nanoloom.reproduce.oml_results import COSTS, CYCLES, RISCV, STATIC, Result
 from nanoloom.target import Target, by_name
@@ -81,7 +80,7 @@ def cycles(text: str, target: Target, core: str) -> float:
 
     Raises Refused where llvm-mca is missing, or does not know the core.
     """
-    mca = next(filter(None, map(shutil.which, MCA)), None)
+    mca = newest()
     if mca is None:
         raise Refused("llvm-mca is not installed (Debian: the package llvm-22)")
     if find_spec("networkx") is None:

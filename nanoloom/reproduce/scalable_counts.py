@@ -7,7 +7,6 @@ are made.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
 from nanoloom.reproduce.counted import build_plugin, of_one_run
-from nanoloom.reproduce.llvm_mca import MCA, Refused, simulate
+from nanoloom.reproduce.llvm_mca import Refused, newest, simulate
 from nanoloom.reproduce.scalable_example import of_form
 from nanoloom.reproduce.scalable_results import CYCLES, INSTRUCTIONS, Result
 from nanoloom.reproduce.scalable_rounds import loops_of, total
@@ -151,7 +150,7 @@ def executable(target: Target, kernel: str, size: int, form: str, folder: Path) 
 
 def cycles(say: Say, *, quick: bool) -> Iterator[Result]:
     """What llvm-mca says of a row of the elementwise kernel, by cores and sizes."""
-    mca = next(filter(None, map(shutil.which, MCA)), None)
+    mca = newest()
     missing = "" if mca else "llvm-mca is not installed (Debian: the package llvm-22)"
     if not missing and find_spec("networkx") is None:
         missing = "networkx is not installed: pip install 'nanoloom[bench]'"

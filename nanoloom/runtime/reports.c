@@ -117,7 +117,7 @@ static double milliseconds(double nanoseconds)
     return nanoseconds / 1e6;
 }
 
-/* Of milliseconds: three digits of what takes a microsecond or more. */
+/* Of milliseconds: below a tenth all digits of nanoseconds, as three would be few. */
 static int decimals(double nanoseconds)
 {
     return nanoseconds < 1e5 ? 6 : 3;

@@ -58,6 +58,9 @@ def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sizes() -> None:
     lengths = sizes.sizes_of("bert-base", quick=False)
     assert [x["sequence"] for x in lengths] == list(sizes.LENGTHS)
+    drawn = [x["sequence"] for x in sizes.sizes_of("bert-base", False, 40)]
+    assert len({*drawn}) == 40 and drawn == sorted(drawn)
+    assert min(drawn) >= sizes.LENGTHS[0] and max(drawn) <= sizes.LENGTHS[-1]
     assert [x["batch"] for x in sizes.sizes_of("resnet18", False)] == [1, 2, 4, 8]
     sides = sizes.sizes_of("unet-images", quick=True)
     assert sides == [{"height": 256, "width": 256}]

@@ -90,6 +90,6 @@ def test_what_it_does_not_have(words: tuple[str, str], nanoloom: Command) -> Non
 
 
 def test_without_llvm_mca(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scalable_counts.shutil, "which", lambda name: None)
+    monkeypatch.setattr(scalable_counts, "newest", lambda: None)
     (missing,) = scalable_counts.cycles(lambda _: None, quick=True)
     assert "llvm-mca is not installed" in missing.note

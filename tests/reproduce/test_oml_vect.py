@@ -12,7 +12,7 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
-from nanoloom.reproduce import oml_cycles
+from nanoloom.reproduce import llvm_mca, oml_cycles
 from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.reproduce.oml_case import whole_case
 from nanoloom.reproduce.oml_costs import high_water, peak
@@ -77,7 +77,7 @@ def test_the_largest_product_is_looked_at() -> None:
 
 
 def test_what_llvm_mca_does_not_know_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oml_cycles, "MCA", ("no-such-llvm-mca",))
+    monkeypatch.setattr(llvm_mca, "MCA", ("no-such-llvm-mca",))
     with pytest.raises(Refused, match="llvm-mca is not installed"):
         cycles(LOOP, RVV, "sifive-x280")
 

@@ -7,15 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.cache import Cache
-from nanoloom.options import CompileOptions
-from nanoloom.program import Program, compile
 from nanoloom.reproduce.counted import build_plugin, of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
-from tests.c_libraries import lend
+from tests.runtime.weighted import built
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 # Signs of all kinds, a row alone, a sum shorter than a group, batches; sizes that no
@@ -84,30 +81,16 @@ def arrays(made: onnx.ModelProto) -> Arrays:
     return found
 
 
-def built(text: str, name: str, folder: Path) -> tuple[Program, Path, Arrays]:
-    """An executable with what begins with a w in it."""
-    made = parser.parse_model(f"{HEAD} {text}")
-    given = arrays(made)
-    for info in [x for x in made.graph.input if x.name.startswith("w")]:
-        made.graph.initializer.append(
-            numpy_helper.from_array(given[info.name], info.name)
-        )
-        made.graph.input.remove(info)
-    cache, target = Cache(folder / "cache"), machine(name).target
-    lend(target.arch, cache)
-    program = compile(made, options=CompileOptions(target), cache=cache)
-    return program, program.save(folder / "products", form="executable"), given
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [*((name, MODEL) for name in LENGTHS), ("aarch64+sve", QUANTIZED)],
     ids=[*LENGTHS, "quantized"],
 )
 def test_sums_are_exact_at_every_length(name: str, text: str, tmp_path: Path) -> None:
-    program, path, given = built(text, name, tmp_path)
-    model = ReferenceEvaluator(parser.parse_model(f"{HEAD} {text}"))
+    made = parser.parse_model(f"{HEAD} {text}")
+    given, model = arrays(made), ReferenceEvaluator(made)
     exact = dict(zip(map(str, model.output_names), model.run(None, given), strict=True))
+    program, path = built(made, given, name, tmp_path)
     inputs = [given[x.name] for x in program.inputs]
     kinds = {x.name: x.dtype for x in program.outputs}
     word, lengths = LENGTHS[name]
@@ -123,7 +106,9 @@ def test_sums_are_exact_at_every_length(name: str, text: str, tmp_path: Path) ->
 def test_wider_vectors_execute_fewer_instructions(
     layer: str, name: str, tmp_path: Path
 ) -> None:
-    _, path, given = built(LAYERS[layer], name, tmp_path)
+    made = parser.parse_model(f"{HEAD} {LAYERS[layer]}")
+    given = arrays(made)
+    _, path = built(made, given, name, tmp_path)
     np.save(image := tmp_path / "x.npy", given["x"])
     plugin, (word, lengths) = build_plugin(tmp_path), LENGTHS[name]
     one, two, four = (

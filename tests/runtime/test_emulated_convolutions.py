@@ -7,15 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.cache import Cache
-from nanoloom.options import CompileOptions
-from nanoloom.program import Program, compile
 from nanoloom.reproduce.counted import build_plugin, of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
-from tests.c_libraries import lend
+from tests.runtime.weighted import built
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 # Numbers of channels that no vector divides; a first layer; one, two, three dimensions;
@@ -75,20 +72,6 @@ def arrays(text: str) -> Arrays:
     }
 
 
-def built(text: str, name: str, folder: Path) -> tuple[Program, Path]:
-    """An executable with what begins with a w in it."""
-    made, given = parsed(text, "float"), arrays(text)
-    for info in [x for x in made.graph.input if x.name.startswith("w")]:
-        made.graph.initializer.append(
-            numpy_helper.from_array(given[info.name], info.name)
-        )
-        made.graph.input.remove(info)
-    cache, target = Cache(folder / "cache"), machine(name).target
-    lend(target.arch, cache)
-    program = compile(made, options=CompileOptions(target), cache=cache)
-    return program, program.save(folder / "layers", form="executable")
-
-
 @pytest.fixture(scope="module")
 def wanted() -> tuple[Arrays, Arrays]:
     """All outputs in float64, and how far rounding may lead from them: a sum of K
@@ -110,7 +93,7 @@ def wanted() -> tuple[Arrays, Arrays]:
 def test_one_file_at_every_length(
     name: str, wanted: tuple[Arrays, Arrays], tmp_path: Path
 ) -> None:
-    program, path = built(MODEL, name, tmp_path)
+    program, path = built(parsed(MODEL, "float"), arrays(MODEL), name, tmp_path)
     given, (exact, bounds) = arrays(MODEL), wanted
     inputs = [given[x.name] for x in program.inputs]
     kinds = {x.name: x.dtype for x in program.outputs}
@@ -126,7 +109,7 @@ def test_one_file_at_every_length(
 
 @pytest.mark.parametrize("name", LENGTHS)
 def test_wider_vectors_execute_fewer_instructions(name: str, tmp_path: Path) -> None:
-    _, path = built(LAYER, name, tmp_path)
+    _, path = built(parsed(LAYER, "float"), arrays(LAYER), name, tmp_path)
     np.save(image := tmp_path / "x.npy", arrays(LAYER)["x"])
     plugin, (word, lengths) = build_plugin(tmp_path), LENGTHS[name]
     one, two, four = (

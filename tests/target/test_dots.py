@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from nanoloom.target import TARGETS, by_name
+from nanoloom.target import TARGETS, Target, by_name
 from nanoloom.target.dots import (
     DOTS,
     GROUP,
@@ -57,10 +57,10 @@ def test_the_instruction(
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("left, right", list(itertools.product(RANGES, RANGES)))
-def test_flipped_signs_are_taken_back(target: object, left: str, right: str) -> None:
+def test_flipped_signs_are_taken_back(target: Target, left: str, right: str) -> None:
     """For every byte a: what the instruction reads, times b, plus correction * b."""
-    require_exact(dot_for(target, left, right), left, right)  # type: ignore[arg-type]
-    require_exact(scalable_dot(target, left, right), left, right)  # type: ignore[arg-type]
+    require_exact(dot_for(target, left, right), left, right)
+    require_exact(scalable_dot(target, left, right), left, right)
 
 
 def require_exact(use: DotUse | None, left: str, right: str) -> None:
