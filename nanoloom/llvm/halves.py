@@ -9,6 +9,8 @@ vectors of unknown width apart.  What is converted is integers already
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 
@@ -40,7 +42,14 @@ MOVES = frozenset({
     "llvm.cond_br",
     "llvm.extractvalue",
 })  # fmt: skip
+SMALL_FLOATS = re.compile(r"<vscale x \d+ x (half|bfloat)>")  # in LLVM IR
 CALL, MOVING = "llvm.call_intrinsic", ("llvm.vp.load", "llvm.vp.store")
+
+
+def has_small_floats(text: str) -> bool:
+    """Whether LLVM IR has such vectors: few kernels do, and a look at each operation of
+    the others takes long."""
+    return SMALL_FLOATS.search(text) is not None
 
 
 def move_as_integers(module: ir.Module) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from nanoloom.errors import Error
 from nanoloom.llvm.addresses import share_addresses
-from nanoloom.llvm.halves import move_as_integers
+from nanoloom.llvm.halves import has_small_floats, move_as_integers
 from nanoloom.llvm.lengths import use_lengths
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.named import as_llvm22
@@ -48,18 +48,25 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     run_pipeline(module, TO_LLVM, verify=False)
     mask_integers(module)
     use_lengths(module)
-    move_as_integers(module)
     keep_rolled(module)
     require_llvm(module)
     module.operation.verify()
     counting = counts_tasks(module, phases, name)
-    text = inlined(llvm.translate_module_to_llvmir(module.operation))
+    text = translated(module)
+    if has_small_floats(text):
+        move_as_integers(module)
+        text = translated(module)
+    text = inlined(text)
     entries: list[str] = []
     for i, ((phase, _), signature) in enumerate(zip(phases, signatures, strict=True)):
         entries.append(entry(f"{name}_{i}", phase, signature))
         if signature.grown:
             entries.append(asks_scratch(f"{name}_{i}", signature))
     return as_llvm22(without_calls(text + "\n".join([*entries, *counting])))
+
+
+def translated(module: ir.Module) -> str:
+    return llvm.translate_module_to_llvmir(module.operation)
 
 
 def counts_tasks(module: ir.Module, phases: Sequence[Phase], name: str) -> list[str]:

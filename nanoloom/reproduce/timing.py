@@ -18,7 +18,8 @@ class Pace:
     rounds: turns of each contender.  pause: seconds before a turn, longer than the
     threads of any library spin (OpenBLAS: 2^26 ticks, 0.03 s).  burst: seconds of calls
     in a turn.  most: calls in a turn.  longest: seconds of a contender in all turns; a
-    slow one, as bf16 without instructions for it, has fewer of them.
+    slow one, as bf16 without instructions for it, has fewer of them, and one whose first
+    call takes longer has that call alone.
     """
 
     rounds: int = 7
@@ -49,9 +50,16 @@ def interleaved(
     A call much shorter than a burst has one before it that is not counted: its threads
     are woken and its data is fetched there, as in a loop of a program.
     """
-    lengths = [min(each.time(1, 1)) for each in contenders]
-    turns = [pace.turns(length) for length in lengths]
-    found: list[list[float]] = [[] for _ in contenders]
+    firsts = [min(each.time(1, 0)) for each in contenders]
+    found = [[first] if first > pace.longest else [] for first in firsts]
+    lengths = [
+        first if times else min(first, *each.time(1, 0))
+        for each, first, times in zip(contenders, firsts, found, strict=True)
+    ]
+    turns = [
+        0 if times else pace.turns(length)
+        for length, times in zip(lengths, found, strict=True)
+    ]
     for number in range(pace.rounds):
         for place in range(len(contenders)):
             index = (place + number) % len(contenders)
