@@ -16,7 +16,7 @@ from nanoloom.reproduce.stored import Array
 
 HERE = "nanoloom.reproduce.flow_peers"
 PLAIN = Peer("plain", "plain loops", (), f"{HERE}:plain")
-TRIALS = 32  # schedules that TVM may try for a network: two minutes of a whole run
+TRIALS = 24  # schedules that TVM may try for a network: two minutes of a whole run
 
 
 def peers(tvm: str = "") -> tuple[Peer, ...]:

@@ -33,7 +33,7 @@ Say = Callable[[str, int, int], None]
 FILTERS, SIZES, COUNTS = (3, 4, 5), (56, 112), (128, 256, 512)
 STRIDES, REGISTERS = (1, 2), (1, 2, 4)
 ROUNDS, QUICK_ROUNDS = 5, 2
-SECONDS = 2.0  # of the rounds of a layer
+SECONDS = 1.0  # of the rounds of a layer: none behind the second begins later
 BITS = {F32_NUMBERS: 32, INT8: 8}
 ALIKE, OF_CASES = 0.06, 0.5  # findings 3 and 2: within 6 %, of most cases
 
