@@ -18,8 +18,8 @@ class Pace:
     rounds: turns of each contender.  pause: seconds before a turn, longer than the
     threads of any library spin (OpenBLAS: 2^26 ticks, 0.03 s).  burst: seconds of calls
     in a turn.  most: calls in a turn.  longest: seconds of a contender in all turns; a
-    slow one, as bf16 without instructions for it, has fewer of them, and one whose first
-    call takes longer has that call alone.
+    slow one, as bf16 without instructions for it, has fewer of them, and one whose
+    first call takes longer has that call alone.
     """
 
     rounds: int = 7
