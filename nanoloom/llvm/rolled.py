@@ -31,15 +31,13 @@ def keep_rolled(module: ir.Module) -> None:
 
 
 def bound_copies(module: ir.Module) -> None:
-    """In a kernel of plain loops alone: annotate them, on `scf`.
+    """Annotate plain loops, on `scf`.
 
     Where all steps would be many operations, some are written behind each other: a
     divisor of their number.  A loop around such a one stays as it is.
     """
     loops = [op for op in named(module, "scf.for") if is_innermost(op)]
-    if not all(map(is_plain, loops)):
-        return
-    for op in loops:
+    for op in filter(is_plain, loops):
         together = len(body_of(op))
         around = op.operation
         while around is not None and around.name == "scf.for":

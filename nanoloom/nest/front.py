@@ -26,16 +26,16 @@ def most_rows(shape: Contraction, cache: int) -> int:
 
 
 def pays(shape: Contraction, cache: int) -> bool:
-    """Whether blocks of rows spare memory something, and take no more of it.
+    """Whether blocks of rows take no more of memory than they spare it.
 
-    What the second-level cache holds from one kernel to the next is as near there as in
-    a block, and was no slower to read in kernels of its own.  Weights that outweigh the
-    cache come through it again for every block.
+    Weights that outweigh the second-level cache come through it again for every block.
+    What that cache holds from one kernel to the next is as near there as in a block:
+    then it is as fast either way, and has no pass, no place in memory of its own.
     """
     rows, depth = points(shape, shape.rows), points(shape, shape.reduced)
     made, weights = rows * depth * BYTES, depth * points(shape, (shape.column,)) * BYTES
     block = most_rows(shape, cache)
-    if made <= cache or block < 1:
+    if block < 1:
         return False
     again = (-(-rows // block) - 1) * max(0, weights - int(NEAR * cache))
     return 2 * made > again
