@@ -8,7 +8,9 @@ is given to llvm-mca with that CPU's model (or the nearest that llvm-mca has).  
 is what its ports need at least, `cycles` what the simulation takes with all waiting,
 for a round; the bound is the products over the rate of the unit that multiplies.  That
 rate is nanoloom's fact about the target: where LLVM's model knows another one, the
-percentage tells of the difference, too.
+percentage tells of the difference, too.  Fewer cycles than the bound are a mistake of
+the model, and no percentage: LLVM 22 lets Skylake and Ice Lake add 512 bits on port 1,
+which is off while those are computed.
 LLVM has no model of tile registers: sixteen loads stand for a tile's load, its products
 are left out, and 16 cycles each of them are the bound.
 """
@@ -105,8 +107,10 @@ class Row:
 
     @property
     def percent(self) -> float | None:
-        """The bound in percent of the cycles."""
-        return None if self.cycles is None else 100 * self.bound / self.cycles
+        """The bound in percent of the cycles; None where the model has fewer."""
+        if self.cycles is None or self.cycles < self.bound:
+            return None
+        return 100 * self.bound / self.cycles
 
     def to_dict(self) -> dict[str, object]:
         named = {k: v for k, v in asdict(self).items() if k != "case"}
@@ -192,7 +196,8 @@ def row(case: Case, size: tuple[int, int, int], mca: str, show: bool) -> Row:
         return Row(case, tile, products, least, note=str(why))
     if FAMILIES[case.family].tiles:
         taken = max(taken, least)  # the unit works beside the loads
-    return Row(case, tile, products, least, cpu, block, taken)
+    note = f"the model of {cpu} has more units for this than the core" * (taken < least)
+    return Row(case, tile, products, least, cpu, block, taken, note)
 
 
 # ---- the table -----------------------------------------------------------------------

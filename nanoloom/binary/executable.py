@@ -22,6 +22,7 @@ from nanoloom.binary.program_source import PARAMETER_SYMBOL
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
 from nanoloom.target.facts import Target
+from nanoloom.target.named import aliases_of
 
 STACK_BYTES = 128 * 1024  # in each thread: a kernel's frames and the C around them
 SOURCES = (
@@ -117,12 +118,14 @@ def identity_c(identity: Identity, level: str = "") -> str:
         lengths = (vector.min_bits, vector.bits * vector.vscale_max)
     bits = {name: f"{word}, {bit}" for name, word, bit in identity.target.isa.hwcaps}
     names = needed(identity.target)
+    aliases = "".join(f"{c_string(x)}, " for x in aliases_of(identity.target))
     features = "".join(f"{{{c_string(x)}, {bits.get(x, '0, 0')}}}, " for x in names)
     return "\n".join(
         [
             "/* Written by nanoloom: what this executable is. */",
             '#include "identity.h"',
             "",
+            f"static const char *const aliases{level}[] = {{{aliases}0}};",
             f"static const struct nanoloom_feature features{level}[] ="
             f" {{{features}{{0, 0, 0}}}};",
             "",
@@ -131,6 +134,7 @@ def identity_c(identity: Identity, level: str = "") -> str:
             f"    .digest = {c_string(identity.digest)},",
             f"    .version = {c_string(__version__)},",
             f"    .target = {c_string(identity.target.name)},",
+            f"    .aliases = aliases{level},",
             f"    .precision = {c_string(identity.precision)},",
             f"    .features = features{level},",
             f"    .vector_bits_least = {lengths[0]},",

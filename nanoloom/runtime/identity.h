@@ -17,6 +17,7 @@ struct nanoloom_identity {
     const char *digest;  /* of the model's file and its weights */
     const char *version; /* of the nanoloom that compiled it */
     const char *target;
+    const char *const *aliases; /* its other names, NULL behind */
     const char *precision;
     const struct nanoloom_feature *features; /* that code asks for; a NULL behind */
     int64_t vector_bits_least; /* of the vector registers; 0 where features tell */

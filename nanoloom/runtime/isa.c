@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #if defined(__x86_64__)
 
@@ -134,6 +135,37 @@ int64_t nanoloom_vector_bits(void)
 
 #endif
 #endif
+
+/* Whether each word of one name, with + between them, is a word of another one. */
+static int has_words(const char *name, const char *words)
+{
+    for (size_t length; *words; words += length + (words[length] == '+')) {
+        length = strcspn(words, "+");
+        const char *at = name;
+        while (*at && (strcspn(at, "+") != length || strncasecmp(at, words, length) != 0)) {
+            at += strcspn(at, "+");
+            at += *at == '+';
+        }
+        if (!*at)
+            return 0;
+    }
+    return 1;
+}
+
+static int is_same(const char *name, const char *other)
+{
+    return has_words(name, other) && has_words(other, name);
+}
+
+int nanoloom_is_named(const struct nanoloom_identity *identity, const char *name)
+{
+    if (is_same(identity->target, name))
+        return 1;
+    for (const char *const *each = identity->aliases; *each; each++)
+        if (is_same(*each, name))
+            return 1;
+    return 0;
+}
 
 const char *nanoloom_missing_feature(const struct nanoloom_identity *identity)
 {

@@ -17,4 +17,7 @@ int64_t nanoloom_vector_bits(void);
  * as snprintf writes it. */
 int nanoloom_cpu_lacks(const struct nanoloom_identity *identity, char *text, size_t bytes);
 
+/* Whether a name is the target's, or another one of it: features in any order. */
+int nanoloom_is_named(const struct nanoloom_identity *identity, const char *name);
+
 #endif

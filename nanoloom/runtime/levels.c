@@ -27,7 +27,7 @@ static void add(const char *text)
 static const struct nanoloom_level *named(const char *wish)
 {
     const struct nanoloom_level *level = nanoloom_levels;
-    while (level->identity && strcmp(level->identity->target, wish) != 0)
+    while (level->identity && !nanoloom_is_named(level->identity, wish))
         level++;
     if (level->identity)
         return level;

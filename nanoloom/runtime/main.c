@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "arena.h"
@@ -123,7 +122,7 @@ static void check_cpu(void)
     if (nanoloom_identity.refusal)
         nanoloom_refuse(NULL, "%s", nanoloom_identity.refusal);
     const char *wish = getenv("NANOLOOM_ISA");
-    if (wish && *wish && strcmp(wish, nanoloom_identity.target) != 0)
+    if (wish && *wish && !nanoloom_is_named(&nanoloom_identity, wish))
         nanoloom_refuse(NULL, "NANOLOOM_ISA is %s: the program is compiled for %s", wish,
                         nanoloom_identity.target);
     if (nanoloom_cpu_lacks(&nanoloom_identity, lacks, sizeof lacks))

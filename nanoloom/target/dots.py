@@ -46,7 +46,16 @@ SCALABLE_DOTS = (
     Dot("i8mm", "u8", "s8", 128, "llvm.aarch64.sve.usdot.nxv4i32"),
     Dot("sve", "s8", "s8", 128, "llvm.aarch64.sve.sdot.nxv4i32"),
     Dot("sve", "u8", "u8", 128, "llvm.aarch64.sve.udot.nxv4i32"),
+    Dot("bf16", "bf16", "bf16", 128, "llvm.aarch64.sve.bfdot"),
 )
+# Two rows by two columns in every 128 bits, of twice as many steps.
+SCALABLE_MATRICES = (
+    Dot("i8mm", "s8", "s8", 128, "llvm.aarch64.sve.smmla.nxv4i32"),
+    Dot("i8mm", "u8", "u8", 128, "llvm.aarch64.sve.ummla.nxv4i32"),
+    Dot("i8mm", "u8", "s8", 128, "llvm.aarch64.sve.usmmla.nxv4i32"),
+    Dot("bf16", "bf16", "bf16", 128, "llvm.aarch64.sve.fmmla.nxv4f32.nxv8bf16"),
+)
+MATRIX_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,15 @@ def scalable_dot(target: Target, left: str, right: str) -> DotUse | None:
     if not target.vector.any_length or not target.has("sve"):
         return None
     return use_of([d for d in SCALABLE_DOTS if target.has(d.needs)], left, right)
+
+
+def scalable_matrix(target: Target, left: str, right: str) -> DotUse | None:
+    """The instruction for two rows at once, with signs as they are."""
+    if not target.vector.any_length or not target.has("sve"):
+        return None
+    known = [dot for dot in SCALABLE_MATRICES if target.has(dot.needs)]
+    use = use_of(known, left, right)
+    return None if use is None or use.flipped else use
 
 
 def use_of(known: Sequence[Dot], left: str, right: str) -> DotUse | None:

@@ -64,6 +64,26 @@ def meant(target: Target, word: str) -> tuple[str, ...]:
     return tuple(x for x in features if target.has(x) or x in known)[:1] or (word,)
 
 
+def aliases_of(target: Target) -> tuple[str, ...]:
+    """The target's other names: with a feature for the vectors that its base has, and
+    with short words for LLVM's features.  The order of features is any."""
+    base, *features = target.name.split("+")
+    bases = [base]
+    for plain, wide in _BASES.items():
+        for feature, name in wide.items():
+            if base == name or base.startswith(f"{name}-"):
+                length = base[len(name) :].replace("-", "+")
+                bases += [f"{name}{length}", f"{plain}+{feature}{length}"]
+                bases += [f"{plain}{length}"] if length else []
+    words = list(features)
+    for word, several in _SHORT.get(target.arch, {}).items():
+        there = [name for name in several if name in words]
+        if there and (word in _EITHER or len(there) == len(several)):
+            words = [*(name for name in words if name not in there), word]
+    found = ["+".join([one, *each]) for one in bases for each in (features, words)]
+    return tuple(name for name in dict.fromkeys(found) if name != target.name)
+
+
 def levels(names: str) -> tuple[Target, ...]:
     """Targets of one file, from names with commas between or a name of LEVELS; the
     least first.

@@ -4,28 +4,40 @@
 
 The rows of b are woven, so that four numbers of a column are in a lane; a's four are in
 every lane.  A vector of sums is as many registers as there are numbers in a group, so
-that rows of b are whole registers.
+that rows of b are whole registers.  Weights are woven before (in_panels.py): there it
+is as many loads.  Of bf16 a group is two.
 
 Where the instruction takes no such signs, those of a are inverted, which adds to every
 sum what a multiple of b's sums takes away again: those are added up beside the others,
-as of a row of ones.  What is left of a sum, fewer steps, is multiplied one by one.
+as of a row of ones.  What is left of a sum, fewer steps, is multiplied one by one; of
+woven weights as a group that has zeros beside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nanoloom.kernels.nest import element
 from nanoloom.kernels.structure import Op, iterators
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.mlir import arith, ir
 from nanoloom.nest.extent import Lanes
-from nanoloom.target.dots import GROUP, DotUse, scalable_dot
+from nanoloom.target.dots import (
+    GROUP,
+    MATRIX_ROWS,
+    DotUse,
+    scalable_dot,
+    scalable_matrix,
+)
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import Access, add, index, written
+from nanoloom.vector.access import Access, add, index
+from nanoloom.vector.dot_factors import LANE, Factors, added, filled, place
+from nanoloom.vector.extents import rounded_down
+from nanoloom.vector.grouped_rows import GroupedRows, in_groups_of, parts_of
 from nanoloom.vector.lane_values import Vector
+from nanoloom.vector.matrix_steps import MatrixSteps
 from nanoloom.vector.nanokernel.groups import interleaved
-from nanoloom.vector.nanokernel.instructions import emit
 from nanoloom.vector.once import Once
 from nanoloom.vector.points import Point, Step
 from nanoloom.vector.stationary.dot_products import adds_products
@@ -35,21 +47,20 @@ from nanoloom.vector.widths import vector_type
 if TYPE_CHECKING:
     from nanoloom.vector.strip import Strip
 
-SIGN_BITS = 0x80808080 - (1 << 32)
-LANE = 32  # bits
-Place = tuple[int, ir.Value]  # a dimension, and where it begins there
-
 
 @dataclass(frozen=True)
 class DotSteps:
     """How a strip's innermost sum is added up.
 
     left, right: the inputs by their numbers, the right one's numbers in the lanes.
+    depth: the dimension of the sum.  woven: whether groups lie together in memory.
     """
 
     use: DotUse
     left: int
     right: int
+    depth: int
+    woven: bool
 
     @property
     def group(self) -> int:
@@ -57,84 +68,89 @@ class DotSteps:
         return GROUP[self.use.dot.right]
 
     def columns(self, strip: Strip, points: list[Point]) -> dict[object, Point]:
-        """The points of one row, by where they are along the vectors."""
+        """The points of one row, by where they are along the vectors; none where signs
+        are as they are."""
         found: dict[object, Point] = {}
-        for point in points:
+        for point in points if self.use.flipped else ():
             found.setdefault(place(strip, point), point)
         return found
+
+    def begun(
+        self, strip: Strip, points: list[Point], start: list[ir.Value]
+    ) -> list[ir.Value]:
+        """What sums begin with, those of ones behind them."""
+        count = len(self.columns(strip, points))
+        return [*start, *(filled(value.type, 0) for value in start[:count])]
+
+    def finished(
+        self, strip: Strip, points: list[Point], made: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The sums, less what inverted signs have added."""
+        columns, count = self.columns(strip, points), len(points)
+        if not columns:
+            return made
+        factor = filled(made[0].type, self.use.correction)
+        less = [arith.muli(value, factor) for value in made[count:]]
+        by_place = dict(zip(columns, less, strict=True))
+        return [
+            arith.addi(value, by_place[place(strip, point)])
+            for value, point in zip(made[:count], points, strict=True)
+        ]
 
     def step(
         self,
         strip: Strip,
-        at: Place,
+        at: ir.Value,
         points: list[Point],
         values: list[ir.Value],
         once: Once,
+        alone: bool = False,
     ) -> list[ir.Value]:
-        """The sums with a group of steps added, those of ones behind them, too."""
+        """The sums with a group of steps added, those of ones behind them, too.
+
+        alone: a single step, in its place of a group.
+        """
         made: list[ir.Value] = []
-        for value, point in zip(values, points, strict=False):
-            right = self.woven(strip, at, point, once)
-            made.append(self.added(value, self.factor(strip, at, point, once), right))
+        here, factors = [p.moved(self.depth, at) for p in points], self.factors(strip)
+        factor = factors.alone if alone else factors.group
+        for value, point in zip(values, here, strict=False):
+            left = factor(point, at, once)
+            for number, right in enumerate(self.registers(strip, point, once)):
+                value = added(self.use, value, left, right, number)
+            made.append(value)
         rest = values[len(points) :]
-        columns = self.columns(strip, points) if rest else {}
+        columns = self.columns(strip, here) if rest else {}
         for value, point in zip(rest, columns.values(), strict=True):
-            ones = filled(self.bytes_of(strip), 1)
-            made.append(self.added(value, ones, self.woven(strip, at, point, once)))
+            ones = factors.one(at) if alone else factors.ones()
+            for number, right in enumerate(self.registers(strip, point, once)):
+                value = added(self.use, value, ones, right, number)
+            made.append(value)
         return made
 
-    def added(
-        self, value: ir.Value, factor: ir.Value, woven: list[ir.Value]
-    ) -> ir.Value:
-        """A vector of sums with the products of a group, register by register."""
-        kind = ir.VectorType(value.type)
-        many = kind.shape[0] // len(woven)
-        part = vector_type(Lanes(many, scalable=True), kind.element_type)
-        for number, right in enumerate(woven):
-            sums = vector.scalable_extract(part, value, number * many)
-            pair = (right, factor) if self.use.swapped else (factor, right)
-            sums = emit(self.use.dot.function, part, [sums, *pair])
-            value = vector.scalable_insert(sums, value, number * many)
-        return value
-
-    def woven(
-        self, strip: Strip, at: Place, point: Point, once: Once
-    ) -> list[ir.Value]:
+    def registers(self, strip: Strip, point: Point, once: Once) -> list[ir.Value]:
         """Rows of the right operand as registers with a group of each column."""
-        dim, begin = at
-        key = self.use, strip.place(self.right, point.moved(dim, begin))
+        kind = self.bytes_of(strip)
+        rows = GroupedRows(strip, self.right, self.depth, self.group, kind)
+        where = rows.place(point) if self.woven else strip.place(self.right, point)
+        key = self.use, where
         if key not in once.made:
-            steps = (add(begin, index(g)) for g in range(self.group))
-            rows = [strip.load(self.right, point.moved(dim, k)) for k in steps]
-            wide = interleaved([row.value for row in rows if isinstance(row, Vector)])
-            kind, many = self.bytes_of(strip), strip.lanes.count
-            width = kind.shape[0]
-            count = many * self.group // width
-            parts = [
-                vector.scalable_extract(kind, wide, n * width) for n in range(count)
-            ]
-            once.made[key] = [Vector(part) for part in parts]
+            made = (
+                list(rows.registers(point)) if self.woven else self.weave(strip, point)
+            )
+            once.made[key] = [Vector(part) for part in made]
         return [x.value for x in once.made[key] if isinstance(x, Vector)]
 
-    def factor(self, strip: Strip, at: Place, point: Point, once: Once) -> ir.Value:
-        """A group of the left operand's numbers in every lane."""
-        dim, begin = at
-        here = point.moved(dim, begin)
-        key = self.use, strip.place(self.left, here)
-        if key not in once.made:
-            x, kind = strip.inputs[self.left], self.bytes_of(strip)
-            i32 = ir.IntegerType.get_signless(LANE)
-            group = ir.VectorType.get([self.group], kind.element_type)
-            numbers = vector.load(group, x.buffer, x.indices(here.ivs))
-            one = vector.bitcast(ir.VectorType.get([1], i32), numbers)
-            lanes = vector_type(Lanes(kind.shape[0] // self.group, scalable=True), i32)
-            wide = vector.broadcast(lanes, vector.extract(one, [], [0]))
-            if self.use.flipped:
-                wide = arith.xori(wide, filled(lanes, SIGN_BITS))
-            once.made[key] = [Vector(vector.bitcast(kind, wide))]
-        (made,) = once.made[key]
-        assert isinstance(made, Vector)
-        return made.value
+    def weave(self, strip: Strip, point: Point) -> list[ir.Value]:
+        """The same of rows that are loaded as they lie."""
+        begin = point.ivs[self.depth]
+        steps = (add(begin, index(g)) for g in range(self.group))
+        rows = [strip.load(self.right, point.moved(self.depth, k)) for k in steps]
+        wide = interleaved([row.value for row in rows if isinstance(row, Vector)])
+        return parts_of(wide, self.bytes_of(strip))
+
+    def factors(self, strip: Strip) -> Factors:
+        kind = self.bytes_of(strip)
+        return Factors(strip, self.left, self.use, kind, self.group)
 
     def bytes_of(self, strip: Strip) -> ir.VectorType:
         """A register of the right operand's numbers."""
@@ -144,7 +160,7 @@ class DotSteps:
 
 def dot_steps(
     op: Op, plan: VectorPlan, strip: Strip, target: Target
-) -> DotSteps | None:
+) -> DotSteps | MatrixSteps | None:
     """The instruction for a stage of scalable vectors along its columns; None where
     nothing multiplies groups, or none of them lies together."""
     if not plan.lanes.scalable or iterators(op)[plan.axis] == "reduction":
@@ -152,16 +168,26 @@ def dot_steps(
     if not adds_products(op) or len(strip.inputs) != 2:
         return None
     kinds = [x.access(plan.axis) for x in strip.inputs]
-    if {*kinds} != {Access.CONTIGUOUS, Access.UNIFORM}:
+    if Access.UNIFORM not in kinds:
         return None
-    left, right = kinds.index(Access.UNIFORM), kinds.index(Access.CONTIGUOUS)
-    use = scalable_dot(target, element(op, left), element(op, right))
+    left = kinds.index(Access.UNIFORM)
+    use = scalable_dot(target, element(op, left), element(op, 1 - left))
     *_, deepest = strip.reduced
     if use is None or strip.inputs[left].access(deepest) is not Access.CONTIGUOUS:
         return None
-    found = DotSteps(use, left, right)
-    whole = plan.lanes.count % (use.dot.bits // LANE * found.group) == 0
-    grouped = strip.unrolled.get(deepest, 1) % found.group == 0
+    group, x = GROUP[use.dot.right], strip.inputs[1 - left]
+    lanes = use.dot.bits // LANE
+    if in_groups_of(x, plan.axis, deepest, MATRIX_ROWS * group):
+        pair = scalable_matrix(target, element(op, left), element(op, 1 - left))
+        if pair is None or plan.lanes.count % lanes:
+            return None
+        return MatrixSteps(pair, left, 1 - left, deepest)
+    woven = in_groups_of(x, plan.axis, deepest, group)
+    if not woven and kinds[1 - left] is not Access.CONTIGUOUS:
+        return None
+    whole = plan.lanes.count % (lanes if woven else lanes * group) == 0
+    grouped = woven or strip.unrolled.get(deepest, 1) % group == 0
+    found = DotSteps(use, left, 1 - left, deepest, woven)
     return found if whole and grouped else None
 
 
@@ -173,20 +199,12 @@ def summed(
     once: Once,
 ) -> list[ir.Value]:
     """The results of some points together, from what they begin with."""
-    dots, count = dots_of(strip), len(points)
-    columns = dots.columns(strip, points) if dots and dots.use.flipped else {}
-    ones = [filled(value.type, 0) for value in start[: len(columns)]]
-    made = strip.accumulate(strip.reduced, points, [*start, *ones], step, once)
-    if not dots or not columns:
-        return made
-    kind = ir.VectorType(start[0].type)
-    factor = filled(kind, dots.use.correction)
-    less = [arith.muli(value, factor) for value in made[count:]]
-    by_place = dict(zip(columns, less, strict=True))
-    return [
-        arith.addi(value, by_place[place(strip, point)])
-        for value, point in zip(made[:count], points, strict=True)
-    ]
+    dots = dots_of(strip)
+    if dots is None:
+        return strip.accumulate(strip.reduced, points, start, step, once)
+    begun = dots.begun(strip, points, start)
+    made = strip.accumulate(strip.reduced, points, begun, step, once)
+    return dots.finished(strip, points, made)
 
 
 def in_groups(
@@ -206,22 +224,28 @@ def in_groups(
         return 0, values
     whole = count // dots.group * dots.group
     for number in range(0, whole, dots.group):
-        here = dims[0], add(begin, index(number))
-        values = dots.step(strip, here, points, values, once)
-    return whole, values
+        values = dots.step(strip, add(begin, index(number)), points, values, once)
+    if not dots.woven:
+        return whole, values
+    for number in range(whole, count):
+        at = add(begin, index(number))
+        values = dots.step(strip, at, points, values, once, alone=True)
+    return count, values
 
 
-def dots_of(strip: Strip) -> DotSteps | None:
+def cuts(
+    strip: Strip, dims: list[int], extent: ir.Value, count: int
+) -> Iterator[tuple[ir.Value, ir.Value, int]]:
+    """The parts of a dimension with as many steps behind each other: so many as a
+    schedule says, then groups, then single ones."""
+    dots, begin = dots_of(strip), index(0)
+    group = dots.group if dots and len(dims) == 1 else 1
+    for steps in dict.fromkeys((count, group, 1)):
+        end = rounded_down(extent, steps)
+        yield begin, end, steps
+        begin = end
+
+
+def dots_of(strip: Strip) -> DotSteps | MatrixSteps | None:
     """What adds several steps at once; nothing for single numbers."""
     return strip.dots if strip.lanes.scalable else None
-
-
-def place(strip: Strip, point: Point) -> object:
-    """Where a point is along the vectors."""
-    return written(point.ivs[strip.dim])
-
-
-def filled(kind: ir.Type, number: int) -> ir.Value:
-    """A vector of one number."""
-    element_type = ir.VectorType(kind).element_type
-    return vector.broadcast(kind, arith.constant(element_type, number))

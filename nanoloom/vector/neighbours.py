@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 def shared_operand(strip: Strip, dims: list[int]) -> Operand | None:
     """What points that are computed at once read at places of each other.
 
-    dims: the sum's.  None where not all of them are written out.
+    dims: the sum's.  None where not all of them are written out, or groups of steps
+    are one.
     """
     moving = {dim for dim in strip.jam if dim != strip.dim}
     across = strip.kinds[strip.dim] == "reduction"
-    if across or not all(is_written_out(strip, dim) for dim in dims):
+    if across or strip.dots or not all(is_written_out(strip, dim) for dim in dims):
         return None
     for x in strip.inputs:
         places = [] if x.is_scalar else [dims_of(e) for e in x.indexing.results]

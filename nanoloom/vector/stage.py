@@ -26,6 +26,7 @@ from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.copies import copies_of_stages, copies_to_generics
+from nanoloom.vector.in_panels import read_panels
 from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import few_rows, instructions
@@ -200,6 +201,7 @@ def tile(module: ir.Module, script: str, said: Said) -> None:
     """Apply a script, whose stages are on tensors still."""
     apply_script(module, script, said.meanings)
     require_fetched(module, said.prefetches, said.packings)
+    read_panels(module, said.packings)
     join_copies(module)
     run_pipeline(module, CLEAN, verify=False)
     require_packed_reads(module)

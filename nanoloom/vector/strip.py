@@ -18,11 +18,12 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
-from nanoloom.vector.dot_steps import DotSteps, in_groups, summed
+from nanoloom.vector.dot_steps import DotSteps, cuts, in_groups, summed
 from nanoloom.vector.extended import extended
-from nanoloom.vector.extents import is_next, is_same, rounded_down, size
+from nanoloom.vector.extents import is_next, is_same, size
 from nanoloom.vector.gathered import read_strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.matrix_steps import MatrixSteps
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
@@ -61,7 +62,7 @@ class Strip:
     fuses: bool
     ahead: frozenset[int]
     sources: Mapping[int, Source]
-    dots: DotSteps | None
+    dots: DotSteps | MatrixSteps | None
 
     @property
     def reduced(self) -> list[int]:
@@ -164,8 +165,7 @@ class Strip:
         known, count = constant_of(extent), self.unrolled.get(dim, 1)
         if known is not None and (count == 0 or known <= count):
             return steps(index(0), known, values, once)
-        whole = rounded_down(extent, count or 1)
-        for begin, end, by in ((index(0), whole, count or 1), (whole, extent, 1)):
+        for begin, end, by in cuts(self, dims, extent, count or 1):
             if is_same(begin, end) or begin == end:
                 continue
             if is_next(begin, end, by):

@@ -145,6 +145,33 @@ def test_a_level_that_is_none_is_refused(made: Made) -> None:
     assert told in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("isa", ["X86-64-V2", "x86-64-v2+avx2", "x86-64"])
+def test_names_are_compared_word_by_word(made: Made, isa: str) -> None:
+    """Of capitals or not; a feature more, or a part of a word, is another name."""
+    done = made.run("qemu-x86_64", "-cpu", "Haswell", isa=isa)
+    named = isa.lower() == "x86-64-v2"
+    assert (done.returncode == 0) == named
+    assert named or f"NANOLOOM_ISA is {isa}: the program is compiled for" in done.stderr
+
+
+def test_another_name_of_a_target_is_its_name(made: Made) -> None:
+    """riscv64+v is what the table of targets calls rv64gcv."""
+    target = by_name("riscv64+v")
+    lend(target.arch, made.cache)
+    program = compile(
+        model(), dims={"rows": 37}, options=CompileOptions(target), cache=made.cache
+    )
+    path = program.save(made.folder / "vectors", form="executable")
+    vectors = Made(made.folder, path, program, made.cache)
+    emulator = ("qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0")
+    for isa in ("rv64gcv", "riscv64+v"):
+        assert vectors.run(*emulator, isa=isa).stderr == ""
+        assert agrees(vectors.result())
+    done = vectors.run(*emulator, isa="riscv64")
+    told = "vectors: NANOLOOM_ISA is riscv64: the program is compiled for rv64gcv"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, told)
+
+
 def test_a_file_of_one_level_is_for_no_other(made: Made) -> None:
     program = compile(
         model(),

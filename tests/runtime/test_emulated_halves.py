@@ -9,30 +9,34 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from nanoloom.cache import Cache
-from nanoloom.options import CompileOptions
-from nanoloom.program import Program, compile
+from nanoloom.program import Program
 from nanoloom.reproduce.counted import build_plugin, of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
-from tests.c_libraries import lend
+from tests.runtime.weighted import built
 
 HEAD = '<ir_version: 10, opset_import: ["": 22]>'
-# Rows for several tiles, few, and one alone; a sum that is cut; batches; a window.
+# Rows for several tiles, few, and one alone; a sum that is cut; batches; a window; the
+# same with weights.
 MODEL = """
 all (KIND[37, 71] a, KIND[71, 53] b, KIND[1, 71] row, KIND[2, 5, 37] c,
      KIND[2, 37, 21] d, KIND[3, 1500] e, KIND[1500, 45] f, KIND[1, 19, 9, 7] x,
-     KIND[23, 19, 3, 3] w)
+     KIND[23, 19, 3, 3] v, KIND[71, 53] wb, KIND[1500, 45] wf, KIND[23, 19, 3, 3] ww)
  => (KIND[37, 53] ab, KIND[1, 53] rb, KIND[2, 5, 21] cd, KIND[3, 45] ef,
-     KIND[1, 23, 5, 4] xw)
+     KIND[1, 23, 5, 4] xv, KIND[37, 53] awb, KIND[1, 53] rwb, KIND[3, 45] ewf,
+     KIND[1, 23, 5, 4] xww)
 {
     ab = MatMul(a, b)
     rb = MatMul(row, b)
     cd = MatMul(c, d)
     ef = MatMul(e, f)
-    xw = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w)
+    xv = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, v)
+    awb = MatMul(a, wb)
+    rwb = MatMul(row, wb)
+    ewf = MatMul(e, wf)
+    xww = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, ww)
 }
 """
-LAYER = "l (KIND[64, 256] x, KIND[256, 96] w) => (KIND[64, 96] y) { y = MatMul(x, w) }"
+LAYER = "l (KIND[64, 256] x, KIND[256, 96] v) => (KIND[64, 96] y) { y = MatMul(x, v) }"
 # In ONNX's words; a unit of rounding, and of the smallest numbers.
 KINDS = {
     "float16": (np.dtype(np.float16), 2.0**-11, 2.0**-25),
@@ -47,21 +51,17 @@ Arrays = dict[str, np.ndarray]
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-def built(text: str, kind: str, name: str, folder: Path) -> tuple[Program, Path]:
-    made = parser.parse_model(f"{HEAD} {text.replace('KIND', kind)}")
-    cache, target = Cache(folder / "cache"), machine(name).target
-    lend(target.arch, cache)
-    program = compile(made, options=CompileOptions(target), cache=cache)
-    return program, program.save(folder / "products", form="executable")
-
-
-def arrays(program: Program, kind: np.dtype) -> list[np.ndarray]:
-    random = np.random.default_rng(8)
-    shapes = [[int(size) for size in x.shape] for x in program.inputs]
-    return [
-        random.standard_normal(shape).astype(np.float32).astype(kind)
-        for shape in shapes
-    ]
+def executable(
+    text: str, kind: str, name: str, folder: Path
+) -> tuple[Program, Path, Arrays]:
+    """An executable, and arrays for its inputs; those with a w are in it."""
+    model = parser.parse_model(f"{HEAD} {text.replace('KIND', kind)}")
+    random, dtype = np.random.default_rng(8), KINDS[kind][0]
+    given: Arrays = {}
+    for x in model.graph.input:
+        shape = [d.dim_value for d in x.type.tensor_type.shape.dim]
+        given[x.name] = random.standard_normal(shape).astype(np.float32).astype(dtype)
+    return *built(model, given, name, folder), given
 
 
 def windows(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -76,26 +76,27 @@ def expected(v: Arrays, one: float, least: float) -> dict[str, Pair]:
     in f32, and the last step to 16 bits."""
     wide = {name: array.astype(np.float64) for name, array in v.items()}
     pairs = {"ab": ("a", "b"), "rb": ("row", "b"), "cd": ("c", "d"), "ef": ("e", "f")}
+    pairs |= {"awb": ("a", "wb"), "rwb": ("row", "wb"), "ewf": ("e", "wf")}
     found: dict[str, Pair] = {}
     for output, (left, right) in pairs.items():
         x, y = wide[left], wide[right]
         off = (x.shape[-1] + 2) * 2.0**-23 * (abs(x) @ abs(y))
         exact = np.asarray(x @ y)
         found[output] = exact, one * abs(exact) + 2 * off + least
-    image, filters = wide["x"], wide["w"]
-    exact, sizes = windows(image, filters), windows(abs(image), abs(filters))
-    off = (19 * 9 + 2) * 2.0**-23 * sizes
-    found["xw"] = exact, one * abs(exact) + 2 * off + least
+    for name in ("v", "ww"):
+        image, filters = wide["x"], wide[name]
+        exact, sizes = windows(image, filters), windows(abs(image), abs(filters))
+        off = (19 * 9 + 2) * 2.0**-23 * sizes
+        found[f"x{name}"] = exact, one * abs(exact) + 2 * off + least
     return found
 
 
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_right_at_every_length(kind: str, name: str, tmp_path: Path) -> None:
-    dtype, one, least = KINDS[kind]
-    program, path = built(MODEL, kind, name, tmp_path)
-    inputs = arrays(program, dtype)
-    given = dict(zip((x.name for x in program.inputs), inputs, strict=True))
+    _, one, least = KINDS[kind]
+    program, path, given = executable(MODEL, kind, name, tmp_path)
+    inputs = [given[x.name] for x in program.inputs]
     wanted = expected(given, one, least)
     kinds = {x.name: x.dtype for x in program.outputs}
     word, lengths = LENGTHS[name]
@@ -112,11 +113,11 @@ def test_sums_are_right_at_every_length(kind: str, name: str, tmp_path: Path) ->
 def test_wider_vectors_execute_fewer_instructions(
     kind: str, name: str, tmp_path: Path
 ) -> None:
-    program, path = built(LAYER, kind, name, tmp_path)
+    program, path, given = executable(LAYER, kind, name, tmp_path)
     files: list[Path] = []
-    for x, array in zip(program.inputs, arrays(program, KINDS[kind][0]), strict=True):
+    for x in program.inputs:
         files.append(tmp_path / f"{x.name}.npy")
-        np.save(files[-1], array)
+        np.save(files[-1], given[x.name])
     plugin, (word, lengths) = build_plugin(tmp_path), LENGTHS[name]
     one, two, four = (
         of_one_run(plugin, machine(f"{name}:{word}={bits}"), path, files).all

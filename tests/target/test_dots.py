@@ -12,10 +12,12 @@ from nanoloom.target.dots import (
     DOTS,
     GROUP,
     SCALABLE_DOTS,
+    SCALABLE_MATRICES,
     DotUse,
     dot_for,
     pair_products,
     scalable_dot,
+    scalable_matrix,
 )
 
 RANGES = {"s8": range(-128, 128), "u8": range(256)}
@@ -76,7 +78,7 @@ def require_exact(use: DotUse | None, left: str, right: str) -> None:
 
 
 def test_a_lane_is_full() -> None:
-    for dot in (*DOTS, *SCALABLE_DOTS):
+    for dot in (*DOTS, *SCALABLE_DOTS, *SCALABLE_MATRICES):
         bits = 16 if dot.left == "bf16" else 8
         assert GROUP[dot.left] * bits == 32
         assert dot.bits in (128, 256, 512)
@@ -90,6 +92,7 @@ def test_a_lane_is_full() -> None:
         ("aarch64+sve", "u8", "s8", "sdot", 128),
         ("aarch64+sve", "s8", "u8", "udot", -128),
         ("aarch64+sve+i8mm", "s8", "u8", "usdot", 0),
+        ("aarch64+sve", "bf16", "bf16", "", 0),
         ("neoverse-v1", "s8", "s8", "", 0),
         ("neoverse-v2", "s8", "s8", "", 0),
         ("rv64gcv", "s8", "s8", "", 0),
@@ -105,6 +108,30 @@ def test_instructions_of_any_width(
     if use is not None:
         assert use.dot.function == f"llvm.aarch64.sve.{function}.nxv4i32"
         assert use.correction == correction
+
+
+@pytest.mark.parametrize(
+    ("target", "left", "right", "function", "swapped"),
+    [
+        ("aarch64+sve+i8mm", "s8", "s8", "smmla.nxv4i32", False),
+        ("aarch64+sve+i8mm", "u8", "u8", "ummla.nxv4i32", False),
+        ("aarch64+sve+i8mm", "u8", "s8", "usmmla.nxv4i32", False),
+        ("aarch64+sve+i8mm", "s8", "u8", "usmmla.nxv4i32", True),
+        ("aarch64+sve+bf16", "bf16", "bf16", "fmmla.nxv4f32.nxv8bf16", False),
+        ("aarch64+sve", "s8", "s8", "", False),
+        ("aarch64+i8mm", "s8", "s8", "", False),
+        ("neoverse-v1", "s8", "s8", "", False),
+    ],
+)
+def test_instructions_for_two_rows(
+    target: str, left: str, right: str, function: str, swapped: bool
+) -> None:
+    """No signs are inverted for them: all pairs of signs have one."""
+    use = scalable_matrix(by_name(target), left, right)
+    assert (use is not None) == bool(function)
+    if use is not None:
+        assert use.dot.function == f"llvm.aarch64.sve.{function}"
+        assert (use.swapped, use.flipped) == (swapped, False)
 
 
 def test_pairs_of_16_bits() -> None:

@@ -14,6 +14,7 @@ import nanoloom.target
 from nanoloom.errors import Error
 from nanoloom.target import TARGETS, Target, by_name
 from nanoloom.target.loops import loops_of, sums_of, symbol
+from nanoloom.target.named import aliases_of
 from nanoloom.target.peaks import assembly
 
 EVERY = pytest.mark.parametrize("target", TARGETS, ids=str)
@@ -354,3 +355,26 @@ def test_importing_is_light() -> None:
     assert done.returncode == 0, done.stderr
     heavy = {"llvmlite", "torch_mlir", "numpy", "onnx", "platformdirs", "tempfile"}
     assert not heavy & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "alias"),
+    [
+        ("rv64gcv", "riscv64+v"),
+        ("rv64gcv-zvl256b", "riscv64+zvl256b"),
+        ("rv64gcv-zvl256b", "rv64gcv+zvl256b"),
+        ("rv64gcv+zvfh", "riscv64+v+zvfh"),
+        ("x86-64-v4+avx512bf16+avx512vnni", "x86-64-v4+bf16+vnni"),
+        ("x86-64-v3+avxvnni", "x86-64-v3+vnni"),
+    ],
+)
+def test_another_name_of_a_target(name: str, alias: str) -> None:
+    target = by_name(name)
+    assert target.name == by_name(alias).name == name
+    assert alias in aliases_of(target) and name not in aliases_of(target)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_other_names_are_those_of_the_same_target(target: Target) -> None:
+    for alias in aliases_of(target):
+        assert by_name(alias) == target

@@ -83,6 +83,19 @@ def test_sve_multiplies_groups_of_four(
     assert len(loop) <= 4 * (rows + more) + 12 + 4 * rows + 16
 
 
+def test_sve_multiplies_pairs_of_bf16() -> None:
+    """Of an activation, whose two rows are woven in registers."""
+    made, target = product("bfloat16", "bfloat16", "float32"), "aarch64+sve+bf16"
+    (kernel,) = kernels(made).kernels.values()
+    words = choose(kernel.nest, by_name(target)).directives
+    assert not [x for x in words if isinstance(x, CopyOperand) and x.wide]
+    loop = loop_with(stage_text(kernels(made), "asm", by_name(target)), "bfdot")
+    assert not touches_stack(loop) and not count(loop, "fmla")
+    woven = count(loop, "zip1") + count(loop, "zip2")
+    assert woven == len([x for x in loop if re.match(r"ld1h|ldr\s+z", x)])
+    assert count(loop, "bfdot") >= 4 * woven
+
+
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["rv64gcv", "rv64gcv+zvfh", "armv9-sve2"])
 def test_products_of_halves_are_those_of_f32(kind: str, name: str) -> None:

@@ -2,21 +2,36 @@
 
     sums[c] += a[k] * b[k, c] + ... + a[k + 3] * b[k + 3, c]
 
-SVE has such for bytes.  Rows of b are whole registers, four numbers of a column are in
-a lane once they are woven: as many registers of sums are one vector.
+SVE has such for bytes, and for pairs of bf16.  Rows of b are whole registers, four
+numbers of a column are in a lane once they are woven: as many registers of sums are one
+vector.  Weights are woven while compiling, in panels of a task's columns; with i8mm and
+bf16 for two rows at once, twice as many steps.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nanoloom.nest.contraction import Contraction, left_lies_along, roles
+from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.families import BYTES
+from nanoloom.schedule.families import BYTES, HALVES, INT8_DOT
+from nanoloom.schedule.library.panels import is_parameter, weight_packing
+from nanoloom.schedule.library.product_form import Form
+from nanoloom.schedule.packing import Packing
 from nanoloom.schedule.step_cost import StepCost
-from nanoloom.target.dots import GROUP, DotUse, scalable_dot
+from nanoloom.target.dots import (
+    GROUP,
+    MATRIX_ROWS,
+    DotUse,
+    scalable_dot,
+    scalable_matrix,
+)
 from nanoloom.target.facts import Target
 
 # Of four rows of four registers, eight are woven together: two for each.
-WOVEN = 2
+WOVEN, WOVEN_ROWS = 2, 4
+ROUND = 4  # groups
 
 
 def together(stage: Stage, target: Target) -> int:
@@ -25,16 +40,75 @@ def together(stage: Stage, target: Target) -> int:
     return 1 if use is None else GROUP[use.dot.right]
 
 
-def step_cost(stage: Stage, target: Target) -> StepCost | None:
+def whole_groups(stage: Stage, target: Target) -> int:
+    """Steps of a part of a sum are a multiple of this, for one row and for two."""
+    group = together(stage, target)
+    return MATRIX_ROWS * group if group > 1 else 1
+
+
+def step_cost(stage: Stage, target: Target, woven: int = 0) -> StepCost | None:
     """What such a group of steps costs.
 
     Of inverted signs an exclusive or for each row, and sums of b beside the others.
+    woven: so many steps of the weight lie together, 0 where rows of b are as they are.
     """
     use = use_of(stage, target)
     if use is None:
         return None
+    if woven > together(stage, target):
+        # Of two rows an instruction for twice as many steps: loads, and a shuffle.
+        return StepCost(left=1 / MATRIX_ROWS, right_loads=MATRIX_ROWS, others=4)
     flips = int(use.flipped)
-    return StepCost(left=flips, right=WOVEN, right_registers=2 + flips, others=3)
+    if woven:
+        return StepCost(left=flips, right_registers=1 + flips, others=3)
+    shuffles = WOVEN * GROUP[use.dot.right] // WOVEN_ROWS
+    return StepCost(left=flips, right=shuffles, right_registers=2 + flips, others=3)
+
+
+def woven_steps(nest: LoopNest, form: Form, target: Target) -> int:
+    """So many steps of a weight lie together, 0 where the right operand is none.
+
+    Of pixels side by side that are steps of one sum, no operand says how many there
+    are but a weight as it is.
+    """
+    stage, group = form.stage, together(form.stage, target)
+    shape = shape_of(stage)
+    if group == 1 or shape is None or not is_parameter(nest, stage, shape):
+        return 0
+    if stage.reads[shape.left].plain[-1] != stage.names[shape.reduced[-1]]:
+        return 0
+    kinds = (stage.reads[n].element for n in (shape.left, shape.right))
+    pairs = scalable_matrix(target, *kinds) is not None and bool(form.row)
+    deep = shape.extents[shape.reduced[-1]] >= MATRIX_ROWS * group
+    return MATRIX_ROWS * group if pairs and deep else group
+
+
+def together_in_round(nest: LoopNest, form: Form, target: Target) -> int:
+    """Steps that stand behind each other, 1 where each is for itself.
+
+    Of woven weights several groups: addresses of rows move on once for all of them.  Of
+    two rows at once one, whose loads take the registers that sums leave.
+    """
+    group = together(form.stage, target)
+    woven = woven_steps(nest, form, target)
+    return ROUND * group if woven == group > 1 else max(woven, group)
+
+
+def panels(
+    nest: LoopNest, form: Form, steps: int, columns: int, unit: int
+) -> tuple[Packing, int]:
+    """How a weight is woven, and how many columns a panel has.
+
+    steps: that lie together.  columns: that a task has at most; panels are alike, their
+    rows as many units.  What has no rows is read once, by tasks of several panels: all
+    columns are one.
+    """
+    shape, extent = roles(form.stage), form.extent(form.column)
+    assert shape is not None, "woven_steps lets no other pass"
+    count = -(-extent // columns) if form.row else 1
+    each = -(-extent // (count * unit)) * unit
+    (packing,) = weight_packing(nest, form.stage, shape, each, INT8_DOT)
+    return replace(packing, group=steps), each if form.row else columns
 
 
 def use_of(stage: Stage, target: Target) -> DotUse | None:
@@ -50,9 +124,10 @@ def use_of(stage: Stage, target: Target) -> DotUse | None:
 
 
 def shape_of(stage: Stage) -> Contraction | None:
-    """The roles of a product of bytes with rows of its right operand as they lie."""
+    """The roles of a product of narrow numbers with rows of its right operand as they
+    lie."""
     kinds = tuple(x.element for x in (*stage.reads, *stage.writes))
-    if not stage.is_contraction or kinds not in BYTES:
+    if not stage.is_contraction or kinds not in (*BYTES, *HALVES):
         return None
     shape = roles(stage)
     return shape if shape is not None and shape.contiguous else None

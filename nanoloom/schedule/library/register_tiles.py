@@ -30,7 +30,13 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library import tile_width
-from nanoloom.schedule.library.dot_groups import together
+from nanoloom.schedule.library.dot_groups import (
+    panels,
+    together,
+    together_in_round,
+    whole_groups,
+    woven_steps,
+)
 from nanoloom.schedule.library.finished import is_finished, on_tile, points
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.product_form import Form, form_of
@@ -46,6 +52,7 @@ from nanoloom.schedule.library.vectors import (
 from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.schedule.library.wide_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
+from nanoloom.target.dots import MATRIX_ROWS
 from nanoloom.target.facts import MOST_VECTORS, Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
@@ -77,7 +84,8 @@ def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None
 
 def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
     """The cheapest tile, and the others that were weighed."""
-    tiles = tiles_of(form, lanes_of(form.stage, target), target)
+    woven = woven_steps(nest, form, target)
+    tiles = tiles_of(form, lanes_of(form.stage, target), target, woven)
 
     def weighed() -> Iterator[Candidate]:
         for tile in tiles:
@@ -93,6 +101,10 @@ def with_tile(
     stage = form.stage
     lanes, vectors = tile_width.lanes_of_tile(nest, stage, tile, target)
     columns = tile_width.panel_columns(lanes, vectors, target)
+    packings: tuple[Directive, ...] = ()
+    if steps := woven_steps(nest, form, target):
+        packing, columns = panels(nest, form, steps, columns, lanes.count)
+        packings = (packing,)
     sizes = task_sizes(form, tile, columns, target)
     chunks = chunk_sizes(form, columns, target)
     names = stage.names if last == stage else form.parallel
@@ -100,9 +112,10 @@ def with_tile(
     if form.row:
         jam = {form.parallel.index(form.row): tile.rows, **jam}
     directives = (
+        *packings,
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
         *tile_words(nest, last, form, chunks, lanes, jam, target),
-        *copies(form, tile, columns, sizes, target),
+        *(() if packings else copies(form, tile, columns, sizes, target)),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
     return directives, reason
@@ -121,7 +134,7 @@ def tile_words(
     stage = form.stage
     axis = form.reduced[-1]
     depth = chunks[stage.place(axis)] or form.extent(axis)
-    group = together(stage, target)
+    group = together_in_round(nest, form, target)
     steps = words_of_steps(stage.name, axis, depth, target, group)
     if not any(chunks) and is_finished(nest, stage):
         return (*on_tile(nest, stage, last, lanes, jam), *steps)
@@ -145,19 +158,23 @@ def is_window(nest: LoopNest, last: Stage) -> bool:
     return kinds in ({"f32"}, {"f64"}) and Role.CONSTANT not in roles
 
 
-def tiles_of(form: Form, lanes: int, target: Target) -> list[RegisterTile]:
+def tiles_of(
+    form: Form, lanes: int, target: Target, woven: int = 0
+) -> list[RegisterTile]:
     """The cheapest register tiles; a row alone has vectors only.
 
-    What is left of the rows is a smaller tile, so that none are wasted.
+    What is left of the rows is a smaller tile, so that none are wasted.  woven: so many
+    steps of the weight lie together; of two rows where those are more than a group.
     """
     rows = form.extent(form.row) if form.row else 1
     columns, unit = form.extent(form.column), target.vector
-    step, group = step_cost(form.stage, target), together(form.stage, target)
+    step, group = step_cost(form.stage, target, woven), together(form.stage, target)
     most, widest = min(rows, most_rows(form, lanes, target)), most_vectors(form, target)
     tiles = [
         RegisterTile(r, v, tile_width.tile_cost(r, v, columns, lanes, unit, step))
         for r, v in register_tile.candidates(unit.registers, step)
         if r <= most and v <= widest and v % group == 0
+        if r in (1, most) or woven <= group or r % MATRIX_ROWS == 0
     ]
     ranked = sorted(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
     return ranked[:WEIGHED]
@@ -234,7 +251,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
             break
         depth //= form.extent(axis)
         parts = -(-form.extent(axis) * depth // room)
-        group = together(form.stage, target) if axis == form.reduced[-1] else 1
+        group = whole_groups(form.stage, target) if axis == form.reduced[-1] else 1
         sizes[axis] = max(1, -(-form.extent(axis) // (parts * group)) * group)
         depth *= sizes[axis]
     return tuple(sizes.values())

@@ -12,15 +12,15 @@ from nanoloom.target.facts import Target
 SVE_OTHERS = 3  # numbers of rows that LLVM loads early
 
 
-def step_cost(stage: Stage, target: Target) -> StepCost:
+def step_cost(stage: Stage, target: Target, woven: int = 0) -> StepCost:
     """What a vector of results takes, by the operations of a point.
 
     What is not added at once needs a register until it is, and the next one another;
-    what finds NaN needs one more.
+    what finds NaN needs one more.  woven: so many steps of a weight lie together.
     """
     work = [name for name in stage.body if name not in NO_WORK]
     floats = stage.writes[0].element in ("f32", "f64")
-    if (grouped := dot_groups.step_cost(stage, target)) is not None:
+    if (grouped := dot_groups.step_cost(stage, target, woven)) is not None:
         return grouped
     if stage.is_contraction and is_fused(stage, target):
         if target.isa.scalar_factors and not floats:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import CopyOperand
+from nanoloom.schedule.library.dot_groups import together
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.schedule.library.vectors import GROUPED, HALVES, width
 from nanoloom.target.facts import Target
@@ -19,9 +20,11 @@ F32_BITS = 32
 
 
 def is_widened(stage: Stage, target: Target) -> bool:
-    """Whether a product is of such numbers, and of vectors of any width."""
+    """Whether a product is of such numbers, and of vectors of any width; no
+    instruction adds several of them at once."""
     halves = any(x.element in HALVES for x in stage.reads)
-    return halves and stage.is_contraction and target.vector.any_length
+    wide = halves and stage.is_contraction and target.vector.any_length
+    return wide and together(stage, target) == 1
 
 
 def wide_copies(form: Form, target: Target) -> Iterator[CopyOperand]:

@@ -32,15 +32,16 @@ def dot_along(op: Op, plan: VectorPlan, target: Target) -> DotUse | None:
 
 
 def adds_products(op: Op) -> bool:
-    """Whether a body is sum + a * b in i32, of both its operands."""
+    """Whether a body is sum + a * b in i32 or f32, of both its operands."""
     arguments, total = list(body(op).arguments), yielded(op)[0].owner
     if len(arguments) != 3 or isinstance(total, ir.Block):
         return False
-    if total.name != "arith.addi" or str(total.results[0].type) != "i32":
+    kind = str(total.results[0].type)
+    if (total.name, kind) not in (("arith.addi", "i32"), ("arith.addf", "f32")):
         return False
     factors = [value for value in total.operands if value != arguments[2]]
     product = multiplied(factors[0]) if len(factors) == 1 else None
-    if product is None or product.name != "arith.muli":
+    if product is None or product.name not in ("arith.muli", "arith.mulf"):
         return False
     return {widened(value) for value in product.operands} == set(arguments[:2])
 

@@ -1,0 +1,111 @@
+"""Rows of which groups of steps lie together (in_panels.py), as scalable registers.
+
+    w'[k / 4, 4 j + k % 4]
+
+A register has the groups of as many columns as it has lanes of 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.nest.extent import Lanes
+from nanoloom.vector.access import (
+    Operand,
+    add,
+    apply,
+    divide,
+    index,
+    multiply,
+    parts,
+    written,
+)
+from nanoloom.vector.nanokernel.groups import interleaved
+from nanoloom.vector.points import Point
+from nanoloom.vector.widths import as_index, elements, vector_type
+
+if TYPE_CHECKING:
+    from nanoloom.vector.strip import Strip
+
+
+def in_groups_of(x: Operand, column: int, depth: int, group: int) -> bool:
+    """Whether so many steps of each column lie together in an operand."""
+    results = list(x.indexing.results)
+    step, lane = ir.AffineExpr.get_dim(depth), ir.AffineExpr.get_dim(column)
+    row = ir.AffineExpr.get_floor_div(step, group)
+    return results[-2:] == [row, lane * group + step % group]
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """An input of a strip that lies so.  kind: of a register."""
+
+    strip: Strip
+    number: int
+    depth: int
+    group: int
+    kind: ir.VectorType
+
+    @property
+    def operand(self) -> Operand:
+        return self.strip.inputs[self.number]
+
+    def lead(self, point: Point) -> list[ir.Value]:
+        """The indices in front of a row's."""
+        *outer, _, _ = self.operand.indexing.results
+        return [apply(e, point.ivs) for e in outer]
+
+    def place(self, point: Point) -> Hashable:
+        """What the registers at a point are known by."""
+        at = [*self.lead(point), point.ivs[self.depth], point.ivs[self.strip.dim]]
+        return self.operand.buffer, point.mask, tuple(written(i) for i in at)
+
+    def registers(self, point: Point) -> Iterator[ir.Value]:
+        """The group that a point's step is in, of all columns of a vector.
+
+        Each is loaded when it is asked for.
+        """
+        width, buffer = self.kind.shape[0], self.operand.buffer
+        count = self.strip.lanes.count * self.group // width
+        row = group_number(point.ivs[self.depth], self.group)
+        column = multiply(point.ivs[self.strip.dim], index(self.group))
+        lead, lanes = self.lead(point), Lanes(width, scalable=True)
+        masks = [] if point.mask is None else self.masks(point.mask)
+        for number in range(count):
+            at = [*lead, row, add(column, as_index(elements(lanes, number)))]
+            if masks:
+                rest = zeros(self.kind)
+                yield vector.maskedload(self.kind, buffer, at, masks[number], rest)
+            else:
+                yield vector.load(self.kind, buffer, at)
+
+    def masks(self, mask: ir.Value) -> list[ir.Value]:
+        """A mask of columns as masks of their groups' numbers."""
+        bit = ir.IntegerType.get_signless(1)
+        kind = vector_type(Lanes(self.kind.shape[0], scalable=True), bit)
+        return parts_of(interleaved([mask] * self.group), kind)
+
+
+def parts_of(wide: ir.Value, kind: ir.VectorType) -> list[ir.Value]:
+    """A vector as registers."""
+    width = kind.shape[0]
+    count = ir.VectorType(wide.type).shape[0] // width
+    return [vector.scalable_extract(kind, wide, n * width) for n in range(count)]
+
+
+def group_number(step: ir.Value, group: int) -> ir.Value:
+    """Which group a step is in; whole groups behind a place stand as a number."""
+    base, more = parts(step)
+    if base is None:
+        return index(more // group)
+    if more % group:
+        return divide(step, index(group))
+    return add(divide(base, index(group)), index(more // group))
+
+
+def zeros(kind: ir.VectorType) -> ir.Value:
+    number = 0.0 if isinstance(kind.element_type, ir.FloatType) else 0
+    return vector.broadcast(kind, arith.constant(kind.element_type, number))
