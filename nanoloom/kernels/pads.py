@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.group import Group, is_movable, is_view
+from nanoloom.kernels.left_out import leaves_out
 from nanoloom.kernels.nest import alone, begin_of, source_of
 from nanoloom.kernels.parts import (
     Part,
@@ -135,23 +136,27 @@ def add(value: ir.Value, number: int) -> ir.Value:
     return arith.addi(value, index(number)) if number else value
 
 
-def absorb_pads(groups: list[Group]) -> list[Group]:
-    """The groups without those that only copy into a border which the reader can make.
+def absorb_pads(groups: list[Group], weights: Sequence[ir.Value] = ()) -> list[Group]:
+    """The groups without those that only copy into a border which the reader can make,
+    or leave out.
 
-    In place: the readers' operands are the pads themselves.
+    In place: the readers' operands are the pads themselves.  weights: the arguments
+    that are parameters, of which panels can be packed.
     """
     owner = {op.operation: group for group in groups for op in group.ops}
     left: list[Group] = []
     for group in groups:
         read = reader_of(group)
-        if read is None or not can_absorb(*read, owner.get(read[0].operation)):
-            left.append(group)
-            continue
-        border = border_of(group.ops[0], read)
-        if border is None or not border.lies_along or not shares(*read):
+        border = None if read is None else border_of(group.ops[0], read)
+        if read is None or border is None:
             left.append(group)
             continue
         reader, number = read
+        around = owner.get(reader.operation)
+        made = border.lies_along and can_absorb(*read, around) and shares(*read)
+        if not made and not leaves_out(read, around, border, weights):
+            left.append(group)
+            continue
         before = reader.operation.operands[number]
         with ir.InsertionPoint(reader), group.ops[0].operation.location:
             reader.operation.operands[number] = border.made()

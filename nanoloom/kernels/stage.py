@@ -100,7 +100,7 @@ def joined(
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
         groups = join_sums(groups, weights)
-    groups = absorb_pads(join_results(block, groups))
+    groups = absorb_pads(join_results(block, groups), weights if in_rows else ())
     return join_fronts(groups, weights, target) if in_rows else groups
 
 

@@ -49,19 +49,21 @@ class Access:
         return self.op.operands[self.at]
 
     def split(self, loop: Loop) -> None:
-        """Tell what changes in a loop from what does not."""
+        """Tell what changes in a loop from what does not.
+
+        A place from which a number is taken stays one: what is left of it would be in
+        front of the buffer, or below zero.
+        """
         found: list[tuple[int, ir.Value]] = []
         for place, stride in enumerate(self.strides):
-            number, changing = 0, []
-            for value in sum_of(self.op.operands[self.at + 1 + place]):
-                constant = constant_of(value)
-                if constant is not None:
-                    number += constant
-                elif loop.makes(value):
-                    changing.append(value)
-                else:
-                    found.append((stride, value))
-            self.rest.append(changing)
+            whole = self.op.operands[self.at + 1 + place]
+            values = [value for value in sum_of(whole) if constant_of(value) is None]
+            number = sum(constant_of(value) or 0 for value in sum_of(whole))
+            if number < 0:
+                values, number = [whole], 0
+            same = [value for value in values if not loop.makes(value)]
+            found += [(stride, value) for value in same]
+            self.rest.append([value for value in values if value not in same])
             self.numbers.append(number)
         self.terms = tuple(found)
 

@@ -3,8 +3,7 @@
 The steps that change stages come first; then the loops of the nest that the schedule
 makes, from the outside in, each with what is computed inside of it; then what becomes
 of the innermost ones.  The script finds stages by their names (the discardable
-attribute nanoloom.stage of their operations), so that it can be read, edited and
-applied again.
+attribute nanoloom.stage of their operations), so that it can be read and edited.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.left_out import is_at_source
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
@@ -140,7 +140,7 @@ class Writer:
             for each in self.nest.producers(waiting.pop().name):
                 if each in inner:
                     waiting.append(each)
-                elif self.stays(each.name):
+                elif self.stays(each.name) or is_at_source(self.nest, each):
                     continue
                 elif each.name not in self.loops_of or self.is_stored(each):
                     return False

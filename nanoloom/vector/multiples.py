@@ -1,8 +1,8 @@
-"""Whether an index is a multiple of a number, as far as its making says."""
+"""What an index is a multiple of, whatever loops it depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import gcd
 
 from nanoloom.mlir import ir
 from nanoloom.vector.access import constant_of
@@ -10,56 +10,54 @@ from nanoloom.vector.access import constant_of
 
 def is_multiple(value: ir.Value | int, number: int) -> bool:
     """Whether it is known that a number divides an index."""
-    known = value if isinstance(value, int) else constant_of(value)
-    if known is not None or isinstance(value, int):
-        return known is not None and known % number == 0
+    known = value if isinstance(value, int) else multiple(value)
+    return known % number == 0
+
+
+def multiple(value: ir.Value) -> int:
+    """The largest number that an index is known to be a multiple of; 0: it is 0."""
+    number = constant_of(value)
+    if number is not None:
+        return number
     owner = value.owner
     if isinstance(owner, ir.Block):
-        return steps_by(ir.BlockArgument(value), owner.owner.operation, number)
-    operands = list(owner.operands)
-    match owner.name:
-        case "arith.muli":
-            return any(is_multiple(x, number) for x in operands)
-        case "arith.addi":
-            return all(is_multiple(x, number) for x in operands)
-        case "affine.apply":
-            indexing: ir.AffineMap = owner.attributes["map"].value  # type: ignore[attr-defined]
-            (result,) = indexing.results
-            return divides(number, result, operands, indexing.n_dims)
-        case _:
-            return False
+        return step_of(value, owner)
+    if owner.name == "affine.apply":
+        indexing = ir.AffineMapAttr(owner.attributes["map"]).value
+        (expr,) = indexing.results
+        operands = [multiple(x) for x in owner.operands]
+        return of_expression(expr, operands, indexing.n_dims)
+    if owner.name == "arith.addi":
+        return gcd(*(multiple(x) for x in owner.operands))
+    if owner.name == "arith.muli":
+        one, other = (multiple(x) for x in owner.operands)
+        return one * other
+    return 1
 
 
-def steps_by(variable: ir.BlockArgument, loop: ir.Operation, number: int) -> bool:
-    """Whether a loop's variable goes from a multiple on in steps of multiples."""
-    place = variable.arg_number
-    if loop.name == "scf.for" and place == 0:
-        begin, _, step = list(loop.operands)[:3]
-        return is_multiple(begin, number) and is_multiple(step, number)
-    if loop.name != "scf.forall":
-        return False
-    words = ("staticLowerBound", "staticStep")
-    bounds = [list(loop.attributes[word]) for word in words]  # type: ignore[call-overload]
-    # What is not known while compiling is a large negative number.
-    return place < len(bounds[0]) and all(
-        int(row[place]) >= 0 and int(row[place]) % number == 0 for row in bounds
-    )
+def step_of(value: ir.Value, block: ir.Block) -> int:
+    """The same of the variable of a loop."""
+    loop = block.owner
+    if loop.name == "scf.for" and value == block.arguments[0]:
+        lower, _, step = list(loop.operands)[:3]
+        return gcd(multiple(lower), multiple(step))
+    if loop.name == "scf.forall":
+        number = list(block.arguments).index(value)
+        words = ("staticLowerBound", "staticStep")
+        numbers = [list(loop.attributes[w])[number] for w in words]  # type: ignore[call-overload]
+        return gcd(*numbers) if min(numbers) >= 0 else 1
+    return 1
 
 
-def divides(
-    number: int, expr: ir.AffineExpr, operands: Sequence[ir.Value], dims: int
-) -> bool:
-    """Whether a number divides an expression for all values of its operands."""
-    if isinstance(expr, ir.AffineConstantExpr):
-        return expr.value % number == 0
+def of_expression(expr: ir.AffineExpr, operands: list[int], dims: int) -> int:
+    """The same of an affine expression, operands: of dimensions, then of symbols."""
     if isinstance(expr, ir.AffineDimExpr):
-        return is_multiple(operands[expr.position], number)
+        return operands[expr.position]
     if isinstance(expr, ir.AffineSymbolExpr):
-        return is_multiple(operands[dims + expr.position], number)
-    if isinstance(expr, ir.AffineAddExpr):
-        parts = (divides(number, e, operands, dims) for e in (expr.lhs, expr.rhs))
-        return all(parts)
-    if isinstance(expr, ir.AffineMulExpr):
-        parts = (divides(number, e, operands, dims) for e in (expr.lhs, expr.rhs))
-        return any(parts)
-    return False
+        return operands[dims + expr.position]
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        left, right = (of_expression(e, operands, dims) for e in (expr.lhs, expr.rhs))
+        return gcd(left, right) if isinstance(expr, ir.AffineAddExpr) else left * right
+    return 1

@@ -48,6 +48,7 @@ from nanoloom.vector.store_at import (
     arena_bytes,
     arena_count,
     join_copies,
+    require_left_out,
     store_at,
 )
 from nanoloom.vector.tasks import COUNTED, split_into_phases
@@ -204,6 +205,7 @@ def tile(module: ir.Module, script: str, said: Said) -> None:
     read_panels(module, said.packings)
     join_copies(module)
     run_pipeline(module, CLEAN, verify=False)
+    require_left_out(module)
     require_packed_reads(module)
 
 

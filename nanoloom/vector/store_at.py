@@ -20,7 +20,7 @@ from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.scratch import function_around, lines_of
 
 APART = "nanoloom.apart"  # on a copy of what was set apart; others stay copies
-PLACES = ("registers", "task", "arena")
+PLACES = ("registers", "task", "arena", "source")
 STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors
 
@@ -33,7 +33,7 @@ def store_at(op: Op, where: str) -> None:
     if where not in PLACES:
         raise Error(f"where = {where}: one of {', '.join(PLACES)} is wanted")
     op.operation.attributes[STORED] = ir.StringAttr.get(where)
-    if where == "task":
+    if where in ("task", "source"):
         set_apart(op)
     if where != "arena":
         return
@@ -66,6 +66,23 @@ def join_copies(module: ir.Module) -> None:
             continue
         op.operation.results[0].replace_all_uses_with(op.operation.operands[0])
         op.operation.erase()
+
+
+def is_at_source(op: Op) -> bool:
+    """Whether what reads a border is to read what is within it itself."""
+    words = op.operation.attributes
+    return STORED in words and words[STORED] == ir.StringAttr.get("source")
+
+
+def require_left_out(module: ir.Module) -> None:
+    """Error if a border is to be left out, and is read (on tensors)."""
+    for op in named(module, "linalg.generic"):
+        if is_at_source(op):
+            raise Error(
+                "a border is to be left out, and what reads it is no nanokernel of "
+                "multiply-adds that can",
+                hint='where = "task" makes it in each task',
+            )
 
 
 def require_taken(op: Op) -> None:

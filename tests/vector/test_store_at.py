@@ -231,7 +231,7 @@ def test_an_edited_script_that_leaves_it_in_memory_is_refused() -> None:
 
 
 REFUSED: list[tuple[tuple[Directive, ...], str]] = [
-    ((StoreAt("c", "heap"),), "where is heap: one of registers, task, arena is wanted"),
+    ((StoreAt("c", "heap"),), "where is heap: one of registers, task, arena, source"),
     ((StoreAt("y", "arena"),), "y makes a result of the kernel"),
     (
         (Parallel("y", (3, 0), ALL), StoreAt("c", "arena")),

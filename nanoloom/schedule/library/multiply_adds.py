@@ -9,7 +9,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
-from nanoloom.schedule.language import Candidate, Directive, Schedule
+from nanoloom.schedule.language import Candidate, Directive, Schedule, StoreAt
 from nanoloom.schedule.library.copies import (
     has_to_copy,
     is_of_any_length,
@@ -115,8 +115,7 @@ class Product:
         last, row = self.last, row_of(shape)
         width = bits(root.writes[0].element)
         columns = tile.vectors * (target.vector.bits // width)
-        sums = column_sums(family, root, shape, target)
-        wide = panel_bits(family, shape)
+        sums, wide = column_sums(family, root, shape, target), panel_bits(family, shape)
         packings = weight_packing(nest, root, shape, columns, family, sums, wide)
         reason = (
             f"register tile {tile}: {tile.cost:.2f} cycles a multiply-add, 1 at best"
@@ -126,6 +125,8 @@ class Product:
         behind = other_vectors(nest, root, target)
 
         def with_prefetches(loops: tuple[Directive, ...]) -> tuple[Directive, ...]:
+            if isinstance(loops[0], StoreAt):
+                return (*packings, *loops, *without(behind, loops[0].stage))
             names = row_names(root, shape)
             fetched = prefetches(nest, packings, loops, names, target)
             fetched = fetched or flat_prefetches(nest, nanokernel, product)
@@ -153,3 +154,8 @@ class Product:
                 return with_prefetches(few), reason
         loops = tiled(nest, root, last, shape, nanokernel, columns, target)
         return with_prefetches(loops), reason
+
+
+def without(words: tuple[Directive, ...], pad: str) -> tuple[Directive, ...]:
+    """What is said of others than a pad that is left out."""
+    return tuple(word for word in words if getattr(word, "stage", "") != pad)

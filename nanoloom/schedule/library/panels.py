@@ -17,10 +17,12 @@ from nanoloom.schedule.language import (
     Parallel,
     Prefetch,
     Schedule,
+    StoreAt,
     Tile,
 )
 from nanoloom.schedule.library.front import blocks, front_vectors, is_made, stored
 from nanoloom.schedule.library.image_rows import with_image_rows
+from nanoloom.schedule.library.left_out import left_out_by
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -63,6 +65,18 @@ def tiled(
     outer, inner = with_image_rows(nest, root, shape, nanokernel, sizes, target)
     tile = any(inner) and not nanokernel.depth
     panels: tuple[Tile, ...] = ()
+    row = row_of(shape)
+    block = (
+        0 if row is None else outer[row if root == last else shape.result.index(row)]
+    )
+    pad = left_out_by(nest, root, shape, nanokernel, row, block)
+    if pad is not None:
+        return (
+            StoreAt(pad.name, "source"),
+            Parallel(last.name, outer, ALL),
+            *([Tile(last.name, inner, ALL)] if tile else []),
+            nanokernel,
+        )
     if nest.in_front(root.name):
         whole, outer = outer, several_panels(shape, outer)
         if row_of(shape) is not None and is_made(nest, root):

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nanoloom.nest.left_out import AT_SOURCE, left_out
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.inner import IN_MEMORY, at_tile
 from nanoloom.schedule.words.word import Word, refuse, stage_of
 
-PLACES = {"registers": "registers", "task": IN_MEMORY, "arena": "the arena"}
+PLACES = {
+    "registers": "registers",
+    "task": IN_MEMORY,
+    "arena": "the arena",
+    "source": AT_SOURCE,
+}
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,8 @@ class StoreAt(Word):
     that reads it.  "task", on the stack or in the scratch memory of the thread that
     runs a task: a part at a time, of a stage that is computed inside of a loop of what
     reads it.  "arena", a whole tensor between two loops over tasks, of one that is not.
+    "source", nowhere, of a border around an image: the nanokernel that reads it reads
+    the image, and leaves out of its sums what is around it.
     Without a word what is computed at a tile is in registers, as far as they can take
     it, what else is computed inside of a loop in the task's memory, and a kernel with
     anything between its loops over tasks is a single task.
@@ -41,6 +49,8 @@ class StoreAt(Word):
             self.require_whole(nest)
         elif self.where == "registers":
             self.require_tile(nest)
+        elif self.where == "source":
+            self.require_left_out(nest)
         elif placement.at is None and has_tasks(nest):
             reason = f"{self.stage} is made in front of the tasks, which share it"
             refuse(self, reason, "compute it inside of their loops, or say arena")
@@ -56,6 +66,16 @@ class StoreAt(Word):
             here = f"{self.stage} is not computed at a tile of {at[0]}"
             inside = f"inside of {at[1]} only points side by side, the same of both"
             refuse(self, f"{here}: {inside}, are in registers")
+
+    def require_left_out(self, nest: LoopNest) -> None:
+        """That a product reads what is within a border, and can leave it out."""
+        stage = nest.stage(self.stage)
+        if nest.placement(self.stage).at is not None:
+            reason = f"{self.stage} is computed inside of another stage's loops"
+            refuse(self, reason, "this word comes first")
+        if stage not in [left_out(nest, product) for product in nest.products]:
+            reason = f"{self.stage} is no border that a product can leave out"
+            refuse(self, reason, "store it in the task")
 
     def require_whole(self, nest: LoopNest) -> None:
         """That the stage makes all that it makes at once, in an order of its own."""

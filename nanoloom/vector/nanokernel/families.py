@@ -20,8 +20,9 @@ from nanoloom.vector.nanokernel import (
     int8_lanes,
     int8_pairs,
 )
-from nanoloom.vector.nanokernel.operands import fma_panel
+from nanoloom.vector.nanokernel.operands import fma_panel, left_out
 from nanoloom.vector.nanokernel.operands.flat_panel import copy_right
+from nanoloom.vector.nanokernel.operands.inside import Inside
 from nanoloom.vector.nanokernel.operands.widened import widen_left
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -32,7 +33,6 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile that fits its family; gives rows * vectors sums."""
     left, right, _ = elements(tile.op, tile.shape)
     signed = left == "s8", right == "s8"
-    sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     if tile.plan.copied and tile.plan.family == "fma":
         return fma_panel.accumulate(tile)
     if tile.plan.copied:
@@ -53,8 +53,17 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         case "bit-tables" | "bit-counts":
             return differing(tile, target)
         case _:
-            widen_left(tile, sums)
-            return fma.accumulate(tile, target)
+            return multiply_adds(tile, target)
+
+
+def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
+    """Of an operand as it is, in a wider type, or within its border."""
+    operand = Inside.of(tile)
+    if operand is not None:
+        return left_out.accumulate(tile, operand)
+    sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
+    widen_left(tile, sums)
+    return fma.accumulate(tile, target)
 
 
 def differing(tile: Tile, target: Target) -> list[ir.Value]:

@@ -19,7 +19,7 @@ from nanoloom.vector.nanokernel.operands.rows_together import (
     together,
 )
 from nanoloom.vector.nanokernel.operands.widened import extended
-from nanoloom.vector.nanokernel.sum_loops import Innermost, nest, unrolled
+from nanoloom.vector.nanokernel.sum_loops import Innermost, Step, nest, unrolled
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -30,21 +30,29 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 
 # Vectors of the right operand at loop variables, made as they are asked for; a number
-# of the left one at those of a row of the tile, and the row's number, in every lane.
+# of the left one at those of a row of the tile, and the row's number, in every lane:
+# None for what adds nothing.
 Columns = Callable[[list[ir.Value]], Iterable[ir.Value]]
+Factor = Callable[[list[ir.Value], int], ir.Value | None]
 
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
-    kind, read = vector_kind(tile), right_reader(tile)
+    kind, columns = vector_kind(tile), right_columns(tile)
     number = numbers(tile, kind)
     if together(tile, kind, target):
         number = RowsTogether(tile, kind, number).number
+    return outer_products(tile, columns, number, start_values(tile, kind))
+
+
+def right_columns(tile: Tile) -> Columns:
+    """The right operand's vectors, as those of the sums."""
+    kind, read = vector_kind(tile), right_reader(tile)
 
     def columns(ivs: list[ir.Value]) -> Iterator[ir.Value]:
         return (extended(kind, read(ivs, v)) for v in range(tile.plan.vectors))
 
-    return outer_products(tile, columns, number, start_values(tile, kind))
+    return columns
 
 
 def vector_kind(tile: Tile) -> ir.VectorType:
@@ -72,7 +80,7 @@ def left_number(tile: Tile, ivs: list[ir.Value]) -> ir.Value:
 def outer_products(
     tile: Tile,
     columns: Columns,
-    number: Number,
+    number: Factor,
     start: list[ir.Value],
     innermost: Innermost | None = None,
 ) -> list[ir.Value]:
@@ -81,23 +89,32 @@ def outer_products(
     innermost: makes the last of the loops, in place of `unrolled`.
     """
     rows = [tile.row_index(r) for r in range(tile.plan.rows)]
+    step = product_step(tile, columns, number, rows)
+    ivs = tile.ivs(index(0), index(0))
+    dims = list(tile.shape.reduced)
+    return nest(tile, dims, ivs, start, step, innermost or unrolled)
+
+
+def product_step(
+    tile: Tile, columns: Columns, number: Factor, rows: list[ir.Value]
+) -> Step:
+    """A step of the sums: the numbers of these rows of the tile times all columns."""
     vectors = tile.plan.vectors
 
     def column_after_column(
         ivs: list[ir.Value], sums: list[ir.Value]
     ) -> list[ir.Value]:
         left = [number(tile.at_row(ivs, row), r) for r, row in enumerate(rows)]
-        made = [
-            in_order(
-                tile.plan,
-                [
-                    vector.fma(wide, column, sum_)
-                    for wide, sum_ in zip(left, sums[v::vectors], strict=True)
-                ],
-            )
-            for v, column in enumerate(columns(ivs))
-        ]
-        return [made[v][r] for r in range(len(rows)) for v in range(vectors)]
+        made = list(sums)
+        for v, column in enumerate(columns(ivs)):
+            there = {
+                r * vectors + v: wide for r, wide in enumerate(left) if wide is not None
+            }
+            products = [vector.fma(x, column, sums[n]) for n, x in there.items()]
+            ordered = in_order(tile.plan, products) if products else []
+            for n, sum_ in zip(there, ordered, strict=True):
+                made[n] = sum_
+        return made
 
     def row_after_row(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         right = list(columns(ivs))
@@ -105,6 +122,9 @@ def outer_products(
         for place, row in enumerate(rows):
             wide = number(tile.at_row(ivs, row), place)
             now = sums[len(made) : len(made) + len(right)]
+            if wide is None:
+                made += now
+                continue
             products = [
                 vector.fma(wide, column, sum_)
                 for column, sum_ in zip(right, now, strict=True)
@@ -112,10 +132,7 @@ def outer_products(
             made += in_order(tile.plan, products, *[wide] * tile.plan.kept)
         return made
 
-    step = column_after_column if tile.plan.swapped else row_after_row
-    ivs = tile.ivs(index(0), index(0))
-    dims = list(tile.shape.reduced)
-    return nest(tile, dims, ivs, start, step, innermost or unrolled)
+    return column_after_column if tile.plan.swapped else row_after_row
 
 
 def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:

@@ -1,0 +1,63 @@
+"""Pads at the ends of an image's rows, whose border a product leaves out.
+
+    p = copy(x) in the middle of zeros;  y = conv(p, w)
+      ->  one kernel, which reads x itself (nest/left_out.py)
+
+An image whose channels stand in front of its pixels, as models take them: vectors lie
+along the filters, and each number of the image is read by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nanoloom.kernels.contraction import analyse
+from nanoloom.kernels.group import Group
+from nanoloom.kernels.nest import alone
+from nanoloom.kernels.structure import (
+    Kind,
+    base,
+    inputs,
+    is_contraction,
+    is_generic,
+    kind,
+)
+from nanoloom.mlir import ir
+from nanoloom.nest.left_out import may_leave_out
+
+if TYPE_CHECKING:
+    from nanoloom.kernels.pads import Border, Read
+
+
+def leaves_out(
+    read: Read, group: Group | None, border: Border, weights: Sequence[ir.Value]
+) -> bool:
+    """Whether a product reads what is inside of a border without what is around it.
+
+    group: that of the reader.  weights: the arguments that are parameters.
+    """
+    reader, operand = read
+    if group is None or not is_contraction(reader):
+        return False
+    behind = [
+        op for op in group.ops if is_generic(op) and op.operation != reader.operation
+    ]
+    if any(kind(op) is not Kind.ELEMENTWISE for op in behind):
+        return False
+    shape = analyse(reader)
+    if shape is None or base(inputs(reader)[shape.right]) not in weights:
+        return False
+    if any(border.begin) or not is_zero(border.number):
+        return False
+    extents = ir.RankedTensorType(border.source.type).shape
+    inside = (1 if p is None else border.sizes[p] for p in border.places)
+    pairs = zip(border.sizes, border.shape, strict=True)
+    around = [size != whole for size, whole in pairs]
+    whole = list(inside) == list(extents)
+    whole &= all(d in border.places for d, here in enumerate(around) if here)
+    return whole and may_leave_out(alone(reader), shape, operand, around)
+
+
+def is_zero(number: ir.Attribute) -> bool:
+    return isinstance(number, ir.FloatAttr) and number.value == 0

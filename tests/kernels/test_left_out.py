@@ -1,0 +1,155 @@
+"""Images whose channels stand in front: a product reads them without their border."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.errors import Error
+from nanoloom.mlir import ir
+from nanoloom.nest.left_out import left_out, tiles_at_ends
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import ALL, Parallel, Schedule, StoreAt
+from nanoloom.target import by_name
+from tests.guarded import Side
+from tests.kernels.padded_programs import (
+    Array,
+    Windows,
+    kernels,
+    plain,
+    relu,
+    stages,
+)
+from tests.linalg.bounds import sample
+from tests.vector.kernel_harness import (
+    at_once,
+    backwards,
+    executable,
+    program_of,
+    run,
+    stage_text,
+    targets,
+)
+
+SAME = Windows((3, 3), (1, 1), (1, 1))
+GEOMETRY = [
+    ((5, 61), SAME),  # ends, and tiles between them
+    ((40, 9), replace(SAME, steps=(2, 2))),  # a single tile of a row
+    ((11, 75), Windows((7, 7), (3, 3), (3, 2), steps=(2, 2))),
+    ((9, 64), Windows((2, 5), (0, 3), (1, 2), steps=(1, 3))),  # beside whole windows
+    ((23, 67), Windows((3, 3), (2, 2), (2, 2), apart=(2, 2))),
+    ((2, 50), Windows((5, 3), (2, 1), (2, 1))),  # windows reach above and below
+    ((30, 2), Windows((5, 3), (2, 1), (2, 1))),
+    ((7, 80), Windows((1, 3), (0, 6), (0, 0))),  # whole tiles of border
+]
+FAR = Windows((1, 3), (0, 300), (0, 0))  # more tiles of border than have code
+
+
+def first_layer(windows: Windows, weights: Array, *, known: bool = True) -> Any:
+    """y[y, x, f] = max(0, sum of pad(image)[c, y + i, x + j] * weights[i, j, c, f])."""
+
+    def make(b: Any, x: Any, *given: Any) -> Any:
+        low, high = (0, *windows.low), (0, *windows.high)
+        padded = b.pad(x, low, high, windows.number)
+        extents = windows.extents((*x.shape[1:], x.shape[0]))
+        start = b.full((*extents, weights.shape[-1]), 0, x.dtype)
+        right = b.constant(weights) if known else given[0]
+        (sums,) = b.generic(
+            [(padded, indexing(windows)), (right, plain(6, 3, 4, 5, 2))],
+            [(start, plain(6, 0, 1, 2))], ["parallel"] * 3 + ["reduction"] * 3,
+            lambda a, w, total: total + a * w,
+        )  # fmt: skip
+        return relu(b, sums)
+
+    return make
+
+
+def indexing(windows: Windows) -> ir.AffineMap:
+    """Where the loops read the padded image."""
+    pixels = windows.indexing(6, 3)
+    channel = plain(6, 5)
+    return ir.AffineMap.get(6, 0, [*channel.results, *pixels.results])
+
+
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+@pytest.mark.parametrize("channels", [(3, 33), (1, 16)])
+def test_numbers(
+    image: tuple[int, int], windows: Windows, channels: tuple[int, int]
+) -> None:
+    """Against float64, with nothing beside the image that could be read."""
+    x = sample(1, (channels[0], *image), "float32")
+    weights = sample(2, (*windows.window, *channels), "float32")
+    program = program_of(first_layer(windows, weights), x)
+    assert stages(program) == [["pad", "fill", "product", "point"]]
+    wide, exact = x.transpose(1, 2, 0).astype(np.float64), weights.astype(np.float64)
+    taps = windows.taps(wide).items()
+    right = np.maximum(sum(tap @ exact[at] for at, tap in taps), 0)
+    least = sum(abs(tap) @ abs(exact[at]) for at, tap in taps)
+    bound = (weights[..., 0].size + 2) * np.finfo(np.float32).eps * least + 1e-30
+    (kernel,) = program.kernels.values()
+    for target, order, side in product(targets(), (at_once, backwards), Side):
+        assert "source" in str(choose(kernel.nest, target))
+        (result,) = executable(program, target)(x, order=order, side=side)
+        assert (abs(result - right) <= bound).all()
+        assert not (abs(0 * result - right) <= bound).all()
+
+
+def test_wide_borders_are_made_in_the_task() -> None:
+    x, weights = sample(3, (2, 4, 50), "float32"), np.ones((1, 3, 2, 16), np.float32)
+    program = program_of(first_layer(FAR, weights), x)
+    (kernel,) = program.kernels.values()
+    assert StoreAt("pad", "task") in choose(kernel.nest, targets()[0]).directives
+    taps = FAR.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
+    right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
+    (result,) = executable(program, targets()[0])(x)
+    assert (abs(result - right) <= 1e-5).all() and right.max() > 1
+
+
+def test_the_code() -> None:
+    """No padded image; tiles within a row ask nothing, those at its ends a few rows."""
+    windows = Windows((7, 7), (3, 3), (3, 3), steps=(2, 2))
+    weights = np.ones((7, 7, 3, 64), np.float32)
+    program = program_of(first_layer(windows, weights), ((3, 224, 224), "float32"))
+    (kernel,) = program.kernels.values()
+    target, (root,) = by_name("x86-64-v4"), kernel.nest.products
+    assert left_out(kernel.nest, root) == kernel.nest.pads[0]
+    assert tiles_at_ends(kernel.nest, root, root.names[1], 14) == 2
+    text = stage_text(program, "vector", target)
+    assert "memref.load %arg0" in text and "memref.alloc" not in text
+    asked = len(re.findall("arith.select .*: f32", text))
+    assert asked == 3 * (2 + 1)  # channels, and rows at either end
+    found = re.search(r"Nanokernel\((\d+), (\d+)", str(choose(kernel.nest, target)))
+    assert found is not None
+    tile = int(found[1]) * int(found[2])
+    assert len(re.findall("vector.fma", text)) == 3 * 3 * tile  # three kinds of tiles
+
+
+def test_what_is_copied_still() -> None:
+    """Another number around the image, and weights that no panels are made of."""
+    x, weights = ((3, 20, 30), "float32"), np.ones((3, 3, 3, 8), np.float32)
+    assert kernels(program_of(first_layer(SAME, weights), x)) == ["contraction"]
+    other = replace(SAME, number=1.5)
+    assert "copy" in stages(program_of(first_layer(other, weights), x))[-2]
+    row = program_of(first_layer(SAME, weights), ((3, 1, 30), "float32"))
+    assert "copy" in stages(row)[-2]  # a single row, in the middle of three
+    given = program_of(first_layer(SAME, weights, known=False), x, weights)
+    assert "copy" in stages(given)[-2]
+
+
+def test_refusals() -> None:
+    weights = np.ones((3, 3, 3, 8), np.float32)
+    make = first_layer(SAME, weights)
+    x = sample(4, (3, 6, 8), "float32")
+    (kernel,) = program_of(make, x).kernels.values()
+    loops = (Parallel("point", (1, 0, 0), ALL),)
+    with pytest.raises(Error, match="fill is no border"):
+        Schedule((StoreAt("fill", "source"),)).apply(kernel.nest)
+    with pytest.raises(Error, match="pad is computed inside"):
+        Schedule((*loops, StoreAt("pad", "source"))).apply(kernel.nest)
+    with pytest.raises(Error, match="no nanokernel of multiply-adds"):
+        run(make, x, script=Schedule((StoreAt("pad", "source"), *loops)))
