@@ -2,8 +2,8 @@
 
     result[lane] = buffer[at + places[lane]]
 
-Gathers; where all places are one distance apart, LLVM knows the loads that RISC-V has
-for such (vlse).
+Gathers and scatters; where all places are one distance apart, LLVM knows the loads and
+stores that RISC-V has for such (vlse, vsse).
 """
 
 from __future__ import annotations
@@ -28,10 +28,33 @@ def read_strided(
     mask: ir.Value | None,
 ) -> ir.Value:
     """The lanes of an operand along `dim`, from `at` on; 1 where the mask has none."""
+    return gathered(kind, x.buffer, at, places_along(kind, x, dim), mask)
+
+
+def write_strided(
+    value: ir.Value,
+    x: Operand,
+    dim: int,
+    at: Sequence[ir.Value],
+    mask: ir.Value | None,
+) -> None:
+    """Store the lanes of an operand along `dim`, from `at` on; those of a mask."""
+    mask = every_lane(value.type) if mask is None else mask
+    steps = places_along(ir.VectorType(value.type), x, dim)
+    vector.scatter(None, behind(x.buffer, at), [index(0)], steps, mask, value)
+
+
+def places_along(kind: ir.VectorType, x: Operand, dim: int) -> ir.Value:
+    """How far behind the first number of an operand each lane along `dim` is."""
     places = like(kind, ir.IndexType.get())
     apart = vector.broadcast(places, distance(x, dim))
-    steps = arith.muli(vector.step(places), apart)
-    return gathered(kind, x.buffer, at, steps, mask)
+    return arith.muli(vector.step(places), apart)
+
+
+def every_lane(kind: ir.Type) -> ir.Value:
+    """The mask of all lanes."""
+    whole = like(ir.VectorType(kind), ir.IntegerType.get_signless(1))
+    return vector.broadcast(whole, arith.constant(whole.element_type, 1))
 
 
 def gathered(
@@ -42,9 +65,7 @@ def gathered(
     mask: ir.Value | None,
 ) -> ir.Value:
     """What lies so many numbers behind a place; 1 where the mask has no lane."""
-    if mask is None:
-        whole = like(kind, ir.IntegerType.get_signless(1))
-        mask = vector.broadcast(whole, arith.constant(whole.element_type, 1))
+    mask = every_lane(kind) if mask is None else mask
     rest = vector.broadcast(kind, filler(kind.element_type))
     return vector.gather(kind, behind(buffer, at), [index(0)], places, mask, rest)
 

@@ -21,7 +21,7 @@ from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
 from nanoloom.vector.dot_steps import DotSteps, in_groups, summed
 from nanoloom.vector.extended import extended
 from nanoloom.vector.extents import is_next, is_same, rounded_down, size
-from nanoloom.vector.gathered import read_strided
+from nanoloom.vector.gathered import read_strided, write_strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
@@ -129,6 +129,8 @@ class Strip:
         at = x.indices(point.ivs)
         if self.lanes == ONE:
             memref.store(vector.extract(value, [], [0]), x.buffer, at)
+        elif x.access(self.dim) is Access.STRIDED:
+            write_strided(value, x, self.dim, at, point.mask)
         elif point.mask is None:
             vector.store(value, x.buffer, at)
         else:
@@ -235,6 +237,8 @@ class Strip:
             return vector.broadcast(kind, arith.constant(x.element, zero))
         if self.lanes == ONE:
             return vector.broadcast(kind, memref.load(x.buffer, x.indices(point.ivs)))
+        if x.access(self.dim) is Access.STRIDED:
+            return read_strided(kind, x, self.dim, x.indices(point.ivs), point.mask)
         return read(kind, x.buffer, x.indices(point.ivs), point.mask, self.block)
 
     def lanes_of(self, number: int, point: Point, once: Once) -> LaneValue:
