@@ -203,13 +203,13 @@ class Writer:
         loops = [x for x in placement.loops[count:] if x.name not in placement.block]
         for word, values in words(stage, tuple(loops)):
             self.steps.own(word, stage.name, values)
-            if word == "vectorize" and stage.is_copy:
+            if word == "vectorize" and (stage.is_copy or values["scalable"]):
                 self.left(stage, values)
 
     def left(self, stage: Stage, vectors: Mapping[str, object]) -> None:
-        """The vectors of a stage that only copies, for what else copies in its place.
-
-        Nothing may be left of it but its readers' and writers' own places.
+        """The vectors of a stage that only copies, for what else copies in its place:
+        nothing may be left of it but its readers' and writers' own places.  Where
+        vectors are of any width, of any stage: LLVM makes none of other copies.
         """
         values = {name: vectors[name] for name in ("lanes", "scalable")}
         element = bits(stage.writes[0].element)
