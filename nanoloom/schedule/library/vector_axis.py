@@ -18,6 +18,7 @@ LOADED = (8, 16, 32, 64)  # bits of what is loaded from places apart
 WIDE = (32, 64)  # the same where every register has one length: others are turned
 MANY = 16  # times the least width: no vector is wider
 LONGER = 2  # times as long is an axis that pays for what lies apart
+PRODUCTS = ("arith.mulf", "arith.muli")  # of lanes: no instruction multiplies them
 GROUPS = 8  # times the least width: two groups of registers
 
 
@@ -55,14 +56,17 @@ def least(stage: Stage, target: Target) -> int:
 def pays(stage: Stage, usual: int, place: int, target: Target) -> bool:
     """Whether vectors along an axis are so much longer that its loads may be slower.
 
-    Where a load or store takes numbers at a distance, a sum across lanes takes longer;
-    and nothing is slower where as many operands lie along the one axis as the other.
+    Where a load or store takes numbers at a distance, a sum across lanes takes longer,
+    a product of all lanes anywhere; and nothing is slower where as many operands lie
+    along the one axis as the other.
     """
     one, other = stage.axes[usual], stage.axes[place]
     alike = following(stage, other.name) >= following(stage, one.name)
     strides = target.vector.grouped > 1 and (one.is_reduction or alike)
     strides = strides and not stage.is_contraction
-    short = least(stage, target) * (GROUPS if strides else 1)
+    multiplied = stage.semiring is not None and stage.semiring.combine in PRODUCTS
+    wide = strides or (multiplied and one.is_reduction)
+    short = least(stage, target) * (GROUPS if wide else 1)
     extents = one.extent, other.extent
     assert isinstance(extents[0], int) and isinstance(extents[1], int)
     return extents[0] < short and extents[1] >= LONGER * extents[0]
