@@ -9,10 +9,20 @@ stores that RISC-V has for such (vlse, vsse).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, memref, vector
-from nanoloom.vector.access import Operand, add, coefficient, index, multiply
+from nanoloom.mlir import arith, ir, llvm, memref, vector
+from nanoloom.vector.access import (
+    Operand,
+    add,
+    coefficient,
+    constant_of,
+    index,
+    multiply,
+)
 from nanoloom.vector.widths import filler
+
+MOST_APART = 1 << 20  # numbers: 256 lanes of 8 bytes stay within 32 bits
 
 
 def has_distance(x: Operand, dim: int) -> bool:
@@ -20,35 +30,44 @@ def has_distance(x: Operand, dim: int) -> bool:
     return all(coefficient(e, dim) is not None for e in x.indexing.results)
 
 
-def read_strided(
-    kind: ir.VectorType,
-    x: Operand,
-    dim: int,
-    at: Sequence[ir.Value],
-    mask: ir.Value | None,
-) -> ir.Value:
-    """The lanes of an operand along `dim`, from `at` on; 1 where the mask has none."""
-    return gathered(kind, x.buffer, at, places_along(kind, x, dim), mask)
+@dataclass(frozen=True)
+class Strided:
+    """An operand whose numbers along a dimension lie at one distance.
 
+    near: that is counted in 32 bits, where so many are enough: SVE's gathers take
+    twice as many places of 32 bits at once.
+    """
 
-def write_strided(
-    value: ir.Value,
-    x: Operand,
-    dim: int,
-    at: Sequence[ir.Value],
-    mask: ir.Value | None,
-) -> None:
-    """Store the lanes of an operand along `dim`, from `at` on; those of a mask."""
-    mask = every_lane(value.type) if mask is None else mask
-    steps = places_along(ir.VectorType(value.type), x, dim)
-    vector.scatter(None, behind(x.buffer, at), [index(0)], steps, mask, value)
+    x: Operand
+    dim: int
+    near: bool
 
+    def read(
+        self, kind: ir.VectorType, at: Sequence[ir.Value], mask: ir.Value | None
+    ) -> ir.Value:
+        """The lanes from `at` on; 1 where the mask has none."""
+        return gathered(kind, self.x.buffer, at, self.places(kind), mask)
 
-def places_along(kind: ir.VectorType, x: Operand, dim: int) -> ir.Value:
-    """How far behind the first number of an operand each lane along `dim` is."""
-    places = like(kind, ir.IndexType.get())
-    apart = vector.broadcast(places, distance(x, dim))
-    return arith.muli(vector.step(places), apart)
+    def write(
+        self, value: ir.Value, at: Sequence[ir.Value], mask: ir.Value | None
+    ) -> None:
+        """Store the lanes from `at` on; those of a mask."""
+        mask = every_lane(value.type) if mask is None else mask
+        places = self.places(ir.VectorType(value.type))
+        to = behind(self.x.buffer, at)
+        vector.scatter(None, to, [index(0)], places, mask, value)
+
+    def places(self, kind: ir.VectorType) -> ir.Value:
+        """How far behind the first number each lane is."""
+        apart = distance(self.x, self.dim)
+        known = constant_of(apart)
+        if self.near and known is not None and known < MOST_APART:
+            i32 = ir.IntegerType.get_signless(32)
+            places = like(kind, i32)
+            every = vector.broadcast(places, arith.constant(i32, known))
+            return arith.muli(llvm.intr_stepvector(places), every)
+        places = like(kind, ir.IndexType.get())
+        return arith.muli(vector.step(places), vector.broadcast(places, apart))
 
 
 def every_lane(kind: ir.Type) -> ir.Value:

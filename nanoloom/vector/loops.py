@@ -188,6 +188,7 @@ class Loops(Strip):
             frozenset(plan.ahead),
             {},
             None,
+            target.has("sve"),
             plan.chains,
             combiners,
             plan.squares,
