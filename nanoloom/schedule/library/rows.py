@@ -13,6 +13,7 @@ from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_ti
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
     innermost,
+    is_alone,
     pixels_of,
     runs_across,
 )
@@ -50,8 +51,9 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
         words = (Parallel(last.name, tiles, ALL), *points)
         return schedule_of(nest, target, (words, reason))
     row: tuple[Tile, ...] = ()
-    across = [stage for stage in nest.stages if runs_across(stage, target)]
-    single = {*parallel} - {axis_of(stage, target) for stage in across}
+    alone = is_alone(nest.stages)
+    across = [x for x in nest.stages if runs_across(x, target, alone=alone)]
+    single = {*parallel} - {axis_of(x, target, alone=alone) for x in across}
     if several and any(tiles[d] > 1 for d in single):
         ones = tuple(1 if d in single else 0 for d in range(len(sizes)))
         row = (Tile(last.name, ones, ALL),)  # a row's temporaries stay in L1

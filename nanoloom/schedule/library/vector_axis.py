@@ -9,6 +9,8 @@ that lie at a distance are one load, or one store, however many they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.index import Access
 from nanoloom.nest.stage import Stage
@@ -22,8 +24,12 @@ PRODUCTS = ("arith.mulf", "arith.muli")  # of lanes: no instruction multiplies t
 GROUPS = 8  # times the least width: two groups of registers
 
 
-def axis_of(stage: Stage, target: Target) -> int | None:
-    """The place of the axis; None for a stage of a single number."""
+def axis_of(stage: Stage, target: Target, *, alone: bool = True) -> int | None:
+    """The place of the axis; None for a stage of a single number.
+
+    alone: no other stage of its kernel goes over all that a sum does; else rows are
+    computed one by one, by all stages.
+    """
     usual = vector_axis(stage)
     free = target.vector.any_length and target.isa.strided_loads
     if usual is None or not free or stage.inside is not None or not stage.on_lanes:
@@ -31,21 +37,29 @@ def axis_of(stage: Stage, target: Target) -> int | None:
     pixels = pixels_of(stage)
     if pixels is not None:
         return pixels
-    if not isinstance(stage.axes[usual].extent, int):
+    if stage.axes[usual].is_sample or not isinstance(stage.axes[usual].extent, int):
         return usual
     found = [
         (min(extent, MANY * least(stage, target)), following(stage, axis.name), -place)
         for place, axis in enumerate(stage.axes)
         if isinstance(extent := axis.extent, int)
+        and (alone or not stage.is_reduction or not stage.axes[usual].is_reduction)
         and pays(stage, usual, place, target)
         and can_be_lanes(stage, place, target)
     ]
     return -max(found)[2] if found else usual
 
 
-def runs_across(stage: Stage, target: Target) -> bool:
+def runs_across(stage: Stage, target: Target, *, alone: bool = True) -> bool:
     """Whether vectors do not run along the innermost axis, which is too short."""
-    return axis_of(stage, target) not in (vector_axis(stage), pixels_of(stage))
+    found = axis_of(stage, target, alone=alone)
+    return found not in (vector_axis(stage), pixels_of(stage))
+
+
+def is_alone(stages: Iterable[Stage]) -> bool:
+    """Whether one stage of a kernel alone goes over the most axes."""
+    ranks = [len(stage.axes) for stage in stages if stage.reads]
+    return ranks.count(max(ranks, default=0)) == 1
 
 
 def least(stage: Stage, target: Target) -> int:

@@ -11,6 +11,7 @@ from nanoloom.schedule.language import Reorder, UnrollAndJam, Vectorize
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
     has_distance,
+    is_alone,
     slides,
     vector_axis,
 )
@@ -28,9 +29,9 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
     """Full vectors along the axis of each stage that is contiguous, sums inside."""
     found: list[Words] = []
     stages = tuple(stages)
-    group = group_of(stages, target)
+    group, alone = group_of(stages, target), is_alone(stages)
     for stage in stages:
-        axis = axis_of(stage, target)
+        axis = axis_of(stage, target, alone=alone)
         if axis is not None:
             inside = sorted(stage.axes, key=lambda each: each.is_reduction)
             if inside != list(stage.axes):
