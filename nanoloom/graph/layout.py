@@ -21,6 +21,7 @@ from nanoloom.graph.binary import DOMAIN as BINARY
 from nanoloom.graph.byte_sums import is_sum
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.images import image_order, to_first, to_last
+from nanoloom.graph.in_planes import stays_in_planes
 from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
@@ -33,16 +34,18 @@ DOMAIN = "nanoloom"
 IMAGES = ("AveragePool", "BitConvolution", "Convolution", "GlobalAveragePool")
 
 
-def channels_last(graph: ir.Graph) -> None:
+def channels_last(graph: ir.Graph, *, any_length: bool = False) -> None:
     """Give a graph with static shapes the channels-last layout, in place."""
-    rewriting = Layout(graph)
+    rewriting = Layout(graph, any_length)
     for node in graph:  # new nodes go before the current one: seen once each
         rewriting.visit(node)
 
 
 @dataclass
 class Layout(GraphEditor):
-    """The graph being rewritten."""
+    """The graph being rewritten.  any_length: so are the vectors of the code for it."""
+
+    any_length: bool
 
     def visit(self, node: ir.Node) -> None:
         if not all(is_static(v) for v in node.outputs if v.name):
@@ -80,6 +83,8 @@ class Layout(GraphEditor):
             return
         rank = len(shape_of(data))
         if rank < 3 or len(shape_of(out)) != rank:
+            return
+        if self.any_length and stays_in_planes(node):
             return
         turned = self.transpose(data, to_last(rank), node)
         shape = [shape_of(out)[d] for d in to_last(rank)]

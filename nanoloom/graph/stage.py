@@ -124,7 +124,8 @@ def convolve(
         move_gates(graph)
     if faster_on is not None:
         average_first(graph)
-    channels_last(graph)
+    any_length = integers_on is not None and integers_on.vector.any_length
+    channels_last(graph, any_length=any_length and alike is None)
     if faster_on is not None:
         transform_convolutions(graph, faster_on, alike)
     if integers_on is not None:

@@ -91,6 +91,7 @@ class Cutting:
     block: ir.Block
     bodies: Mapping[str, Program]
     joins: bool = True  # kernels that differ in numbers only
+    flat: bool = False  # neighbouring axes are one in every kernel
     drafts: list[Draft | Trips] = field(default_factory=list)
     inner: set[int] = field(default_factory=set[int])
     repeats: list[Repeated] = field(default_factory=list)
@@ -166,7 +167,7 @@ class Cutting:
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
         known = tuple(p.storage is Storage.PARAMETER for p in places)
-        made = partial(outline, group, known)
+        made = partial(outline, group, known, flat=self.flat)
         name, root, layer = describe(group), root_of(group), layer_of(group)
         self.add(name, root, layer, made, places, written)
 

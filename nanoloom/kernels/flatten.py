@@ -33,16 +33,16 @@ OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
 
-def flatten(module: ir.Module) -> None:
-    """Make axes one in a kernel around a product, in place."""
+def flatten(module: ir.Module, *, every: bool = False) -> None:
+    """Make axes one in a kernel around a product, in place; every: in any kernel."""
     function = module.body.operations[0]
     block = function.operation.regions[0].blocks[0]
     ops = list(block.operations)
     generics = [op for op in ops if is_generic(op)]
     others = [op.operation for op in ops if not is_generic(op)]
-    if not {op.name for op in others} <= OTHERS or not any(
-        is_contraction(op) for op in generics
-    ):
+    if not {op.name for op in others} <= OTHERS:
+        return
+    if not every and not any(is_contraction(op) for op in generics):
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops

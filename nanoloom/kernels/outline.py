@@ -72,11 +72,15 @@ def results_of(before: list[Op], last: Op) -> list[ir.Value]:
 
 
 def outline(
-    group: Group, constants: tuple[bool, ...], numbers: Arguments = NONE
+    group: Group,
+    constants: tuple[bool, ...],
+    numbers: Arguments = NONE,
+    *,
+    flat: bool = False,
 ) -> ir.Module:
     """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
 
-    constants: which inputs are parameters.
+    constants: which inputs are parameters.  flat: axes become one in any kernel.
     """
     values, results = external_inputs(group), group_results(group)
     parts = [part_of(result) for result in results]
@@ -102,7 +106,7 @@ def outline(
         func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
     if numbers.types:
         read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
-    flatten(module)
+    flatten(module, every=flat)
     return module
 
 

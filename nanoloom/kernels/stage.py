@@ -82,7 +82,8 @@ def cut(
     block = main.operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
-    cutting = Cutting(lowered, block, bodies, joins=not open_images)
+    flat = alike is None and target is not None and target.vector.any_length
+    cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     weights = list(block.arguments)[len(lowered.inputs) :]
     for group in joined(block, weights, target, in_rows=in_rows):
         cutting.draft(group)

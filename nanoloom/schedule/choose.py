@@ -24,6 +24,7 @@ from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.stencils import stencils
 from nanoloom.schedule.library.tile_width import is_of_any_width
 from nanoloom.schedule.library.turns import with_turns
+from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.schedule.library.windows import windows
@@ -50,6 +51,8 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     rows = summed(nest)
     if rows is not None:
         return summed_rows(nest, rows, target)
+    if any(runs_across(product, target) for product in nest.products):
+        return by_rows(nest, last, target)
     return by_product(nest, last, target) or (
         register_tiles(nest, last, target)
         or windows(nest, last, target)

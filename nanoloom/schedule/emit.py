@@ -17,7 +17,15 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.inner import IN_MEMORY, at_tile, is_point, order, outer_loops
+from nanoloom.schedule.inner import (
+    IN_MEMORY,
+    at_tile,
+    fronts,
+    groups,
+    is_point,
+    order,
+    outer_loops,
+)
 from nanoloom.schedule.language import (
     Nanokernel,
     Pad,
@@ -60,6 +68,7 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
     for stage in writer.nest.stages:
         if writer.nest.placement(stage.name).at is None:
             writer.stage(stage)
+    writer.outside()
     return writer.steps.module(schedule.reason)
 
 
@@ -81,6 +90,8 @@ class Writer:
         }
         self.turned = {d.stage: d for d in schedule.directives if isinstance(d, Turn)}
         self.loops_of: set[str] = set()  # stages that are loops already
+        # Whose vectors are of any width: LLVM makes none for what is no stage.
+        self.others: dict[int, tuple[Stage, Mapping[str, object]]] = {}
         self.fronts = fronts(nest) | fetching(schedule)
 
     def stage(self, stage: Stage) -> None:
@@ -205,11 +216,17 @@ class Writer:
             self.steps.own(word, stage.name, values)
             if word == "vectorize" and stage.is_copy:
                 self.left(stage, values)
+            elif word == "vectorize" and values["scalable"]:
+                self.others[bits(stage.writes[0].element)] = stage, values
+
+    def outside(self) -> None:
+        """The vectors of what is no stage, behind all that uses loops."""
+        for stage, values in self.others.values():
+            self.left(stage, values)
 
     def left(self, stage: Stage, vectors: Mapping[str, object]) -> None:
-        """The vectors of a stage that only copies, for what else copies in its place.
-
-        Nothing may be left of it but its readers' and writers' own places.
+        """The vectors of a stage that only copies, for what else copies in its place:
+        nothing may be left of it but its readers' and writers' own places.
         """
         values = {name: vectors[name] for name in ("lanes", "scalable")}
         element = bits(stage.writes[0].element)
@@ -263,38 +280,8 @@ def width(lanes: Lanes) -> dict[str, object]:
     return {"lanes": lanes.count, "scalable": lanes.scalable}
 
 
-def fronts(nest: LoopNest) -> set[tuple[str, str]]:
-    """The loops that something is made in front of."""
-    placed = [nest.placement(stage.name) for stage in nest.stages]
-    return {(owner, loop) for each in placed for _, owner, loop in each.hoisted}
-
-
 def fetching(schedule: Schedule) -> set[tuple[str, str]]:
     """The loops in which the next panel of a weight comes."""
     words = [d for d in schedule.directives if isinstance(d, Prefetch)]
     parts = (name.rpartition(".") for word in words for name in word.loops)
     return {(stage, loop) for stage, _, loop in parts}
-
-
-def groups(
-    nest: LoopNest, placement: Placement, named: set[tuple[str, str]]
-) -> Iterator[tuple[Loop, ...]]:
-    """The loops around a stage's vector code, those together that one step makes.
-
-    Of one kind, of axes in their order, with nothing between them.  named: loops that
-    other steps know, the last ones of theirs.
-    """
-    taken = {nest.placement(s.name).at for s in nest.stages} | named
-    places = nest.stage(placement.stage).place
-    group: list[Loop] = []
-    for loop in outer_loops(nest, placement):
-        if group:
-            before = group[-1]
-            fits = places(before.axis) < places(loop.axis) and before.how is loop.how
-            alone = loop.how is How.UNROLLED
-            if alone or not fits or (placement.stage, before.name) in taken:
-                yield tuple(group)
-                group = []
-        group.append(loop)
-    if group:
-        yield tuple(group)

@@ -11,6 +11,7 @@ by side there, becomes a part of that code: its results stay in registers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from nanoloom.nest.loop import How, Loop, Placement
@@ -145,3 +146,33 @@ def serial(nest: LoopNest, placement: Placement) -> list[Loop]:
     """The loops of vector code that are none of its points."""
     count = len(outer_loops(nest, placement))
     return [loop for loop in placement.loops[count:] if not is_point(loop)]
+
+
+def fronts(nest: LoopNest) -> set[tuple[str, str]]:
+    """The loops that something is made in front of."""
+    placed = [nest.placement(stage.name) for stage in nest.stages]
+    return {(owner, loop) for each in placed for _, owner, loop in each.hoisted}
+
+
+def groups(
+    nest: LoopNest, placement: Placement, named: set[tuple[str, str]]
+) -> Iterator[tuple[Loop, ...]]:
+    """The loops around a stage's vector code, those together that one step makes.
+
+    Of one kind, of axes in their order, with nothing between them.  named: loops that
+    other steps know, the last ones of theirs.
+    """
+    taken = {nest.placement(s.name).at for s in nest.stages} | named
+    places = nest.stage(placement.stage).place
+    group: list[Loop] = []
+    for loop in outer_loops(nest, placement):
+        if group:
+            before = group[-1]
+            fits = places(before.axis) < places(loop.axis) and before.how is loop.how
+            alone = loop.how is How.UNROLLED
+            if alone or not fits or (placement.stage, before.name) in taken:
+                yield tuple(group)
+                group = []
+        group.append(loop)
+    if group:
+        yield tuple(group)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.nest.reduction import KINDS
+from nanoloom.vector.across import across
 from nanoloom.vector.widths import is_scalable
 
 # select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
 # maximum that keeps NaN takes five.
 GREATER = "arith.select"
 INDEX_CASTS = ("arith.index_cast", "arith.trunci")
+PRODUCTS = ("arith.mulf", "arith.muli")
 PACKED = "packed bits"  # sofar | (condition << its place in the sum)
 
 
@@ -27,6 +29,8 @@ class Combiner:
         """All lanes of a vector combined."""
         if self.operation == PACKED and whole_number(lanes):
             return bits_of(lanes)
+        if self.operation in PRODUCTS and is_scalable(lanes.type):
+            return across(lanes, self.neutral(), self.apply)
         if self.operation != GREATER:
             name = KINDS[self.combining].word
             kind = ir.Attribute.parse(f"#vector.kind<{name}>")

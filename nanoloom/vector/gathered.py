@@ -2,17 +2,27 @@
 
     result[lane] = buffer[at + places[lane]]
 
-Gathers; where all places are one distance apart, LLVM knows the loads that RISC-V has
-for such (vlse).
+Gathers and scatters; where all places are one distance apart, LLVM knows the loads and
+stores that RISC-V has for such (vlse, vsse).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, memref, vector
-from nanoloom.vector.access import Operand, add, coefficient, index, multiply
+from nanoloom.mlir import arith, ir, llvm, memref, vector
+from nanoloom.vector.access import (
+    Operand,
+    add,
+    coefficient,
+    constant_of,
+    index,
+    multiply,
+)
 from nanoloom.vector.widths import filler
+
+MOST_APART = 1 << 20  # numbers: 256 lanes of 8 bytes stay within 32 bits
 
 
 def has_distance(x: Operand, dim: int) -> bool:
@@ -20,18 +30,50 @@ def has_distance(x: Operand, dim: int) -> bool:
     return all(coefficient(e, dim) is not None for e in x.indexing.results)
 
 
-def read_strided(
-    kind: ir.VectorType,
-    x: Operand,
-    dim: int,
-    at: Sequence[ir.Value],
-    mask: ir.Value | None,
-) -> ir.Value:
-    """The lanes of an operand along `dim`, from `at` on; 1 where the mask has none."""
-    places = like(kind, ir.IndexType.get())
-    apart = vector.broadcast(places, distance(x, dim))
-    steps = arith.muli(vector.step(places), apart)
-    return gathered(kind, x.buffer, at, steps, mask)
+@dataclass(frozen=True)
+class Strided:
+    """An operand whose numbers along a dimension lie at one distance.
+
+    near: that is counted in 32 bits, where so many are enough: SVE's gathers take
+    twice as many places of 32 bits at once.
+    """
+
+    x: Operand
+    dim: int
+    near: bool
+
+    def read(
+        self, kind: ir.VectorType, at: Sequence[ir.Value], mask: ir.Value | None
+    ) -> ir.Value:
+        """The lanes from `at` on; 1 where the mask has none."""
+        return gathered(kind, self.x.buffer, at, self.places(kind), mask)
+
+    def write(
+        self, value: ir.Value, at: Sequence[ir.Value], mask: ir.Value | None
+    ) -> None:
+        """Store the lanes from `at` on; those of a mask."""
+        mask = every_lane(value.type) if mask is None else mask
+        places = self.places(ir.VectorType(value.type))
+        to = behind(self.x.buffer, at)
+        vector.scatter(None, to, [index(0)], places, mask, value)
+
+    def places(self, kind: ir.VectorType) -> ir.Value:
+        """How far behind the first number each lane is."""
+        apart = distance(self.x, self.dim)
+        known = constant_of(apart)
+        if self.near and known is not None and known < MOST_APART:
+            i32 = ir.IntegerType.get_signless(32)
+            places = like(kind, i32)
+            every = vector.broadcast(places, arith.constant(i32, known))
+            return arith.muli(llvm.intr_stepvector(places), every)
+        places = like(kind, ir.IndexType.get())
+        return arith.muli(vector.step(places), vector.broadcast(places, apart))
+
+
+def every_lane(kind: ir.Type) -> ir.Value:
+    """The mask of all lanes."""
+    whole = like(ir.VectorType(kind), ir.IntegerType.get_signless(1))
+    return vector.broadcast(whole, arith.constant(whole.element_type, 1))
 
 
 def gathered(
@@ -42,9 +84,7 @@ def gathered(
     mask: ir.Value | None,
 ) -> ir.Value:
     """What lies so many numbers behind a place; 1 where the mask has no lane."""
-    if mask is None:
-        whole = like(kind, ir.IntegerType.get_signless(1))
-        mask = vector.broadcast(whole, arith.constant(whole.element_type, 1))
+    mask = every_lane(kind) if mask is None else mask
     rest = vector.broadcast(kind, filler(kind.element_type))
     return vector.gather(kind, behind(buffer, at), [index(0)], places, mask, rest)
 

@@ -19,7 +19,13 @@ from nanoloom.nest.extent import ONE
 from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_next, is_same, rounded_down
-from nanoloom.vector.masked_rounds import Masks, by_lengths, first_lanes, under_masks
+from nanoloom.vector.masked_rounds import (
+    Masks,
+    by_lengths,
+    first_lanes,
+    rest_lanes,
+    under_masks,
+)
 from nanoloom.vector.pipelined import stream
 from nanoloom.vector.possible import possible
 from nanoloom.vector.widths import as_index, elements
@@ -75,7 +81,7 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
         return
     branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, whole, extent))
     with ir.InsertionPoint(branch.then_block):
-        mask = first_lanes(lanes, arith.subi(extent, whole))
+        mask = rest_lanes(lanes, arith.subi(extent, whole))
         masked = replace(one, masks={0: mask})
         inner(masked, moved(ivs, dim, whole))
         scf.yield_([])

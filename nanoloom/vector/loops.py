@@ -21,7 +21,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
-from nanoloom.nest.extent import ONE
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.target.dots import DotUse
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
@@ -110,23 +110,22 @@ def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
     return floats and target.fuses
 
 
-def is_whole(
-    inputs: list[Operand],
-    dim: int,
-    combiners: list[combine.Combiner],
-    target: Target,
-) -> bool:
-    """Whether a body works on vectors as a whole: no lane is taken out by its number.
-
-    A product of all lanes is not there for vectors whose width is not known.
-    """
-    strided = any(
+def is_whole(operands: list[Operand], dim: int, target: Target) -> bool:
+    """Whether a body works on whole vectors: no lane is taken out by its number."""
+    return not any(
         x.access(dim) is Access.STRIDED
         and not (target.isa.strided_loads and has_distance(x, dim))
-        for x in inputs
+        for x in operands
     )
-    products = any(c.operation in ("arith.mulf", "arith.muli") for c in combiners)
-    return not strided and not products
+
+
+def are_written(outputs: list[Operand], dim: int, lanes: Lanes) -> bool:
+    """Whether vectors of results can be stored: side by side, or at one distance."""
+    return all(
+        x.access(dim) is Access.CONTIGUOUS
+        or (lanes.scalable and x.access(dim) is Access.STRIDED)
+        for x in outputs
+    )
 
 
 @dataclass
@@ -168,11 +167,11 @@ class Loops(Strip):
             if found is None:
                 return None
             combiners = found
-        elif any(x.access(dim) is not Access.CONTIGUOUS for x in outputs):
-            return None
         lanes = plan.lanes
-        if lanes.scalable and not is_whole(inputs, dim, combiners, target):
+        if lanes.scalable and not is_whole(operands, dim, target):
             lanes = ONE
+        if kinds[dim] == "parallel" and not are_written(outputs, dim, lanes):
+            return None
         made = cls(
             code,
             inputs,
@@ -189,6 +188,7 @@ class Loops(Strip):
             frozenset(plan.ahead),
             {},
             None,
+            target.has("sve"),
             plan.chains,
             combiners,
             plan.squares,

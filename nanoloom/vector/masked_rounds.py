@@ -21,12 +21,23 @@ Masks: TypeAlias = list[ir.Value]  # of vectors side by side
 # Where a round begins, its masks, what is carried: what is carried on.
 Step: TypeAlias = Callable[[ir.Value, Masks, list[ir.Value]], list[ir.Value]]
 MOST_COUNTED = (1 << 31) - 1
+MANY_LANES = 32  # of bytes in groups of registers, 32768 at most: RISC-V alone has such
 LENGTH = "llvm.experimental.get.vector.length"
 
 
 def first_lanes(lanes: Lanes, count: ir.Value) -> ir.Value:
     """The mask of so many lanes."""
     return vector.create_mask(mask_type(lanes), [count])
+
+
+def rest_lanes(lanes: Lanes, count: ir.Value) -> ir.Value:
+    """The mask of fewer lanes than a vector has: of vectors of any width by counting
+    in as few bits as hold that, in few registers (whilelo; vid and a comparison)."""
+    if not lanes.scalable:
+        return first_lanes(lanes, count)
+    kind = ir.IntegerType.get_signless(16 if lanes.count >= MANY_LANES else 32)
+    bounds = [arith.constant(kind, 0), arith.index_cast(kind, count)]
+    return llvm.intr_get_active_lane_mask(mask_type(lanes), *bounds)
 
 
 def mask_type(lanes: Lanes) -> ir.VectorType:

@@ -18,7 +18,7 @@ from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.in_fours import FOUR, meet_in_fours, met
 from nanoloom.vector.jam import side_by_side
-from nanoloom.vector.masked_rounds import Masks, by_lengths, first_lanes, under_masks
+from nanoloom.vector.masked_rounds import Masks, by_lengths, rest_lanes, under_masks
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import Round, of_points, rounds
 from nanoloom.vector.points import Point
@@ -165,7 +165,7 @@ def masked_fold(
 ) -> list[ir.Value]:
     """The rest as one vector, folded into the first chain where it counts."""
     whole, extent = bounds
-    mask = first_lanes(loops.lanes, arith.subi(extent, whole))
+    mask = rest_lanes(loops.lanes, arith.subi(extent, whole))
     here = [replace(point.moved(loops.dim, whole), mask=mask) for point in points]
     nothing = neutral(loops) * len(points)
     made = loops.computed(here, nothing, once)

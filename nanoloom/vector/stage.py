@@ -26,6 +26,7 @@ from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.copies import copies_of_stages, copies_to_generics
+from nanoloom.vector.in_loops import vectors_in_loops
 from nanoloom.vector.in_panels import read_panels
 from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
@@ -126,6 +127,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     return_nothing(module)
     make_copies(module)
     copies_to_generics(module, said.widths)
+    vectors_in_loops(module, said.widths)
     fetch_panels(module, said.prefetches)
     skip_absent_rows(module)
     between = arena_bytes(module.body.operations[0].operation)

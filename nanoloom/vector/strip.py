@@ -21,7 +21,7 @@ from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
 from nanoloom.vector.dot_steps import DotSteps, cuts, in_groups, summed
 from nanoloom.vector.extended import extended
 from nanoloom.vector.extents import is_next, is_same, size
-from nanoloom.vector.gathered import read_strided
+from nanoloom.vector.gathered import Strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.matrix_steps import MatrixSteps
 from nanoloom.vector.neighbours import shared_operand, written_out
@@ -45,7 +45,7 @@ class Strip:
     output starts from, None to read it.  fuses: products are added in one rounding.
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
     sources: of inputs, by number, what computes them at the tile.  dots: what adds
-    several steps of a sum at once.
+    several steps of a sum at once.  near: places of lanes are counted in 32 bits.
     """
 
     block: ir.Block
@@ -63,6 +63,7 @@ class Strip:
     ahead: frozenset[int]
     sources: Mapping[int, Source]
     dots: DotSteps | MatrixSteps | None
+    near: bool
 
     @property
     def reduced(self) -> list[int]:
@@ -130,6 +131,8 @@ class Strip:
         at = x.indices(point.ivs)
         if self.lanes == ONE:
             memref.store(vector.extract(value, [], [0]), x.buffer, at)
+        elif x.access(self.dim) is Access.STRIDED:
+            Strided(x, self.dim, self.near).write(value, at, point.mask)
         elif point.mask is None:
             vector.store(value, x.buffer, at)
         else:
@@ -233,9 +236,12 @@ class Strip:
         if not list(argument.uses):  # overwritten: nothing to read
             zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
             return vector.broadcast(kind, arith.constant(x.element, zero))
+        at = x.indices(point.ivs)
         if self.lanes == ONE:
-            return vector.broadcast(kind, memref.load(x.buffer, x.indices(point.ivs)))
-        return read(kind, x.buffer, x.indices(point.ivs), point.mask, self.block)
+            return vector.broadcast(kind, memref.load(x.buffer, at))
+        if x.access(self.dim) is Access.STRIDED:
+            return Strided(x, self.dim, self.near).read(kind, at, point.mask)
+        return read(kind, x.buffer, at, point.mask, self.block)
 
     def lanes_of(self, number: int, point: Point, once: Once) -> LaneValue:
         """An input at a point, read if it is not at hand."""
@@ -286,7 +292,7 @@ class Strip:
         if access is Access.CONTIGUOUS and self.lanes != ONE:
             return Vector(read(kind, x.buffer, at, point.mask, self.block))
         if self.lanes.scalable:
-            return Vector(read_strided(kind, x, self.dim, at, point.mask))
+            return Vector(Strided(x, self.dim, self.near).read(kind, at, point.mask))
         places: list[list[ir.Value]] = []
         for lane in range(self.lanes.count):
             beside = add(point.ivs[self.dim], index(lane))

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom import mlir
 from nanoloom.kernels.program import Kernel
+from nanoloom.kernels.stage import cut
+from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
-from tests.vector.kernel_harness import Make, program_of, run
+from tests.vector.kernel_harness import Make, build, program_of, run
 
 W, WIDE = sample(1, (5, 19), "float32"), sample(2, (2, 3, 5, 19), "float32")
 BIAS = sample(3, (19,), "float32")
@@ -101,3 +104,20 @@ def test_numbers_are_the_same() -> None:
 def test_a_kernel_without_a_product_is_left_alone() -> None:
     kernel = kernel_of(lambda b, x: b.elementwise(lambda s: s * s, x), (2, 3, 5))
     assert kernel.shapes == ((2, 3, 5), (2, 3, 5))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("rv64gcv", (70,)), ("x86-64-v4", (2, 5, 7))]
+)
+def test_any_kernel_has_one_axis_where_vectors_have_any_length(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    """Rows shorter than vectors are no rows."""
+
+    def doubled(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s: s + s, x)
+
+    with mlir.context():
+        program = cut(build(doubled, ((2, 5, 7), "float32")), by_name(name))
+    (kernel,) = program.kernels.values()
+    assert kernel.shapes == (shape, shape)

@@ -38,9 +38,46 @@ def conv(b: Builder, node: Node) -> Tensor:
     if tile := node.int("winograd"):
         made = winograd(b, last, w, window, tile, node.optional(2))
         return from_channels_last(b, node, made)
+    if window.in_planes:
+        result = in_planes(b, window.pad(b, x), w, window)
+        return add_bias(b, result, bias_of(b, node, window), x.dtype)
     result = contract(b, window.pad(b, last), w, window, node.int("group", 1))
     made = add_bias(b, result, node.optional(2), x.dtype)
     return from_channels_last(b, node, made)
+
+
+def in_planes(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:
+    """The contraction with a filter for each channel, channels first, padded.
+
+    x: [n, c, spatial...].  w: [c, 1, kernel...].  The result is in the type that x is
+    computed in.
+    """
+    n, channels, *_ = x.shape
+    wide, free = computed_as(x.dtype), 2 + window.rank
+    count = free + window.rank
+    at = [ir.AffineDimExpr.get(d) for d in range(count)]
+    x_map = [at[0], at[1], *window.taps(2, free)]
+    out = b.full((n, channels, *window.result), 0, wide)
+    return b.generic(
+        [
+            (x, Map.get(count, 0, x_map)),
+            (
+                b.reshape(w, (channels, *window.kernel)),
+                Map.get(count, 0, [at[1], *at[free:]]),
+            ),
+        ],
+        [(out, Map.get(count, 0, at[:free]))],
+        [PARALLEL] * free + [REDUCTION] * window.rank,
+        lambda element, weight, total: total + element.cast(wide) * weight.cast(wide),
+    )[0]
+
+
+def bias_of(b: Builder, node: Node, window: Window) -> Tensor | None:
+    """The bias of each channel, as it is added to planes."""
+    bias = node.optional(2)
+    if bias is None:
+        return None
+    return b.reshape(bias, (bias.shape[0], *[1] * window.rank))
 
 
 def conv_window(node: Node, x: Tensor, w: Tensor) -> Window:
@@ -109,7 +146,7 @@ def channel_dims(
 
 
 def add_bias(b: Builder, x: Tensor, bias: Tensor | None, dtype: np.dtype) -> Tensor:
-    """x[..., f] + bias[f], rounded to `dtype` once."""
+    """x + bias, rounded to `dtype` once."""
     if bias is None:
         return b.cast(x, dtype)
     return b.elementwise(lambda s, c: s + c, x, bias, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Pools on channels-last tensors: each one reduction over the windows.
+"""Pools on channels-last tensors, or in planes: each one reduction over the windows.
 
 The window's extents come from an operand of that shape whose elements nobody reads.
 """
@@ -38,12 +38,13 @@ def pool(
     start: Number,
     fold: Callable[[Scalar, Scalar], Scalar],
 ) -> Tensor:
-    """fold(so far, element) over each window of a padded tensor [n, spatial..., c].
+    """fold(so far, element) over each window of a padded tensor.
 
     The result is in the type that x is computed in: f32 for f16 and bf16.
     """
     wide, (outputs, maps) = computed_as(x.dtype), window_loops(window)
-    out = b.full((x.shape[0], *window.result, x.shape[-1]), start, wide)
+    channels = x.shape[1 if window.in_planes else -1]
+    out = b.full(window.around(x.shape[0], channels, window.result), start, wide)
     return b.generic(
         [(x, maps[0]), (shape_only(b, window, x.dtype), maps[1])],
         [(out, maps[2])],
@@ -55,11 +56,18 @@ def pool(
 def window_loops(
     window: Window,
 ) -> tuple[int, tuple[ir.AffineMap, ir.AffineMap, ir.AffineMap]]:
-    """Loops (n, result..., c; kernel...): the parallel ones; maps of x, kernel, y."""
+    """Loops (n, result..., c; kernel...): the parallel ones; maps of x, kernel, y.
+
+    The channels' is in front of the result's in planes.
+    """
     free = window.rank + 2
     count = free + window.rank
     at = [ir.AffineDimExpr.get(d) for d in range(count)]
-    x_map = Map.get(count, 0, [at[0], *window.taps(1, free), at[free - 1]])
+    if window.in_planes:
+        places = [at[0], at[1], *window.taps(2, free)]
+    else:
+        places = [at[0], *window.taps(1, free), at[free - 1]]
+    x_map = Map.get(count, 0, places)
     kernel_map = Map.get(count, 0, at[free:])
     return free, (x_map, kernel_map, Map.get(count, 0, at[:free]))
 
@@ -139,7 +147,7 @@ def average_pool(b: Builder, node: Node) -> Tensor:
     counts = element_counts(window, bool(node.int("count_include_pad")))
     if counts.size and (counts == counts.flat[0]).all():
         counts = counts.reshape(-1)[:1]
-    else:
+    elif not window.in_planes:
         counts = counts.reshape((*counts.shape, 1))
     divisor = b.constant(counts, total.dtype)
     made = b.elementwise(lambda s, c: s / c, total, divisor, dtype=x.dtype)

@@ -1,7 +1,8 @@
 """Sliding windows of convolutions and pools: their geometry and their affine maps.
 
-Tensors are channels-last: [n, spatial..., c].  A window's tap k of the result's place o
-is element o * stride + k * dilation of the padded input.
+Tensors are channels-last, [n, spatial..., c], or stay in planes, [n, c, spatial...].  A
+window's tap k of the result's place o is element o * stride + k * dilation of the
+padded input.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.graph.alike import WHOLE_PADS
+from nanoloom.graph.in_planes import IN_PLANES
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.scalar import Number
@@ -22,7 +24,7 @@ class Window:
     """Per spatial axis: window extent, steps, padding and the result's extent.
 
     high: what the model asks for; a window of ceil_mode may reach further.  whole: all
-    of it is there, though no window may reach it.
+    of it is there, though no window may reach it.  in_planes: channels come first.
     """
 
     kernel: tuple[int, ...]
@@ -33,6 +35,7 @@ class Window:
     size: tuple[int, ...]
     result: tuple[int, ...]
     whole: bool = False
+    in_planes: bool = False
 
     @property
     def rank(self) -> int:
@@ -48,7 +51,7 @@ class Window:
         )
 
     def pad(self, b: Builder, x: Tensor, number: Number = 0) -> Tensor:
-        """A channels-last tensor with what windows read around it."""
+        """A tensor with what windows read around it."""
         return self.cut(b, b.pad(x, *self.margins(), number))
 
     def cut(self, b: Builder, padded: Tensor) -> Tensor:
@@ -56,15 +59,17 @@ class Window:
 
         Its loop has one step and disappears, and the taps alone must tell the extent.
         """
-        sizes = zip(self.reach(), padded.shape[1:-1], self.result, strict=True)
+        spatial = padded.shape[2:] if self.in_planes else padded.shape[1:-1]
+        channels = padded.shape[1 if self.in_planes else -1]
+        sizes = zip(self.reach(), spatial, self.result, strict=True)
         kept = [min(r, s) if o == 1 else s for r, s, o in sizes]
-        shape = (padded.shape[0], *kept, padded.shape[-1])
+        shape = self.around(padded.shape[0], channels, kept)
         if shape == padded.shape:
             return padded
         return b.slice(padded, [0] * padded.rank, shape)
 
     def margins(self) -> tuple[list[int], list[int]]:
-        """Padding of [n, spatial..., c] before and after, as far as windows reach.
+        """Padding before and after each dimension, as far as windows reach.
 
         Elements at the end that no window reads stay: nothing is copied for them.
         """
@@ -73,7 +78,15 @@ class Window:
             max(r - s - a, z)
             for r, s, a, z in zip(self.reach(), self.size, self.low, least, strict=True)
         ]
-        return [0, *self.low, 0], [0, *high, 0]
+        return [*self.around(0, 0, self.low)], [*self.around(0, 0, high)]
+
+    def around(
+        self, images: int, channels: int, spatial: Sequence[int]
+    ) -> tuple[int, ...]:
+        """What there is of each dimension, in the order of the tensors."""
+        if self.in_planes:
+            return (images, channels, *spatial)
+        return (images, *spatial, channels)
 
     def taps(self, first: int, window: int) -> list[ir.AffineExpr]:
         """Places in the input: result loops from `first`, tap loops from `window`."""
@@ -109,7 +122,9 @@ def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
         raise node.unsupported("its window is larger than the padded input")
     parts = (kernel, strides, dilations, low, high, size, result)
     whole = bool(node.int(WHOLE_PADS))
-    return Window(*[tuple(int(v) for v in part) for part in parts], whole=whole)
+    in_planes = bool(node.int(IN_PLANES))
+    numbers = [tuple(int(v) for v in part) for part in parts]
+    return Window(*numbers, whole=whole, in_planes=in_planes)
 
 
 def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:
@@ -146,15 +161,18 @@ def channels_first(node: Node) -> bool:
 
 
 def to_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
-    """[n, c, spatial...] as [n, spatial..., c], if it is not that already."""
-    if not channels_first(node):
+    """[n, c, spatial...] as [n, spatial..., c], if it is not that already.
+
+    Nothing is turned of what stays in planes.
+    """
+    if not channels_first(node) or node.int(IN_PLANES):
         return x
     return b.transpose(x, [0, *range(2, x.rank), 1])
 
 
 def from_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
     """[n, spatial..., c] in the order that the node's output has."""
-    if not channels_first(node):
+    if not channels_first(node) or node.int(IN_PLANES):
         return x
     return b.transpose(x, [0, x.rank - 1, *range(1, x.rank - 1)])
 

@@ -10,13 +10,21 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, Tile
 from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
-from nanoloom.schedule.library.vectors import group_of, innermost, lanes_of, vectors
+from nanoloom.schedule.library.vector_axis import (
+    axis_of,
+    innermost,
+    is_alone,
+    pixels_of,
+    runs_across,
+)
+from nanoloom.schedule.library.vectors import group_of, lanes_of, vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
 TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
 LINE, PAGE = 64, 4096  # bytes
 FEW_SETS = PAGE // 4  # lines so far apart have 4 sets of a first-level cache, or one
+WIDE_ROW = 512  # bytes: two groups of registers of 512 bits
 SQUARES = 64  # lanes of the widest vector: as many rows of squares have room for any
 
 
@@ -24,7 +32,7 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     """Rows in parallel, all producers computed inside, then vector loops."""
     sizes = numbers(last)
     inner = vectors(nest.stages, target)
-    rows = shared_rows(nest, last)
+    rows = shared_rows(nest, last, target)
     parallel = [d for d in range(rows) if not last.axes[d].is_reduction]
     if not parallel or 0 in sizes:
         return schedule_of(nest, target, (inner, "no rows to share"))
@@ -43,8 +51,11 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
         words = (Parallel(last.name, tiles, ALL), *points)
         return schedule_of(nest, target, (words, reason))
     row: tuple[Tile, ...] = ()
-    if several and any(tiles[d] > 1 for d in parallel):
-        ones = tuple(1 if d in parallel else 0 for d in range(len(sizes)))
+    alone = is_alone(nest.stages)
+    across = [x for x in nest.stages if runs_across(x, target, alone=alone)]
+    single = {*parallel} - {axis_of(x, target, alone=alone) for x in across}
+    if several and any(tiles[d] > 1 for d in single):
+        ones = tuple(1 if d in single else 0 for d in range(len(sizes)))
         row = (Tile(last.name, ones, ALL),)  # a row's temporaries stay in L1
     return schedule_of(
         nest, target, ((Parallel(last.name, tiles, ALL), *row, *inner), reason)
@@ -65,7 +76,7 @@ def one_loop(
     if any(name.startswith("math.") for stage in working for name in stage.body):
         return None
     first, *_ = working
-    if not first.names:  # a single number
+    if axis_of(first, target) != len(first.axes) - 1:  # a single number, for one
         return None
     along = all(read.lies_along(first.names[-1]) for read in first.reads)
     if not first.lanewise or not along or not is_finished(nest, first):
@@ -84,7 +95,7 @@ def numbers(stage: Stage) -> list[int]:
     return [extent for extent in stage.extents if isinstance(extent, int)]
 
 
-def shared_rows(nest: LoopNest, last: Stage) -> int:
+def shared_rows(nest: LoopNest, last: Stage, target: Target) -> int:
     """Leading axes that become tasks; the one that vectors run along does not."""
     rank = len(last.axes)
     working = [stage for stage in nest.stages if stage.reads] or [last]
@@ -95,8 +106,11 @@ def shared_rows(nest: LoopNest, last: Stage) -> int:
         if not stage.is_reduction or stage.is_contraction:
             continue
         inner = innermost(stage.reads)
-        if inner is not None and not stage.axes[stage.place(inner)].is_reduction:
-            rows = min(rows, stage.place(inner))  # a window or a column
+        place = None if inner is None else stage.place(inner)
+        if target.vector.any_length and pixels_of(stage) is not None:
+            place = axis_of(stage, target)
+        if place is not None and not stage.axes[place].is_reduction:
+            rows = min(rows, place)  # a window or a column
     return rows
 
 
@@ -124,16 +138,24 @@ def turned_blocks(last: Stage, sizes: list[int], target: Target) -> dict[int, in
     for read in last.reads:
         *outer, inner = read.plain or (None,)
         if along in outer and inner is not None:
-            columns = block_size(sizes[-1], TASK_ELEMENTS // SQUARES)
+            columns = block_size(sizes[-1], block_columns(read, target))
             place = last.place(inner)
             few = turned_rows(last, read, place, sizes, target)
             if few is not None:
-                wide = min(sizes[-1], TASK_ELEMENTS // few)
+                wide = max(TASK_ELEMENTS // few, block_columns(read, target))
+                wide = min(sizes[-1], wide)
                 return {place: min(few, sizes[place]), len(sizes) - 1: wide}
             rows = block_size(sizes[place], max(SQUARES, TASK_ELEMENTS // columns))
             more = max(columns, TASK_ELEMENTS // rows)
             return {place: rows, len(sizes) - 1: block_size(sizes[-1], more)}
     return {}
+
+
+def block_columns(read: Access, target: Target) -> int:
+    """Columns of a block of squares; for vectors of any length, some rounds of them."""
+    wanted = TASK_ELEMENTS // SQUARES
+    size = bits(read.element) // 8
+    return max(wanted, WIDE_ROW // size) if target.vector.any_length else wanted
 
 
 def turned_rows(

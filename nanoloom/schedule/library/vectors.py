@@ -6,9 +6,15 @@ from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.index import Access
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import Reorder, UnrollAndJam, Vectorize
+from nanoloom.schedule.library.vector_axis import (
+    axis_of,
+    has_distance,
+    is_alone,
+    slides,
+    vector_axis,
+)
 from nanoloom.target.facts import Target
 
 Words = Reorder | UnrollAndJam | Vectorize
@@ -16,7 +22,6 @@ CHAINS = 4  # independent sums: latency of an addition times its throughput
 F32_BITS = 32
 HALVES = ("f16", "bf16")  # computed in f32
 BYTE = 8
-LOADED = (32, 64)  # bits of what is loaded from places apart
 GROUPED, WIDENED = 4, 2  # registers of a group, and where numbers have two widths
 
 
@@ -24,9 +29,9 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
     """Full vectors along the axis of each stage that is contiguous, sums inside."""
     found: list[Words] = []
     stages = tuple(stages)
-    group = group_of(stages, target)
+    group, alone = group_of(stages, target), is_alone(stages)
     for stage in stages:
-        axis = vector_axis(stage)
+        axis = axis_of(stage, target, alone=alone)
         if axis is not None:
             inside = sorted(stage.axes, key=lambda each: each.is_reduction)
             if inside != list(stage.axes):
@@ -42,7 +47,19 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
             if lanes.scalable and group == 1 and is_short(stage):
                 found.append(UnrollAndJam(stage.name, stage.names[axis], GROUPED))
+            found += beside(stage, axis)
     return tuple(found)
+
+
+def beside(stage: Stage, axis: int) -> tuple[UnrollAndJam, ...]:
+    """A short axis inside of that of the vectors: they share what they read."""
+    last = len(stage.axes) - 1
+    extent = stage.axes[last].extent
+    if axis >= last or stage.is_reduction or stage.inside is not None:
+        return ()
+    if not isinstance(extent, int) or not 1 < extent <= GROUPED:
+        return ()
+    return (UnrollAndJam(stage.name, stage.names[last], extent),)
 
 
 def group_of(stages: Iterable[Stage], target: Target) -> int:
@@ -95,19 +112,29 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     no load takes numbers at a distance.  Pads read rows as they are.
     """
     name = stage.names[axis]
-    operands = (*stage.reads, *stage.writes)
-    apart = [x for x in operands if not x.lies_along(name)]
-    within = stage.is_contraction or stage.axes[axis].is_reduction
-    if target.isa.strided_loads and not within and not stage.inside:
-        apart = [x for x in apart if x in stage.writes or not has_distance(x, name)]
     whole = stage.on_lanes or stage.inside is not None
-    return target.vector.scalable and not apart and whole
+    return target.vector.scalable and whole and not are_apart(stage, name, target)
 
 
-def has_distance(x: Access, axis: str) -> bool:
-    """Whether a step along an axis is always as long, of numbers as a load takes."""
-    linear = all(index.factor(axis) is not None for index in x.indices)
-    return linear and bits(x.element) in LOADED
+def are_apart(stage: Stage, axis: str, target: Target) -> bool:
+    """Whether an operand's numbers along an axis are no single load, or no store.
+
+    Factors of products lie along their vectors, or stand still; but for windows, which
+    slide along one of them.
+    """
+    free = target.vector.any_length
+    operands = (*stage.reads, *stage.writes)
+    apart = [x for x in operands if not x.lies_along(axis)]
+    within = stage.is_contraction or stage.axes[stage.place(axis)].is_reduction
+    if free:
+        apart = [x for x in operands if not x.follows_on(axis)]
+        windows = any(slides(x, axis) for x in stage.reads)
+        usual = stage.place(axis) == vector_axis(stage)
+        within = stage.is_contraction and usual and not windows
+    if target.isa.strided_loads and not within and not stage.inside:
+        fixed = () if free else stage.writes
+        apart = [x for x in apart if x in fixed or not has_distance(x, axis, target)]
+    return bool(apart)
 
 
 def width(count: int, scalable: bool) -> Lanes:
@@ -125,37 +152,23 @@ def lanes_of(stage: Stage, target: Target) -> int:
     if target.vector.scalable and not stage.is_contraction:
         # Groups of registers are full of f32; a place takes 32 bits at least.
         whole = target.vector.grouped > 1
-        wide = converts(stage) if whole else bool(stage.found)
+        wide = converts(stage) if whole else bool(stage.found) or gathers(stage, target)
         widths |= {F32_BITS} if wide else set()
     width = widths.pop() if len(widths) == 1 else F32_BITS
     return target.vector.bits // max(8, min(width, 64))
 
 
+def gathers(stage: Stage, target: Target) -> bool:
+    """Whether numbers come from, or go to, places apart, and are not turned for it."""
+    place = axis_of(stage, target)
+    if not target.vector.any_length or place is None or stage.inside is not None:
+        return False
+    axis, last = stage.names[place], len(stage.axes) - 1
+    turned = not stage.is_reduction and place == last
+    operands = (*stage.reads, *stage.writes)
+    return not turned and not all(x.follows_on(axis) for x in operands)
+
+
 def converts(stage: Stage) -> bool:
     """Whether it computes in another type of floats than it reads or writes."""
     return "arith.extf" in stage.body or "arith.truncf" in stage.body
-
-
-def vector_axis(stage: Stage) -> int | None:
-    """Innermost of the result, or of what is read where that is reduced."""
-    indices = stage.writes[0].indices
-    if stage.is_reduction and stage.reads:
-        last = innermost(stage.reads)
-        if last is not None and stage.axes[stage.place(last)].is_reduction:
-            written = frozenset(a for x in stage.writes for a in x.axes)
-            if last not in written:
-                return stage.place(last)
-    if indices and indices[-1].axis is not None:
-        return stage.place(indices[-1].axis)
-    if stage.is_reduction and not indices:
-        last = innermost(stage.reads)
-        return None if last is None else stage.place(last)
-    return None
-
-
-def innermost(reads: tuple[Access, ...]) -> str | None:
-    """The axis along which the operand of most dimensions is contiguous."""
-    for x in sorted(reads, key=lambda x: -len(x.indices)):
-        if x.indices and x.indices[-1].axis is not None:
-            return x.indices[-1].axis
-    return None

@@ -27,7 +27,8 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
-from nanoloom.schedule.library.vectors import vector_axis, vectors
+from nanoloom.schedule.library.vector_axis import axis_of, slides
+from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
 
@@ -42,11 +43,13 @@ MOST_TAPS = 64  # of a window that is unrolled whole
 class Window:
     """A reduction whose vectors run along a parallel axis.
 
-    stage: it.  pixels: the axis beside the vectors'.
+    stage: it.  pixels: the axis beside the vectors'.  in_planes: vectors are of pixels,
+    which slide, and the axis in front is of channels, which share nothing.
     """
 
     stage: Stage
     pixels: int
+    in_planes: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Block:
 
 def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     """Rows of pixels as tasks, some pixels at once; None for other kernels."""
-    window = window_of(nest, last)
+    window = window_of(nest, last, target)
     if window is None:
         return None
     best, *others = blocks(window, target)
@@ -108,7 +111,7 @@ def tiles(
     return (*vectors(nest.stages, target), *words)
 
 
-def window_of(nest: LoopNest, last: Stage) -> Window | None:
+def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
     """The only reduction of a kernel, if its results are vectors in rows of rows."""
     working = [stage for stage in nest.stages if stage.reads]
     reductions = [stage for stage in working if stage.is_reduction]
@@ -119,14 +122,16 @@ def window_of(nest: LoopNest, last: Stage) -> Window | None:
     written = stage.writes[0].plain
     if parallel < 3 or len(stage.writes) > 1 or written != stage.names[:parallel]:
         return None
-    if vector_axis(stage) != parallel - 1 or len(last.axes) < parallel:
+    if axis_of(stage, target) != parallel - 1 or len(last.axes) < parallel:
         return None
+    along = written[-1] or ""
+    in_planes = target.vector.any_length and any(slides(x, along) for x in stage.reads)
     if working[0] != stage or not all(
-        x.lies_along(written[-1] or "") for x in stage.reads
+        x.lies_along(along) or (in_planes and slides(x, along)) for x in stage.reads
     ):
         return None
     follows = all(s.extents == stage.extents[:parallel] for s in working[1:])
-    return Window(stage, parallel - 2) if follows else None
+    return Window(stage, parallel - 2, in_planes) if follows else None
 
 
 def blocks(window: Window, target: Target) -> list[Block]:
@@ -141,7 +146,7 @@ def blocks(window: Window, target: Target) -> list[Block]:
     room = min(POINTS, unit.registers // (4 if unit.scalable else 2))
     high = sizes[pixels - 1] if pixels else 1
     found: list[Block] = []
-    for rows in (min(ROWS, high), 1):
+    for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
         most = min(room // rows, sizes[pixels])
         widths = range(most, most // 2, -1)
         even = sorted(widths, key=lambda n: (sizes[pixels] % n > 0, -n))

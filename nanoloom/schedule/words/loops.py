@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.index import Access
 from nanoloom.nest.loop import How, Loop, Placement, halves, lanes_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
@@ -259,13 +258,7 @@ class UnrollAndJam(Word):
 def masks(stage: Stage, axis: str) -> bool:
     """Whether a mask can say which of a stage's points along an axis count."""
     operands = (*stage.reads, *stage.writes)
-    return stage.lanewise and all(follows_on(x, axis) for x in operands)
-
-
-def follows_on(x: Access, axis: str) -> bool:
-    """Whether a step along an axis is one to the next number, or to the same."""
-    using = [index for index in x.indices if axis in index.axes]
-    return not using or (using == [x.indices[-1]] and using[0].factor(axis) == 1)
+    return stage.lanewise and all(x.follows_on(axis) for x in operands)
 
 
 def require_remainder(word: object, placement: Placement) -> None:

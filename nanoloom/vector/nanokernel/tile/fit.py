@@ -29,6 +29,7 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
+from nanoloom.vector.multiples import is_multiple
 from nanoloom.vector.nanokernel.sme.product import (
     panel_width,
     require_outer_products,
@@ -220,41 +221,6 @@ def require_panel(
             f"the weight is packed in panels of {width // family.group} columns, "
             f"the nanokernel reads {columns}"
         )
-
-
-def is_multiple(value: ir.Value | int, number: int) -> bool:
-    """Whether an offset is a multiple of a number: a constant, or a loop's variable."""
-    if isinstance(value, int):
-        return value % number == 0
-    owner = value.owner
-    if not isinstance(owner, ir.Block):
-        if owner.name == "arith.addi" or is_sum(owner):
-            return all(is_multiple(x, number) for x in owner.operands)
-        constant = owner.name == "arith.constant"
-        return constant and owner.attributes["value"].value % number == 0  # type: ignore[attr-defined]
-    loop = owner.owner
-    place = list(owner.arguments).index(value)
-    if loop.name == "scf.forall":
-        bounds = [
-            list(loop.attributes[name])[place]  # type: ignore[call-overload]
-            for name in ("staticLowerBound", "staticStep")
-        ]
-        return all(b % number == 0 for b in bounds)
-    if loop.name == "scf.for" and place == 0:
-        lower, _, step = list(loop.operands)[:3]
-        return is_multiple(lower, number) and is_multiple(step, number)
-    return False
-
-
-def is_sum(op: ir.Operation) -> bool:
-    """Whether an affine.apply adds its operands, each once."""
-    if op.name != "affine.apply":
-        return False
-    indexing = ir.AffineMapAttr(op.attributes["map"]).value
-    (expr,) = indexing.results
-    names = [f"d{n}" for n in range(indexing.n_dims)]
-    names += [f"s{n}" for n in range(indexing.n_symbols)]
-    return str(expr) == " + ".join(names)
 
 
 def require_epilogue(op: Op) -> None:
