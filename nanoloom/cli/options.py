@@ -144,21 +144,23 @@ def sizes(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
     for name, value in pairs(words, "--dim", "batch=2 or length=1..512").items():
         least, dots, most = value.partition("..")
         if dots:
-            ends = [dimensions([f"{name}={word}"]) for word in (least or "1", most)]
-            found[name] = ends[0][name], ends[1][name]
+            found[name] = _whole(name, value, least or "1"), _whole(name, value, most)
         else:
-            found |= dimensions([f"{name}={value}"])
+            found[name] = _whole(name, value, value)
     return found
 
 
 def dimensions(words: Sequence[str] | None) -> dict[str, int]:
     """`--dim` words as numbers; raises typer.BadParameter for anything else."""
-    found: dict[str, int] = {}
-    for name, value in pairs(words, "--dim", "batch=2").items():
-        if not (value.isascii() and value.isdigit() and len(value) <= 18):
-            raise typer.BadParameter(
-                f"{name}={value}: a whole number from 0 on is wanted",
-                param_hint="--dim",
-            )
-        found[name] = int(value)
-    return found
+    found = pairs(words, "--dim", "batch=2")
+    return {name: _whole(name, value, value) for name, value in found.items()}
+
+
+def _whole(name: str, value: str, word: str) -> int:
+    """A word of a `--dim` as a number; the message has all of it."""
+    if not (word.isascii() and word.isdigit() and len(word) <= 18):
+        raise typer.BadParameter(
+            f"{name}={value}: {word!r} is no whole number from 0 on",
+            param_hint="--dim",
+        )
+    return int(word)

@@ -120,6 +120,7 @@ def with_feature(target: Target, feature: str) -> Target:
         return target
     known = _features(target)
     if feature not in known:
+        known = [*known, *_BASES.get(target.name, ())]
         near = difflib.get_close_matches(feature, known, n=3, cutoff=0.4)
         raise Error(
             f"the target {target} has no feature {feature!r} to add",
@@ -136,8 +137,8 @@ def _widened(base: str, features: list[str]) -> str:
         if feature in wide:
             features.remove(feature)
             return wide[feature]
-    if any(feature in _LENGTHS for feature in features) and "v" in wide:
-        return wide["v"]
+    if any(feature.startswith("zv") for feature in features) and "v" in wide:
+        return wide["v"]  # lengths of vectors, and arithmetic of theirs
     return base
 
 
@@ -204,7 +205,10 @@ def _longer(target: Target, feature: str) -> Target:
     bits = _LENGTHS[feature]
     if target.vector.min_bits >= bits:
         return target
-    return replace(riscv.of_length(f"rv64gcv-{feature}", bits), caches=target.caches)
+    made = replace(riscv.of_length(f"rv64gcv-{feature}", bits), caches=target.caches)
+    for other in sorted(target.extensions & target.isa.adds):
+        made = _added(made, other)
+    return made
 
 
 def _outer(target: Target, feature: str) -> Target:

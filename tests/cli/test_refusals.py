@@ -162,6 +162,7 @@ BAD_WORDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "unknown output": (("-d", "batch=2", "-o", "q=q.npy"), 1, ("no output q", "y")),
     "word as number": (("-d", "batch=two"), 2, ("batch=two", "whole number")),
     "negative": (("-d", "batch=-1"), 2, ("batch=-1", "whole number")),
+    "no bound": (("-d", "batch=1..x"), 2, ("batch=1..x", "whole number")),
     "huge": (("-d", "batch=" + "9" * 30), 2, ("whole number",)),
     "too large": (("-d", "batch=99999999999"), 1, ("memory",)),
     "no equals sign": (("-d", "batch"), 2, ("'batch' is not like batch=2",)),

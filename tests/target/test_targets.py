@@ -60,6 +60,10 @@ def test_features_add_to_a_target() -> None:
     assert not by_name("aarch64+dotprod").vector.scalable
     long = by_name("riscv64+v+zvl1024b")
     assert long.vector.min_bits == 1024 and "+zvl1024b" in long.features
+    halves = by_name("riscv64+v+zvfh+zba+zvl256b")
+    assert halves == by_name("riscv64+v+zvl256b+zba+zvfh")
+    assert halves.has("zba", "zvfh") and halves.vector.min_bits == 256
+    assert by_name("riscv64+zvfh") == by_name("riscv64+v+zvfh")
     scalar = by_name("riscv64")
     assert not scalar.vector.scalable and not scalar.has("v")
     tiles = by_name("x86-64-v4+amx-int8")
@@ -87,6 +91,7 @@ def test_features_add_to_a_target() -> None:
         ("x86-64-v2+avxvnni", "x86-64-v2 has no feature 'avxvnni' to add"),
         ("x86-64-v1+vnnii", "x86-64-v1 has no feature 'vnnii' to add"),
         ("riscv64+v+zvf", "rv64gcv has no feature 'zvf' to add; known: .*zvfh"),
+        ("riscv64+vv", "riscv64 has no feature 'vv' to add; known: v$"),
         ("riscv64+v+sve", "rv64gcv has no feature 'sve' to add; known: "),
         (
             "powerpc64le+power9",
