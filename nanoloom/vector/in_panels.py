@@ -35,15 +35,24 @@ def read_panels(module: ir.Module, packings: Sequence[Packing]) -> None:
         for number, value in enumerate(inputs(op)):
             if not isinstance(value.type, ir.RankedTensorType):
                 continue
-            logical, offsets = origin(value)
-            if not is_packed(logical):
+            if not is_packed(whole(value)):
                 continue
+            logical, offsets = origin(value)
             argument = packed_argument(logical)
             packing = known[ir.BlockArgument(argument).arg_number]
             if packing.group > 1 and not packing.bits:
                 with ir.InsertionPoint(op), op.operation.location:
                     made = Part(packing, value, offsets).of(argument)
                 read_instead(op, number, packing, made)
+
+
+def whole(value: ir.Value) -> ir.Value:
+    """The tensor that a chain of slices shows a part of; they may drop dimensions."""
+    while not isinstance(value.owner, ir.Block):
+        if value.owner.name != "tensor.extract_slice":
+            break
+        value = value.owner.operands[0]
+    return value
 
 
 def read_instead(
