@@ -23,11 +23,19 @@ COPY_OPERATIONS = 32  # of steps that are written behind each other
 
 def keep_rolled(module: ir.Module) -> None:
     """Annotate the branches behind products of tile registers (LLVM dialect)."""
-    for op in named(module, "llvm.call_intrinsic"):
-        if op.operation.attributes["intrin"].value.startswith(PRODUCT):  # type: ignore[attr-defined]
-            end = list(op.operation.block.operations)[-1].operation
-            if end.name == "llvm.br":
-                end.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
+    for op in tile_products(module):
+        end = list(op.operation.block.operations)[-1].operation
+        if end.name == "llvm.br":
+            end.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
+
+
+def tile_products(module: ir.Module) -> list[ir.OpView]:
+    """Products of tile registers."""
+    return [
+        op
+        for op in named(module, "llvm.call_intrinsic")
+        if op.operation.attributes["intrin"].value.startswith(PRODUCT)  # type: ignore[attr-defined]
+    ]
 
 
 def bound_copies(module: ir.Module) -> None:
@@ -37,7 +45,10 @@ def bound_copies(module: ir.Module) -> None:
     divisor of their number.  A loop around such a one stays as it is.
     """
     loops = [op for op in named(module, "scf.for") if is_innermost(op)]
-    for op in filter(is_plain, loops):
+    plain = [op for op in loops if is_plain(op)]
+    if len(plain) < len(loops) and tile_products(module):
+        return  # what weaves their operands stands between them, written out
+    for op in plain:
         together = len(body_of(op))
         around = op.operation
         while around is not None and around.name == "scf.for":
