@@ -165,7 +165,8 @@ def test_one_file_is_right_at_every_length(
     if name == "riscv64":
         assert counts[0].vectors == 0
         return
-    assert all(count.vectors > 0.2 * count.all for count in counts)
+    # Of a whole process, which reads files: fewer vectors are a smaller share of it.
+    assert all(count.vectors > 0.18 * count.all for count in counts)
     assert counts == sorted(counts, key=lambda count: -count.all)
 
 
