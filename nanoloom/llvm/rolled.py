@@ -34,7 +34,7 @@ def tile_products(module: ir.Module) -> list[ir.OpView]:
     return [
         op
         for op in named(module, "llvm.call_intrinsic")
-        if op.operation.attributes["intrin"].value.startswith(PRODUCT)  # type: ignore[attr-defined]
+        if ir.StringAttr(op.operation.attributes["intrin"]).value.startswith(PRODUCT)
     ]
 
 

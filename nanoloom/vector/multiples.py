@@ -44,7 +44,8 @@ def step_of(value: ir.Value, block: ir.Block) -> int:
     if loop.name == "scf.forall":
         number = list(block.arguments).index(value)
         words = ("staticLowerBound", "staticStep")
-        numbers = [list(loop.attributes[w])[number] for w in words]  # type: ignore[call-overload]
+        bounds = [ir.DenseI64ArrayAttr(loop.attributes[word]) for word in words]
+        numbers = [bound[number] for bound in bounds]
         return gcd(*numbers) if min(numbers) >= 0 else 1
     return 1
 

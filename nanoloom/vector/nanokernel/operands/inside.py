@@ -163,7 +163,7 @@ def row_of(tile: Tile, ivs: Values) -> int:
 def offset_of(expr: ir.AffineExpr) -> int:
     """The number in dim + number."""
     if isinstance(expr, ir.AffineAddExpr):
-        return expr.rhs.value  # type: ignore[attr-defined]
+        return ir.AffineConstantExpr(expr.rhs).value
     return 0
 
 
