@@ -3,8 +3,8 @@
     graph -> linalg -> kernels -> (schedule -> vector -> llvm -> object, a kernel each)
 
 A stage is named for what leaves it; so are its folder, the word after `--emit` and the
-files of a dump.  What stands in brackets behind `schedule` is in workers/jobs.py: other
-processes do it.
+files of a dump.  What stands in brackets behind `schedule` is in workers/making.py:
+other processes do it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from onnx import parser
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.forks import waiting
-from nanoloom.workers import jobs, pool
+from nanoloom.workers import making, pool
 
 NETWORK = """
     <ir_version: 8, opset_import: ["" : 17]>
@@ -89,14 +89,14 @@ def test_a_child_of_a_compiling_process_compiles(
 
     In a process that cannot start workers.
     """
-    inside, original = threading.Event(), jobs.vectorize
+    inside, original = threading.Event(), making.vectorize
 
     def vectorize(*given: Any) -> Any:
         inside.set()
         time.sleep(0.3)
         return original(*given)
 
-    monkeypatch.setattr(jobs, "vectorize", vectorize)
+    monkeypatch.setattr(making, "vectorize", vectorize)
     monkeypatch.setattr(pool, "_pool", pool.Pool(pool.in_process))
     threads = [
         threading.Thread(target=compiles, args=(tmp_path / str(number),))

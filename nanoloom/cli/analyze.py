@@ -54,8 +54,8 @@ def find(file: Path) -> tuple[Loop, ...]:
     from nanoloom.errors import InputError, InternalError
     from nanoloom.notation.text import Text
     from nanoloom.workers.batch import Batch
-    from nanoloom.workers.jobs import FindReductions
     from nanoloom.workers.pool import pool
+    from nanoloom.workers.reductions import FindReductions
 
     text = Text.of_file(file)
     with Batch["tuple[Loop, ...]"](pool(), 1, lambda _: None) as batch:

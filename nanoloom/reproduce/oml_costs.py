@@ -26,8 +26,8 @@ from nanoloom.reproduce.oml_case import Case
 from nanoloom.reproduce.oml_results import COSTS, MEMORY, OURS, SECONDS, SHARE, Result
 from nanoloom.target.facts import Target
 from nanoloom.workers.batch import Batch
-from nanoloom.workers.jobs import TimeReductions
 from nanoloom.workers.pool import pool
+from nanoloom.workers.reductions import TimeReductions
 
 RUNS = 50  # of one process: long enough to be looked at
 POLL = 0.001  # seconds

@@ -14,8 +14,8 @@ from nanoloom.reproduce.oml_models import Layer
 from nanoloom.reproduce.oml_results import FOUND, TABLE, Result
 from nanoloom.target.facts import Target
 from nanoloom.workers.batch import Batch
-from nanoloom.workers.jobs import CountReductions
 from nanoloom.workers.pool import pool
+from nanoloom.workers.reductions import CountReductions
 
 # What a step makes of the carried %m and of %x and %y in memory: %n.
 STEPS: Mapping[str, Sequence[str]] = MappingProxyType({

@@ -12,7 +12,7 @@ from nanoloom.errors import Error
 from nanoloom.mlir import interpreter, ir, llvm, names, run_pipeline
 from nanoloom.target.facts import Target
 from nanoloom.vector.transform_ops import entry_of, step_error
-from nanoloom.workers.jobs import machine_of
+from nanoloom.workers.making import machine_of
 
 ANY = "!transform.any_op"
 LOOP = '!transform.op<"scf.for">'

@@ -5,6 +5,7 @@ It ends when its pipe is closed, and the system ends it with the thread that sta
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -69,9 +70,10 @@ def load() -> None:
     What does not import is told to whoever sends a job, which imports it again.
     """
     try:
-        from nanoloom.workers import jobs
+        from nanoloom.workers import making
 
-        jobs.warm_up()
+        making.warm_up()
+        gc.freeze()  # modules are no garbage: nobody looks for any among them
     except Exception:  # noqa: BLE001 - no job yet to fail
         return
 

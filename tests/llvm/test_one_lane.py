@@ -13,7 +13,7 @@ import pytest
 from nanoloom.binary.objects import CodeOptions, emit, emit_assembly
 from nanoloom.llvm.one_lane import scalar_stores
 from nanoloom.target import Target, by_name
-from nanoloom.workers.jobs import machine_of as machine
+from nanoloom.workers.making import machine_of as machine
 from tests.filecheck import check_text
 from tests.vector.kernel_harness import load_objects, targets
 

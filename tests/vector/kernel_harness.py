@@ -34,7 +34,8 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from nanoloom.workers.jobs import ShowKernel, machine_of
+from nanoloom.workers.jobs import ShowKernel
+from nanoloom.workers.making import machine_of
 from nanoloom.workers.pool import Pool, in_process
 from tests.guarded import Guarded, Side
 
