@@ -2,6 +2,7 @@
 
 Primes that nothing else in a model is: products of them tell which dimensions they come
 from, and no size is one that other code is made for, as 1 and multiples of vectors are.
+They are in an order in which no sum of two dimensions and a number is another size.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from nanoloom.sizes.floor import Floor, floors_of
 COUNT = (
     3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
 )
-FEW = (3, 5, 7, 11, 13, 17, 19, 23, 29)
+FEW = (3, 17, 13, 11, 5, 19, 7, 23, 29)
 # Lengths: the second ones for models that take no longer ones.  Thrice the first one,
 # as with the first batch, is one less than a multiple of 8: tiles of 8 rows are no
 # worse than others, and up to 8 rows read the weights once.
-MANY = (149, 137, 139, 131, 151, 157, 163, 167, 173, 179, 181, 191)
-SHORT = (11, 13, 17, 19, 23, 29, 31, 37, 41)
+MANY = (149, 139, 127, 131, 199, 173, 163, 107, 101, 179, 113, 197)
+SHORT = (11, 19, 23, 29, 31, 37, 47, 43, 41)
 # Of recurrences: a step has many rows, too.  The first of three is what is scheduled
 # for: one less than a multiple of 8, so that tiles of 8 rows, as a batch of 8 has, are
 # no worse than others.
-STEPS = (127, 137, 139, 151, 157, 163, 167, 173, 179, 191, 193, 197)
+STEPS = (127, 163, 131, 151, 197, 193, 167, 157, 101, 191, 149, 181)
 Samples = tuple[Mapping[str, int], ...]
 # Of images: even and odd ones, with much that is left over when they are divided by 2,
 # 4, ... 32, so that floors are told apart.  Two numbers are found, two prove them.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import onnx_ir
 import pytest
 from onnx import parser
@@ -51,6 +53,20 @@ def test_sums_are_no_accident() -> None:
     assert found([s["n"] + s["p"] for s in samples], samples) == Size(
         ((1, ("n",)), (1, ("p",)))
     )
+
+
+@pytest.mark.parametrize("shape", [("b", "n", "p"), ("n", "b", "p"), ("n", "p", "b")])
+def test_sums_with_a_number_are_not_taken_for_others(shape: tuple[str, ...]) -> None:
+    """What has three terms is found as itself, or not at all."""
+    many = {"b": 40, "n": 1000, "p": 7000}
+    inputs = [(shape[0], shape[1], 8), (shape[0], shape[2], 8)]
+    for samples in tried_samples(inputs, shape):
+        for (a, b), c in product(combinations("bnp", 2), (-3, -2, -1, 1, 2, 3)):
+            for x, y in ((1, 1), (1, -1), (2, 1), (1, 2)):
+                terms = ((x, (a,)), (y, (b,)), (c, ()))
+                true = Size(terms)
+                size = found([true.of(sample) for sample in samples], samples)
+                assert size is None or size.of(many) == true.of(many), (true, size)
 
 
 def test_samples() -> None:
