@@ -23,9 +23,10 @@ from nanoloom.options import CompileOptions
 from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
+from nanoloom.sizes.rows import batch_of, require_rows
 from nanoloom.sizes.samples import Samples, are_of_images
 from nanoloom.sizes.size import Dims
+from nanoloom.sizes.trace import Walks
 
 
 @dataclass(frozen=True)
@@ -48,26 +49,25 @@ def compile_open(
 
     Raises Differs where there is no such program, Error as compile_model does.
     """
+    walks = Walks(lambda dims: require_graph(model.bound(dims)), OPERATORS.keys())
     try:
-        program = sized(model, options, report)
+        program = sized(model, walks, options, report)
         return assemble(program, compile_sized(program, options, cache, report))
     except Differs as reason:
         try:
-            program = batched(model, options, report)
+            program = batched(model, walks, options, report)
         except Differs as other:
             both = f"{reason}; {other}"
             raise Differs(both, for_images=reason.for_images) from reason
     return assemble(program, compile_kernels(program, options, cache, report))
 
 
-def sized(model: OpenModel, options: CompileOptions, report: Report) -> Program:
+def sized(
+    model: OpenModel, walks: Walks, options: CompileOptions, report: Report
+) -> Program:
     """The program whose kernels take sizes."""
     with report.stage("sizes"):
-        found = open_values(
-            lambda dims: require_graph(model.bound(dims)),
-            OPERATORS.keys(),
-            model.samples,
-        )
+        found = open_values(walks, model.samples)
     alike = Alike(are_of_images(found.samples))
     programs = [
         cut_model(model.bound(dims), options, report, found.kept, alike)
@@ -88,14 +88,16 @@ def compile_sized(
         raise Differs(str(error), for_images=True) from error
 
 
-def batched(model: OpenModel, options: CompileOptions, report: Report) -> Program:
+def batched(
+    model: OpenModel, walks: Walks, options: CompileOptions, report: Report
+) -> Program:
     """The program of one row of a batch, which runs once for each row."""
     batch = batch_of(model.inputs, list(model.samples[0]))
     if options.caches:
         raise Differs("a row of what is kept is none of a batch")
     with report.stage("sizes"):
-        models = [require_graph(model.bound({batch: n})) for n in BATCHES]
-        require_rows(models, OPERATORS.keys(), BATCHES)
-    one = cut_model(model.bound({batch: 1}), options, report)
+        row = require_graph(model.bound({batch: 1}))
+        require_rows(walks, batch, [x.name for x in row.graph.outputs])
+    one = cut_model(row, options, report)
     rows = [batch in shape[:1] for shape in model.inputs]
     return batched_program(one, batch, rows, model.bounds.get(batch, Bounds(0)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir
@@ -13,9 +13,10 @@ from nanoloom.frontend.inputs import input_specs
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.rows import BATCHES, batch_of, require_rows
+from nanoloom.sizes.rows import batch_of, require_rows
 from nanoloom.sizes.samples import multiple_of, tried_samples
 from nanoloom.sizes.steps import require_steps
+from nanoloom.sizes.trace import Walks
 
 
 @dataclass(frozen=True)
@@ -39,33 +40,22 @@ def opening(model: onnx_ir.Model, dims: Mapping[str, int]) -> Opening:
     if set(names) != {text for text in dim_texts(model) if text not in dims}:
         return Opening("a dimension is an expression of others")
     shapes = [x.shape for x in input_specs(model)]
+    walks = Walks(
+        lambda sample: bind(model, {**dims, **{n: sample[n] for n in names}}),
+        OPERATORS.keys(),
+    )
     reason = "it has too many dimensions"
     for samples in tried_samples(shapes, names):
         try:
             require_steps(model.graph, samples)
-            open_values(
-                lambda sample: bind(model, {**dims, **{n: sample[n] for n in names}}),
-                OPERATORS.keys(),
-                samples,
-            )
+            open_values(walks, samples)
         except (Differs, Error) as error:
             reason = str(error)
         else:
             return Opening(multiple=multiple_of(samples))
     try:
-        require_batch(model, dims, shapes, names)
+        outputs = [x.name for x in model.graph.outputs]
+        require_rows(walks, batch_of(shapes, names), outputs)
     except (Differs, Error) as error:
         return Opening(f"{reason}; {error}")
     return Opening()
-
-
-def require_batch(
-    model: onnx_ir.Model,
-    dims: Mapping[str, int],
-    shapes: Sequence[Sequence[int | str]],
-    names: Sequence[str],
-) -> None:
-    """Raise Differs or Error for a model that is not computed row by row."""
-    name = batch_of(shapes, names)
-    bound = [bind(model, {**dims, name: n}) for n in BATCHES]
-    require_rows(bound, OPERATORS.keys(), BATCHES)

@@ -51,16 +51,22 @@ def join_chains(groups: list[Group], weights: Sequence[ir.Value]) -> list[Group]
 def parts_of(group: Group, owner: Owners) -> tuple[Group, Group] | None:
     """The first product's group and that of the sums, in front of a product."""
     last = product(group)
-    shape = None if last is None else ends(alone(last))
-    if last is None or shape is None:
+    given = [] if last is None else [group_of(v, owner) for v in inputs(last)]
+    if last is None or not any(map(has_sums, given)):
         return None
-    between = group_of(inputs(last)[shape.left], owner)
-    if between is None or between.root is not Kind.REDUCTION:
+    shape = ends(alone(last))
+    between = None if shape is None else given[shape.left]
+    if between is None or not has_sums(between):
         return None
     first = source_of(between, owner)
     if first is None or not only_reader(between, group):
         return None
     return (first, between) if only_reader(first, between) else None
+
+
+def has_sums(group: Group | None) -> bool:
+    """Whether a group has sums along rows."""
+    return group is not None and group.root is Kind.REDUCTION
 
 
 def product(group: Group) -> Op | None:

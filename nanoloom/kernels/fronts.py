@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.kernels.chain import only_reader, product
-from nanoloom.kernels.contraction import analyse, elements
 from nanoloom.kernels.group import LIMIT, Group, group_of, is_closed
 from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
@@ -30,7 +29,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir
-from nanoloom.nest.contraction import left_lies_along
+from nanoloom.nest.contraction import elements, left_lies_along, roles
 from nanoloom.nest.front import pays
 from nanoloom.target.facts import Target
 
@@ -62,17 +61,20 @@ def front_of(
 ) -> Group | None:
     """What makes the left operand of a group's product for it alone, if that pays."""
     op = product(group)
-    shape = None if op is None else analyse(op)
-    if op is None or shape is None or any(map(is_reduced, group.ops[1:])):
+    stage = None if op is None else alone(op)
+    shape = None if stage is None else roles(stage)
+    if op is None or stage is None or shape is None:
+        return None
+    if any(map(is_reduced, group.ops[1:])):
         return None
     left, right = (inputs(op)[place] for place in (shape.left, shape.right))
     front = group_of(left, owner)
     if front is None or base(right) not in weights or not only_reader(front, group):
         return None
     plain = None not in map_dims(maps(op)[shape.left])
-    if not plain or not left_lies_along(alone(op), shape) or 0 in shape.extents:
+    if not plain or not left_lies_along(stage, shape) or 0 in shape.extents:
         return None
-    if {*elements(op, shape)} != {"f32"} or shape.shared or len(shape.reduced) > 1:
+    if {*elements(stage, shape)} != {"f32"} or shape.shared or len(shape.reduced) > 1:
         return None
     if len(front.ops) + len(group.ops) > LIMIT or not is_front(front):
         return None

@@ -188,7 +188,7 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
     )
     return Stage(
         name,
-        axes_of(op),
+        axes_of(op, names),
         reads,
         writes,
         tuple(start_of(value) for value in outputs(op)),
@@ -204,17 +204,14 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
     )
 
 
-def axes_of(op: Op) -> tuple[Axis, ...]:
-    loops = zip(iterators(op), extents(op), strict=True)
-    return tuple(
-        Axis(name, AxisKind(kind), extent)
-        for name, (kind, extent) in zip(names_of(op), loops, strict=True)
-    )
+def axes_of(op: Op, names: Sequence[str]) -> tuple[Axis, ...]:
+    loops = zip(names, iterators(op), extents(op), strict=True)
+    return tuple(Axis(name, AxisKind(kind), extent) for name, kind, extent in loops)
 
 
 def names_of(op: Op) -> list[str]:
     """Of the loops of a generic: as a person calls them, or d0, d1, ..."""
-    count = len(iterators(op))
+    count = len(op.operation.attributes["iterator_types"])  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
     if AXES in op.operation.attributes:
         names = [a.value for a in op.operation.attributes[AXES]]  # type: ignore[union-attr]
         if len(names) == count:

@@ -86,7 +86,9 @@ def outline(
     parts = [part_of(result) for result in results]
     made_kinds = [home(r).type for r in results]
     known = (*constants, *[True for _ in numbers.types])
-    read_kinds = [home(base(v)).type if lies_in(v) else v.type for v in values]
+    places = [lies_in(v) for v in values]
+    read = zip(values, places, strict=True)
+    read_kinds = [home(base(v)).type if part else v.type for v, part in read]
     kinds = [*read_kinds, *numbers.kinds(), *made_kinds]
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body):
@@ -94,8 +96,8 @@ def outline(
         entry = kernel.add_entry_block()
     kernel.attributes["arg_attrs"] = argument_attributes(known, len(results))
     with ir.InsertionPoint(entry), ir.Location.unknown():
-        given = zip(values, entry.arguments, strict=False)
-        mapping = {value: shown(value, argument) for value, argument in given}
+        given = zip(values, entry.arguments, places, strict=False)
+        mapping = {value: shown(value, at, part) for value, at, part in given}
         *before, last = group.ops
         for op in before:
             clone(op.operation, mapping)
@@ -186,9 +188,8 @@ def lies_in(value: ir.Value) -> Part | None:
     return part_of(base(value))
 
 
-def shown(value: ir.Value, argument: ir.Value) -> ir.Value:
-    """A value that a kernel reads: its argument, or at the beginning of it."""
-    part = lies_in(value)
+def shown(value: ir.Value, argument: ir.Value, part: Part | None) -> ir.Value:
+    """A value that a kernel reads: its argument, or a part at the beginning of it."""
     return argument if part is None else part.first.read(argument, value.type)
 
 

@@ -245,11 +245,11 @@ def kind(op: Op) -> Kind:
 
 def extents(op: Op) -> list[int]:
     """The extent of each dimension (static shapes)."""
-    operands = list(op.operation.operands)
+    operands, ways = list(op.operation.operands), maps(op)
     found: dict[int, int] = {}
-    for value, indexing in zip(operands, maps(op), strict=True):
+    for value, indexing in zip(operands, ways, strict=True):
         shape = ir.ShapedType(value.type).shape
         for size, dim in zip(shape, map_dims(indexing), strict=True):
             if dim is not None:
                 found[dim] = size
-    return [found[d] for d in range(len(iterators(op)))]
+    return [found[d] for d in range(ways[0].n_dims)]

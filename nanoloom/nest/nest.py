@@ -117,11 +117,21 @@ class LoopNest:
     def producers(self, stage: str) -> tuple[Stage, ...]:
         """The stages that make what a stage reads or starts from, in order."""
         wanted = self.stage(stage)
-        read = {x.buffer for x in wanted.taken}
+        read = wanted.sources
         return tuple(
             s
             for s in self.stages
-            if read & {w.buffer for w in s.writes} and s != wanted
+            if s is not wanted and any(w.buffer in read for w in s.writes)
+        )
+
+    def consumers(self, stage: str) -> tuple[Stage, ...]:
+        """The stages that read what a stage makes or start from it, in order."""
+        producer = self.stage(stage)
+        made = [write.buffer for write in producer.writes]
+        return tuple(
+            s
+            for s in self.stages
+            if s is not producer and not s.sources.isdisjoint(made)
         )
 
     def upstream(self, stage: str) -> tuple[Stage, ...]:

@@ -127,6 +127,11 @@ class Stage:
         pairs = zip(self.writes, self.begins, strict=False)
         return *self.reads, *(replace(w, buffer=name) for w, name in pairs if name)
 
+    @property
+    def sources(self) -> set[str]:
+        """The buffers of all that it takes."""
+        return {*(read.buffer for read in self.reads), *filter(None, self.begins)}
+
     def axis(self, name: str) -> Axis | None:
         return next((axis for axis in self.axes if axis.name == name), None)
 

@@ -71,8 +71,7 @@ def at_tile(nest: LoopNest, stage: Stage) -> bool:
         return False
     return not outer_loops(nest, placement) and all(
         reads_in_place(nest, reader, stage, placement)
-        for reader in nest.stages
-        if stage in nest.producers(reader.name)
+        for reader in nest.consumers(stage.name)
     )
 
 

@@ -14,11 +14,9 @@ looked at.  What holds for the samples because they are large enough is required
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from math import prod
-
-import onnx_ir as ir
 
 from nanoloom.sizes import decided, operators
 from nanoloom.sizes.differs import Differs
@@ -26,7 +24,7 @@ from nanoloom.sizes.floor import floors_of
 from nanoloom.sizes.floors import Samples, is_part, told_apart
 from nanoloom.sizes.samples import are_of_images
 from nanoloom.sizes.size import Dims, Size, found
-from nanoloom.sizes.trace import Seen, Visit, visits_of
+from nanoloom.sizes.trace import Seen, Visit, Walks
 from nanoloom.sizes.windows import ONLY_MOVED, WINDOWS, are_steady
 
 SHAPES = ("Shape", "Size")
@@ -49,17 +47,11 @@ class Open:
     samples: tuple[Dims, ...] = ()
 
 
-def open_values(
-    bound: Callable[[Dims], ir.Model], direct: Set[str], samples: Sequence[Dims]
-) -> Open:
-    """What depends on the sizes of a model.
-
-    bound: gives the model with numbers for its dimensions, which is used up.  Raises
-    Differs.
-    """
+def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
+    """What depends on the sizes of a model; raises Differs."""
     given = list(samples[0])
     for _ in range(WALKS):
-        walk = walked(bound, direct, samples)
+        walk = walked(walks, samples)
         told = told_apart(walk.samples)
         if told == tuple(walk.samples):
             break
@@ -70,15 +62,10 @@ def open_values(
     return Open(frozenset(walk.kept), limits, tuple(walk.samples))
 
 
-def walked(
-    bound: Callable[[Dims], ir.Model], direct: Set[str], samples: Sequence[Dims]
-) -> Comparing:
+def walked(walks: Walks, samples: Sequence[Dims]) -> Comparing:
     """The walk through a model for each sample."""
-    rows = [visits_of(bound(sample), direct) for sample in samples]
-    if len({tuple(v.name for v in row) for row in rows}) > 1:
-        raise Differs("its nodes")
     walk = Comparing([dict(sample) for sample in samples])
-    for visits in zip(*rows, strict=True):
+    for visits in zip(*walks.through(samples), strict=True):
         walk.node(visits)
     return walk
 

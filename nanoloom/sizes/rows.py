@@ -12,7 +12,7 @@ What is computed of shapes may only be a shape again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -21,7 +21,7 @@ from nanoloom.graph.folding import words
 from nanoloom.sizes import decided
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.operators import attribute, is_alike, numbers, rank, sizes
-from nanoloom.sizes.trace import Seen, Visit, visits_of
+from nanoloom.sizes.trace import Seen, Visit, Walks
 
 Visits = Sequence[Visit]
 Rule = Callable[[Visits, "Rows"], bool]
@@ -60,18 +60,13 @@ def batch_of(shapes: Sequence[Sequence[int | str]], names: Sequence[str]) -> str
     return names[0]
 
 
-def require_rows(
-    models: Sequence[ir.Model], direct: Set[str], batches: Sequence[int]
-) -> None:
+def require_rows(walks: Walks, batch: str, outputs: Sequence[str | None]) -> None:
     """Raise Differs for a model whose rows depend on each other.
 
-    models: the same, bound to each of `batches`; they are used up.
+    batch: the dimension that has a number for each of BATCHES.  outputs: of the model.
     """
-    outputs = [x.name for x in models[0].graph.outputs]
-    walked = [visits_of(model, direct) for model in models]
-    if len({tuple(v.name for v in row) for row in walked}) > 1:
-        raise Differs("its nodes")
-    rows = Rows(batches)
+    rows = Rows(BATCHES)
+    walked = walks.through([{batch: n} for n in BATCHES])
     for visits in zip(*walked, strict=True):
         try:
             rows.node(visits)

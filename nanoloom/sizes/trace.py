@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.types import is_static, operator_name, shape_of
 from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.size import Dims
 
 FEW = 64  # elements of a constant that is looked at
 
@@ -65,6 +66,34 @@ class Watching(Propagation):
             where = f"node {node.name} ({node.op_type})"
             raise Differs(f"{where}: a shape depends on the data")
         return False
+
+
+class Walks:
+    """The walks through a model that is bound to samples of its dimensions.
+
+    bound: gives the model with numbers for them, which is used up.  direct: operators
+    with a lowering of their own.
+    """
+
+    def __init__(self, bound: Callable[[Dims], ir.Model], direct: Set[str]) -> None:
+        self.bound, self.direct = bound, direct
+        self._walked: dict[tuple[tuple[str, int], ...], list[Visit]] = {}
+
+    def through(self, samples: Sequence[Dims]) -> list[list[Visit]]:
+        """The nodes in the order of the walk, for each sample; walked once.
+
+        Raises Differs where the samples have different nodes.
+        """
+        rows = [self._visits(sample) for sample in samples]
+        if len({tuple(v.name for v in row) for row in rows}) > 1:
+            raise Differs("its nodes")
+        return rows
+
+    def _visits(self, sample: Dims) -> list[Visit]:
+        known = tuple(sorted(sample.items()))
+        if known not in self._walked:
+            self._walked[known] = visits_of(self.bound(sample), self.direct)
+        return self._walked[known]
 
 
 def visits_of(model: ir.Model, direct: Set[str]) -> list[Visit]:

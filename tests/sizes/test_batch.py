@@ -15,7 +15,8 @@ from nanoloom import compile_open
 from nanoloom.cache import Cache
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.rows import BATCHES, require_rows
+from nanoloom.sizes.rows import require_rows
+from nanoloom.sizes.trace import Walks
 from nanoloom.source import source_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
@@ -151,8 +152,8 @@ def test_rows_that_depend_on_each_other(name: str) -> None:
 
 def walk(model: onnx.ModelProto) -> None:
     source = source_of(model, Cache.temporary())
-    bound = [source.bound({"x": (n, 2)}, {}) for n in BATCHES]
-    require_rows(bound, OPERATORS.keys(), BATCHES)
+    walks = Walks(lambda s: source.bound({"x": (s["n"], 2)}, {}), OPERATORS.keys())
+    require_rows(walks, "n", [x.name for x in model.graph.output])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import Open, open_values
 from nanoloom.sizes.size import Dims
+from nanoloom.sizes.trace import Walks
 from nanoloom.source import source_of
 from tests.sizes import models
 
@@ -34,7 +35,7 @@ def of(text: str, cache: Cache) -> Open:
     def bound(dims: Dims) -> ir.Model:
         return source.bound({"x": (dims["n"], 4)}, {})
 
-    return open_values(bound, OPERATORS.keys(), SAMPLES)
+    return open_values(Walks(bound, OPERATORS.keys()), SAMPLES)
 
 
 def model(text: str) -> onnx.ModelProto:

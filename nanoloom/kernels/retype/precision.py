@@ -11,6 +11,7 @@ for residual sums of what products read, too (rounded_once.py).  Never chosen si
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from nanoloom.kernels.contraction import is_product
@@ -44,13 +45,19 @@ def to_bf16(lowered: LinalgModule) -> LinalgModule:
     return made
 
 
-def products(lowered: LinalgModule) -> list[Op]:
-    """The products of a module's own, not those within loops and branches."""
+def products(
+    lowered: LinalgModule, wanted: Callable[[Op], bool] = lambda _: True
+) -> list[Op]:
+    """The products of a module's own, not those within loops and branches.
+
+    wanted: a question that takes less time than whether it is a product.
+    """
     return [
         op
         for op in named(lowered.module, "linalg.generic")
         if (top := op.operation.parent) is not None
         and top.name == "func.func"
+        and wanted(op)
         and is_product(op)
     ]
 

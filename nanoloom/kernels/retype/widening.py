@@ -30,11 +30,14 @@ def widen(lowered: LinalgModule, multiplies: Callable[[str], bool]) -> LinalgMod
     multiplies: whether the target has instructions for products of a type.
     """
     wide = Retyped(lowered, ir.F32Type.get(), np.dtype(np.float32))
-    for op in products(lowered):
+
+    def asked(op: Op) -> bool:
         *given, result = elements(op)
-        narrow = given[0] in ("bf16", "f16") and given == [given[0]] * 2
-        asked = narrow and result == "f32" and not multiplies(given[0])
-        if asked and rows(op, wide) >= ROWS:
+        narrow = given[:1] in (["bf16"], ["f16"]) and given == given[:1] * 2
+        return narrow and result == "f32" and not multiplies(given[0])
+
+    for op in products(lowered, asked):
+        if rows(op, wide) >= ROWS:
             wide.sum_of(op, add_up)
     made = replace(lowered, parameters=wide.finish())
     lowered.module.operation.verify()

@@ -81,13 +81,9 @@ def begins_outside(nest: LoopNest, stage: str, consumer: str, loop: str) -> str:
 
 def read_outside(nest: LoopNest, stage: str, consumer: str, loop: str) -> str:
     """A stage that reads another one, and is not inside of the loop; "" for none."""
-    producer = nest.stage(stage)
-    for other in nest.stages:
-        if producer in nest.producers(other.name) and not stands_inside(
-            nest, other.name, consumer, loop
-        ):
-            return other.name
-    return ""
+    readers = (s.name for s in nest.consumers(stage))
+    outside = (s for s in readers if not stands_inside(nest, s, consumer, loop))
+    return next(outside, "")
 
 
 def needed(
@@ -96,9 +92,7 @@ def needed(
     """Points of a stage's axes that one step of a consumer's loop needs."""
     producer = nest.stage(stage)
     found: dict[str, Extent] = {}
-    for reader in nest.stages:
-        if producer not in nest.producers(reader.name):
-            continue
+    for reader in nest.consumers(stage):
         if reader.name == consumer:
             here = sizes
         else:
