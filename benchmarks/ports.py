@@ -17,7 +17,7 @@ import json
 import re
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
 
@@ -37,18 +37,18 @@ from nanoloom.reproduce.llvm_mca import Refused, simulate, version_of
 from nanoloom.reproduce.tables import Sheet
 from nanoloom.target import by_name
 
-# Cores that llvm-mca has a model of, and the target that is compiled for.
-CORES = {
-    "neoverse-v1": "neoverse-v1",
-    "neoverse-v2": "neoverse-v2",
-    "cortex-a76": "aarch64",
-    "sifive-x280": "rv64gcv-zvl512b",
-    "sifive-p670": "rv64gcv",
-    "spacemit-x60": "rv64gcv-zvl256b",
-    "sapphirerapids": "sapphirerapids",
-    "znver4": "znver4",
-    "znver5": "znver5",
-}
+# Targets that llvm-mca has a model of.
+CORES = (
+    "neoverse-v1",
+    "neoverse-v2",
+    "cortex-a76",
+    "sifive-x280",
+    "sifive-p670",
+    "spacemit-x60",
+    "sapphirerapids",
+    "znver4",
+    "znver5",
+)
 WANTED = 90
 WINOGRAD = ", Winograd"
 LAYERS = {
@@ -139,7 +139,7 @@ def products_of(lines: Sequence[str]) -> list[str]:
 
 def row(layer: str, core: str, mca: str) -> Row:
     """A layer compiled for a core's target, its loop simulated."""
-    target = by_name(CORES[core])
+    target = by_name(core)
     texts: dict[str, str] = {}
     options = CompileOptions(target, exact_conv=not layer.endswith(WINOGRAD))
     emit_stage(model(layer), "asm", options, lambda _, *x: texts.update([x]))
@@ -147,14 +147,10 @@ def row(layer: str, core: str, mca: str) -> Row:
         loop = main_loop(texts[max(texts, key=steps)])
         words = ("#", "vset")  # what the products' registers are, on RISC-V
         alone = [x for x in loop if x.startswith(words) or PRODUCT.match(x)]
-        known = replace(target, cpu=core)
-        limit, (_, _, cycles) = (
-            simulate(mca, alone, known)[1],
-            simulate(mca, loop, known),
-        )
+        limit, cycles = simulate(mca, alone, target)[1], simulate(mca, loop, target)[2]
         undoubted = 0.0
         if core in DOUBTS:
-            undoubted = simulate(mca, DOUBTS[core].without(loop), known)[2]
+            undoubted = simulate(mca, DOUBTS[core].without(loop), target)[2]
     except Refused as why:
         return Row(layer, core, note=str(why))
     count = len(products_of(loop))
@@ -163,16 +159,16 @@ def row(layer: str, core: str, mca: str) -> Row:
 
 def sheet(rows: Sequence[Row], version: str) -> Sheet:
     cells = [
-        (x.layer, x.core, CORES[x.core], "", "", "", "")
+        (x.layer, x.core, "", "", "", "")
         if x.note
         else (
-            *(x.layer, x.core, CORES[x.core], str(x.products)),
+            *(x.layer, x.core, str(x.products)),
             *(f"{x.limit:.1f}", f"{x.cycles:.1f}", f"{x.percent:.0f}"),
         )
         for x in rows
     ]
     notes = [f"{x.layer} on {x.core}: {x.note}" for x in rows if x.note]
-    columns = ("layer", "core", "target", ">products", ">limit", ">cycles", ">%")
+    columns = ("layer", "core", ">products", ">limit", ">cycles", ">%")
     told = [version, "%: the ports' limit for the products alone, of the cycles"]
     told += [x.doubt for x in rows if x.doubt]
     doubted = dict.fromkeys(x.core for x in rows if x.doubt)
@@ -189,7 +185,7 @@ def cores(text: str) -> tuple[str, ...]:
 
 def parse(arguments: list[str] | None) -> Namespace:
     words = parser_of("ports", __doc__)
-    words.add_argument("--only", type=cores, default=tuple(CORES), help="cores")
+    words.add_argument("--only", type=cores, default=CORES, help="cores")
     words.add_argument("--mca", metavar="PATH")
     words.add_argument("--json", type=Path, metavar="FILE")
     return words.parse_args(arguments)

@@ -1,4 +1,5 @@
-"""nanoloom targets: every CPU that is known, this machine, and its measured peaks."""
+"""nanoloom targets: every CPU that is known, what can be added to it, this machine, and
+its measured peaks."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from nanoloom.cli import options as words
 from nanoloom.cli.failures import DONE
 
 if TYPE_CHECKING:
+    from nanoloom.target.added import Addition
     from nanoloom.target.facts import Target
     from nanoloom.target.peaks import Peaks
 
@@ -71,9 +73,11 @@ def print_json(
     from dataclasses import asdict
 
     from nanoloom.cli.arrays import as_json
+    from nanoloom.target.added import additions
     from nanoloom.target.remembered import to_dict
 
     facts: dict[str, Any] = {"targets": [to_dict(target) for target in known]}
+    facts["features"] = [asdict(addition) for addition in additions()]
     facts["host"] = to_dict(here) if here else None
     if peaks is not None:
         facts["peaks"] = asdict(peaks)
@@ -82,12 +86,15 @@ def print_json(
 
 def show(known: tuple[Target, ...], here: Target | None) -> None:
     from nanoloom.cli.screen import out, table
+    from nanoloom.target.added import additions
 
     columns = ("target", "CPU", ">vectors", ">regs", ">FMA/cycle", "tiles", "caches")
     screen = out()
     screen.print(table("", columns, (row(target) for target in known)))
     screen.print()
-    screen.print("features are added to a name: riscv64+v, aarch64+sve2+bf16")
+    title = "features that are added to a name: riscv64+v, aarch64+sve2+bf16"
+    added = ("feature", "CPU", ">needs", "brings")
+    screen.print(table(title, added, map(cells, additions())))
     screen.print()
     if here is None:
         screen.print("this machine is none that nanoloom knows")
@@ -114,6 +121,11 @@ def row(target: Target) -> list[str]:
         target.matrix.kind if target.matrix else "",
         " ".join(size(count) for count in caches if count),
     ]
+
+
+def cells(added: Addition) -> list[str]:
+    """A feature, and the bits of vectors that it needs."""
+    return [f"+{added.name}", added.arch, str(added.bits or ""), added.brings]
 
 
 def size(count: int) -> str:

@@ -136,15 +136,17 @@ def _closest(arch: str, present: set[str], maker: str, vscale: int) -> Target:
             f"this machine ({arch}) has none of the vector units that nanoloom knows",
             hint="name a target that it can run with --target",
         )
-    return max(fitting, key=likeness)
+    return max(fitting, key=lambda target: (likeness(target), target.cpu == maker))
 
 
 def _width_fits(target: Target, present: set[str], vscale: int) -> bool:
     """Whether the machine has registers as wide as the facts of `target` say."""
     if target.arch == "riscv64":
-        # Nothing reports the vector length: take the row that promises the least.
-        scalable = target.vector.scalable
-        return scalable == ("v" in present) and not target.has("zvl256b")
+        # Nothing reports the vector length: take the row that promises the least, or
+        # the core that LLVM names.
+        plain = target.cpu.startswith("generic")
+        scalable = target.vector.scalable == ("v" in present)
+        return scalable and not (plain and target.has("zvl256b"))
     if target.arch == "aarch64":
         vector = target.vector
         length_fits = vector.vscale_min <= vscale <= vector.vscale_max
@@ -158,10 +160,13 @@ def _width_fits(target: Target, present: set[str], vscale: int) -> bool:
 def _made_by(target: Target, maker: str) -> bool:
     """Whether `maker` (x86: the vendor; else LLVM's name of the CPU) may have made it.
 
-    A level of the psABI and Arm's designs are anybody's.
+    A level of the psABI and Arm's designs are anybody's but Apple's; a RISC-V core is
+    one that LLVM names, as its features say little.
     """
-    if target.name.startswith("apple"):
-        return maker.startswith("apple")
+    if target.arch == "riscv64":
+        return target.cpu == maker or target.cpu.startswith("generic")
+    if "apple" in (target.name[:5], maker[:5]):
+        return target.name[:5] == maker[:5]
     if target.arch != "x86_64" or target.name.startswith("x86-64-"):
         return True
     return target.name.startswith("znver") == (maker == "AuthenticAMD")

@@ -34,6 +34,7 @@ _SHORT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _EITHER = frozenset({"vnni"})  # of these words the first that a target can have
 # What a name that promises no vectors of its own becomes with the feature for them.
 _BASES: Mapping[str, Mapping[str, str]] = {"riscv64": {"v": "rv64gcv"}}
+_CORES = frozenset(core.cpu for core in riscv.CORES)
 _LENGTHS = {f"zvl{bits}b": bits for bits in (128, 256, 512, 1024)}
 
 
@@ -170,7 +171,10 @@ def _features(target: Target) -> dict[str, Adding]:
     bits = target.vector.bits
     wider = {128: ("avx", "amx"), 256: ("avx512", "amx")}.get(bits, ())
     plain = [x for x in target.isa.adds if not x.startswith(wider)]
-    return _each(plain, _added) | _WIDER.get(target.arch, {})
+    made = _each(plain, _added) | _WIDER.get(target.arch, {})
+    if target.cpu in _CORES:  # whose vectors have one length
+        made = {name: adding for name, adding in made.items() if name not in _LENGTHS}
+    return made
 
 
 def _each(names: Iterable[str], adding: Adding) -> dict[str, Adding]:

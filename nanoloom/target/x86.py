@@ -21,6 +21,7 @@ V2 = V1 | {"sse4.2"}
 V3 = V2 | {"avx2", "fma", "f16c"}
 V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 VECTOR_BYTES = {"avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vpopcntdq", "gfni"}
+CASCADE = V4 | {"avx512vnni"}
 ICE = V4 | VECTOR_BYTES | {"avx512vnni", "avx512ifma"}
 TILES = {"amx-tile", "amx-bf16", "amx-int8"}
 SAPPHIRE = ICE | TILES | {"avx512bf16", "avx512fp16", "avxvnni"}
@@ -55,7 +56,7 @@ SSE = VectorUnit(
     store_per_cycle=1,
     alu_per_cycle=3,
 )
-# FMA: 5 cycles on Haswell, Broadwell and Zen 2, 4 on the later ones of this level.
+# FMA: 5 cycles on Haswell, Broadwell and Zen 2, 4 on Skylake and Zen 3.
 AVX2 = VectorUnit(
     256,
     16,
@@ -65,6 +66,9 @@ AVX2 = VectorUnit(
     store_per_cycle=1,
     alu_per_cycle=3,
 )
+AVX2_SKYLAKE = replace(AVX2, fma_latency=4)
+# Two pipes multiply, two others add (AMD's guide for family 19h, 56665).
+AVX2_ZEN3 = replace(AVX2_SKYLAKE, alu_per_cycle=4)
 # Golden Cove and Lion Cove without AVX-512: three loads and two stores of 256 bits.
 COVE = VectorUnit(
     256,
@@ -143,7 +147,10 @@ TARGETS = (
     _cpu("x86-64-v2", V2, SSE, Cache(32 * K, 256 * K, 8 * M)),
     _cpu("x86-64-v3", V3, AVX2, Cache(32 * K, 256 * K, 8 * M)),
     _cpu("x86-64-v4", V4, AVX512, Cache(32 * K, 1 * M, 16 * M)),
+    _cpu("haswell", V3, AVX2, Cache(32 * K, 256 * K, 30 * M)),
+    _cpu("skylake", V3, AVX2_SKYLAKE, Cache(32 * K, 256 * K, 8 * M)),  # of desktops
     _cpu("skylake-avx512", V4, AVX512, Cache(32 * K, 1 * M, 33 * M)),
+    _cpu("cascadelake", CASCADE, AVX512, Cache(32 * K, 1 * M, 38 * M)),
     _cpu("icelake-server", ICE, AVX512, Cache(48 * K, 1280 * K, 48 * M)),
     _cpu(
         "sapphirerapids", SAPPHIRE, AVX512_WITH_TILES, Cache(48 * K, 2 * M, 60 * M), AMX
@@ -151,6 +158,7 @@ TARGETS = (
     _cpu(
         "graniterapids", GRANITE, AVX512_WITH_TILES, Cache(48 * K, 2 * M, 288 * M), AMX
     ),
+    _cpu("znver3", V3, AVX2_ZEN3, Cache(32 * K, 512 * K, 32 * M)),
     _cpu("znver4", ZEN4, AVX512_IN_HALVES, Cache(32 * K, 1 * M, 32 * M)),
     _cpu("znver5", ZEN5, AVX512_ZEN5, Cache(48 * K, 1 * M, 32 * M)),
     _cpu("alderlake", ALDER, COVE, Cache(48 * K, 1280 * K, 30 * M)),

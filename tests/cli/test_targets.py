@@ -11,7 +11,7 @@ import pytest
 import nanoloom as package
 from nanoloom.cli import demo
 from nanoloom.errors import Error
-from nanoloom.target import TARGETS
+from nanoloom.target import TARGETS, by_name
 from nanoloom.target.host import host
 from nanoloom.target.remembered import from_dict
 from tests.cli.conftest import Command
@@ -34,6 +34,27 @@ def test_targets_as_json(nanoloom: Command) -> None:
     found = json.loads(nanoloom("targets", "--json").out)
     assert [from_dict(facts) for facts in found["targets"]] == list(TARGETS)
     assert from_dict(found["host"]) == host() and "peaks" not in found
+
+
+def test_features_that_can_be_added(nanoloom: Command) -> None:
+    lines = [line.split() for line in nanoloom("targets").out.splitlines()]
+    assert ["+zvfh", "riscv64", "vectors", "of", "f16"] in lines
+    assert ["+amx-bf16", "x86_64", "512", "tiles,", "and"] in [x[:5] for x in lines]
+    found = json.loads(nanoloom("targets", "--json").out)["features"]
+    named = {(each["arch"], each["name"]): each for each in found}
+    assert "aarch64" in named["aarch64", "sve2"]["to"]
+    assert named["x86_64", "vnni"]["bits"] == 256
+    for each in found:
+        assert each["to"], "a feature that nothing can have"
+        for name in each["to"]:
+            assert by_name(f"{name}+{each['name']}") != by_name(name)
+    for target in TARGETS:
+        with pytest.raises(Error) as refused:
+            by_name(f"{target}+none")
+        told = (refused.value.hint or "").removeprefix("known: ").split(", ")
+        for name in told:
+            there = target.has(name) or str(target) in named[target.arch, name]["to"]
+            assert there, "a feature that is told to nobody"
 
 
 def test_measured_peaks(nanoloom: Command) -> None:

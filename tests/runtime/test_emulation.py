@@ -58,6 +58,11 @@ LENGTHS = {
     "aarch64+sme": (":sme=128", ":sme=256", ":sme=512", ":sme=1024", ":sme=2048"),
     "powerpc64le": ("",),
     "x86-64-v3": ("",),
+    "cortex-a55": ("",),
+    "neoverse-n2": ("",),
+    "sifive-x280": ("",),
+    "sifive-p670": (":vlen=128", ":vlen=512"),
+    "spacemit-x60": ("",),
 }
 Arrays = dict[str, np.ndarray]
 Build = Callable[[str], tuple[Program, Path]]

@@ -29,6 +29,7 @@ def told(name: str, *, less: str = "", more: str = "") -> dict[str, bool]:
     [
         ("x86-64-v2", INTEL),
         ("x86-64-v3", AMD),
+        ("cascadelake", INTEL),
         ("icelake-server", INTEL),
         ("sapphirerapids", INTEL),
         ("graniterapids", INTEL),
@@ -98,9 +99,10 @@ def test_sve_needs_the_length_of_the_facts() -> None:
 
 def test_an_arm_cpu_is_not_apples_by_likeness() -> None:
     cortex_a76 = told("apple-m1", less="fp16fml")
-    found = host.describe(ARM, cortex_a76, cpu="cortex-a76")
-    assert found.name == "host-aarch64" and found.cpu == "generic"
-    assert found.has("neon", "dotprod", "fullfp16") and not found.has("fp16fml")
+    for cpu, known in (("cortex-a76", "cortex-a76"), ("cortex-a78", "generic")):
+        found = host.describe(ARM, cortex_a76, cpu=cpu)
+        assert found.name == "host-cortex-a76" and found.cpu == known
+        assert found.has("neon", "dotprod", "fullfp16") and not found.has("fp16fml")
     apple = host.describe(ARM, cortex_a76, cpu="apple-m1")
     assert apple.cpu == "apple-m1" and apple.vector == by_name("apple-m1").vector
     assert "-fp16fml" in apple.features.split(",")
@@ -111,6 +113,22 @@ def test_risc_v_promises_no_more_than_v_does() -> None:
     assert found.vector == by_name("rv64gcv").vector and found.abi == "lp64d"
     assert found.features.startswith("+m,+a,+f,+d,+c,+v,+zvl128b")
     assert found.has("v", "zvl128b") and "-" not in found.features
+
+
+@pytest.mark.parametrize("name", ["cortex-a55", "neoverse-n1", "neoverse-n2"])
+def test_of_cores_that_are_alike_the_named_one(name: str) -> None:
+    found = host.describe(ARM, told(name), cpu=name, vscale=1)
+    assert (found.name, found.cpu) == (f"host-{name}", name)
+    assert found.vector == by_name(name).vector
+
+
+def test_a_risc_v_core_is_one_that_has_a_name() -> None:
+    features = told("spacemit-x60")
+    found = host.describe("riscv64", features, cpu="spacemit-x60")
+    assert found.name == "host-spacemit-x60" and found.vector.min_bits == 256
+    assert host.describe("riscv64", features, cpu="generic-rv64").name == "host-rv64gcv"
+    lacking = features | {"v": False}
+    assert host.describe("riscv64", lacking, cpu="spacemit-x60").name == "host-riscv64"
 
 
 def test_risc_v_without_vectors() -> None:

@@ -28,6 +28,8 @@ def test_a_name_finds_its_target() -> None:
 def test_a_misspelt_name_lists_near_ones() -> None:
     with pytest.raises(Error, match=r"named 'graniterapid'; did you mean granite.*\?"):
         by_name("graniterapid")
+    with pytest.raises(Error, match=r"'cortex-a78'; did you mean cortex-a76 or"):
+        by_name("cortex-a78")
     with pytest.raises(Error, match=r"named '§'; known: x86-64-v1, .*power10$"):
         by_name("§")
 
@@ -45,6 +47,7 @@ def test_a_misspelt_name_lists_near_ones() -> None:
         ("alderlake+vnni", "alderlake"),
         ("graniterapids+amx", "graniterapids"),
         ("powerpc64le+vsx", "powerpc64le"),
+        ("spacemit-x60+zvfh+zba", "spacemit-x60"),
     ],
 )
 def test_a_row_of_the_table_by_its_features(name: str, same: str) -> None:
@@ -92,6 +95,7 @@ def test_features_add_to_a_target() -> None:
         ("x86-64-v1+vnnii", "x86-64-v1 has no feature 'vnnii' to add"),
         ("riscv64+v+zvf", "rv64gcv has no feature 'zvf' to add; known: .*zvfh"),
         ("riscv64+vv", "riscv64 has no feature 'vv' to add; known: v$"),
+        ("sifive-p670+zvl256b", "sifive-p670 has no feature 'zvl256b' to add"),
         ("riscv64+v+sve", "rv64gcv has no feature 'sve' to add; known: "),
         (
             "powerpc64le+power9",

@@ -79,7 +79,9 @@ def wrong_choices(kind: str, packed: bool, any_width: bool) -> list[str]:
                 bits = 8 * np.dtype(KINDS[kind]).itemsize
                 registers = registers_of_sums(text, unit.bits // bits)
                 most = m * -(-n * bits // unit.min_bits)
-                beside = m == 1 and kind in HALVES
+                # As loads of a single row's weights can be what takes longest.
+                waits = unit.load_per_cycle < unit.fma_per_cycle
+                beside = m == 1 and (kind in HALVES or waits)
                 right = not tile and registers >= min(most, SUMS >> beside)
             if not right or (not packed and '"nanoloom.pack"' in text):
                 found.append(f"{target.name}: {m} x {n}")
