@@ -20,6 +20,7 @@ from nanoloom.graph.apart import heads_apart
 from nanoloom.graph.averaged_first import average_first
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
+from nanoloom.graph.byte_planes import read_planes
 from nanoloom.graph.byte_sums import sum_bytes
 from nanoloom.graph.caches import Pairs, append_in_place
 from nanoloom.graph.counted.publish import publish
@@ -130,6 +131,8 @@ def convolve(
         transform_convolutions(graph, faster_on, alike)
     if integers_on is not None:
         transform_integers(graph, integers_on)
+        if alike is None:
+            read_planes(graph, integers_on)
 
 
 def keep_in_place(

@@ -6,10 +6,11 @@ of each filter's weights, a constant: sum (x - a) * w == sum x * w - a * sum w.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nanoloom.graph.byte_planes import FROM_PLANES
 from nanoloom.linalg.products.convolution import contract, conv_window
 from nanoloom.linalg.products.integer_winograd import integer_winograd
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
@@ -112,7 +113,10 @@ def integer_parts(
     """The same, what x's zero point adds apart."""
     window, last = conv_window(node, x, w), to_channels_last(b, node, x)
     weights = centered(b, w, w_zero)
-    if tile := node.int("winograd"):
+    if node.int(FROM_PLANES):
+        window = in_groups(window)
+        sums = contract_planes(b, pad_with(b, x, x_zero, window), weights, window)
+    elif tile := node.int("winograd"):
         around = 0 if x_zero is None else int(x_zero.array().reshape(()))
         sums = integer_winograd(b, last, around, weights, window, tile)
     else:
@@ -155,18 +159,56 @@ def contract_rows(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:
     at = [ir.AffineDimExpr.get(d) for d in range(out.rank + rank)]
     *outer, _ = window.taps(1, out.rank)
     along = at[rank] * (window.strides[-1] * channels) + at[-1]
-    x_map, w_map = [at[0], *outer, along], at[rank + 1 :]
+    return summed(b, x, [at[0], *outer, along], w, out)
+
+
+def summed(
+    b: Builder, x: Tensor, x_map: list[ir.AffineExpr], w: Tensor, out: Tensor
+) -> Tensor:
+    """Sums of products, one for each filter; w: [f, ...], as the sums go through it."""
+    free, count = out.rank, out.rank + w.rank - 1
+    at = [ir.AffineDimExpr.get(d) for d in range(count)]
 
     def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
         return total + element.cast(INT32) * weight.cast(INT32)
 
     (made,) = b.generic(
-        [(x, Map.get(len(at), 0, x_map)), (w, Map.get(len(at), 0, w_map))],
-        [(out, Map.get(len(at), 0, at[: out.rank]))],
-        [PARALLEL] * out.rank + [REDUCTION] * rank,
+        [(x, Map.get(count, 0, x_map)), (w, Map.get(count, 0, at[free - 1 :]))],
+        [(out, Map.get(count, 0, at[:free]))],
+        [PARALLEL] * free + [REDUCTION] * (count - free),
         body,
     )
     return made
+
+
+def in_groups(window: Window) -> Window:
+    """The windows over planes, of whole groups of pixels in a row."""
+    *above, taps = window.kernel
+    whole = -(-taps // GROUP) * GROUP
+    return replace(window, kernel=(*above, whole), in_planes=True)
+
+
+def contract_planes(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:
+    """A contraction over groups of pixels in a row of one channel.
+
+        y[n, o..., f] = sum over k..., g, c, t of
+            x[n, c, o * stride + k..., stride o' + 4 g + t] * w[f, c, k..., 4 g + t]
+
+    Channel after channel: the next group of a row may be the first one of another
+    pixel, which would be kept in a register for it.  x: [n, c, spatial...], padded.  w:
+    [f, c, kernel...], known; zeros are put behind its rows.  Result: as of `contract`.
+    """
+    (features, channels, *above, taps), rank = w.shape, w.rank
+    groups = window.kernel[-1] // GROUP
+    behind = [(0, 0)] * (rank - 1) + [(0, window.kernel[-1] - taps)]
+    whole = np.pad(w.array(), behind).reshape(features, channels, *above, groups, GROUP)
+    w = b.transpose(b.constant(whole), [0, *range(2, rank), 1, rank])
+    out = b.full((x.shape[0], *window.result, features), 0, INT32)
+    at = [ir.AffineDimExpr.get(d) for d in range(out.rank + rank)]
+    *outer, _ = window.taps(1, out.rank)
+    group, channel, number = at[-3:]
+    row = at[window.rank] * window.strides[-1] + group * GROUP + number
+    return summed(b, x, [at[0], channel, *outer, row], w, out)
 
 
 def is_zero(x: Tensor) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.window import channels_first
+from nanoloom.linalg.words.window import takes_planes
 
 Shape = Sequence[int]
 
@@ -57,4 +57,4 @@ def channels_of(node: Node) -> int:
     if node.input(0).rank < 2:
         shape = list(node.input(0).shape)
         raise node.invalid(f"its input is {shape}, expected [n, channels, ...]")
-    return node.input(0).shape[1 if channels_first(node) else -1]
+    return node.input(0).shape[1 if takes_planes(node) else -1]

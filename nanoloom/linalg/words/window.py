@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.graph.alike import WHOLE_PADS
+from nanoloom.graph.byte_planes import FROM_PLANES
 from nanoloom.graph.in_planes import IN_PLANES
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
@@ -160,6 +161,11 @@ def channels_first(node: Node) -> bool:
     return not node.int("channels_last")
 
 
+def takes_planes(node: Node) -> bool:
+    """Whether the input is [n, c, spatial...]."""
+    return channels_first(node) or bool(node.int(FROM_PLANES))
+
+
 def to_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
     """[n, c, spatial...] as [n, spatial..., c], if it is not that already.
 
@@ -178,5 +184,5 @@ def from_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
 
 
 def spatial_size(node: Node, x: Tensor) -> tuple[int, ...]:
-    """Spatial extents of a node's input or output."""
-    return x.shape[2:] if channels_first(node) else x.shape[1:-1]
+    """Spatial extents of a node's input, or of an output in the same order."""
+    return x.shape[2:] if takes_planes(node) else x.shape[1:-1]

@@ -90,7 +90,7 @@ def accumulate(
     made, dims = Sums(tile, step), list(tile.shape.reduced)
     begin = tile.ivs(index(0), index(0))
     start = start or starts(tile)
-    return nest(tile, dims, begin, start, made.whole, made.innermost)
+    return nest(tile, dims, begin, start, made.whole, made.innermost, step.group)
 
 
 def starts(tile: Tile) -> list[ir.Value]:

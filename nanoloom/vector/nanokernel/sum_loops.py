@@ -12,6 +12,7 @@ from nanoloom.vector.nanokernel.tile.tile import Tile
 # steps of a round, the dimension, loop variables, sums, what a step does.
 Step = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 Extent = int | ir.Value  # a number, or one that is known at run time
+FEW = 4  # steps that are no loop
 Innermost = Callable[
     [Extent, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
 ]
@@ -24,18 +25,29 @@ def nest(
     sums: list[ir.Value],
     step: Step,
     innermost: Innermost,
+    together: int = 1,
 ) -> list[ir.Value]:
-    """One loop a reduced dimension, the accumulators carried through all of them."""
+    """One loop a reduced dimension, the accumulators carried through all of them.
+
+    together: numbers of the last one in a step.  Where that is all of them, a few steps
+    of the loop around it are no loop.
+    """
     extent = tile.extent(dims[0])
     if len(dims) == 1:
         return innermost(extent, tile.plan.unroll, dims[0], ivs, sums, step)
     if extent == 1:
-        return nest(tile, dims[1:], ivs, sums, step, innermost)
+        return nest(tile, dims[1:], ivs, sums, step, innermost, together)
 
     def inside(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
         here = with_value(ivs, dims[0], place)
-        return nest(tile, dims[1:], here, now, step, innermost)
+        return nest(tile, dims[1:], here, now, step, innermost, together)
 
+    last = tile.extent(dims[1])
+    single = len(dims) == 2 and isinstance(last, int) and last <= together
+    if single and isinstance(extent, int) and extent <= FEW:
+        for number in range(extent):
+            sums = inside(index(number), sums)
+        return sums
     return counted(extent, 1, sums, inside)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanoloom.linalg.products.integer_convolution import contract_rows, in_rows
+from nanoloom.linalg.products.integer_convolution import (
+    contract_planes,
+    contract_rows,
+    in_groups,
+    in_rows,
+)
 from nanoloom.linalg.words.window import Window
+from nanoloom.schedule.choose import choose
 from nanoloom.target import by_name
+from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import run_node
-from tests.vector.kernel_harness import program_of, stage_text
+from tests.vector.kernel_harness import (
+    backwards,
+    executable,
+    program_of,
+    stage_text,
+    targets,
+)
 
 
 def integers(r: np.random.Generator, kind: str, *shape: int) -> np.ndarray:
@@ -145,6 +160,56 @@ def test_the_sum_over_a_row_of_taps_is_a_single_axis() -> None:
     assert in_rows(window, 3) and not in_rows(window, 4) and not in_rows(window, 33)
     assert not in_rows(replace(window, dilations=(1, 2)), 3)
     assert not in_rows(replace(window, kernel=(7, 1)), 3)
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "strides", "dilations"),
+    [
+        ((3, 11, 60), (7, 7), (2, 2), (1, 1)),
+        ((3, 9, 41), (3, 3), (1, 1), (2, 1)),
+        ((2, 31), (7,), (3,), (1,)),
+        ((1, 4, 5, 19), (2, 1, 9), (1, 2, 1), (1, 1, 1)),
+    ],
+    ids=str,
+)
+def test_planes(
+    image: tuple[int, ...], kernel: Any, strides: Any, dilations: Any
+) -> None:
+    """Nothing is read behind an image that ends with its last group of pixels."""
+    spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
+    places = zip(image[1:], spans, strides, strict=True)
+    result = tuple((size - span) // s + 1 for size, span, s in places)
+    none = (0,) * len(kernel)
+    shape = (kernel, strides, dilations, none, none, image[1:], result)
+    window = in_groups(Window(*shape))
+    extents = (1, image[0], *window.reach())
+    r = np.random.default_rng(9)
+    x, w = integers(r, "uint8", *extents), integers(r, "int8", 17, image[0], *kernel)
+    program = program_of(lambda b, x: contract_planes(b, x, b.constant(w), window), x)
+    case = {"pads": [0] * 2 * len(kernel), "strides": strides, "dilations": dilations}
+    wide = x.astype(np.int64), w.astype(np.int64)
+    right = np.moveaxis(convolve(*wide, 1, case), 1, -1)
+    right = right[tuple(slice(n) for n in (1, *result, 17))]
+    for target, side in product(targets(), Side):
+        run = executable(program, target)
+        (got,) = run(x, order=backwards, side=side)
+        assert (got == right).all() and (got != np.roll(right, 1, -1)).any()
+
+
+def test_channels_of_planes_are_no_loop() -> None:
+    """A group of every channel behind the other, in a round of the loop over rows."""
+    whole = (29, 30)
+    window = Window((7, 7), (2, 2), (1, 1), (0, 0), (0, 0), whole, (12, 12))
+    x, w = ((1, 3, *whole), "uint8"), np.ones((32, 3, 7, 7), np.int8)
+    program = program_of(
+        lambda b, x: contract_planes(b, x, b.constant(w), in_groups(window)), x
+    )
+    target = by_name("x86-64-v4+avx512vnni")
+    (kernel,) = program.kernels.values()
+    found = re.search(r"Nanokernel\((\d+), (\d+)", str(choose(kernel.nest, target)))
+    assert found is not None
+    text = stage_text(program, "vector", target)
+    assert text.count("vpdpbusd") == 3 * int(found[1]) * int(found[2])
 
 
 @pytest.mark.parametrize("constants", [(), (2,), (1,), (1, 2)])
