@@ -16,7 +16,7 @@ from __future__ import annotations
 from nanoloom.mlir import ir, named
 from nanoloom.vector.pipelined import ROLLED
 
-PRODUCT = "llvm.x86.tdp"
+PRODUCTS, PRODUCT = "llvm.call_intrinsic", "llvm.x86.tdp"
 PLAIN_OPERATIONS = 16  # of one step
 COPY_OPERATIONS = 32  # of steps that are written behind each other
 
@@ -33,7 +33,7 @@ def tile_products(module: ir.Module) -> list[ir.OpView]:
     """Products of tile registers."""
     return [
         op
-        for op in named(module, "llvm.call_intrinsic")
+        for op in named(module, PRODUCTS)
         if ir.StringAttr(op.operation.attributes["intrin"]).value.startswith(PRODUCT)
     ]
 

@@ -15,17 +15,18 @@ temporaries take.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
+from nanoloom.llvm import masked
 from nanoloom.llvm.addresses import share_addresses
 from nanoloom.llvm.halves import has_small_floats, move_as_integers
-from nanoloom.llvm.lengths import use_lengths
+from nanoloom.llvm.lengths import MASK, use_lengths
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.named import as_llvm22
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
-from nanoloom.llvm.rolled import bound_copies, keep_rolled
+from nanoloom.llvm.rolled import PRODUCTS, bound_copies, keep_rolled
 from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.math import expand_math
@@ -35,6 +36,13 @@ from nanoloom.vector.tasks import COUNTED, TASKS
 from nanoloom.vector.temporaries import LINE
 
 Phase = tuple[str, int]
+# What is rewritten within LLVM's dialect, in order, and where there is any: a look for
+# each through all operations would take longer than the work.
+MENDED = (
+    (mask_integers, {masked.LOAD, masked.STORE}),
+    (use_lengths, {MASK}),
+    (keep_rolled, {PRODUCTS}),
+)
 
 
 def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
@@ -46,10 +54,11 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     run_pipeline(module, TO_ADDRESSES, verify=False)
     share_addresses(module)
     run_pipeline(module, TO_LLVM, verify=False)
-    mask_integers(module)
-    use_lengths(module)
-    keep_rolled(module)
-    require_llvm(module)
+    made = names(module)
+    for mend, mended in MENDED:
+        if not made.isdisjoint(mended):
+            mend(module)
+    require_llvm(made)
     module.operation.verify()
     counting = counts_tasks(module, phases, name)
     text = translated(module)
@@ -114,9 +123,9 @@ def without_calls(text: str) -> str:
     return re.sub(r"^(define .*) \{$", rf"\1 {words} {{", text, flags=re.MULTILINE)
 
 
-def require_llvm(module: ir.Module) -> None:
+def require_llvm(made: Set[str]) -> None:
     """Error if an operation has no lowering: the translation would end the process."""
-    left = {name for name in names(module) if not name.startswith("llvm.")}
+    left = {name for name in made if not name.startswith("llvm.")}
     left.discard("builtin.module")
     if left:
         raise Error(f"nothing lowers {' and '.join(sorted(left))} to LLVM IR")
