@@ -148,6 +148,7 @@ void nanoloom_results_write(const struct nanoloom_results *results,
     atexit(remove_drafts);
     signal(SIGINT, interrupted);
     signal(SIGTERM, interrupted);
+    signal(SIGXFSZ, SIG_IGN); /* a limit of files is refused in a sentence, too */
     for (int32_t i = 0; i < results->count; i++) {
         const char *path = results->paths[i];
         if (!path)

@@ -299,6 +299,17 @@ def test_a_full_disk_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]
 
 
+def test_a_limit_of_files_leaves_nothing(
+    model: Path, inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    outputs = ["-o", tmp_path / "out.npy", "-o", "/dev/null"]
+    words = shlex.join(map(str, [model, *inputs, *outputs]))
+    command = ["sh", "-c", "ulimit -f 0; exec " + words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused(done, f"{tmp_path}/out.npy: cannot be written: File too large")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]
+
+
 def test_an_interrupted_program_leaves_nothing(
     model: Path, inputs: tuple[Path, Path], tmp_path: Path
 ) -> None:
