@@ -16,6 +16,9 @@ LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measur
 # Of a single row each number of the right operand is read once, from the second-level
 # cache or from behind it: cycles of a line, as measured, and a line's bits.
 LINE, LINE_BITS = 1.5, 512
+# As any number of rows is scheduled for: an odd batch of texts (sizes/samples.py).
+MANY_ROWS = 447
+ALIKE = 1.04  # of the cycles: so much the prediction is not better, as measured
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,22 @@ def of_panels(
     if target.shared is None:
         return tiles
     return of_common_width(tiles, m, n, bits, target.vector, target.shared)
+
+
+def as_of_many_rows(
+    m: int, n: int, bits: int, unit: VectorUnit, step: StepCost = FMA
+) -> list[RegisterTile]:
+    """All tiles for weights in panels: first one as wide as that of many rows.
+
+    Where it is nearly as good as the cheapest, the weights are those of the program for
+    any number of rows, and of others for some: one array in memory and in the cache.
+    """
+    tiles = ranked(m, n, bits, unit, step)
+    width = ranked(MANY_ROWS, n, bits, unit, step)[0].vectors
+    found = next((tile for tile in tiles if tile.vectors == width), tiles[0])
+    if found.cost > ALIKE * tiles[0].cost:
+        return tiles
+    return [found, *(tile for tile in tiles if tile != found)]
 
 
 def of_common_width(

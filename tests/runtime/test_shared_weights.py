@@ -110,6 +110,19 @@ def test_two_sizes_share_a_weight(tmp_path: Path, packings: list[int]) -> None:
     assert not mapped(tmp_path), "and it goes with the last one"
 
 
+def test_any_size_and_a_known_one_share_a_weight(
+    tmp_path: Path, packings: list[int]
+) -> None:
+    cache = Cache(tmp_path)
+    any_size = nanoloom.compile(network(), threads=1, cache=cache)
+    known = nanoloom.compile(network(), dims={"n": 8}, threads=1, cache=cache)
+    for program in (any_size, known):
+        check(program, 8)
+    assert not any_size.open.reason and known.variants
+    assert len(weights(tmp_path)) == len(packings) == 1
+    assert len({inode for inode, _ in mapped(tmp_path)}) == 1
+
+
 def test_another_model_with_the_same_weight(
     tmp_path: Path, packings: list[int]
 ) -> None:

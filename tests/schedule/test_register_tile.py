@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanoloom.schedule.register_tile import (
+    ALIKE,
     EDGE_ROWS,
+    MANY_ROWS,
+    as_of_many_rows,
     asked,
     candidates,
     choose,
     cost,
+    ranked,
     swapped,
 )
 from nanoloom.schedule.step_cost import FMA
@@ -153,3 +157,23 @@ def test_waste_at_the_edge_costs() -> None:
 def test_latency_limits_small_tiles() -> None:
     slow = dataclasses.replace(UNIT, fma_latency=40)
     assert cost(1, 1, 1, 16, 16, slow) > 9 * cost(1, 1, 1, 16, 16, UNIT)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100, 128])
+def test_panels_of_few_rows_are_those_of_many(rows: int) -> None:
+    """One array of weights for all programs, but where it would cost something."""
+    unit = by_name("znver4").vector
+    many = choose(MANY_ROWS, 768, 32, unit)
+    first, *others = as_of_many_rows(rows, 768, 32, unit)
+    best = choose(rows, 768, 32, unit)
+    assert first.vectors == many.vectors
+    assert first.cost <= ALIKE * best.cost
+    assert {first, *others} == {*ranked(rows, 768, 32, unit)}
+
+
+@pytest.mark.parametrize(("target", "rows"), [("x86-64-v3", 1), ("sapphirerapids", 33)])
+def test_panels_of_their_own_where_they_are_faster(target: str, rows: int) -> None:
+    unit = by_name(target).vector
+    assert as_of_many_rows(rows, 768, 32, unit) == ranked(rows, 768, 32, unit)
+    many = choose(MANY_ROWS, 768, 32, unit)
+    assert choose(rows, 768, 32, unit).vectors != many.vectors

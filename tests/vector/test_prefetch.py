@@ -51,15 +51,16 @@ def test_a_share_of_the_next_panel_comes_each_round() -> None:
 
 def test_a_single_tile_reads_a_panel_once() -> None:
     """Nobody would come back for the next panel: the lines further on are fetched."""
-    program = program_of(product, ((2, 256), "float32"))
+    program = program_of(product, ((8, 256), "float32"))
     text = stage_text(program, "vector", TARGET)
     assert f"arith.constant {AHEAD} : index" in text
     assert text.count("memref.prefetch") == text.count("vector.transfer_read %arg1[")
 
 
-def test_a_single_row_is_nothing_but_loads() -> None:
-    """The second-level cache may hold such a weight already."""
-    program = program_of(product, ((1, 256), "float32"))
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_few_rows_are_nothing_but_loads(rows: int) -> None:
+    """They wait for memory only; of one row the second-level cache may hold it all."""
+    program = program_of(product, ((rows, 256), "float32"))
     assert "prefetch" not in stage_text(program, "vector", TARGET)
 
 
@@ -136,7 +137,7 @@ def test_how_far_ahead_is_a_number_of_the_script(kind: str) -> None:
         sums = np.dtype(np.float32)
         return b.einsum("mk,kn->mn", x, b.constant(weight), dtype=sums)
 
-    program = program_of(make, ((2, 256), kind))
+    program = program_of(make, ((8, 256), kind))
     script = script_of(program, TARGET)
     further = script.replace(f"ahead = {AHEAD} ", f"ahead = {AHEAD + 1000} ")
     near, far = (

@@ -23,6 +23,7 @@ from nanoloom.schedule.library.nanokernels import (
 )
 from nanoloom.schedule.library.narrow import best_width
 from nanoloom.schedule.library.panels import (
+    is_matrix,
     is_parameter,
     other_vectors,
     prefetches,
@@ -77,6 +78,8 @@ def multiply_adds(
     if packed and family is FMA_FAMILY and not target.shared:
 
         def ranked(unit: VectorUnit) -> list[RegisterTile]:
+            if is_matrix(shape):
+                return register_tile.as_of_many_rows(m, n, width, unit, cost)
             return register_tile.ranked(m, n, width, unit, cost)
 
         tiles, target = best_width(ranked, n, width, target)

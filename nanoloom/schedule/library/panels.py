@@ -40,6 +40,9 @@ AHEAD = 64  # lines, a page: the processor itself does not fetch over its end
 # Of a single row: more loads under way than the processor has by itself.  As measured:
 # 8 % of a token's time at 24 to 48 lines, nothing at 16 and at 64.
 ROW_AHEAD = 32
+# Rows that a panel is read for once, from memory: what would ask for it keeps its own
+# loads waiting.  As measured: 2 to 4 take 0.83 of the time without, 7 and 8 are alike.
+FEW_ROWS = 6
 
 
 def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
@@ -110,6 +113,12 @@ def is_parameter(nest: LoopNest, root: Stage, shape: Contraction) -> bool:
     return known and len(nest.readers(name)) == 1
 
 
+def is_matrix(shape: Contraction) -> bool:
+    """Whether rows and sums have an axis each: the weight of a text, not of images."""
+    long = [d for d in shape.rows if shape.extents[d] > 1]
+    return len(long) < 2 and len(shape.reduced) == 1 and not shape.shared
+
+
 def row_of(shape: Contraction) -> int | None:
     """The axis along which a register tile has its rows."""
     long = [d for d in shape.rows if shape.extents[d] > 1]
@@ -169,8 +178,8 @@ def prefetches(
     """Weights come panel by panel, each before it is read.
 
     words: the loops of the tiles, and their nanokernel.  rows: the axes of the
-    rows.  Nothing comes where there is no next panel; nor, for a single row that no
-    tile comes back to, where the second-level cache may hold the weight already.
+    rows.  Nothing comes where there is no next panel; nor for the few rows of a
+    single tile, or, for one, where the second-level cache may hold the weight already.
     """
     if not packings:
         return ()
@@ -188,10 +197,10 @@ def prefetches(
         return (Prefetch(packing.argument, LINES, loops=loops, level=2),)
     if loops:
         return ()
-    if tiles or plan.rows > 1:
+    if tiles or plan.rows > FEW_ROWS:
         return (Prefetch(packing.argument, ahead=AHEAD, level=1),)
     size = known_bytes(weight)
-    if size is None or size <= target.caches.l2:
+    if plan.rows > 1 or size is None or size <= target.caches.l2:
         return ()
     return (Prefetch(packing.argument, ahead=ROW_AHEAD, level=2),)
 
