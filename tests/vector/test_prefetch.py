@@ -53,7 +53,7 @@ def test_a_single_tile_reads_a_panel_once() -> None:
     """Nobody would come back for the next panel: the lines further on are fetched."""
     program = program_of(product, ((8, 256), "float32"))
     text = stage_text(program, "vector", TARGET)
-    assert f"arith.constant {AHEAD} : index" in text
+    assert f"arith.constant {AHEAD * LINE // 4} : index" in text
     assert text.count("memref.prefetch") == text.count("vector.transfer_read %arg1[")
 
 

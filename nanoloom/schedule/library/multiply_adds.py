@@ -9,6 +9,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
+from nanoloom.schedule.lane_factors import lane_factors
 from nanoloom.schedule.language import Candidate, Directive, Schedule, StoreAt
 from nanoloom.schedule.library.copies import (
     has_to_copy,
@@ -78,7 +79,7 @@ def multiply_adds(
     if packed and family is FMA_FAMILY and not target.shared:
 
         def ranked(unit: VectorUnit) -> list[RegisterTile]:
-            if is_matrix(shape):
+            if is_matrix(shape) and not lane_factors(target, width):
                 return register_tile.as_of_many_rows(m, n, width, unit, cost)
             return register_tile.ranked(m, n, width, unit, cost)
 
