@@ -17,6 +17,8 @@ KINDS = ("output", "weight", "input")
 LOOPS = ("groups", "channels", "filters")
 SIZES = (1, 2, 4)  # registers of a vector variable: a vector has a power of two lanes
 MOST_TURNS = 64
+MOST_VARIABLES = 1024  # far beyond any core's registers
+MOST_POINTS = 2**31 - 1
 HINT = 'as in "output; weight 4; input 2"'
 
 
@@ -39,17 +41,7 @@ class Dataflow:
     block: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        kinds = ", ".join(KINDS)
-        for name in (self.anchor, *(name for name, _ in self.kept)):
-            if name not in KINDS:
-                self.refuse(f"{name!r} is none of {kinds}")
-        names = [name for name, _ in self.kept]
-        if self.anchor in names:
-            self.refuse(f"{self.anchor} is the anchor: it has one variable already")
-        if len(set(names)) < len(names):
-            self.refuse("an operand is named twice")
-        if any(count < 1 for _, count in self.kept):
-            self.refuse("an operand has one vector variable at least, or is left out")
+        self.require_operands()
         if self.registers not in SIZES:
             self.refuse(
                 f"a vector variable has 1, 2 or 4 registers, not {self.registers}"
@@ -60,6 +52,24 @@ class Dataflow:
             self.refuse(f"order has each of {', '.join(LOOPS)} once")
         if any(size < 0 for size in self.block):
             self.refuse(f"block is {self.block}: no number is below 0")
+        if any(size > MOST_POINTS for size in self.block):
+            self.refuse(f"block is {self.block}: {MOST_POINTS} points at most")
+
+    def require_operands(self) -> None:
+        """Each has a name of KINDS, once, and a number of variables that may be."""
+        kinds = ", ".join(KINDS)
+        names = [name for name, _ in self.kept]
+        for name in (self.anchor, *names):
+            if name not in KINDS:
+                self.refuse(f"{name!r} is none of {kinds}")
+        if self.anchor in names:
+            self.refuse(f"{self.anchor} is the anchor: it has one variable already")
+        if len(set(names)) < len(names):
+            self.refuse("an operand is named twice")
+        if any(count < 1 for _, count in self.kept):
+            self.refuse("an operand has one vector variable at least, or is left out")
+        if any(count > MOST_VARIABLES for _, count in self.kept):
+            self.refuse(f"an operand has {MOST_VARIABLES} vector variables at most")
 
     def refuse(self, reason: str) -> None:
         raise Error(reason, where="dataflow", hint=HINT)
@@ -103,11 +113,13 @@ def parse(text: str) -> Dataflow:
     kept: list[tuple[str, int]] = []
     fields: dict[str, object] = {}
     for part in rest:
+        if part and part[0] in fields:
+            raise Error(f"{part[0]} stands twice", where="dataflow", hint=HINT)
         match part:
             case ["order", *names]:
                 fields["order"] = tuple(names)
-            case ["block", *sizes]:
-                fields["block"] = tuple(map(number, sizes))
+            case ["block", first, *sizes]:
+                fields["block"] = tuple(map(number, (first, *sizes)))
             case ["registers" | "turns" as name, size]:
                 fields[name] = number(size)
             case [name, count]:

@@ -57,6 +57,11 @@ def test_fields() -> None:
         ("output; registers 3", "a vector variable has 1, 2 or 4 registers, not 3"),
         ("output; turns 65", "turns is 65: 0 to 64 is wanted"),
         ("output; order filters", "order has each of groups, channels, filters once"),
+        ("output; registers 2; registers 4", "registers stands twice"),
+        ("output; block 4; block 4", "block stands twice"),
+        ("output; block", "'block' is no operand with a number"),
+        ("output; weight 9999999999", "an operand has 1024 vector variables at most"),
+        ("output; block 9999999999", "2147483647 points at most"),
     ],
 )
 def test_refusals(text: str, reason: str) -> None:
