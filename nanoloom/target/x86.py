@@ -67,7 +67,7 @@ AVX2 = VectorUnit(
     alu_per_cycle=3,
 )
 AVX2_SKYLAKE = replace(AVX2, fma_latency=4)
-# Two pipes multiply, two others add (AMD's guide for family 19h, 56665).
+# Two pipes multiply, two others add, as in LLVM's model of Zen 3.
 AVX2_ZEN3 = replace(AVX2_SKYLAKE, alu_per_cycle=4)
 # Golden Cove and Lion Cove without AVX-512: three loads and two stores of 256 bits.
 COVE = VectorUnit(
