@@ -69,8 +69,8 @@ ISA = InstructionSet(
 )
 
 # Two pipes of 64 bits, of which an operation takes both: in order and with a load of 64
-# bits a cycle in Cortex-A55; in Cortex-A72 7 cycles, a number that nobody has looked up,
-# where LLVM has the 10 of Cortex-A57, whose model it takes.
+# bits a cycle in Cortex-A55; in Cortex-A72 7 cycles, which nobody has looked up, where
+# LLVM has the 10 of Cortex-A57, whose model it takes.
 PAIR_A55 = VectorUnit(
     128,
     32,
