@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
-from nanoloom.compiler import Model, Report, compile_kernels, cut_model, require_graph
+from nanoloom.compiler import (
+    Model,
+    Report,
+    compile_depths,
+    compile_kernels,
+    cut_model,
+    require_graph,
+)
 from nanoloom.errors import Error, InternalError
 from nanoloom.graph.alike import Alike
 from nanoloom.kernels.batched import batched_program
@@ -59,7 +66,7 @@ def compile_open(
         except Differs as other:
             both = f"{reason}; {other}"
             raise Differs(both, for_images=reason.for_images) from reason
-    return assemble(program, compile_kernels(program, options, cache, report))
+    return assemble(*compile_depths(program, options, cache, report))
 
 
 def sized(

@@ -24,6 +24,7 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
 from nanoloom.graph.alike import Alike
 from nanoloom.graph.stage import optimize
+from nanoloom.kernels.depths import join_depths
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
@@ -36,7 +37,12 @@ from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.given import given_schedule, naming_schedule, require_kernels
+from nanoloom.schedule.given import (
+    given_schedule,
+    is_given,
+    naming_schedule,
+    require_kernels,
+)
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.search.search import search
@@ -83,8 +89,34 @@ def compile_model(
     """
     program = cut_model(model, options, report)
     options = searched(program, options, cache, report)
-    compiled = compile_kernels(program, options, cache, report)
-    return assemble(program, compiled)
+    return assemble(*compile_depths(program, options, cache, report))
+
+
+def compile_depths(
+    program: Program, options: CompileOptions, cache: Cache, report: Report
+) -> tuple[Program, dict[str, CompiledKernel]]:
+    """A program of known sizes and its kernels, fewer ones where some are alike."""
+    with report.stage("kernels"):
+        fewer = with_depths(program, options)
+    compiled = compile_kernels(fewer, options, cache, report)
+    if fewer is program or not any(k.is_counted for k in compiled.values()):
+        return fewer, compiled
+    return program, compile_kernels(program, options, cache, report)
+
+
+def with_depths(program: Program, options: CompileOptions) -> Program:
+    """The program with one kernel for those that differ in the length of a sum alone.
+
+    Not where each of them is searched by itself, has a schedule of the user's, or none
+    at all.
+    """
+    if (
+        options.search
+        or options.strategy != "default"
+        or options.target.vector.scalable
+    ):
+        return program
+    return join_depths(program, {x for x in program.kernels if is_given(x, options)})
 
 
 def searched(
@@ -125,7 +157,8 @@ def cut_model(
             program = cut(linalg, target, layout, turns=turns, alike=alike)
     if options.schedules:
         require_schedules(options)
-        require_kernels(program, options)
+        names = *program.kernels, *with_depths(program, options).kernels
+        require_kernels(names, options)
     return program
 
 

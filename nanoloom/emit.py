@@ -17,6 +17,7 @@ from nanoloom.compiler import (
     require_graph,
     require_schedules,
     scheduled,
+    with_depths,
 )
 from nanoloom.graph.stage import NOT_ALONG
 from nanoloom.kernels.program import Kernel
@@ -55,7 +56,7 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
             module = lowered(model, options, Report())
             dump(stage, "", describe_layouts(module, options.target, options.layout))
         return
-    program = cut_model(model, options, Report())
+    program = with_depths(cut_model(model, options, Report()), options)
     if stage == "kernels":
         dump(stage, "", describe_program(program))
         return
@@ -84,7 +85,7 @@ def emit_layers(model: Model, only: str, options: CompileOptions, dump: Dump) ->
     only: a layer's name, a kernel's, or a pattern of either.  Raises Error if there is
     no such layer.
     """
-    program = cut_model(model, options, Report())
+    program = with_depths(cut_model(model, options, Report()), options)
     kernels = kernels_of(program, only)
     for kernel in kernels:
         dump("kernels", kernel.name, kernel.text)

@@ -61,12 +61,13 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         kernel = compiled[call.kernel]
         source = program.kernels[call.kernel]
         packed = {p.argument: p for p in kernel.packings}
+        shapes = call.shapes or source.shapes
         buffers = tuple(
             buffer(
                 program,
                 block,
                 place,
-                source.shapes[i],
+                shapes[i],
                 packed.get(i),
                 walked=i not in source.tables,
             )

@@ -31,6 +31,8 @@ SOURCES = (
     "counted",
     "refusal",
     "isa",
+    "trial",
+    "whole",
     "tensors",
     "npy",
     "results",

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from nanoloom.binary.sizes import COUNTED
 from nanoloom.schedule.packing import Packing
 
 
@@ -19,6 +20,11 @@ class CompiledKernel:
     needs_tiles: bool
     scratch_bytes: tuple[int, ...]  # of each phase, in each thread
     arena_bytes: tuple[int, ...] = ()  # of its own tensors, arguments behind the others
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether sizes decide how many tasks it has, or what scratch it takes."""
+        return COUNTED in (*self.tasks, *self.scratch_bytes)
 
     def to_bytes(self) -> bytes:
         """A line of JSON, then the object."""

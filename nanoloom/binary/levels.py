@@ -59,6 +59,7 @@ def in_one(levels: Sequence[tuple[Identity, Compiled]], cache: Cache) -> Compile
         Source("levels_table", text),
         Source.of_runtime("levels"),
         Source.of_runtime("isa"),
+        Source.of_runtime("trial"),
     )
     last = tables[-1]
     most = max(table.arena_bytes for table in tables)

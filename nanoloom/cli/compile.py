@@ -66,7 +66,8 @@ Dataflows = Annotated[
         "--dataflow",
         metavar="[KERNELS:]FLOW",
         help='How convolutions are made: "output; weight 4; input 2", or recommended. '
-        "KERNELS: a pattern, contraction_* without one; may be repeated.",
+        "KERNELS: a pattern, contraction_* without one; may be repeated. "
+        "Brings --exact-conv.",
     ),
 ]
 Workers = Annotated[
@@ -136,7 +137,7 @@ def compile(
             words.known_precision(precision),
             (*load_schedules(schedule), *dataflows(dataflow)),
             checked=not unchecked,
-            exact_conv=exact_conv,
+            exact_conv=exact_conv or bool(dataflow),
             lowering=lowering,
         )
         made = model, options, store, watch
@@ -267,10 +268,10 @@ def write_objects(
 ) -> None:
     """The object of every kernel: a file each in a folder, or one with all of them."""
     from nanoloom.cli import places
-    from nanoloom.compiler import compile_kernels, cut_model
+    from nanoloom.compiler import compile_kernels, cut_model, with_depths
 
     report = cast("Report", watch)
-    program = cut_model(model, options, report)
+    program = with_depths(cut_model(model, options, report), options)
     made = compile_kernels(program, options, cache, report)
     objects = {name: kernel.object for name, kernel in made.items()}
     if job.out.is_dir():

@@ -99,11 +99,16 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Call:
-    """One kernel at work: arguments in order, the results last."""
+    """One kernel at work: arguments in order, the results last.
+
+    shapes: of the arguments where they are not the kernel's own, which is one of
+    several depths (depths.py).
+    """
 
     kernel: str
     arguments: tuple[Place, ...]
     layer: str
+    shapes: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,15 @@ def describe_module(lowered: LinalgModule) -> str:
     return "".join(parts)
 
 
+NO_CHOICE = "# no tensor between kernels has channels that could lie otherwise"
+
+
 def describe_layouts(lowered: LinalgModule, target: Target, layout: str) -> str:
     """The layouts that `cut` gives a module's tensors, for people."""
     run_pipeline(lowered.module, SIMPLIFY)
-    plan = plan_layouts(lowered, target, layout_named(layout))
-    return "\n".join(map(str, plan.rows()))
+    only = layout_named(layout)
+    plan = plan_layouts(lowered, target, only)
+    rows = [str(row) for row in plan.rows()]
+    if only is not None and only not in plan.chosen.values():
+        rows.insert(0, f"# no tensor between kernels can have {only}")
+    return "\n".join(rows) or NO_CHOICE

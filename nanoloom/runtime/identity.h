@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* LLVM's name, and the bit that tells of it in a word of the auxiliary vector; word 0
- * where the CPU itself is asked (x86-64), or nobody can be. */
+ * where the CPU itself is asked (x86-64), or an instruction is tried (RISC-V). */
 struct nanoloom_feature {
     const char *name;
     uint32_t word;

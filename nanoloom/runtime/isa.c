@@ -1,6 +1,7 @@
 /* Whether this CPU has what a program's code asks for. */
 #define _GNU_SOURCE
 #include "isa.h"
+#include "trial.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,7 +102,9 @@ int64_t nanoloom_vector_bits(void)
 
 static int has(const struct nanoloom_feature *feature)
 {
-    return !feature->word || getauxval(feature->word) >> feature->bit & 1;
+    if (!feature->word)
+        return nanoloom_tried(feature->name);
+    return getauxval(feature->word) >> feature->bit & 1;
 }
 
 #if defined(__aarch64__)

@@ -18,6 +18,7 @@
 #include "results.h"
 #include "tensors.h"
 #include "threads.h"
+#include "whole.h"
 
 enum { CACHE_LINE = 64, SENTENCE = 512 };
 
@@ -129,8 +130,19 @@ static void check_cpu(void)
         nanoloom_refuse(NULL, "%s", lacks);
 }
 
+static void check_file(void)
+{
+    int64_t wanted, bytes = nanoloom_file_ends(&wanted);
+    if (bytes)
+        nanoloom_refuse(NULL,
+                        "the program's file ends at %" PRId64 " of %" PRId64
+                        " bytes: copy it again",
+                        bytes, wanted);
+}
+
 static void work(const struct nanoloom_arguments *asked)
 {
+    check_file();
     check_inputs(asked);
     struct nanoloom_results results =
         nanoloom_results_at(asked->outputs, asked->output_count, nanoloom_program.outputs,

@@ -7,12 +7,20 @@
 #include <string.h>
 
 static const char *program = "model";
+static const char *called = "./model";
+
+const char *nanoloom_program_name(void)
+{
+    return called;
+}
 
 void nanoloom_name_program(const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
-    if (path && *path)
-        program = slash ? slash + 1 : path;
+    if (!path || !*path)
+        return;
+    called = path;
+    program = slash ? slash + 1 : path;
 }
 
 void nanoloom_refuse(const char *where, const char *format, ...)

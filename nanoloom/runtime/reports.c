@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "refusal.h"
 #include "tensors.h"
 
 enum { SHOWN = 8, DIGITS = 7, DIGITS_OF_INTEGERS = 20 };
@@ -59,8 +60,8 @@ void nanoloom_report_usage(const struct nanoloom_identity *identity,
                            const struct nanoloom_program *program,
                            const struct nanoloom_sizes *sizes)
 {
-    printf("%s, a model compiled by nanoloom for %s\n\nusage: ./model", identity->model,
-           identity->target);
+    printf("%s, a model compiled by nanoloom for %s\n\nusage: %s", identity->model,
+           identity->target, nanoloom_program_name());
     for (int32_t i = 0; i < program->input_count; i++)
         printf(" %s.npy", program->inputs[i].name);
     printf(" [-o FILE.npy]... [options]\n\n"

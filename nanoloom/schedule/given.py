@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from nanoloom.schedule.dataflow.recommended import Recommended
 from nanoloom.schedule.language import Schedule
 
 if TYPE_CHECKING:  # a worker that makes kernels reads no models
-    from nanoloom.kernels.program import Kernel, Program
+    from nanoloom.kernels.program import Kernel
     from nanoloom.options import CompileOptions
 
 
@@ -34,12 +34,17 @@ def given_schedule(kernel: Kernel, options: CompileOptions) -> Schedule | str | 
     return None
 
 
-def require_kernels(program: Program, options: CompileOptions) -> None:
+def is_given(kernel: str, options: CompileOptions) -> bool:
+    """Whether a kernel, by its name, has a schedule of the user's."""
+    return any(fnmatch.fnmatchcase(kernel, pattern) for pattern, _ in options.schedules)
+
+
+def require_kernels(names: Sequence[str], options: CompileOptions) -> None:
     """Raise Error, with the names that come near, for a schedule of no kernel."""
     for pattern, _ in options.schedules:
-        if not fnmatch.filter(program.kernels, pattern):
+        if not fnmatch.filter(names, pattern):
             reason = f"a schedule is for {pattern}, and no kernel has such a name"
-            raise Error(reason, hint=some_of(program.kernels, pattern))
+            raise Error(reason, hint=some_of(names, pattern))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ DYNAMIC = ir.ShapedType.get_dynamic_size()
 # Of a function: which size each extent of each argument is, NUMBER for none of them.
 EXTENTS, NUMBER = "nanoloom.extents", -1
 ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
+MOST = "nanoloom.most"  # of a function: what each size is at most, where that is known
 UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
 EXACT = 2**24  # whole numbers below it are f32's
 Shape = tuple[Size, ...]
@@ -39,15 +40,18 @@ class Lifted:
     arguments: tuple[Shape, ...] = ()
 
 
-def lift(modules: Sequence[ir.Module], samples: Sequence[Dims]) -> Lifted:
+def lift(
+    modules: Sequence[ir.Module], samples: Sequence[Dims], most: Dims | None = None
+) -> Lifted:
     """The kernel with its sizes; the first of the modules becomes it.
 
-    Raises Differs.
+    most: of the dimensions, where it is known: temporaries have the room then.  Raises
+    Differs.
     """
     rows = [operations(module, lambda _: True) for module in modules]
     if len({tuple(op.operation.name for op in row) for row in rows}) > 1:
         raise Differs("its operations")
-    lifting = Lifting(samples)
+    lifting = Lifting(samples, most)
     changes: list[Callable[[], None]] = []
     for ops in zip(*rows, strict=True):
         changes += lifting.changes([op.operation for op in ops])
@@ -66,6 +70,7 @@ class Lifting:
     """The sizes of one kernel, while they are found and put into it."""
 
     samples: Sequence[Dims]
+    most: Dims | None = None
     sizes: list[Size] = field(default_factory=list[Size])
     values: list[ir.Value] = field(default_factory=list[ir.Value])
     arguments: list[Shape] = field(default_factory=list[Shape])
@@ -199,6 +204,9 @@ class Lifting:
             ir.IntegerType.get_signless(64), inputs
         )
         kernel.attributes[EXTENTS] = self.extents(inputs)
+        if self.most is not None:
+            most = [size.of(self.most) for size in self.sizes]
+            kernel.attributes[MOST] = ir.DenseI64ArrayAttr.get(most)
         own = list(entry.arguments)
         with ir.InsertionPoint(entry), ir.Location.unknown():
             for i in range(len(self.sizes)):

@@ -167,3 +167,12 @@ def apply(
         return arith.ceildivsi(left, right)
     assert isinstance(expr, ir.AffineModExpr), expr
     return arith.remsi(left, right)
+
+
+def function_around(op: ir.OpView) -> ir.Operation:
+    """The function that an operation is in."""
+    function = op.operation
+    while function.name != "func.func":
+        assert function.parent is not None
+        function = function.parent.operation
+    return function

@@ -6,6 +6,7 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op
 from nanoloom.mlir import ir, named
 from nanoloom.schedule.packing import Packing
+from nanoloom.sizes.lift import EXTENTS, NUMBER
 from nanoloom.vector.dialect import PACKED, make
 
 WIDE = 16  # bits
@@ -20,6 +21,7 @@ def use_packed(kernel: Op, packing: Packing) -> None:
     if packing.bits:
         element = ir.IntegerType.get_signless(packing.bits)
     made = ir.RankedTensorType.get(packing.panels.shape(tuple(logical.shape)), element)
+    keep_extents(kernel, packing)
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
         (stands_for,) = make(PACKED, [logical], [argument])
     argument.replace_all_uses_with(stands_for)
@@ -30,6 +32,26 @@ def use_packed(kernel: Op, packing: Packing) -> None:
     kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
         ir.FunctionType.get(kinds, results)
     )
+
+
+def keep_extents(kernel: Op, packing: Packing) -> None:
+    """Panels of a sum whose length only a run knows are as deep as the weight.
+
+    Error for panels of groups, or of columns whose number is open.
+    """
+    words = kernel.operation.attributes
+    if EXTENTS not in words:
+        return
+    rows = [list(row) for row in words[EXTENTS]]  # type: ignore[attr-defined]
+    row = rows[packing.argument]
+    is_open = any(place != NUMBER for place in row)
+    grouped = (packing.group, packing.sums, packing.steps) != (1, 0, 1)
+    if is_open and (row[packing.column] != NUMBER or grouped):
+        reason = f"argument {packing.argument} has sizes that only a run knows"
+        raise Error(f"{reason}: panels of groups are as deep as is known before")
+    shared, reduced = ([row[d] for d in x] for x in (packing.shared, packing.reduced))
+    rows[packing.argument] = [*shared, NUMBER, *reduced, NUMBER]
+    words[EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(x) for x in rows])
 
 
 def packable(kernel: Op, block: ir.Block, packing: Packing) -> ir.Value:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.mlir import function_named, ir, memref, named
+from nanoloom.vector.access import function_around
 from nanoloom.vector.temporaries import LINE, bytes_of
 
 STACK_BYTES = 16 * 1024  # of all temporaries of a phase that lie on the stack
@@ -54,15 +55,6 @@ def ask_in_front(op: ir.OpView, size: int) -> None:
     before = asked[IN_FRONT].value if IN_FRONT in asked else 0  # type: ignore[attr-defined]
     kind = ir.IntegerType.get_signless(64)
     asked[IN_FRONT] = ir.IntegerAttr.get(kind, max(before, size))
-
-
-def function_around(op: ir.OpView) -> ir.Operation:
-    """The function that an operation is in."""
-    function = op.operation
-    while function.name != "func.func":
-        assert function.parent is not None
-        function = function.parent.operation
-    return function
 
 
 def put_in_front(function: ir.OpView) -> None:

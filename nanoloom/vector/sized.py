@@ -12,10 +12,42 @@ take bare pointers, which say nothing of extents: they are read from the sizes.
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, memref
-from nanoloom.sizes.lift import ARGUMENT, EXTENTS, NUMBER
+from nanoloom.sizes.lift import ARGUMENT, EXTENTS, MOST, NUMBER
 from nanoloom.vector.access import constant_of, index, multiply
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def size_number(value: ir.Value, function: ir.Operation) -> int | None:
+    """Which of a kernel's sizes an index is, None for others."""
+    owner, words = value.owner, function.attributes
+    if isinstance(owner, ir.Block) or ARGUMENT not in words:
+        return None
+    if owner.name == "memref.dim":
+        place = constant_of(owner.operands[1])
+        buffer = owner.operands[0]
+        if not isinstance(buffer.owner, ir.Block) or place is None:
+            return None
+        number = ir.BlockArgument(buffer).arg_number
+        row = list(words[EXTENTS][number])  # type: ignore[index] - MLIR's stubs know no kinds of attributes
+        return None if row[place] == NUMBER else row[place]
+    if owner.name != "arith.index_cast" or isinstance(
+        owner.operands[0].owner, ir.Block
+    ):
+        return None
+    load = owner.operands[0].owner
+    sizes = function.regions[0].blocks[0].arguments[words[ARGUMENT].value]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    if load.name != "memref.load" or load.operands[0] != sizes:
+        return None
+    return constant_of(load.operands[1])
+
+
+def most_size(value: ir.Value, function: ir.Operation) -> int | None:
+    """What an index is at most that is one of a kernel's sizes, if that is known."""
+    place = size_number(value, function)
+    if place is None or MOST not in function.attributes:
+        return None
+    return list(function.attributes[MOST])[place]  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
 
 
 def read_extents(module: ir.Module) -> None:

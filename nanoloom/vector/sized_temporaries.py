@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.mlir import ir, named
-from nanoloom.sizes.lift import ARGUMENT, EXTENTS, NUMBER
-from nanoloom.vector.access import constant_of, index
+from nanoloom.vector.access import function_around, index
 from nanoloom.vector.nanokernel.tile.extents import most_number
-from nanoloom.vector.scratch import function_around, sign
-from nanoloom.vector.sized import described
+from nanoloom.vector.scratch import sign
+from nanoloom.vector.sized import described, size_number
 from nanoloom.vector.temporaries import bytes_of
 
 ROOMS = "nanoloom.rooms"  # of a function, for each such temporary: bytes, sizes
@@ -98,30 +97,6 @@ def sum_of_factors(expr: ir.AffineExpr) -> int | None:
     if one is None or other is None:
         return None
     return one + other if isinstance(expr, ir.AffineAddExpr) else one * other
-
-
-def size_number(value: ir.Value, function: ir.Operation) -> int | None:
-    """Which of a kernel's sizes an index is, None for others."""
-    owner, words = value.owner, function.attributes
-    if isinstance(owner, ir.Block) or ARGUMENT not in words:
-        return None
-    if owner.name == "memref.dim":
-        place = constant_of(owner.operands[1])
-        buffer = owner.operands[0]
-        if not isinstance(buffer.owner, ir.Block) or place is None:
-            return None
-        number = ir.BlockArgument(buffer).arg_number
-        row = list(words[EXTENTS][number])  # type: ignore[index] - MLIR's stubs know no kinds of attributes
-        return None if row[place] == NUMBER else row[place]
-    if owner.name != "arith.index_cast" or isinstance(
-        owner.operands[0].owner, ir.Block
-    ):
-        return None
-    load = owner.operands[0].owner
-    sizes = function.regions[0].blocks[0].arguments[words[ARGUMENT].value]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
-    if load.name != "memref.load" or load.operands[0] != sizes:
-        return None
-    return constant_of(load.operands[1])
 
 
 def to_argument(op: ir.OpView, kind: ir.MemRefType, room: Room) -> None:

@@ -17,7 +17,8 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, is_generic, outputs
 from nanoloom.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
-from nanoloom.vector.scratch import function_around, lines_of
+from nanoloom.vector.access import function_around
+from nanoloom.vector.scratch import lines_of
 
 APART = "nanoloom.apart"  # on a copy of what was set apart; others stay copies
 PLACES = ("registers", "task", "arena", "source")

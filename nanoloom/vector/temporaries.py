@@ -11,8 +11,9 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.mlir import ir, memref, named
-from nanoloom.vector.access import index
+from nanoloom.vector.access import function_around, index
 from nanoloom.vector.nanokernel.tile.extents import most_number
+from nanoloom.vector.sized import most_size
 
 LINE = 64  # bytes
 # Rows at least so long are filled up, by a quarter at most: a bound of the memory that
@@ -28,7 +29,8 @@ def bound_temporaries(module: ir.Module) -> None:
     for op in named(module, "memref.alloc"):
         made = op.operation.results[0]
         sizes = list(op.operation.operands)
-        extents = most_extents(ir.MemRefType(made.type), sizes)
+        kind, function = ir.MemRefType(made.type), function_around(op)
+        extents = most_extents(kind, sizes, function)
         if extents is None:
             continue
         loose = takes_any_rows(made)
@@ -42,15 +44,22 @@ def bound_temporaries(module: ir.Module) -> None:
         op.operation.erase()
 
 
-def most_extents(kind: ir.MemRefType, sizes: list[ir.Value]) -> list[int] | None:
+def most_extents(
+    kind: ir.MemRefType, sizes: list[ir.Value], function: ir.Operation
+) -> list[int] | None:
     """What each extent is at most, None if that is not known."""
     dynamic = iter(sizes)
     extents = [
-        most_number(next(dynamic)) if kind.is_dynamic_dim(place) else kind.shape[place]
-        for place in range(kind.rank)
+        most_of(next(dynamic), function) if kind.is_dynamic_dim(place) else n
+        for place, n in enumerate(kind.shape)
     ]
     known = [extent for extent in extents if extent is not None]
     return known if len(known) == kind.rank else None
+
+
+def most_of(value: ir.Value, function: ir.Operation) -> int | None:
+    most = most_number(value)
+    return most_size(value, function) if most is None else most
 
 
 def filled_up(made: ir.Value, extents: list[int]) -> list[int]:

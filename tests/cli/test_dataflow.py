@@ -28,6 +28,12 @@ depthwise (float[1, 11, 9, 13] image, float[11, 1, 3, 3] weights)
 }
 """
 
+DENSE = """
+<ir_version: 10, opset_import: ["": 21]>
+dense (float[1, 64, 56, 56] image) => (float[1, 64, 56, 56] made)
+{ made = Conv <pads = [1, 1, 1, 1]> (image, weights) }
+"""
+
 
 @pytest.fixture
 def depthwise(tmp_path: Path) -> Path:
@@ -53,6 +59,19 @@ def test_the_schedule_has_it(depthwise: Path, nanoloom: Command) -> None:
     assert "dataflow weight; output 3" in said.out
     assert "arg1 stationary, 3 of product in registers" in said.out
     assert '"nanoloom.stationary"' in said.out
+
+
+def test_no_convolution_is_winograds(tmp_path: Path, nanoloom: Command) -> None:
+    """A dataflow is of the sums that a convolution is, not of another method's."""
+    model = onnx.parser.parse_model(DENSE)
+    weights = np.ones((64, 64, 3, 3), np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    onnx.save(model, tmp_path / "dense.onnx")
+    words = ["compile", tmp_path / "dense.onnx", "--emit", "graph", "-o", "-"]
+    assert "winograd" in nanoloom(*words).out
+    said = nanoloom(*words, "--dataflow", "recommended")
+    assert said.status == 0, said.err
+    assert "winograd" not in said.out
 
 
 @pytest.mark.parametrize(

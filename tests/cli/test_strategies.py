@@ -103,6 +103,16 @@ def test_layouts_are_shown(tmp_path: Path, nanoloom: Command) -> None:
     assert "tested: channels first" in said.out and "9x9x40" in said.out
 
 
+def test_nothing_is_said_where_nothing_lies_otherwise(
+    layer: Path, nanoloom: Command
+) -> None:
+    said = nanoloom("compile", layer, "--emit", "layout", "-o", "-")
+    assert said.status == 0, said.err
+    assert said.out.startswith("# no tensor between kernels has channels")
+    said = nanoloom("compile", layer, "--layout", "7", "--emit", "layout", "-o", "-")
+    assert said.out.startswith("# no tensor between kernels can have blocks of 7")
+
+
 def pointwise(folder: Path) -> np.ndarray:
     """layer.onnx, a convolution of 24 channels by 40 filters of one pixel: these."""
     w = np.rint(4 * normal(40, 24, seed=1))

@@ -230,6 +230,8 @@ def test_elements_as_wide_as_a_unit_of_the_width(tmp_path: Path, spec: str) -> N
     ("name", "cpu", "missing"),
     [
         ("riscv64+v", "rv64,v=false", "v"),
+        ("riscv64+v+zba", "rv64,v=true,zba=false", "zba"),
+        ("riscv64+v+zbs", "rv64,v=true,zbs=false", "zbs"),
         ("aarch64+sve", "cortex-a53", "sve"),
         ("aarch64+sme", "max,sme=off", "sme"),
         ("x86-64-v3", "Nehalem", "avx"),

@@ -133,5 +133,6 @@ def parse(text: str) -> Dataflow:
 def number(text: str) -> int:
     """A number; Error for anything else."""
     if not text.isdecimal():
-        raise Error(f"{text!r} is no number", where="dataflow", hint=HINT)
+        reason = f"{text!r} is no number from 0 on"
+        raise Error(reason, where="dataflow", hint=HINT)
     return int(text)

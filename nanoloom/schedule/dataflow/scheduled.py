@@ -58,6 +58,12 @@ def product(flow: Dataflow, layer: Layer, target: Target) -> tuple[Directive, ..
     outer[of_vectors(layer)].append(layer.vectors)
     order = [axis for name in flow.order for axis in outer[name]]
     kept = tuple((operands[name], count) for name, count in flow.kept)
+    points = flow.turns * layer.taps
+    if points > MOST_BODIES:
+        flow.refuse(
+            f"turns {flow.turns} of {layer.taps} taps are {points} points behind each"
+            f" other, {MOST_BODIES} at most"
+        )
     return (
         Vectorize(stage.name, layer.vectors, lanes(flow, layer, target)),
         Reorder(stage.name, (*order, *layer.pixels, *layer.window)),

@@ -52,7 +52,7 @@ def test_fields() -> None:
         ("output; output 3", "output is the anchor: it has one variable already"),
         ("output; weight 1; weight 2", "an operand is named twice"),
         ("output; weight 0", "an operand has one vector variable at least"),
-        ("output; weight many", "'many' is no number"),
+        ("output; weight many", "'many' is no number from 0 on"),
         ("output; weight", "'weight' is no operand with a number"),
         ("output; registers 3", "a vector variable has 1, 2 or 4 registers, not 3"),
         ("output; turns 65", "turns is 65: 0 to 64 is wanted"),
@@ -114,6 +114,13 @@ def test_turns_rename_registers(flow: str, turns: int) -> None:
     word = parse(flow).schedule_of(nest, AVX2).directives[-1]
     assert isinstance(word, Stationary)
     assert word.turns == turns
+
+
+def test_turns_of_a_wide_window_are_too_many() -> None:
+    nest = nest_of(Case((9, 40), (5, 5), 8, kind=DEPTHWISE))
+    said = "turns 64 of 25 taps are 1600 points behind each other, 1024 at most"
+    with pytest.raises(Error, match=said):
+        parse("output; turns 64").schedule_of(nest, AVX2)
 
 
 def test_a_product_of_matrices_is_a_window_of_one() -> None:

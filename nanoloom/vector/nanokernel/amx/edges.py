@@ -13,11 +13,11 @@ from nanoloom.kernels.structure import Op, map_dims, maps
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import add, apply, index
+from nanoloom.vector.access import add, apply, function_around, index
 from nanoloom.vector.copies import along_rows
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import LANES, MARK
-from nanoloom.vector.scratch import MADE, function_around
+from nanoloom.vector.scratch import MADE
 
 WIDTH = 2 * tiles.COLUMNS
 DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()

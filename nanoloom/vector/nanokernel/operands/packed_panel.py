@@ -16,7 +16,14 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.sizes.lift import ARGUMENT
-from nanoloom.vector.access import add, constant_of, divide, index, multiply
+from nanoloom.vector.access import (
+    add,
+    constant_of,
+    divide,
+    function_around,
+    index,
+    multiply,
+)
 from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.nanokernel.tile.task import is_within
@@ -29,7 +36,6 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
 from nanoloom.vector.panel_round import Counted, PanelRound
-from nanoloom.vector.scratch import function_around
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class PackedPanel:
     def deep(self) -> int:
         """Loops of the sum; what is left of the last dimension stands behind them."""
         *outer, last = (self.tile.shape.extents[d] for d in self.begins)
-        cut = 0 < self.most < -(-last // self.group)
+        cut = 0 < self.most < -(-last // self.group)  # not of a length that is open
         return 1 + cut + sum(extent != 1 for extent in outer)
 
     def leave_round(self, sums: tuple[scf.ForOp, ...]) -> None:

@@ -29,6 +29,7 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.dots import dot_for
 from nanoloom.target.facts import Target
+from nanoloom.vector.access import function_around
 from nanoloom.vector.multiples import is_multiple
 from nanoloom.vector.nanokernel.sme.product import (
     panel_width,
@@ -47,7 +48,6 @@ from nanoloom.vector.nanokernel.tile.tile import (
     origin,
     packed_argument,
 )
-from nanoloom.vector.scratch import function_around
 
 MOST = 256  # accumulators; there are no more than 32 registers
 
@@ -87,7 +87,7 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
     if tiles and high is not None:
         require_image_rows(op, shape, plan, (high, row))
     counted = ARGUMENT in function_around(op).attributes
-    counted = counted and plan.family == "fma" and not (plan.packed or plan.copied)
+    counted = counted and plan.family == "fma" and not plan.copied
     for dim in shape.reduced:
         if shape.extents[dim] < 0 and not counted:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")

@@ -19,9 +19,8 @@ from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.sizes.lift import ARGUMENT
-from nanoloom.vector.access import add, apply, index, multiply
+from nanoloom.vector.access import add, apply, function_around, index, multiply
 from nanoloom.vector.dialect import PACKED
-from nanoloom.vector.scratch import function_around
 
 
 @dataclass

@@ -1,0 +1,152 @@
+"""Kernels that differ in one extent alone, how much a product sums up, are one.
+
+    y = max(x * scale + shift, 0) w     of 64, of 96, of 128, ... channels
+      ->  one kernel, and the number of channels among its arguments
+
+The layers of a densely connected network are such: compiling each by itself is most of
+the time that such a network takes.  A sum has no word about its length in a schedule,
+and runs as fast where only a run knows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+from blake3 import blake3
+
+from nanoloom import mlir
+from nanoloom.kernels.program import Call, Kernel, Place, Program, Storage
+from nanoloom.kernels.sized import with_samples
+from nanoloom.mlir import ir
+from nanoloom.nest.contraction import elements, roles
+from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.lift import lift
+from nanoloom.weights.weight import weight_of
+
+FEWEST = 3  # kernels that become one: so many samples prove what a size is
+DEPTH = "depth"
+NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The kernel of some, and what each, by its name, is called with besides."""
+
+    kernel: Kernel
+    sizes: dict[str, tuple[int, ...]]
+
+
+def join_depths(program: Program, apart: Set[str] = frozenset()) -> Program:
+    """The program with fewer kernels, if there are such.
+
+    apart: names of those that stay what they are.
+    """
+    found: dict[str, Joined] = {}
+    kernels = [k for k in program.kernels.values() if k.name not in apart]
+    for group in alike(kernels):
+        one = joined(group)
+        if one is not None:
+            found |= dict.fromkeys(one.sizes, one)
+    if not found:
+        return program
+    own = {name: one.kernel for name, one in found.items()}
+    made = [own.get(name, kernel) for name, kernel in program.kernels.items()]
+    parameters = list(program.parameters)
+    places: dict[str, Place] = {}
+    for name, one in found.items():
+        places[name] = Place(Storage.PARAMETER, len(parameters))
+        array = np.array(one.sizes[name], np.int64)
+        parameters.append(weight_of(array, f"{name}.depth"))
+    calls = [
+        with_sizes(call, program.kernels[call.kernel], own[call.kernel], places)
+        if call.kernel in own
+        else call
+        for call in program.calls
+    ]
+    return replace(
+        program,
+        kernels={kernel.name: kernel for kernel in made},
+        calls=tuple(calls),
+        parameters=tuple(parameters),
+    )
+
+
+def with_sizes(
+    call: Call, before: Kernel, kernel: Kernel, places: dict[str, Place]
+) -> Call:
+    """A call of the kernel that became of the one before, with its sizes."""
+    inputs = len(before.constants)
+    given, results = call.arguments[:inputs], call.arguments[inputs:]
+    shapes = (*before.shapes[:inputs], kernel.shapes[inputs], *before.shapes[inputs:])
+    arguments = (*given, places[before.name], *results)
+    return Call(kernel.name, arguments, call.layer, shapes)
+
+
+def alike(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
+    """Those whose texts are the same but for the depth; the deepest one first."""
+    forms: dict[tuple[str, ...], list[list[Kernel]]] = {}
+    for kernel in sorted(kernels, key=depth_of, reverse=True):
+        if not depth_of(kernel):
+            continue
+        groups = forms.setdefault(tuple(NUMBER.split(kernel.text)), [])
+        for group in groups:
+            if differs_in_depth(group[0], kernel):
+                group.append(kernel)
+                break
+        else:
+            groups.append([kernel])
+    return [g for groups in forms.values() for g in groups if len(g) >= FEWEST]
+
+
+def differs_in_depth(one: Kernel, other: Kernel) -> bool:
+    """Whether each number that the texts do not share is the depth in both."""
+    pairs = zip(NUMBER.findall(one.text), NUMBER.findall(other.text), strict=True)
+    depths = str(depth_of(one)), str(depth_of(other))
+    same = one.root == other.root and one.constants == other.constants
+    return same and {pair for pair in pairs if pair[0] != pair[1]} == {depths}
+
+
+def depth_of(kernel: Kernel) -> int:
+    """How many f32 numbers a kernel's only product sums up along an axis; else 0.
+
+    Panels of groups, as of bytes, are as deep as is known while compiling.
+    """
+    stage = kernel.nest.products[0] if len(kernel.nest.products) == 1 else None
+    shape = None if stage is None else roles(stage)
+    if stage is None or shape is None or len(shape.reduced) != 1:
+        return 0
+    if {*elements(stage, shape)} != {"f32"}:
+        return 0
+    return shape.extents[shape.reduced[0]]
+
+
+def joined(group: Sequence[Kernel]) -> Joined | None:
+    """One kernel for some; None where they differ otherwise after all."""
+    depths = [depth_of(kernel) for kernel in group]
+    samples = [{DEPTH: depth} for depth in depths]
+    try:
+        with mlir.context():
+            modules = [ir.Module.parse(kernel.text) for kernel in group]
+            made = lift(modules, samples, most={DEPTH: max(depths)})
+    except (Differs, ir.MLIRError):
+        return None
+    first, count = group[0], len(made.sizes)
+    usual = group[len(group) // 2]  # its blocks of rows suit the others as well
+    digest = blake3(made.text.encode()).hexdigest()[:8]
+    place = len(first.constants)
+    kernel = replace(
+        first,
+        name=f"{first.name.rpartition('_')[0]}_{digest}",
+        text=made.text,
+        nest=with_samples([kernel.nest for kernel in (usual, *group)]),
+        constants=(*first.constants, True),
+        shapes=(*first.shapes[:place], (count,), *first.shapes[place:]),
+    )
+    sizes = {
+        each.name: tuple(size.of(sample) for size in made.sizes)
+        for each, sample in zip(group, samples, strict=True)
+    }
+    return Joined(kernel, sizes)
