@@ -41,9 +41,11 @@ def is_given(kernel: str, options: CompileOptions) -> bool:
 
 def require_kernels(names: Sequence[str], options: CompileOptions) -> None:
     """Raise Error, with the names that come near, for a schedule of no kernel."""
-    for pattern, _ in options.schedules:
+    for pattern, given in options.schedules:
         if not fnmatch.filter(names, pattern):
-            reason = f"a schedule is for {pattern}, and no kernel has such a name"
+            flows = isinstance(given, Dataflow | Recommended)
+            what = "dataflow of sums of products" if flows else "schedule"
+            reason = f"a {what} is for {pattern}, and no kernel has such a name"
             raise Error(reason, hint=some_of(names, pattern))
 
 

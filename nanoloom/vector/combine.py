@@ -11,7 +11,7 @@ from nanoloom.vector.across import across
 from nanoloom.vector.widths import is_scalable
 
 # select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
-# maximum that keeps NaN takes five.
+# maximum that keeps NaN takes three or more.
 GREATER = "arith.select"
 INDEX_CASTS = ("arith.index_cast", "arith.trunci")
 PRODUCTS = ("arith.mulf", "arith.muli")

@@ -41,6 +41,7 @@ from nanoloom.vector.nanokernel.tile.whole import store_whole
 from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import fetch_panels, require_fetched, require_numbers
+from nanoloom.vector.ranges import use_ranges
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.sized import read_extents
 from nanoloom.vector.sized_temporaries import place_sized, rooms_of
@@ -142,6 +143,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     write_out_places(module)
     vectorize_loops(module, target)
     make_lookups(module, target)
+    use_ranges(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
     read_extents(module)

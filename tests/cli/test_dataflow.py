@@ -102,7 +102,10 @@ def test_a_border_and_an_activation(depthwise: Path, flow: str) -> None:
     [
         ("rows", "'rows' is none of output, weight, input"),
         ("conv*: output; weight", "'weight' is no operand with a number"),
-        ("conv*: output", "a schedule is for conv*, and no kernel has such a name"),
+        (
+            "conv*: output",
+            "dataflow of sums of products is for conv*, and no kernel has such",
+        ),
         ("*: output", "the kernel has 0 sums of products, not one"),
     ],
 )
