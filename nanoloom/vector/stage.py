@@ -42,6 +42,7 @@ from nanoloom.vector.packed import require_packed_reads, use_packed
 from nanoloom.vector.padded import pad_stage
 from nanoloom.vector.prefetch import fetch_panels, require_fetched, require_numbers
 from nanoloom.vector.ranges import use_ranges
+from nanoloom.vector.round_trips import drop_round_trips
 from nanoloom.vector.scratch import place_temporaries, scratch_bytes
 from nanoloom.vector.sized import read_extents
 from nanoloom.vector.sized_temporaries import place_sized, rooms_of
@@ -125,6 +126,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     said = Said(target)
     tile(module, script, said)
     run_pipeline(module, TO_BUFFERS, verify=False)
+    drop_round_trips(module)
     return_nothing(module)
     make_copies(module)
     copies_to_generics(module, said.widths)
