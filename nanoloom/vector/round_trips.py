@@ -1,4 +1,4 @@
-"""What bufferization copies out of a buffer and back: it does not see that both are one.
+"""What bufferization copies out of a buffer and back: it does not see they are one.
 
     e = expand_shape s;  t = alloc;  copy e -> t;  c = collapse_shape t;  copy c -> s
 
