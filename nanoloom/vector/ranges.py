@@ -23,11 +23,17 @@ def use_ranges(module: ir.Module, target: Target) -> None:
         return
     for op in named(module, *CHOICE):
         result = op.operation.results[0]
-        if bits_of(result.type):
+        if bits_of(result.type) and not any(map(is_constant, op.operation.operands)):
             with ir.InsertionPoint(op), op.operation.location:
                 made = chosen(CHOICE[op.operation.name], *op.operation.operands)
             result.replace_all_uses_with(made)
             op.operation.erase()
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Of a number that is no NaN the plain maximum is right: LLVM sees to it."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.name == "arith.constant"
 
 
 def bits_of(kind: ir.Type) -> int:

@@ -37,7 +37,7 @@ def with_image_rows(
     """
     family, (outer, inner) = FAMILIES[plan.family], sizes
     high = [d for d in shape.rows if shape.extents[d] > 1][:-1]
-    alone = bool(plan.depth or shape.shared)
+    alone = bool(plan.depth or (shape.shared and family.tiles))
     if not plan.packed or alone or not high:
         return sizes
     pairs = family.tiles and fills_registers(shape, family)
@@ -65,14 +65,18 @@ def fills_registers(shape: Contraction, family: Family) -> bool:
 def rows_of_task(
     nest: LoopNest, root: Stage, shape: Contraction, pairs: bool, target: Target
 ) -> int:
-    """A divisor of the image's rows, so that all tasks are alike; 1: nothing to win."""
+    """A divisor of the image's rows, so that all tasks are alike; 1: nothing to win.
+
+    A task has one group of channels, of several.
+    """
     *_, extent, _ = (shape.extents[d] for d in shape.rows if shape.extents[d] > 1)
     left, right = (root.reads[n] for n in (shape.left, shape.right))
     image = [n for n in nest.buffer(left.buffer).shape if isinstance(n, int)]
-    row = prod(image) * bits(left.element) // 8 // extent
+    groups = prod(shape.extents[d] for d in shape.shared)
+    row = prod(image) * bits(left.element) // 8 // extent // groups
     depth = prod(shape.extents[d] for d in shape.reduced)
     columns = shape.extents[shape.column]
-    weights = depth * columns * bits(right.element) // 8
+    weights = groups * depth * columns * bits(right.element) // 8
     most = max(1, int(SHARE * target.caches.l2 / row))
     if weights <= RESIDENT * target.caches.l2:
         if not pairs:
