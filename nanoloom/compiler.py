@@ -38,8 +38,8 @@ from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.given import (
+    given_for,
     given_schedule,
-    is_given,
     naming_schedule,
     require_kernels,
 )
@@ -95,7 +95,11 @@ def compile_model(
 def compile_depths(
     program: Program, options: CompileOptions, cache: Cache, report: Report
 ) -> tuple[Program, dict[str, CompiledKernel]]:
-    """A program of known sizes and its kernels, fewer ones where some are alike."""
+    """A program of known sizes and its kernels, fewer ones where some are alike.
+
+    Each has its own where one for all would count its tasks, or ask for its scratch
+    memory, as it runs: a program of known sizes has numbers for both.
+    """
     with report.stage("kernels"):
         fewer = with_depths(program, options)
     compiled = compile_kernels(fewer, options, cache, report)
@@ -116,7 +120,7 @@ def with_depths(program: Program, options: CompileOptions) -> Program:
         or options.target.vector.scalable
     ):
         return program
-    return join_depths(program, {x for x in program.kernels if is_given(x, options)})
+    return join_depths(program, {x for x in program.kernels if given_for(x, options)})
 
 
 def searched(

@@ -244,23 +244,27 @@ class Joining:
         if not made.sizes:
             self.shapes[first.name] = made.arguments
             return first, ()
-        digest = blake3(made.text.encode()).hexdigest()[:8]
-        place, name = len(first.constants), f"{first.name.rpartition('_')[0]}_{digest}"
-        given = (number(len(made.sizes)),)
-        self.shapes[name] = (*made.arguments[:place], given, *made.arguments[place:])
-        return (
-            replace(
-                first,
-                name=name,
-                text=made.text,
-                nest=with_samples([kernel.nest for kernel in kernels]),
-                constants=(*first.constants, True),
-                shapes=(
-                    *first.shapes[:place], (len(made.sizes),), *first.shapes[place:]
-                ),
-            ),
-            made.sizes,
-        )  # fmt: skip
+        kernel = with_sizes(first, made, [kernel.nest for kernel in kernels])
+        place, given = len(first.constants), (number(len(made.sizes)),)
+        before, behind = made.arguments[:place], made.arguments[place:]
+        self.shapes[kernel.name] = (*before, given, *behind)
+        return kernel, made.sizes
+
+
+def with_sizes(first: Kernel, made: Lifted, nests: Sequence[LoopNest]) -> Kernel:
+    """The kernel that became of some, which reads its sizes from its last input.
+
+    nests: theirs, first the one that a schedule is chosen for.
+    """
+    digest, place = blake3(made.text.encode()).hexdigest()[:8], len(first.constants)
+    return replace(
+        first,
+        name=f"{first.name.rpartition('_')[0]}_{digest}",
+        text=made.text,
+        nest=with_samples(nests),
+        constants=(*first.constants, True),
+        shapes=(*first.shapes[:place], (len(made.sizes),), *first.shapes[place:]),
+    )
 
 
 def with_samples(nests: Sequence[LoopNest]) -> LoopNest:

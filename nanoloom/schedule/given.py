@@ -23,20 +23,19 @@ def given_schedule(kernel: Kernel, options: CompileOptions) -> Schedule | str | 
 
     Raises Error for anything else.
     """
-    for pattern, given in options.schedules:
-        if fnmatch.fnmatchcase(kernel.name, pattern):
-            if isinstance(given, (Schedule, str)):
-                return given
-            if isinstance(given, (Dataflow, Recommended)):
-                with naming_schedule(kernel.name, given=True):
-                    return given.schedule_of(kernel.nest, options.target)
-            raise Error(f"a schedule for {pattern} is a {type(given).__name__}")
+    for pattern, given in given_for(kernel.name, options):
+        if isinstance(given, (Schedule, str)):
+            return given
+        if isinstance(given, (Dataflow, Recommended)):
+            with naming_schedule(kernel.name, given=True):
+                return given.schedule_of(kernel.nest, options.target)
+        raise Error(f"a schedule for {pattern} is a {type(given).__name__}")
     return None
 
 
-def is_given(kernel: str, options: CompileOptions) -> bool:
-    """Whether a kernel, by its name, has a schedule of the user's."""
-    return any(fnmatch.fnmatchcase(kernel, pattern) for pattern, _ in options.schedules)
+def given_for(kernel: str, options: CompileOptions) -> list[tuple[str, object]]:
+    """What the user gives for a kernel's name, by its pattern; the first rules."""
+    return [x for x in options.schedules if fnmatch.fnmatchcase(kernel, x[0])]
 
 
 def require_kernels(names: Sequence[str], options: CompileOptions) -> None:

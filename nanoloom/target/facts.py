@@ -20,9 +20,7 @@ class VectorUnit:
     registers can be one operand, and take as many turns (LMUL of RVV).  turns: that a
     whole register takes, a part of it fewer.  in_order: a core waits where a loaded
     number is used first.  form: of loops over vectors that a schedule says nothing else
-    of (forms.py); a masked remainder executes the fewest instructions or nearly so on
-    SVE and RVV of any length (`reproduce scalable`), where a scalar one takes 0.87 to
-    ten times as many.
+    of (forms.py): `reproduce scalable` counts them beside each other.
     """
 
     bits: int

@@ -42,7 +42,7 @@ def keep_extents(kernel: Op, packing: Packing) -> None:
     words = kernel.operation.attributes
     if EXTENTS not in words:
         return
-    rows = [list(row) for row in words[EXTENTS]]  # type: ignore[attr-defined]
+    rows = [list(row) for row in words[EXTENTS]]  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     row = rows[packing.argument]
     is_open = any(place != NUMBER for place in row)
     grouped = (packing.group, packing.sums, packing.steps) != (1, 0, 1)

@@ -31,7 +31,7 @@ def use_ranges(module: ir.Module, target: Target) -> None:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Of a number that is no NaN the plain maximum is right: LLVM sees to it."""
+    """Whether LLVM knows the number: it writes one instruction or two then."""
     owner = value.owner
     return not isinstance(owner, ir.Block) and owner.name == "arith.constant"
 
@@ -55,7 +55,7 @@ def chosen(choice: int, one: ir.Value, other: ir.Value) -> ir.Value:
     operands = [one, other, word(choice), one, arith.constant(all_lanes, -1)]
     if bits == WIDTHS[-1]:
         operands.append(word(AS_SET))
-    made = llvm.call_intrinsic(kind, name, operands, [], [])  # type: ignore[arg-type]
+    made = llvm.call_intrinsic(kind, name, operands, [], [])  # type: ignore[arg-type] - MLIR's stubs take no text for an attribute
     lost = arith.cmpf(arith.CmpFPredicate.UNO, one, other)
     return arith.select(lost, arith.addf(one, other), made)
 

@@ -181,12 +181,12 @@ def prefetches(
     rows.  Nothing comes where there is no next panel; nor for the few rows of a
     single tile, or, for one, where the second-level cache may hold the weight already.
     """
-    (plan,) = (word for word in words if isinstance(word, Nanokernel))
-    if not packings or any(
-        x.is_sample and x.is_reduction for x in nest.stage(plan.stage).axes
-    ):
-        return ()  # panels as deep as only a run knows come by themselves
+    if not packings:
+        return ()
     (packing,) = packings
+    (plan,) = (word for word in words if isinstance(word, Nanokernel))
+    if any(x.is_sample and x.is_reduction for x in nest.stage(plan.stage).axes):
+        return ()  # rounds of a sum as long as only a run knows have no shares of lines
     made = Schedule((*packings, *words)).apply(nest)
     (weight,) = (b for b in nest.buffers if b.argument == packing.argument)
     loops = panel_loops(made, words, plan, rows)
