@@ -220,7 +220,9 @@ def main(arguments: list[str] | None = None) -> None:
         plugin = build_plugin(folder)
         for name in given.only:
             progress.say(name)
-            rows += rows_of(name, given.machines, plugin, folder, tokens)
+            for row in rows_of(name, given.machines, plugin, folder, tokens):
+                rows.append(row)
+                progress.say(f"{row.model}, {row.machine}: {row.count.all:,}")
             progress.advance(name)
     print_sheet(sheet(rows))
     if given.json:

@@ -17,7 +17,7 @@ from nanoloom.errors import Error
 from nanoloom.runtime.emulation import Machine, emulator
 
 SOURCE = Path(__file__).with_name("count_instructions.c")
-SECONDS = 600
+SECONDS = 1800  # long: under qemu each vector instruction is a loop in C
 KINDS = ("instructions", "vectors", "loads", "stores")
 
 
@@ -67,14 +67,19 @@ def counted(
     """What a whole process executes.
 
     Raises:
-        Error: the emulator is missing or has no plugins, or the program fails.
+        Error: the emulator is missing or has no plugins, or the program fails or takes
+            longer than SECONDS.
     """
     name, *flags = machine.command
     loaded = ["-plugin", f"file={plugin}", "-d", "plugin"]
     called = [emulator(name), *loaded, *flags, str(program), *words]
-    done = subprocess.run(
-        called, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            called, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        late = f"{name} was not through with {program.name} in {SECONDS} seconds"
+        raise Error(late) from None
     found = dict(re.findall(rf"^({'|'.join(KINDS)}) (\d+)$", done.stderr, re.M))
     if done.returncode or len(found) != len(KINDS):
         told = (done.stderr.strip() or "it said nothing").splitlines()[-1]

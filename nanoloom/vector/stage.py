@@ -32,6 +32,7 @@ from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import few_rows, instructions
 from nanoloom.vector.nanokernel.amx import panels, product
+from nanoloom.vector.nanokernel.even_rows import make_even
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
@@ -229,6 +230,8 @@ def lower(
     """A tiled contraction becomes the instructions of its family."""
     shape = require_contraction(op)
     require_fit(op, shape, plan, target)
+    if few_rows.has_versions(op, plan):
+        make_even(op, plan.rows)
     with ir.InsertionPoint(op), op.operation.location:
         tile = tile_of(op, shape, plan, prefetches)
         if plan.family == SME.name:

@@ -11,23 +11,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nanoloom.kernels.structure import Op
 from nanoloom.mlir import arith, ir, scf
+from nanoloom.schedule.families import FMA_FAMILY
+from nanoloom.schedule.language import Nanokernel
+from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import index
+from nanoloom.vector.access import function_around, index
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
-VERSIONS = (10, 7, 6, 4, 2, 1)
-SAVED = 0.8  # of the rows of the next larger version, at most
+VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)
+SAVED = 0.9  # of the rows of the next larger version, at most
 
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
-    plan = tile.plan
-    if not tile.sized or tile.row_count is None or plan.family != "fma" or plan.copied:
+    if tile.row_count is None or not has_versions(tile.op, tile.plan):
         return families.accumulate(tile, target)
-    return versions(tile, target, plan.rows, fewer_rows(plan.rows))
+    return versions(tile, target, tile.plan.rows, fewer_rows(tile.plan.rows))
+
+
+def has_versions(op: Op, plan: Nanokernel) -> bool:
+    """Whether a kernel is called for any size, with tiles of multiply-adds alone."""
+    sized = ARGUMENT in function_around(op).attributes
+    return sized and plan.family == FMA_FAMILY.name and not plan.copied
 
 
 def fewer_rows(rows: int) -> list[int]:
@@ -44,12 +53,13 @@ def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir
     count, kind = tile.row_count, vector_kind(tile)
     assert count is not None
     if not fewer:
-        return some_rows(tile, target, rows)
+        return some_rows(replace(tile, all_rows=rows == 1), target, rows)
     more = arith.cmpi(arith.CmpIPredicate.ugt, count, index(fewer[0]))
     sums = tile.plan.rows * tile.plan.vectors
     either = scf.IfOp(more, [kind] * sums, has_else=True)
     with ir.InsertionPoint(either.then_block):
-        scf.yield_(some_rows(tile, target, rows))
+        exact = replace(tile, all_rows=fewer[0] == rows - 1)
+        scf.yield_(some_rows(exact, target, rows))
     with ir.InsertionPoint(either.else_block):
         scf.yield_(versions(tile, target, fewer[0], fewer[1:]))
     return list(either.results)

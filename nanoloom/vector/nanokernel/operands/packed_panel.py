@@ -26,6 +26,7 @@ from nanoloom.vector.access import (
 )
 from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
 from nanoloom.vector.dialect import LOOP
+from nanoloom.vector.nanokernel.even_rows import first_row
 from nanoloom.vector.nanokernel.tile.task import is_within
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -36,6 +37,8 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
 from nanoloom.vector.panel_round import Counted, PanelRound
+
+FEW_ROWS = 6  # as schedule/library/panels.py has it for known numbers of rows
 
 
 @dataclass(frozen=True)
@@ -148,9 +151,10 @@ def counted_rounds(
 ) -> Counted | None:
     """The rounds of a kernel with sizes, counted in front of the loops.
 
-    None where they are `rounds`, but for blocks at the edge.  0 where a single tile
-    reads a panel: it waits for memory only, which comes by itself, and what would ask
-    for it keeps its own loads waiting (of one row to five: 1.15 to 1.3 of the time).
+    None where they are `rounds`, but for blocks at the edge.  0 where a single tile of
+    FEW_ROWS reads a panel: it waits for memory only, which comes by itself, and what
+    would ask for it keeps its own loads waiting (of one to five: 1.15 to 1.3 of the
+    time).
     Tiles of one loop ask by their rows: what has a row is soon over, and would wait.
     """
     bounds = [list(loop.operation.operands)[:3] for loop in tiles]
@@ -164,15 +168,18 @@ def counted_rounds(
         visits: ir.Value = index(1)
         for lower, upper, step in bounds:
             visits = multiply(visits, arith.ceildivui(arith.subi(upper, lower), step))
-        several = arith.cmpi(arith.CmpIPredicate.ugt, visits, index(1))
+        asks = arith.cmpi(arith.CmpIPredicate.ugt, visits, index(1))
         alone = len(tiles) == 1 and tile.row_count is not None
         upper = bounds[0][1]
+        if alone:
+            many = arith.cmpi(arith.CmpIPredicate.ugt, upper, index(FEW_ROWS))
+            asks = arith.ori(asks, many)
         rounds = multiply(upper if alone else visits, each)
-        now = arith.select(several, rounds, index(0))
+        now = arith.select(asks, rounds, index(0))
     if not alone:
         return Counted(now, index(0), index(1))
     assert tile.row_count is not None
-    before = multiply(tiles[0].induction_variable, each)
+    before = multiply(first_row(tiles[0]), each)
     return Counted(now, before, tile.row_count)
 
 

@@ -18,8 +18,7 @@ from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
-from nanoloom.sizes.lift import ARGUMENT
-from nanoloom.vector.access import add, apply, function_around, index, multiply
+from nanoloom.vector.access import add, apply, index, multiply
 from nanoloom.vector.dialect import PACKED
 
 
@@ -32,7 +31,7 @@ class Tile:
     over its edge), None where the tile is always full.  fetched: the arguments that
     come before they are read, with how far ahead.  left_copy: what is read in
     place of the left operand (widened.py), right_copy: in place of the right one
-    (flat_panel.py).
+    (flat_panel.py).  all_rows: whether all rows are inside where this is made.
     """
 
     op: Op
@@ -44,11 +43,7 @@ class Tile:
     fetched: Mapping[int, Prefetch]
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
-
-    @property
-    def sized(self) -> bool:
-        """Whether it is in a kernel that is called for any size."""
-        return ARGUMENT in function_around(self.op).attributes
+    all_rows: bool = False
 
     @property
     def left(self) -> ir.Value:
@@ -120,7 +115,7 @@ class Tile:
 
     def row_index(self, row: int) -> ir.Value:
         """A row of the tile, the last one inside for those beyond the edge."""
-        if self.row_count is None or row == 0:
+        if self.row_count is None or self.all_rows or row == 0:
             return index(row)
         last = arith.subi(self.row_count, index(1))
         return arith.minui(index(row), last)
