@@ -205,6 +205,7 @@ def optimized(
         starts=options.starts,
         unmoved=options.unmoved,
         alike=alike,
+        fuses=options.target.fuses,
     )
 
 

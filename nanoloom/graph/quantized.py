@@ -44,6 +44,8 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 DEEPEST = (2**31 - 1) // 255**2  # products that an int32 always holds the sum of
 
 
+FUSED = "fused"  # attribute: multiply-adds of the target have one rounding
+
 # Why a product stays in floats.
 NO_BYTES = "its input is not of 8 bits with one scale, known while compiling"
 NO_WEIGHT = "its weight is no constant of 8 bits with a scale for all or each column"
@@ -65,12 +67,14 @@ class Tail:
     target: Quantized | None = None
 
 
-def integer_products(graph: ir.Graph) -> dict[str, str]:
+def integer_products(graph: ir.Graph, *, fuses: bool = False) -> dict[str, str]:
     """Rewrite a graph with static shapes in place.
 
-    Gives why products of dequantized numbers stay in floats, by their nodes' names.
+    fuses: the target multiplies and adds f32 with one rounding; the results are the
+    same without.  Gives why products of dequantized numbers stay in floats, by their
+    nodes' names.
     """
-    editor = IntegerProducts(graph)
+    editor = IntegerProducts(graph, fuses)
     reasons: dict[str, str] = {}
     for node in graph:
         if node.domain not in ("", "ai.onnx") or not is_static(node.outputs[0]):
@@ -92,6 +96,8 @@ def reads_bytes(node: ir.Node) -> bool:
 @dataclass
 class IntegerProducts(GraphEditor):
     """The graph being rewritten."""
+
+    fused: bool = False
 
     def visit_product(self, node: ir.Node) -> str:
         """Put the integer form in the place of a product; says why if it has none."""
@@ -199,7 +205,10 @@ class IntegerProducts(GraphEditor):
         assert last is not None
         inputs = [x.value, y.value, *constants]
         shape = shape_of(tail.last)
-        attributes: list[ir.Attr] = [ir.AttrInt64("relu", int(tail.relu))]
+        attributes: list[ir.Attr] = [
+            ir.AttrInt64("relu", int(tail.relu)),
+            ir.AttrInt64(FUSED, int(self.fused)),
+        ]
         op = "Convolution" if node.op_type == "Conv" else "MatMul"
         if node.op_type == "Conv":
             attributes += node.attributes.values()

@@ -77,6 +77,7 @@ def optimize(
     starts: bool = False,
     unmoved: Pairs = (),
     alike: Alike | None = None,
+    fuses: bool = False,
 ) -> ir.Model:
     """Simplify a model in place.  direct: operators that linalg lowers itself.
 
@@ -86,6 +87,7 @@ def optimize(
     kept: values that are no constants, as sizes decide about them at run time; or None.
     caches, unmoved, starts: what is kept from one call to the next (keep_in_place).
     alike: the samples of sizes that this model is one of.
+    fuses: the target multiplies and adds f32 with one rounding.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
@@ -101,7 +103,7 @@ def optimize(
         move_rows(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     share_heads(model.graph)
-    in_integers(model, opsets)
+    in_integers(model, opsets, fuses=fuses)
     convolve(model.graph, faster_on, integers_on, alike)
     passes.RemoveUnusedNodesPass()(model)
     sink_reshapes(model.graph)  # last: what transposes let through stands behind them
@@ -148,12 +150,12 @@ def keep_in_place(
     passes.RemoveUnusedNodesPass()(model)  # what took a stack of caches apart
 
 
-def in_integers(model: ir.Model, opsets: dict[str, int]) -> None:
+def in_integers(model: ir.Model, opsets: dict[str, int], *, fuses: bool) -> None:
     """Quantized numbers are computed with as integers, and signs as bits."""
     keep_integers(model.graph)
     make_tables(model.graph, opsets)
     sum_bytes(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     integer_averages(model.graph)
-    model.meta[IN_FLOATS] = integer_products(model.graph)
+    model.meta[IN_FLOATS] = integer_products(model.graph, fuses=fuses)
     model.meta[SIGNS] = binary_products(model.graph)

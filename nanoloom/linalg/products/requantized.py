@@ -7,9 +7,10 @@ channels last) and w [f, c / groups, kernel...].  Then a_zero [] and b_zero [] o
 
     saturate(round((sum (a - a_zero) (b - b_zero) + offset) * factor) + y_zero)
 
-Attribute relu: what is rounded is at least 0.  Output, factor and offset float32:
-sum ... * factor + offset, as it is.  The sums are exact, for the graph stage keeps them
-small enough.
+Attribute relu: what is rounded is at least 0; fused: the target multiplies and adds
+with one rounding, so that the same may be made in f32 (single.py).  Output, factor and
+offset float32: sum ... * factor + offset, as it is.  The sums are exact, for the graph
+stage keeps them small enough.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ from math import prod
 
 import numpy as np
 
+from nanoloom.graph.quantized import FUSED
 from nanoloom.linalg.products.integer_convolution import integer_parts
 from nanoloom.linalg.products.integer_matmul import by_column, sums
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.requantization import Requantization
+from nanoloom.linalg.words.requantization import SINGLE_MOST, Requantization
 from nanoloom.linalg.words.scalar import Scalar, is_float
+from nanoloom.linalg.words.single import NEVER, ONE_MORE, in_single
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.linalg.words.window import from_channels_last
 
 WIDEST = 255**2  # of one product
+DEEP = 256  # sums of more products: what follows them takes no time beside them
 
 
 def matmul(b: Builder, node: Node) -> Tensor:
@@ -83,7 +87,31 @@ def requantized(
     start = 0 if zero is None else int(zero.array())
     most = largest(depth, *(x.tensor for x in given))
     made = Requantization(dtype, start, bool(node.int("relu")), most)
+    single = in_f32(b, made, given, depth) if node.int(FUSED) else None
+    if single is not None:
+        return combine(b, made.in_f32, total.shape, dtype, total, *single)
     return combine(b, made.of, total.shape, dtype, total, *given)
+
+
+def in_f32(
+    b: Builder, made: Requantization, given: list[Placed], depth: int
+) -> list[Placed] | None:
+    """Factor and offset in f32 that give the same results, if there are any."""
+    if made.largest > SINGLE_MOST or depth > DEEP:
+        return None
+    longest = max(given, key=lambda x: x.tensor.size)
+    factor, *offset = (x.tensor.array().reshape(-1) for x in given)
+    shape = (longest.tensor.size,)
+    added = sum(offset, np.zeros(1))
+    pair = np.broadcast_to(factor, shape), np.broadcast_to(added, shape)
+    found = in_single(*pair, *made.limits, depth * WIDEST)
+    if found is None:
+        return None
+    kept = [found.factors, found.offsets]
+    if (found.late != NEVER).any():
+        kept += [found.late, found.offsets + ONE_MORE]
+    shape = longest.tensor.shape
+    return [Placed(b.constant(x.reshape(shape)), longest.dims) for x in kept]
 
 
 def largest(depth: int, factor: Tensor, *offset: Tensor) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nanoloom.linalg.words.requantization import Requantization
+from nanoloom.linalg.words.single import NEVER, ONE_MORE, in_single
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count
@@ -36,6 +37,28 @@ def test_numbers(kind: str, start: int, relu: bool) -> None:
     got = run(made(kind, start, relu), x)
     assert (got == wanted.clip(limits.min, limits.max)).all()
     assert got.dtype == kind and len(np.unique(wanted)) > 100
+
+
+@pytest.mark.parametrize(("kind", "start"), CASES)
+def test_numbers_in_f32(kind: str, start: int) -> None:
+    """Every sum of each column, with one that is late in some of them."""
+    random = np.random.default_rng(3)
+    factor, offset = random.uniform(2e-3, 3e-3, 256), random.uniform(-9e3, 9e3, 256)
+    whole = Requantization(np.dtype(kind), start, False, 2.0**10)
+    single = in_single(factor, offset, *whole.limits, 300_000)
+    assert single is not None and (single.late != NEVER).any()
+    late = np.where(single.late == NEVER, 0, single.late)
+    x = late + sample(1, (64, 256), "int32", -60000, 60000)
+    x[0] = late
+
+    def make(b: Any, x: Any) -> Any:
+        near = single.offsets, single.late, single.offsets + ONE_MORE
+        given = [b.constant(y) for y in (single.factors, *near)]
+        return b.elementwise(whole.in_f32, x, *given, dtype=np.dtype(kind))
+
+    limits = np.iinfo(kind)
+    wanted = np.rint((x + offset) * factor) + start
+    assert (run(make, x.astype(np.int32)) == wanted.clip(limits.min, limits.max)).all()
 
 
 @pytest.mark.parametrize(("kind", "start"), CASES)
