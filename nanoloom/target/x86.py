@@ -125,8 +125,9 @@ def _cpu(
     matrix: MatrixUnit | None = None,
     cpu: str = "",
 ) -> Target:
-    # LLVM would rather not use zmm on Intel servers; here the schedule decides.
-    features = "-prefer-256-bit" if vector.bits == 512 else ""
+    # LLVM would rather not use zmm on Intel servers; here the schedule decides.  Nor add
+    # up while it multiplies on some CPUs, as such a sum takes longer: there are several.
+    features = "+fast-dpwssd" + ",-prefer-256-bit" * (vector.bits == 512)
     return Target(
         name=name,
         isa=ISA,

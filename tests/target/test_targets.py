@@ -76,7 +76,7 @@ def test_features_add_to_a_target() -> None:
     assert not by_name("aarch64+sme").vector.scalable
     wide = by_name("powerpc64le+power9-vector")
     assert wide.has("vsx", "power9-vector") and wide.features == "+power9-vector"
-    assert by_name("x86-64-v3+avxvnni").features == "+avxvnni"
+    assert "+avxvnni" in by_name("x86-64-v3+avxvnni").features
     short = by_name("x86-64-v4+bf16+vnni+amx")
     assert short.has("avx512bf16", "avx512vnni", "amx-bf16", "amx-int8", "amx-tile")
     assert by_name("x86-64-v3+vnni") == by_name("x86-64-v3+avxvnni")

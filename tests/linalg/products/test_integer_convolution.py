@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanoloom.linalg.products.convolution import contract
 from nanoloom.linalg.products.integer_convolution import (
     contract_planes,
     contract_rows,
@@ -24,6 +25,7 @@ from nanoloom.target import by_name
 from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import run_node
+from tests.vector.assembly import count, loop_with
 from tests.vector.kernel_harness import (
     backwards,
     executable,
@@ -231,3 +233,25 @@ def test_one_window_over_more_than_it_reads(
     case = {"pads": pads, "strides": [4, 5], "dilations": [1, 1]}
     right = convolve(x.astype(np.int64) - 3, w.astype(np.int64), 1, case)
     assert got.shape == right.shape and (got == right).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "multiply", "add"),
+    [
+        ("cascadelake", "vpdpwssd", 0),
+        ("alderlake", "vpdpwssd", 0),
+        ("skylake", "vpmaddwd", 1),
+    ],
+)
+def test_a_channel_by_itself_is_summed_as_it_is_multiplied(
+    name: str, multiply: str, add: int
+) -> None:
+    """Where an instruction does both, LLVM leaves it so: many sums are under way."""
+    window = Window((3, 3), (1, 1), (1, 1), (0, 0), (0, 0), (16, 16), (14, 14))
+    x, w = ((1, 16, 16, 64), "uint8"), np.ones((64, 1, 3, 3), np.int8)
+    program = program_of(
+        lambda b, x: contract(b, x, b.constant(w), window, 64, np.dtype(np.int32)), x
+    )
+    loop = loop_with(stage_text(program, "asm", by_name(name)), multiply)
+    products = count(loop, multiply)
+    assert products >= 36 and (count(loop, "vpaddd") >= products // 2) == bool(add)
