@@ -5,6 +5,8 @@ last tile has any number of them, as has the last one of each row of an image.  
 that are not there would be computed, too:
 
     sums = if rows > 4: all 6   elif rows > 2: 4   elif rows > 1: 2   else: 1
+
+Of an image whose border is left out those are the tiles at its end (left_out.py).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
+from nanoloom.vector.nanokernel.operands.left_out import by_ends
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 VERSIONS = (10, 7, 6, 4, 2, 1)
@@ -25,9 +28,15 @@ SAVED = 0.8  # of the rows of the next larger version, at most
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
     plan = tile.plan
-    if not tile.sized or tile.row_count is None or plan.family != "fma" or plan.copied:
+    if plan.family != "fma" or plan.copied:
         return families.accumulate(tile, target)
-    return versions(tile, target, plan.rows, fewer_rows(plan.rows))
+    several = tile.sized and tile.row_count is not None
+    fewer = fewer_rows(plan.rows) if several else []
+    return by_ends(
+        tile,
+        lambda whole: families.accumulate(whole, target),
+        lambda few: versions(few, target, plan.rows, fewer),
+    )
 
 
 def fewer_rows(rows: int) -> list[int]:
@@ -41,15 +50,16 @@ def fewer_rows(rows: int) -> list[int]:
 
 def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir.Value]:
     """The sums of a tile of at most so many rows."""
-    count, kind = tile.row_count, vector_kind(tile)
-    assert count is not None
     if not fewer:
         return some_rows(tile, target, rows)
+    count, kind = tile.row_count, vector_kind(tile)
+    assert count is not None
+    larger = replace(tile, fewest=fewer[0] + 1)
     more = arith.cmpi(arith.CmpIPredicate.ugt, count, index(fewer[0]))
     sums = tile.plan.rows * tile.plan.vectors
     either = scf.IfOp(more, [kind] * sums, has_else=True)
     with ir.InsertionPoint(either.then_block):
-        scf.yield_(some_rows(tile, target, rows))
+        scf.yield_(some_rows(larger, target, rows))
     with ir.InsertionPoint(either.else_block):
         scf.yield_(versions(tile, target, fewer[0], fewer[1:]))
     return list(either.results)

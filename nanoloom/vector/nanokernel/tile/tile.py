@@ -21,6 +21,8 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.access import add, apply, function_around, index, multiply
 from nanoloom.vector.dialect import PACKED
+from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one
+from nanoloom.vector.nanokernel.tile.in_row import InRow
 
 
 @dataclass
@@ -32,7 +34,8 @@ class Tile:
     over its edge), None where the tile is always full.  fetched: the arguments that
     come before they are read, with how far ahead.  left_copy: what is read in
     place of the left operand (widened.py), right_copy: in place of the right one
-    (flat_panel.py).
+    (flat_panel.py).  fewest: rows that are inside the result, at least.  place: of a
+    tile of an image of any size (left_out.py).
     """
 
     op: Op
@@ -44,6 +47,8 @@ class Tile:
     fetched: Mapping[int, Prefetch]
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
+    fewest: int = 1
+    place: InRow = InRow.ANYWHERE
 
     @property
     def sized(self) -> bool:
@@ -181,15 +186,6 @@ def tile_of(
         if dim == shape.column and static != plan.vectors * plan.lanes.count:
             column_count = tensor.dim(result, index(place))
     return Tile(op, shape, plan, row, row_count, column_count, fetched)
-
-
-def extent_is_not_one(op: Op, dim: int) -> bool:
-    for value, indexing in zip(op.operation.operands, maps(op), strict=True):
-        kind = ir.RankedTensorType(value.type)
-        for place, expr in enumerate(indexing.results):
-            if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
-                return kind.is_dynamic_dim(place) or kind.shape[place] != 1
-    return False
 
 
 def origin(value: ir.Value) -> tuple[ir.Value, list[ir.Value | int]]:
