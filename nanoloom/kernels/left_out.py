@@ -52,8 +52,9 @@ def leaves_out(
         return False
     extents = ir.RankedTensorType(border.source.type).shape
     inside = (1 if p is None else border.sizes[p] for p in border.places)
-    pairs = zip(border.sizes, border.shape, strict=True)
-    around = [size != whole for size, whole in pairs]
+    around = [
+        low + high > 0 for low, high in zip(border.low, border.behind, strict=True)
+    ]
     whole = list(inside) == list(extents)
     whole &= all(d in border.places for d, here in enumerate(around) if here)
     return whole and may_leave_out(alone(reader), shape, operand, around)

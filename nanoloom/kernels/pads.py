@@ -27,6 +27,7 @@ from nanoloom.kernels.parts import (
     origin_of,
 )
 from nanoloom.kernels.structure import (
+    BEHIND,
     PAD,
     Kind,
     Op,
@@ -88,7 +89,14 @@ class Border:
         op = value.owner
         assert not isinstance(op, ir.Block)
         op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
+        op.attributes[BEHIND] = ir.DenseI64ArrayAttr.get(self.behind)
         return value
+
+    @property
+    def behind(self) -> list[int]:
+        """How wide the border is at the end of each axis."""
+        rows = zip(self.shape, self.low, self.sizes, strict=True)
+        return [whole - low - size for whole, low, size in rows]
 
     @property
     def reading(self) -> ir.AffineMap:

@@ -101,7 +101,8 @@ def joined(
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
         groups = join_sums(groups, weights)
-    groups = absorb_pads(join_results(block, groups), weights if in_rows else ())
+    left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
+    groups = absorb_pads(join_results(block, groups), left_out)
     return join_fronts(groups, weights, target) if in_rows else groups
 
 

@@ -17,6 +17,7 @@ VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 # Of a pad, an operation that puts a border around a tensor: where it reads that, as an
 # affine map; outside of it there is a number.
 PAD = "nanoloom.pad"
+BEHIND = "nanoloom.behind"  # of a pad: how wide the border at each axis' end is
 COUNT, DIFFERING = OF_BITS[1], "arith.xori"
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # a worker that makes kernels reads no models
     from nanoloom.kernels.program import Kernel
     from nanoloom.options import CompileOptions
 
+SUMS = "contraction_*"  # kernels that add up products
+
 
 def given_schedule(kernel: Kernel, options: CompileOptions) -> Schedule | str | None:
     """The user's schedule for a kernel, or the script, if there is one.
@@ -39,10 +41,19 @@ def given_for(kernel: str, options: CompileOptions) -> list[tuple[str, object]]:
 
 
 def require_kernels(names: Sequence[str], options: CompileOptions) -> None:
-    """Raise Error, with the names that come near, for a schedule of no kernel."""
+    """Raise Error, with the names that come near, for a schedule of no kernel.
+
+    And for a dataflow where no layer has a sum.
+    """
     for pattern, given in options.schedules:
+        flows = isinstance(given, Dataflow | Recommended)
+        if flows and not fnmatch.filter(names, SUMS):
+            reason = (
+                "a dataflow is for layers that add up products, and each result of "
+                "this model's layers is at most one product"
+            )
+            raise Error(reason, hint="compile it without --dataflow")
         if not fnmatch.filter(names, pattern):
-            flows = isinstance(given, Dataflow | Recommended)
             what = "dataflow of sums of products" if flows else "schedule"
             reason = f"a {what} is for {pattern}, and no kernel has such a name"
             raise Error(reason, hint=some_of(names, pattern))

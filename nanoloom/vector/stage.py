@@ -230,10 +230,11 @@ def lower(
     """A tiled contraction becomes the instructions of its family."""
     shape = require_contraction(op)
     require_fit(op, shape, plan, target)
-    if few_rows.has_versions(op, plan):
-        make_even(op, plan.rows)
     with ir.InsertionPoint(op), op.operation.location:
         tile = tile_of(op, shape, plan, prefetches)
+        if few_rows.may_be_even(tile):
+            make_even(op, plan.rows)
+            tile = tile_of(op, shape, plan, prefetches)
         if plan.family == SME.name:
             outer.use_outer_products(op, shape, plan, tile.row)
             return

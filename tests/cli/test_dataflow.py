@@ -112,3 +112,26 @@ def test_a_border_and_an_activation(depthwise: Path, flow: str) -> None:
 def test_refusals(depthwise: Path, nanoloom: Command, flow: str, reason: str) -> None:
     said = nanoloom("compile", depthwise, "--dataflow", flow, "-e", "asm", "-o", "-")
     refused(said, reason)
+
+
+SINGLE = """
+<ir_version: 10, opset_import: ["": 21]>
+single (float[1, 1, 9, 7] image, float[1, 3, 9, 7] planes,
+        float[1, 4, 2, 2] weights, float[3, 1, 1, 1] taps)
+  => (float[1, 4, 18, 14] a, float[1, 3, 9, 7] b, float[1, 3, 9, 7] c)
+{
+    a = ConvTranspose <strides = [2, 2]> (image, weights)
+    b = Conv (image, taps)
+    c = Conv <group = 3> (planes, taps)
+}
+"""
+
+
+@pytest.mark.parametrize("flow", ["output", "recommended", "*: input"])
+def test_single_products(flow: str, tmp_path: Path, nanoloom: Command) -> None:
+    """Windows that do not meet, and a channel's tap: nothing is added up."""
+    onnx.save(onnx.parser.parse_model(SINGLE), tmp_path / "single.onnx")
+    words = "--dataflow", flow, "-e", "asm", "-o", "-"
+    said = nanoloom("compile", tmp_path / "single.onnx", *words)
+    refused(said, "a dataflow is for layers that add up products, and each result")
+    assert "contraction" not in said.err

@@ -12,9 +12,18 @@ import pytest
 
 from nanoloom.errors import Error
 from nanoloom.mlir import ir
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.left_out import left_out, tiles_at_ends
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import ALL, Parallel, Schedule, StoreAt
+from nanoloom.schedule.language import (
+    ALL,
+    Nanokernel,
+    Parallel,
+    Schedule,
+    StoreAt,
+    Tile,
+)
+from nanoloom.schedule.packing import Packing
 from nanoloom.target import by_name
 from tests.guarded import Side
 from tests.kernels.padded_programs import (
@@ -97,6 +106,27 @@ def test_numbers(
         (result,) = executable(program, target)(x, order=order, side=side)
         assert (abs(result - right) <= bound).all()
         assert not (abs(0 * result - right) <= bound).all()
+
+
+@pytest.mark.parametrize("apart", [6, 20, 29])
+def test_tiles_that_begin_anywhere(apart: int) -> None:
+    """Those at ends are found as it runs, and may have fewer rows than others."""
+    x, weights = sample(5, (2, 3, 61), "float32"), sample(6, (3, 3, 2, 16), "float32")
+    program = program_of(first_layer(SAME, weights), x)
+    taps = SAME.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
+    right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
+    for target, side in product(targets(), Side):
+        lanes = Lanes(target.vector.min_bits // 32)
+        vectors = 16 // lanes.count
+        script = Schedule((
+            Packing(1, (), 3, (0, 1, 2), 16),
+            StoreAt("pad", "source"),
+            Parallel("point", (1, apart, 16), ALL),
+            Tile("point", (0, 6, 0), ALL),
+            Nanokernel(6, vectors, lanes, True),
+        ))  # fmt: skip
+        (result,) = executable(program, target, script)(x, side=side)
+        assert (abs(result - right) <= 1e-5).all() and right.max() > 1
 
 
 def test_wide_borders_are_made_in_the_task() -> None:

@@ -12,7 +12,7 @@ from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import FMA_FAMILY
 from nanoloom.schedule.language import Nanokernel
 
-MOST_ENDS = 4  # tiles of a row that have code of their own
+MOST_ENDS = 4  # tiles of a row in which rows ask where they are
 
 
 def left_out_by(
@@ -21,11 +21,11 @@ def left_out_by(
     shape: Contraction,
     plan: Nanokernel,
     row: int | None,
-    block: int,
 ) -> Stage | None:
     """The pad whose border a nanokernel leaves out, None if it cannot or should not.
 
-    row: the axis of the tile's rows.  block: of a task, 0 for all of them.
+    row: the axis of the tile's rows.  Where most tiles are at ends, and all of their
+    rows ask, a task makes the border.
     """
     pad = left_out(nest, root)
     plain = plan.packed and plan.family == FMA_FAMILY.name and not plan.widened
@@ -34,5 +34,4 @@ def left_out_by(
     if row is None:
         return pad
     ends = tiles_at_ends(nest, root, root.names[row], plan.rows)
-    fits = block % plan.rows == 0 and ends <= MOST_ENDS
-    return pad if fits else None
+    return pad if ends <= MOST_ENDS else None

@@ -69,10 +69,7 @@ def tiled(
     tile = any(inner) and not nanokernel.depth
     panels: tuple[Tile, ...] = ()
     row = row_of(shape)
-    block = (
-        0 if row is None else outer[row if root == last else shape.result.index(row)]
-    )
-    pad = left_out_by(nest, root, shape, nanokernel, row, block)
+    pad = left_out_by(nest, root, shape, nanokernel, row)
     if pad is not None:
         return (
             StoreAt(pad.name, "source"),

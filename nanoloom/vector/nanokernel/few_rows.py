@@ -5,21 +5,21 @@ last tile has any number of them, as has the last one of each row of an image.  
 that are not there would be computed, too:
 
     sums = if rows > 4: all 6   elif rows > 2: 4   elif rows > 1: 2   else: 1
+
+Of an image whose border is left out those are the tiles at its end (left_out.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from nanoloom.kernels.structure import Op
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.schedule.families import FMA_FAMILY
-from nanoloom.schedule.language import Nanokernel
-from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import function_around, index
+from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
+from nanoloom.vector.nanokernel.operands.left_out import by_ends, is_at_any_place
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)
@@ -28,15 +28,26 @@ SAVED = 0.9  # of the rows of the next larger version, at most
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
-    if tile.row_count is None or not has_versions(tile.op, tile.plan):
+    plan = tile.plan
+    if plan.family != FMA_FAMILY.name or plan.copied:
         return families.accumulate(tile, target)
-    return versions(tile, target, tile.plan.rows, fewer_rows(tile.plan.rows))
+    fewer = fewer_rows(plan.rows) if has_versions(tile) else []
+    return by_ends(
+        tile,
+        lambda whole: families.accumulate(whole, target),
+        lambda few: versions(few, target, plan.rows, fewer),
+    )
 
 
-def has_versions(op: Op, plan: Nanokernel) -> bool:
-    """Whether a kernel is called for any size, with tiles of multiply-adds alone."""
-    sized = ARGUMENT in function_around(op).attributes
-    return sized and plan.family == FMA_FAMILY.name and not plan.copied
+def has_versions(tile: Tile) -> bool:
+    """Whether a tile may have few rows, of multiply-adds alone, as only a run knows."""
+    plain = tile.plan.family == FMA_FAMILY.name and not tile.plan.copied
+    return plain and tile.sized and tile.row_count is not None
+
+
+def may_be_even(tile: Tile) -> bool:
+    """Whether its rows may be as many as the others': not where it has to be whole."""
+    return has_versions(tile) and not is_at_any_place(tile)
 
 
 def fewer_rows(rows: int) -> list[int]:
@@ -50,16 +61,16 @@ def fewer_rows(rows: int) -> list[int]:
 
 def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir.Value]:
     """The sums of a tile of at most so many rows."""
+    if not fewer:
+        return some_rows(tile, target, rows)
     count, kind = tile.row_count, vector_kind(tile)
     assert count is not None
-    if not fewer:
-        return some_rows(replace(tile, all_rows=rows == 1), target, rows)
+    larger = replace(tile, fewest=fewer[0] + 1)
     more = arith.cmpi(arith.CmpIPredicate.ugt, count, index(fewer[0]))
     sums = tile.plan.rows * tile.plan.vectors
     either = scf.IfOp(more, [kind] * sums, has_else=True)
     with ir.InsertionPoint(either.then_block):
-        exact = replace(tile, all_rows=fewer[0] == rows - 1)
-        scf.yield_(some_rows(exact, target, rows))
+        scf.yield_(some_rows(larger, target, rows))
     with ir.InsertionPoint(either.else_block):
         scf.yield_(versions(tile, target, fewer[0], fewer[1:]))
     return list(either.results)

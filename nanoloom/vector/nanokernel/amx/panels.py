@@ -26,10 +26,9 @@ from nanoloom.vector.copies import fill_rows
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.nanokernel.groups import zero_of
 from nanoloom.vector.nanokernel.operands.widened import part_of
-from nanoloom.vector.nanokernel.tile.extents import most_results
+from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one, most_results
 from nanoloom.vector.nanokernel.tile.tile import (
     as_index,
-    extent_is_not_one,
     initial_number,
     origin,
     packed_argument,

@@ -7,16 +7,19 @@ Reference loop, y the rows of the image above and x those of the tile:
           a tile at an end of a row:  the same, 0 for what is beside the image
 
 How far the image reaches up and down is asked once for a tile.  A tile at the end of a
-row has code of its own: in it the rows that leave the image ask at each step.
+row has code of its own: in it the rows that leave the image ask at each step.  Where
+only a run knows which tiles are at ends, as of images of any size, each asks: there is
+code for those within, for the first one and the last, and for others, which may have
+fewer rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, scf
-from nanoloom.vector.access import constant_of, index
+from nanoloom.vector.access import add, constant_of, index, multiply
 from nanoloom.vector.multiples import multiple
 from nanoloom.vector.nanokernel.fma import (
     product_step,
@@ -32,9 +35,12 @@ from nanoloom.vector.nanokernel.sum_loops import (
     unrolled,
     with_value,
 )
+from nanoloom.vector.nanokernel.tile.in_row import InRow
 from nanoloom.vector.nanokernel.tile.tile import Tile, as_index
 
 Values = list[ir.Value]
+MOST_ENDS = 4  # tiles of a row that have code of their own
+SAME, LESS = arith.CmpIPredicate.eq, arith.CmpIPredicate.slt
 
 
 def accumulate(tile: Tile, operand: Inside) -> list[ir.Value]:
@@ -49,33 +55,107 @@ def accumulate(tile: Tile, operand: Inside) -> list[ir.Value]:
         step = product_step(tile, columns, operand.number(None, kind), rows(tile))
         return loops(tile, limits, step, sums)
 
-    def at_end(begin: int) -> Values:
-        ends = operand.along
-        assert ends is not None
-        number = operand.number(begin, kind)
-        step = product_step(tile, columns, number, known_rows(tile, ends, begin))
+    along = operand.along
+    if along is None or tile.place is InRow.WITHIN:
+        return within()
+
+    def at_end(begin: ir.Value | int, there: Values) -> Values:
+        step = product_step(tile, columns, operand.number(begin, kind), there)
         return loops(tile, limits, step, sums)
 
-    every, ends = begins_of(tile, operand)
-    if not ends:
-        return within()
-    along = operand.along
-    assert along is not None, "tiles at its ends have rows along it"
+    known = known_ends(tile, along)
+    if known is None:
+        begin = 0 if tile.place is InRow.FIRST else as_index(along.begin)
+        return at_end(begin, rows(tile))
+    every, ends = known
 
     def some(left: list[int]) -> Values:
         if not left:
             return within()
+        there = known_rows(tile, along, left[0])
         if len(left) == 1 and len(ends) == len(every):
-            return at_end(left[0])
-        here = arith.cmpi(arith.CmpIPredicate.eq, as_index(along.begin), index(left[0]))
-        either = scf.IfOp(here, [s.type for s in sums], has_else=True)
-        with ir.InsertionPoint(either.then_block):
-            scf.yield_(at_end(left[0]))
-        with ir.InsertionPoint(either.else_block):
-            scf.yield_(some(left[1:]))
-        return list(either.results)
+            return at_end(left[0], there)
+        here = arith.cmpi(SAME, as_index(along.begin), index(left[0]))
+        kinds = [value.type for value in sums]
+        return either(
+            here, lambda: at_end(left[0], there), lambda: some(left[1:]), kinds
+        )
 
     return some(ends)
+
+
+def by_ends(
+    tile: Tile, sums: Callable[[Tile], Values], few: Callable[[Tile], Values]
+) -> Values:
+    """The sums of a tile by where in a row of an image it is, where only a run knows.
+
+    sums: of a tile whose place is known.  few: of any.
+    """
+    along = unknown_end(tile)
+    if along is None:
+        return few(tile)
+    kinds = [vector_kind(tile)] * tile.plan.rows * tile.plan.vectors
+
+    def some(left: list[tuple[Tile, ir.Value]]) -> Values:
+        if not left:
+            return few(tile)
+        (placed, here), *rest = left
+        return either(here, lambda: sums(placed), lambda: some(rest), kinds)
+
+    return some(places_of(tile, along))
+
+
+def is_at_any_place(tile: Tile) -> bool:
+    """Whether only a run knows where in a row of an image a tile is."""
+    return unknown_end(tile) is not None
+
+
+def unknown_end(tile: Tile) -> Around | None:
+    """What is around an image along a tile's rows, where only a run knows its ends."""
+    operand = Inside.of(tile)
+    along = None if operand is None else operand.along
+    known = along is None or known_ends(tile, along) is not None
+    return None if known else along
+
+
+def places_of(tile: Tile, along: Around) -> list[tuple[Tile, ir.Value]]:
+    """A tile at the places where it may be, and whether it is there.
+
+    Whole, but within an image of known size.
+    """
+    whole = replace(tile, row_count=None)
+    within = whole if tile.sized else tile
+    rows_end = multiply(within.row_index(tile.plan.rows - 1), index(along.row_step))
+    reach = (tile.shape.extents[along.dim] - 1) * along.step
+    begin = as_index(along.begin)
+    before = arith.cmpi(LESS, add(add(begin, rows_end), index(reach)), along.end)
+    behind = arith.cmpi(arith.CmpIPredicate.sge, begin, index(along.low))
+    first = arith.andi(before, arith.cmpi(SAME, begin, index(0)))
+    inside, last = arith.andi(before, behind), behind
+    if tile.row_count is not None:
+        full = arith.cmpi(SAME, tile.row_count, index(tile.plan.rows))
+        first, last = arith.andi(first, full), arith.andi(last, full)
+        inside = arith.andi(inside, full) if tile.sized else inside
+    found = [(replace(within, place=InRow.WITHIN), inside)]
+    if along.low:
+        found.append((replace(whole, place=InRow.FIRST), first))
+    if along.high:
+        found.append((replace(whole, place=InRow.LAST), last))
+    return found
+
+
+def either(
+    here: ir.Value,
+    one: Callable[[], Values],
+    other: Callable[[], Values],
+    kinds: Sequence[ir.Type],
+) -> Values:
+    """What one of two ways gives, as only a run knows."""
+    made = scf.IfOp(here, list(kinds), has_else=True)
+    for block, way in ((made.then_block, one), (made.else_block, other)):
+        with ir.InsertionPoint(block):
+            scf.yield_(way())
+    return list(made.results)
 
 
 def loops(
@@ -117,22 +197,18 @@ def known_rows(tile: Tile, ends: Around, begin: int) -> Values:
     return [index(min(r, count - 1)) for r in range(tile.plan.rows)]
 
 
-def begins_of(tile: Tile, operand: Inside) -> tuple[list[int], list[int]]:
+def known_ends(tile: Tile, ends: Around) -> tuple[list[int], list[int]] | None:
     """Where tiles begin in a row of the padded image; and of those at its ends.
 
-    Raises Error where others than the last may not be whole.
+    None where only a run knows, or more are at ends than have code of their own.
     """
-    ends = operand.along
-    if ends is None:
-        return [], []
+    if not isinstance(ends.size, int) or (tile.sized and tile.row_count is not None):
+        return None
     count, size = count_of(tile, ends), tile.plan.rows
     begin = ends.begin if isinstance(ends.begin, int) else constant_of(ends.begin)
     apart = size * ends.row_step
     if begin is None and multiple(as_index(ends.begin)) % apart:
-        raise Error(
-            f"tiles of {size} pixels may begin elsewhere than {size} apart",
-            hint="a border can be left out of whole tiles",
-        )
+        return None
     every = list(range(0, count * ends.row_step, apart)) if begin is None else [begin]
     reach = (tile.shape.extents[ends.dim] - 1) * ends.step
     found = [
@@ -140,10 +216,11 @@ def begins_of(tile: Tile, operand: Inside) -> tuple[list[int], list[int]]:
         for begin in every
         if is_end(begin, min(size, count - begin // ends.row_step), ends, reach)
     ]
-    return every, found
+    return (every, found) if len(found) <= MOST_ENDS else None
 
 
 def is_end(begin: int, rows: int, ends: Around, reach: int) -> bool:
     """Whether a tile reads what is beside the image.  reach: of a row's steps."""
     last = begin + (rows - 1) * ends.row_step + reach
+    assert isinstance(ends.size, int), "where an image ends is known"
     return begin < ends.low or last >= ends.low + ends.size

@@ -1,4 +1,4 @@
-"""How large a tile is at most, where its extents are known only as it runs."""
+"""How large a tile is, also where its extents are known only as it runs."""
 
 from __future__ import annotations
 
@@ -74,3 +74,13 @@ def most_of_sum(
         return left + right
     grows = isinstance(expr.rhs, ir.AffineConstantExpr) and right >= 0
     return left * right if grows else None
+
+
+def extent_is_not_one(op: Op, dim: int) -> bool:
+    """Whether a contraction's tile has several points along a dimension."""
+    for value, indexing in zip(op.operation.operands, maps(op), strict=True):
+        kind = ir.RankedTensorType(value.type)
+        for place, expr in enumerate(indexing.results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
+                return kind.is_dynamic_dim(place) or kind.shape[place] != 1
+    return False

@@ -36,14 +36,13 @@ from nanoloom.vector.nanokernel.sme.product import (
     require_outer_products,
 )
 from nanoloom.vector.nanokernel.tile.epilogue import consumers
-from nanoloom.vector.nanokernel.tile.extents import most_results
+from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one, most_results
 from nanoloom.vector.nanokernel.tile.said import (
     require_lanes,
     require_nothing_noted,
     require_numbers,
 )
 from nanoloom.vector.nanokernel.tile.tile import (
-    extent_is_not_one,
     is_packed,
     origin,
     packed_argument,

@@ -18,8 +18,11 @@ from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
-from nanoloom.vector.access import add, apply, index, multiply
+from nanoloom.sizes.lift import ARGUMENT
+from nanoloom.vector.access import add, apply, function_around, index, multiply
 from nanoloom.vector.dialect import PACKED
+from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one
+from nanoloom.vector.nanokernel.tile.in_row import InRow
 
 
 @dataclass
@@ -31,7 +34,8 @@ class Tile:
     over its edge), None where the tile is always full.  fetched: the arguments that
     come before they are read, with how far ahead.  left_copy: what is read in
     place of the left operand (widened.py), right_copy: in place of the right one
-    (flat_panel.py).  all_rows: whether all rows are inside where this is made.
+    (flat_panel.py).  fewest: rows that are inside the result, at least.  place: of a
+    tile of an image of any size (left_out.py).
     """
 
     op: Op
@@ -43,7 +47,13 @@ class Tile:
     fetched: Mapping[int, Prefetch]
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
-    all_rows: bool = False
+    fewest: int = 1
+    place: InRow = InRow.ANYWHERE
+
+    @property
+    def sized(self) -> bool:
+        """Whether it is in a kernel that is called for any size."""
+        return ARGUMENT in function_around(self.op).attributes
 
     @property
     def left(self) -> ir.Value:
@@ -115,7 +125,7 @@ class Tile:
 
     def row_index(self, row: int) -> ir.Value:
         """A row of the tile, the last one inside for those beyond the edge."""
-        if self.row_count is None or self.all_rows or row == 0:
+        if self.row_count is None or row < self.fewest:
             return index(row)
         last = arith.subi(self.row_count, index(1))
         return arith.minui(index(row), last)
@@ -176,15 +186,6 @@ def tile_of(
         if dim == shape.column and static != plan.vectors * plan.lanes.count:
             column_count = tensor.dim(result, index(place))
     return Tile(op, shape, plan, row, row_count, column_count, fetched)
-
-
-def extent_is_not_one(op: Op, dim: int) -> bool:
-    for value, indexing in zip(op.operation.operands, maps(op), strict=True):
-        kind = ir.RankedTensorType(value.type)
-        for place, expr in enumerate(indexing.results):
-            if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
-                return kind.is_dynamic_dim(place) or kind.shape[place] != 1
-    return False
 
 
 def origin(value: ir.Value) -> tuple[ir.Value, list[ir.Value | int]]:
