@@ -135,7 +135,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     skip_absent_rows(module)
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
-    bound_temporaries(module)
+    bound_temporaries(module, target.vector.vscale_max)
     place_sized(module)
     lower_matrix_tiles(module, said.prefetches)
     instructions.make_instructions(module)
