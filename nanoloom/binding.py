@@ -141,7 +141,7 @@ class OpenBinding(Binding):
     def name(self) -> str:
         samples = [dict(sorted(sample.items())) for sample in self.samples]
         first = dict(sorted(self.shapes.items()))
-        bounds = {name: str(self.bounds[name]) for name in sorted(self.bounds)}
+        bounds = {name: repr(self.bounds[name]) for name in sorted(self.bounds)}
         said = first, self.numbers, self.options, bounds
         return key("sizes", self.source.digest, samples, *said)
 

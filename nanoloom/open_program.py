@@ -205,9 +205,10 @@ class OpenProgram:
         return None
 
     def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:
-        given = {name: self.bounds.get(name, Bounds()) for name in self.names}
+        free = Bounds(or_none=not empty)
+        given = {name: self.bounds.get(name, free) for name in self.names}
         bounds = {
-            name: replace(b, least=0) if name in empty else b
+            name: replace(b, least=0, or_none=False) if name in empty else b
             for name, b in given.items()
         }
         return OpenBinding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.link import Source
@@ -104,9 +104,21 @@ def numbers(outputs: Sequence[str]) -> tuple[Number, ...]:
 
 
 def sizes_table(sizes: ProgramSizes) -> SizesTable:
-    return SizesTable(
-        sizes.dims, sizes.words, sizes.buffers, sizes.bounds, sizes.floors
+    bounds = tuple(
+        replace(each, or_none=each.or_none and leaves_nothing(name, sizes))
+        for name, each in zip(sizes.dims, sizes.bounds, strict=True)
     )
+    return SizesTable(sizes.dims, sizes.words, sizes.buffers, bounds, sizes.floors)
+
+
+def leaves_nothing(dim: str, sizes: ProgramSizes) -> bool:
+    """Whether no result has elements where a dimension is 0."""
+
+    def is_none(word: int) -> bool:
+        terms = sizes.words[word].terms if word != NONE else ()
+        return bool(terms) and all(dim in names for _, names in terms)
+
+    return all(any(map(is_none, axes)) for axes in sizes.outputs)
 
 
 def repeats_of(

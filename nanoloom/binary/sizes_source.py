@@ -51,21 +51,27 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
             "shape_texts",
             [c_string(f"[{', '.join(axes(sizes, x))}]") for x in tensors],
         ),
-        *array(
-            "int64_t", "least", [sizes.bounds_of(name).least for name in sizes.dims]
-        ),
-        *array("int64_t", "most", [most(sizes.bounds_of(name)) for name in sizes.dims]),
+        *bounded([sizes.bounds_of(name) for name in sizes.dims]),
         "extern const struct nanoloom_program nanoloom_program;",
         "static const struct nanoloom_sizes open_sizes = {",
         "    &nanoloom_program, size_dims, size_floors, size_terms, word_ends,",
         "    slot_words, slot_ends, open_buffers, open_steps, open_checks,",
         "    shape_words, trip_words, point_words, move_words, shape_texts,",
-        "    least, most,",
+        "    least, most, or_none,",
         f"    {len(sizes.dims)}, {sizes.grown}, {len(sizes.floors)},",
         f"    {len(sizes.words)}, {len(sizes.slots)},",
         "};",
         f"extern {POINTER};",
         f"{POINTER} = &open_sizes;",
+    ]
+
+
+def bounded(bounds: Sequence[Bounds]) -> list[str]:
+    """What each dimension may be."""
+    return [
+        *array("int64_t", "least", [each.least for each in bounds]),
+        *array("int64_t", "most", map(most, bounds)),
+        *array("int32_t", "or_none", [int(each.or_none) for each in bounds]),
     ]
 
 

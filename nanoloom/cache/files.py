@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # not of a file
 # In memory: where the disk of all other folders is full.
 SHARED_MEMORY = Path("/dev/shm")
 ENOUGH = 256 << 20  # bytes free, of a folder that is taken without a look at others
+TEMPORARY = "nanoloom-cache-"
+NEW_SECONDS = 60.0  # such a folder may have no lock yet
 
 
 def lock(descriptor: int, mode: int) -> bool | None:
@@ -90,9 +93,15 @@ def gone_at_end(draft: Path) -> Generator[None]:
 def temporary_folder() -> Path:
     """A folder with room in it, which is removed when this process ends.
 
-    Raises OSError where there is none to be had.
+    Of a process that is killed, the next one that makes such a folder removes it: its
+    lock has ended.  Raises OSError where there is none to be had.
     """
-    folder = _made_in(_with_room())
+    place = _with_room()
+    for left in place.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):
+            _remove_left(left)
+    folder = _made_in(place)
+    lock(os.open(folder, os.O_RDONLY), fcntl.LOCK_SH)  # open to the end
     atexit.register(_remove_own, folder, os.getpid())
     if "multiprocessing" in sys.modules:  # whose workers end without atexit
         from multiprocessing.util import Finalize
@@ -125,7 +134,20 @@ def _room(folder: Path) -> int:
 def _made_in(folder: Path) -> Path:
     import tempfile
 
-    return Path(tempfile.mkdtemp(prefix="nanoloom-", dir=folder))
+    return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder))
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a temporary folder of this user whose process is gone."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        made = os.fstat(descriptor)
+        old = time.time() - made.st_mtime > NEW_SECONDS
+        own = made.st_uid == os.geteuid()
+        if old and own and lock(descriptor, fcntl.LOCK_EX):
+            remove(folder)
+    finally:
+        os.close(descriptor)
 
 
 def _remove_own(folder: Path, maker: int) -> None:

@@ -29,7 +29,8 @@ class Loop:
     side by side.  slowest: of a kernel's tasks, what changes most rarely.  ahead:
     what the next step reads is loaded while one computes.  padded: the points are a
     multiple of so many, what is behind the end among them.
-    form: of the loop over these lanes (target/forms.py).
+    form: of the loop over these lanes (target/forms.py).  scalable: a step has as many
+    points times vscale.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Loop:
     ahead: bool = False
     padded: int = 0
     form: str = MASKED_REMAINDER
+    scalable: bool = False
 
     @property
     def points(self) -> int | None:
@@ -50,7 +52,7 @@ class Loop:
         return self.trips * self.step if isinstance(self.trips, int) else None
 
     def __str__(self) -> str:
-        by = f" by {self.step}" if self.step > 1 else ""
+        by = f" by {Lanes(self.step, self.scalable)}" if self.step > 1 else ""
         words = [self.axis] if self.name != self.axis else []
         words += ["sum"] if self.is_reduction else []
         words += [f"{self.chains} chains"] if self.chains > 1 else []
@@ -148,4 +150,5 @@ def lanes_of(loop: Loop, lanes: Lanes, chains: int, outer: str) -> tuple[Loop, L
     )
     if not isinstance(loop.trips, int):
         return loop, inner
-    return replace(loop, trips=-(-loop.trips // width), step=width * loop.step), inner
+    steps = replace(loop, trips=-(-loop.trips // width), step=width * loop.step)
+    return replace(steps, scalable=lanes.scalable), inner

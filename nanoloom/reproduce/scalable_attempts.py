@@ -25,8 +25,9 @@ from nanoloom.options import CompileOptions
 from nanoloom.reproduce import scalable_mlir as upstream
 from nanoloom.reproduce.scalable_example import TARGETS
 from nanoloom.reproduce.scalable_operations import KERNELS, OPERATIONS
-from nanoloom.reproduce.scalable_tiles import load_sizes, tiled_and_vectorized
+from nanoloom.reproduce.scalable_tiles import tiled_and_vectorized
 from nanoloom.target import Target, by_name
+from nanoloom.vector.transform_ops import load_operations
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.messages import Stage
 from nanoloom.workers.process import Crashed, Worker
@@ -102,7 +103,7 @@ def vectorized(name: str, target: Target) -> list[str]:
     (kernel,) = (x for x in KERNELS if x.name == name)
     with mlir.context():
         module = ir.Module.parse(kernel.text)
-        load_sizes()
+        load_operations()
         text = tiled_and_vectorized(
             kernel.match, kernel.tiles, contracts=kernel.contracts
         )

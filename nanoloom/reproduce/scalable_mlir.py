@@ -10,11 +10,11 @@ from __future__ import annotations
 from nanoloom.binary.objects import emit_assembly
 from nanoloom.errors import Error
 from nanoloom.mlir import interpreter, ir, llvm, names, run_pipeline
+from nanoloom.schedule.steps import ANY
 from nanoloom.target.facts import Target
 from nanoloom.vector.transform_ops import entry_of, step_error
 from nanoloom.workers.making import machine_of
 
-ANY = "!transform.any_op"
 LOOP = '!transform.op<"scf.for">'
 TO_BUFFERS = (
     "one-shot-bufferize{bufferize-function-boundaries=1 "

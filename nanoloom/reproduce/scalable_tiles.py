@@ -11,56 +11,19 @@ in the generic form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from nanoloom.mlir import ir, transform_dialect
-from nanoloom.nest.extent import Lanes
-from nanoloom.reproduce.scalable_mlir import ANY, match, script
-from nanoloom.vector.transform_ops import load_operations
-from nanoloom.vector.transform_words import ScaledOp
-from nanoloom.vector.widths import elements
+from nanoloom.reproduce.scalable_mlir import match, script
+from nanoloom.schedule.steps import ANY, PARAMETER
 
-PARAMETER = "!transform.param<i64>"
 GIVEN = str(-(2**63))  # a size in MLIR's lists that an operand gives
 
 
-def load_sizes() -> None:
-    """Make the operation known in the current context: once in each."""
-    load_operations()
-
-    class Interface(transform_dialect.TransformOpInterface):
-        @staticmethod
-        def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            del rewriter
-            (size,) = state.get_params(op.size)
-            (front,) = state.get_payload_ops(op.target)
-            with ir.InsertionPoint(front), front.location:
-                product = elements(Lanes(size.value, scalable=True))
-            assert isinstance(product, ir.Value)  # of a scalable width
-            results.set_ops(op.product, [product.owner])
-            return transform_dialect.DiagnosedSilenceableFailure.Success
-
-        @staticmethod
-        def allow_repeated_handle_operands(op: Any) -> bool:
-            del op
-            return False
-
-    class Effects(ir.MemoryEffectsOpInterface):
-        @staticmethod
-        def get_effects(op: Any, effects: Any) -> None:
-            transform_dialect.only_reads_handle(op.op_operands, effects)
-            transform_dialect.produces_handle(op.results, effects)
-            transform_dialect.modifies_payload(effects)
-
-    Interface.attach(ScaledOp.OPERATION_NAME)
-    Effects.attach(ScaledOp.OPERATION_NAME)
-
-
 def tiled_and_vectorized(operation: str, tiles: str, *, contracts: bool = False) -> str:
-    """The script for an operation, by its name in MLIR; load_sizes() comes before it.
+    """The script for an operation, by its name in MLIR.
 
-    tiles: sizes of its loops, as 8, [4], 1; scalable ones in brackets.  contracts: sums
-    of products become vector.contract.
+    It is read behind load_operations() (vector/transform_ops.py).  tiles: sizes of its
+    loops, as 8, [4], 1; scalable ones in brackets.  contracts: sums of products become
+    vector.contract.
     """
     sizes = tiles.split(", ")
     steps, by, kinds = [match("op", operation)], list[str](), [ANY]
@@ -70,7 +33,7 @@ def tiled_and_vectorized(operation: str, tiles: str, *, contracts: bool = False)
         if is_scalable := number != size:
             steps += [
                 f'%scaled{n} = "nanoloom.scaled"(%op, %size{n}) '
-                f": ({ANY}, {PARAMETER}) -> {ANY}"
+                f"{{vectors = 1 : i64}} : ({ANY}, {PARAMETER}) -> {ANY}"
             ]
         by.append(f"%{'scaled' if is_scalable else 'size'}{n}")
         kinds.append(ANY if is_scalable else PARAMETER)

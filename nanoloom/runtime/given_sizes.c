@@ -35,7 +35,7 @@ static const int64_t **shapes_of(const struct nanoloom_sizes *sizes, char **file
 static void check_bounds(const struct nanoloom_sizes *sizes, const int64_t *dims)
 {
     for (int32_t i = 0; i < sizes->dim_count; i++) {
-        if (dims[i] < sizes->least[i])
+        if (dims[i] < sizes->least[i] && !nanoloom_is_none(sizes, i, dims[i]))
             nanoloom_refuse(NULL, "dimension %s is %" PRId64 ", at least %" PRId64
                             " is wanted", sizes->dims[i], dims[i], sizes->least[i]);
         if (dims[i] > sizes->most[i])

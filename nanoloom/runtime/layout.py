@@ -95,6 +95,7 @@ class Sizes(ctypes.Structure):
         ("shape_texts", ctypes.POINTER(ctypes.c_char_p)),
         ("least", ctypes.POINTER(ctypes.c_int64)),
         ("most", ctypes.POINTER(ctypes.c_int64)),
+        ("or_none", ctypes.POINTER(ctypes.c_int32)),
         ("dim_count", ctypes.c_int32),
         ("grown_count", ctypes.c_int32),
         ("floor_count", ctypes.c_int32),

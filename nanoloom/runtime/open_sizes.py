@@ -35,7 +35,9 @@ def open_sizes(entry: layout.Library, inputs: int, outputs: int) -> OpenSizes | 
     sizes = entry.sizes.contents.contents
     shapes = [shape(sizes.shape_texts[i].decode()) for i in range(inputs + outputs)]
     bounds = {
-        sizes.dims[i].decode(): Bounds(sizes.least[i], sizes.most[i])
+        sizes.dims[i].decode(): Bounds(
+            sizes.least[i], sizes.most[i], bool(sizes.or_none[i])
+        )
         for i in range(sizes.dim_count)
     }
     return OpenSizes(bounds, tuple(shapes[:inputs]), tuple(shapes[inputs:]))

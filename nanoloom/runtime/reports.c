@@ -37,7 +37,8 @@ static void report_numbers(const struct nanoloom_program *program)
 static void report_bounds(const struct nanoloom_sizes *sizes)
 {
     for (int32_t i = 0; i < sizes->dim_count; i++) {
-        printf("dimension %s: at least %" PRId64, sizes->dims[i], sizes->least[i]);
+        int64_t least = sizes->or_none[i] ? 0 : sizes->least[i];
+        printf("dimension %s: at least %" PRId64, sizes->dims[i], least);
         if (sizes->most[i] != INT64_MAX)
             printf(", at most %" PRId64, sizes->most[i]);
         printf("\n");

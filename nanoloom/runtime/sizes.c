@@ -223,12 +223,27 @@ static void limit_indices(const struct nanoloom_sizes *sizes, struct parts *to)
     }
 }
 
+int nanoloom_is_none(const struct nanoloom_sizes *sizes, int32_t dim, int64_t number)
+{
+    return number == 0 && sizes->least[dim] > 0 && sizes->or_none[dim];
+}
+
 static int inside(const struct nanoloom_sizes *sizes, const int64_t *dims)
 {
     for (int32_t i = 0; i < sizes->dim_count; i++)
-        if (dims[i] < sizes->least[i] || dims[i] > sizes->most[i])
+        if ((dims[i] < sizes->least[i] && !nanoloom_is_none(sizes, i, dims[i])) ||
+            dims[i] > sizes->most[i])
             return 0;
     return 1;
+}
+
+/* Kernels are for one at least: where a dimension is 0 besides, none runs. */
+static void compute_nothing(const struct nanoloom_sizes *sizes, const int64_t *dims,
+                            struct nanoloom_program *program)
+{
+    for (int32_t i = 0; i < sizes->dim_count; i++)
+        if (nanoloom_is_none(sizes, i, dims[i]))
+            program->step_count = program->repeat_count = program->check_count = 0;
 }
 
 /* How often repeats run, and how far their operands move. */
@@ -273,6 +288,7 @@ const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
     to.program->inputs = to.tensors;
     to.program->outputs = to.tensors + to.program->input_count;
     to.program->arena_bytes += to.slots[sizes->slot_count];
+    compute_nothing(sizes, dims, to.program);
     return to.program;
 }
 

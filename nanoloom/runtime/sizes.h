@@ -68,12 +68,17 @@ struct nanoloom_sizes {
     const char *const *shape_texts; /* [batch, 64], of inputs, then of outputs */
     const int64_t *least;           /* that each dimension may be, and */
     const int64_t *most;            /* INT64_MAX where there is no bound */
+    const int32_t *or_none; /* whether it may be 0 besides: no output has elements then,
+                             * and nothing is computed */
     int32_t dim_count;
     int32_t grown_count; /* the last so many of them say how much a session keeps */
     int32_t floor_count;
     int32_t word_count;
     int32_t slot_count;
 };
+
+/* Whether a number of a dimension is the 0 that stands besides its bounds. */
+int nanoloom_is_none(const struct nanoloom_sizes *sizes, int32_t dim, int64_t number);
 
 /* The memory that a bound program takes. */
 int64_t nanoloom_bound_bytes(const struct nanoloom_sizes *sizes);

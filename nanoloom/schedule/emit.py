@@ -39,7 +39,7 @@ from nanoloom.schedule.language import (
     Turn,
 )
 from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.steps import Steps
+from nanoloom.schedule.steps import Scaled, Size, Steps
 
 
 def script(schedule: Schedule, nest: LoopNest) -> str:
@@ -121,9 +121,9 @@ class Writer:
     def loops(self, stage: Stage, placement: Placement, group: tuple[Loop, ...]) -> str:
         """Loops of a stage, with the stages inside of them; the innermost's handle."""
         self.loops_of.add(stage.name)
-        sizes = [0] * len(stage.axes)
+        sizes: list[Size] = [0] * len(stage.axes)
         for loop in group:
-            sizes[stage.place(loop.axis)] = loop.step
+            sizes[stage.place(loop.axis)] = size_of(loop, placement)
         names = placement.names[placement.names.index(group[0].name) :]
         inner = [s for s in self.nest.stages if self.stands_in(s, stage, names)]
         tasks = group[0].how is How.PARALLEL
@@ -176,7 +176,7 @@ class Writer:
         """What the innermost loops of a stage become."""
         if stage.name in self.kernels:
             word = self.kernels[stage.name]
-            values = {**vars(word), "lanes": word.lanes.count}
+            values = dict(vars(word))
             del values["stage"]
             self.steps.name_loops()
             self.steps.own("nanokernel", stage.name, values)
@@ -233,6 +233,15 @@ class Writer:
         self.steps.of_kernel("copies", {"bits": element, **values})
 
 
+def size_of(loop: Loop, placement: Placement) -> Size:
+    """What tiling takes for a loop's step."""
+    if not loop.scalable:
+        return loop.step
+    found = (x.trips for x in placement.loops if x.axis == loop.axis)
+    lanes = next(x for x in found if isinstance(x, Lanes))
+    return Scaled(lanes, loop.step // lanes.count)
+
+
 def words(
     stage: Stage, loops: tuple[Loop, ...]
 ) -> Iterator[tuple[str, dict[str, object]]]:
@@ -277,7 +286,7 @@ def fields_of(
 
 def width(lanes: Lanes) -> dict[str, object]:
     """Of vectors, in a word's fields."""
-    return {"lanes": lanes.count, "scalable": lanes.scalable}
+    return {"lanes": lanes, "scalable": lanes.scalable}
 
 
 def fetching(schedule: Schedule) -> set[tuple[str, str]]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nanoloom.nest.extent import Lanes
 
 ANY = "!transform.any_op"
+PARAMETER = "!transform.param<i64>"
 CLEAN = (
     "transform.apply_patterns.canonicalization",
     "transform.apply_patterns.scf.for_loop_canonicalization",
@@ -12,18 +16,31 @@ CLEAN = (
 )
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """The size of a tile: so many vectors, as wide as the machine's."""
+
+    lanes: Lanes
+    vectors: int
+
+
+Size = int | Scaled
+
+
 class Steps:
     """Collects the script's lines; every value gets a fresh number."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.widths: dict[Lanes, str] = {}  # of vectors, each a parameter
         self.count = 0
         self.named: dict[str, str] = {}  # loops that get names, by their handles
 
     def module(self, reason: str) -> str:
         """The whole script."""
         self.clean()
-        body = "\n".join(f"    {line}" for line in self.lines)
+        lines = [*map(constant, self.widths), *self.lines]
+        body = "\n".join(f"    {line}" for line in lines)
         return (
             "module attributes {transform.with_named_sequence} {\n"
             f"  // {reason}\n"
@@ -56,56 +73,91 @@ class Steps:
         )
         return name
 
+    def width(self, lanes: Lanes) -> str:
+        """The parameter that says how wide vectors are: one, whoever asks for it."""
+        return self.widths.setdefault(lanes, parameter(lanes))
+
     def own(self, word: str, stage: str, values: Mapping[str, object]) -> None:
         """One of nanoloom's own operations (vector/transform_ops.py), on a stage."""
         self.own_of(word, self.match(stage), values)
 
     def own_of(self, word: str, handle: str, values: Mapping[str, object]) -> None:
-        words = ", ".join(f"{k} = {written(v)}" for k, v in values.items())
-        self.lines.append(f'"nanoloom.{word}"({handle}) {{{words}}} : ({ANY}) -> ()')
+        """Widths of vectors are read from their parameters, the rest stands there."""
+        read = [self.width(v) for v in values.values() if isinstance(v, Lanes)]
+        said = {k: v for k, v in values.items() if not isinstance(v, Lanes)}
+        words = ", ".join(f"{k} = {written(v)}" for k, v in said.items())
+        kinds = ", ".join([ANY] + [PARAMETER] * len(read))
+        operands = ", ".join([handle, *read])
+        self.lines.append(
+            f'"nanoloom.{word}"({operands}) {{{words}}} : ({kinds}) -> ()'
+        )
 
     def of_kernel(self, word: str, values: Mapping[str, object]) -> None:
         """One of nanoloom's own operations, on the whole kernel."""
         self.own_of(word, self.functions(), values)
 
+    def sizes(self, stage: str, sizes: Sequence[Size]) -> tuple[str, str]:
+        """Of tiles, as the operations take them: a list, and their operands' types.
+
+        Tiling would take a scalable parameter as a plain number, so that steps are
+        handles of products in the code.
+        """
+        words: list[str] = []
+        kinds = [ANY]
+        for size in sizes:
+            if isinstance(size, int):
+                words.append(str(size))
+                continue
+            words.append(self.fresh("size"))
+            kinds.append(ANY)
+            self.lines.append(
+                f'{words[-1]} = "nanoloom.scaled"({stage}, {self.width(size.lanes)}) '
+                f"{{vectors = {size.vectors} : i64}} : ({ANY}, {PARAMETER}) -> {ANY}"
+            )
+        return f"[{', '.join(words)}]", ", ".join(kinds)
+
     def fuse_all(
         self,
         stage: str,
-        sizes: Sequence[int],
+        sizes: Sequence[Size],
         tasks: bool,
         slowest: int | None,
         name: str = "",
     ) -> str:
         """Tile a stage with everything in front of it; the innermost loop's handle."""
-        last, tiled, loops = self.match(stage), self.fresh("tile"), self.fresh("loops")
+        last = self.match(stage)
+        by, given = self.sizes(last, sizes)
+        tiled, loops = self.fresh("tile"), self.fresh("loops")
         count = 1 if tasks else sum(s != 0 for s in sizes)
         several = f":{count}" if count > 1 else ""
         kinds = ", ".join([ANY] * (count + 1))
         self.lines.append(
             f"{tiled}, {loops}{several} = transform.structured.fuse {last} "
-            f"tile_sizes {list(sizes)} {{apply_cleanup{', use_forall' * tasks}}} "
-            f": ({ANY}) -> ({kinds})"
+            f"tile_sizes {by} {{apply_cleanup{', use_forall' * tasks}}} "
+            f": ({given}) -> ({kinds})"
         )
         return self.finished(loops, count, slowest, name)
 
     def tile(
         self,
         stage: str,
-        sizes: Sequence[int],
+        sizes: Sequence[Size],
         tasks: bool,
         fused: Iterable[str],
         slowest: int | None,
         name: str = "",
     ) -> str:
         """Tile a stage, with some others inside; gives the innermost loop's handle."""
-        last, tiled, loops = self.match(stage), self.fresh("tile"), self.fresh("loops")
+        last = self.match(stage)
+        by, given = self.sizes(last, sizes)
+        tiled, loops = self.fresh("tile"), self.fresh("loops")
         count = 1 if tasks else sum(s != 0 for s in sizes)
         several = f":{count}" if count > 1 else ""
         kinds = ", ".join([ANY] * (count + 1))
         word = "tile_using_forall" if tasks else "tile_using_for"
         self.lines.append(
             f"{tiled}, {loops}{several} = transform.structured.{word} {last} "
-            f"tile_sizes {list(sizes)} : ({ANY}) -> ({kinds})"
+            f"tile_sizes {by} : ({given}) -> ({kinds})"
         )
         inner = f"{loops}#{count - 1}" if count > 1 else loops
         for producer in fused:
@@ -118,12 +170,11 @@ class Steps:
         """The innermost loop's handle.  name: what it is known by to other steps."""
         inner = f"{loops}#{count - 1}" if count > 1 else loops
         if slowest is not None:
-            parameter = self.fresh("slowest")
+            place = self.fresh("slowest")
             self.lines += [
-                f"{parameter} = transform.param.constant {slowest} : i64 "
-                "-> !transform.param<i64>",
-                f'transform.annotate {inner} "nanoloom.slowest" = {parameter} '
-                f": {ANY}, !transform.param<i64>",
+                f"{place} = transform.param.constant {slowest} : i64 -> {PARAMETER}",
+                f'transform.annotate {inner} "nanoloom.slowest" = {place} '
+                f": {ANY}, {PARAMETER}",
             ]
         self.clean()
         if name:
@@ -202,6 +253,17 @@ class Steps:
             f"transform.apply_patterns to {function} {{ {patterns} }} {{apply_cse}} "
             f": {ANY}"
         )
+
+
+def parameter(lanes: Lanes) -> str:
+    """Its name: %lanes8, or %scalable4 for [4]."""
+    return f"%{'scalable' if lanes.scalable else 'lanes'}{lanes.count}"
+
+
+def constant(lanes: Lanes) -> str:
+    """The step that makes a parameter."""
+    count = lanes.count
+    return f"{parameter(lanes)} = transform.param.constant {count} : i64 -> {PARAMETER}"
 
 
 def written(value: object) -> str:

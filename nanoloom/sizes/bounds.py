@@ -24,13 +24,22 @@ class Shaped(Protocol):
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the most that a dimension may be; prints as it is written."""
+    """The least and the most that a dimension may be; prints as it is written.
+
+    or_none: it may be 0 besides, where no result has elements then: nothing is
+    computed, and code for one at least is enough.
+    """
 
     least: int = 1
     most: int = UNBOUNDED
+    or_none: bool = False
 
     def __str__(self) -> str:
-        return f"{self.least}..{self.most if self.most != UNBOUNDED else ''}"
+        return f"{self.fewest}..{self.most if self.most != UNBOUNDED else ''}"
+
+    @property
+    def fewest(self) -> int:
+        return 0 if self.or_none else self.least
 
 
 NO_BOUNDS: Mapping[str, Bounds] = MappingProxyType({})
@@ -56,10 +65,10 @@ def bounds_of(name: str, pair: tuple[object, ...]) -> Bounds:
         reason = f"dimension {name} has {len(pair)} bounds"
         raise InputError(reason, hint="give the least and the most: (1, 512)")
     least, most = (checked(name, number) for number in pair)
-    if not 1 <= least <= most:
+    if not 0 <= least <= most or not most:
         reason = f"dimension {name} is from {least} to {most}"
-        raise InputError(reason, hint="give two numbers from 1 on, the least first")
-    return Bounds(least, most)
+        raise InputError(reason, hint="give two numbers from 0 on, the least first")
+    return Bounds(max(least, 1), most, or_none=not least)
 
 
 def require_within(
@@ -71,7 +80,7 @@ def require_within(
     for x in inputs:
         for d, number in zip(x.shape, shapes[x.name], strict=True):
             within = bounds.get(d) if isinstance(d, str) else None
-            if within and not within.least <= number <= within.most:
+            if within and not within.fewest <= number <= within.most:
                 wanted = (
                     f"at least {within.least} is wanted"
                     if number < within.least

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 
-from nanoloom.target.forms import MASKED_REMAINDER
+from nanoloom.errors import Error
+from nanoloom.target.forms import FORMS, MASKED, MASKED_REMAINDER, VECTOR_LENGTH
 from nanoloom.target.instruction_set import InstructionSet
 
 
@@ -133,6 +134,9 @@ class Target:
     code_model: str = "default"
     shared: Shared | None = None  # where weights are not its own alone
 
+    def __post_init__(self) -> None:
+        self.require_form(self.vector.form)
+
     def __repr__(self) -> str:
         return f"Target({self.name})"
 
@@ -173,6 +177,21 @@ class Target:
     def is_scalar(self) -> bool:
         """Whether it has no vectors: LLVM takes them apart."""
         return bool(self.isa.vectors) and not self.has(self.isa.vectors)
+
+    def require_form(self, form: str) -> None:
+        """Raise Error for a form of loops (forms.py) that it has no instructions for.
+
+        What asks a machine for lengths is none that masks stand for: code with masks is
+        another form, and has a name of its own.
+        """
+        if form not in FORMS:
+            known = ", ".join(FORMS)
+            raise Error(f"the form of loops is {form!r}: {known} are known")
+        if form == VECTOR_LENGTH and (self.is_scalar or not self.isa.asks_length):
+            raise Error(
+                f"{self} is asked for no length of vectors: that is RISC-V's vsetvli",
+                hint=f"in loops of the form {MASKED!r} every round has a mask",
+            )
 
     def lanes(self, element_bits: int) -> int:
         """Elements in one vector register; of a scalable one, elements per vscale."""

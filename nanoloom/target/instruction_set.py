@@ -71,6 +71,7 @@ class InstructionSet:
     strided_loads: one loads numbers that lie at one distance, as many as a vector has.
     lane_factors: bits of a vector any lane of which can multiply all of another one.
     exchanges_lanes: one exchanges every second number of two such vectors.
+    asks_length: one says how many numbers a round of a loop takes.
     """
 
     name: str
@@ -93,3 +94,4 @@ class InstructionSet:
     strided_loads: bool = False
     lane_factors: int = 0
     exchanges_lanes: bool = False
+    asks_length: bool = False

@@ -42,6 +42,7 @@ ISA = InstructionSet(
     widens_f16=frozenset({"zvfh", "zvfhmin"}),
     scalar_factors=True,
     strided_loads=True,
+    asks_length=True,
 )
 
 

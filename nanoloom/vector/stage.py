@@ -19,7 +19,6 @@ from nanoloom.schedule.families import FAMILIES, SME
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Packing
 from nanoloom.target.facts import Target
-from nanoloom.target.forms import VECTOR_LENGTH
 from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
 from nanoloom.vector.absent_rows import skip_absent_rows
 from nanoloom.vector.bf16_rounding import round_in_integers
@@ -136,7 +135,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     skip_absent_rows(module)
     between = arena_bytes(module.body.operations[0].operation)
     phases = split_into_phases(module)
-    bound_temporaries(module)
+    bound_temporaries(module, target.vector.vscale_max)
     place_sized(module)
     lower_matrix_tiles(module, said.prefetches)
     instructions.make_instructions(module)
@@ -179,10 +178,22 @@ class Said:
             "pack": self.pack,
             "prefetch": self.prefetch,
             "whole_slices": lambda op, _: fold_whole_slices(op),
-            "copies": with_fields(copies_of_stages(self.widths)),
-            "vectorize": with_fields(self.vectorize),
-            **{word: with_fields(meaning) for word, meaning in ON_STAGES.items()},
+            "copies": self.with_fields(copies_of_stages(self.widths)),
+            "vectorize": self.with_fields(self.vectorize),
+            **{word: self.with_fields(meaning) for word, meaning in ON_STAGES.items()},
         }
+
+    def with_fields(self, meaning: Callable[..., None]) -> Meaning:
+        """A meaning whose arguments are a word's fields, vectors that there are."""
+
+        def checked(op: ir.OpView, fields: dict[str, Any]) -> None:
+            if fields.get("scalable") and not self.target.vector.scalable:
+                reason = f"no vectors of {self.target} are as wide as the machine says"
+                width = f"Lanes({self.target.lanes(32)}) are a register of f32"
+                raise Error(f"{reason}: SVE and RVV have such", hint=width)
+            meaning(op, **fields)
+
+        return checked
 
     def nanokernel(self, op: ir.OpView, fields: dict[str, Any]) -> None:
         lanes: dict[str, Any] = {"lanes": Lanes(fields["lanes"])}
@@ -190,10 +201,8 @@ class Said:
         lower(op, self.nanokernels[-1], self.target, self.prefetches)
 
     def vectorize(self, op: ir.OpView, form: str, **fields: int) -> None:
-        if form == VECTOR_LENGTH and self.target.arch != "riscv64":
-            reason = f"{self.target} is asked for no length of vectors"
-            raise Error(f"{reason}: that is RISC-V's vsetvli")
         vectorize_stage(op, **fields, form=form)
+        self.target.require_form(form)
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
         self.packings.append(Packing(**fields))
@@ -214,11 +223,6 @@ def tile(module: ir.Module, script: str, said: Said) -> None:
     run_pipeline(module, CLEAN, verify=False)
     require_left_out(module)
     require_packed_reads(module)
-
-
-def with_fields(meaning: Callable[..., None]) -> Meaning:
-    """A meaning whose arguments are a word's fields."""
-    return lambda op, fields: meaning(op, **fields)
 
 
 def lower(

@@ -24,16 +24,22 @@ ANY_ROWS = ("linalg.generic", "vector.transfer_read", "vector.transfer_write",
             "memref.load", "memref.store", "memref.dim", "memref.prefetch")  # fmt: skip
 
 
-def bound_temporaries(module: ir.Module) -> None:
-    """Replace each allocation of bounded size by a part of a constant one."""
+def bound_temporaries(module: ir.Module, vscale: int) -> None:
+    """Replace each allocation of bounded size by a part of a constant one.
+
+    vscale: what that is at most on the target.
+    """
     for op in named(module, "memref.alloc"):
         made = op.operation.results[0]
         sizes = list(op.operation.operands)
         kind, function = ir.MemRefType(made.type), function_around(op)
-        extents = most_extents(kind, sizes, function)
+        extents = most_extents(kind, sizes, function, vscale)
         if extents is None:
             continue
-        loose = takes_any_rows(made)
+        # Rows as far from each other as in the largest are for what is almost as large:
+        # the widest vectors are none's.
+        wide = vscale > 1 and extents != most_extents(kind, sizes, function, 0)
+        loose = not wide and takes_any_rows(made)
         if not sizes and not (loose and filled_up(made, extents) != extents):
             continue
         with ir.InsertionPoint(op), op.operation.location:
@@ -45,20 +51,20 @@ def bound_temporaries(module: ir.Module) -> None:
 
 
 def most_extents(
-    kind: ir.MemRefType, sizes: list[ir.Value], function: ir.Operation
+    kind: ir.MemRefType, sizes: list[ir.Value], function: ir.Operation, vscale: int
 ) -> list[int] | None:
     """What each extent is at most, None if that is not known."""
     dynamic = iter(sizes)
     extents = [
-        most_of(next(dynamic), function) if kind.is_dynamic_dim(place) else n
+        most_of(next(dynamic), function, vscale) if kind.is_dynamic_dim(place) else n
         for place, n in enumerate(kind.shape)
     ]
     known = [extent for extent in extents if extent is not None]
     return known if len(known) == kind.rank else None
 
 
-def most_of(value: ir.Value, function: ir.Operation) -> int | None:
-    most = most_number(value)
+def most_of(value: ir.Value, function: ir.Operation, vscale: int) -> int | None:
+    most = most_number(value, vscale)
     return most_size(value, function) if most is None else most
 
 

@@ -14,8 +14,10 @@ from typing import Any
 
 from nanoloom.errors import Error
 from nanoloom.mlir import interpreter, ir, run_pipeline, transform_dialect
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.dialect import Dialect, touch_no_memory
-from nanoloom.vector.transform_words import FIELDS
+from nanoloom.vector.transform_words import FIELDS, ScaledOp
+from nanoloom.vector.widths import elements
 
 Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields
 NOTHING: Mapping[str, Meaning] = MappingProxyType({})
@@ -52,6 +54,7 @@ def load_operations() -> None:
     touch_no_memory()
     for kind, fields in FIELDS.items():
         attach(kind, fields)
+    attach_scaled()
 
 
 class _Meanings:
@@ -118,6 +121,7 @@ def value_of(attribute: Any) -> Any:
 def attach(kind: type[Any], fields: tuple[str, ...]) -> None:
     """Let an operation do in the current context what the meanings say."""
     word = kind.OPERATION_NAME.partition(".")[2]
+    is_wide = "lanes" in kind.__annotations__
 
     class Interface(transform_dialect.TransformOpInterface):
         @staticmethod
@@ -125,6 +129,8 @@ def attach(kind: type[Any], fields: tuple[str, ...]) -> None:
             meaning = _Meanings.current.get(word, do_nothing)
             with at_line(op):
                 values = {name: value_of(getattr(op, name)) for name in fields}
+                if is_wide:
+                    values["lanes"] = number_of(op.lanes, state)
                 for payload in list(state.get_payload_ops(op.target)):
                     if is_needed(payload):
                         meaning(payload.opview, values)
@@ -139,9 +145,58 @@ def attach(kind: type[Any], fields: tuple[str, ...]) -> None:
     class Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
         def get_effects(op: Any, effects: Any) -> None:
-            if len(op.op_operands):  # asked before the operands are verified
-                transform_dialect.consumes_handle(op.op_operands, effects)
+            target, others = op.op_operands[:1], op.op_operands[1:]
+            if len(target):  # asked before the operands are verified
+                transform_dialect.consumes_handle(target, effects)
+            if len(others):
+                transform_dialect.only_reads_handle(others, effects)
             transform_dialect.modifies_payload(effects)
 
     Interface.attach(kind.OPERATION_NAME)
     Effects.attach(kind.OPERATION_NAME)
+
+
+def number_of(parameter: ir.Value, state: Any) -> int:
+    """The number that a parameter stands for; Error if there are several, or none."""
+    found = [each.value for each in state.get_params(parameter)]
+    if len(found) != 1:
+        raise Error(f"the width of vectors is {found}: one number is wanted")
+    return found[0]
+
+
+def attach_scaled() -> None:
+    """Let "nanoloom.scaled" make the size of a tile in the current context.
+
+    Nothing else but the tiling reads it, at once: the handle is of one operation.
+    """
+
+    class Interface(transform_dialect.TransformOpInterface):
+        @staticmethod
+        def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
+            del rewriter
+            with at_line(op):
+                lanes = Lanes(number_of(op.lanes, state), scalable=True)
+                found = list(state.get_payload_ops(op.target))
+                if len(found) != 1:
+                    raise Error(f"{len(found)} stages have a size: one is wanted")
+            with ir.InsertionPoint(found[0]), found[0].location:
+                size = elements(lanes, value_of(op.vectors))
+            assert isinstance(size, ir.Value)  # of a scalable width
+            results.set_ops(op.size, [size.owner])
+            return transform_dialect.DiagnosedSilenceableFailure.Success
+
+        @staticmethod
+        def allow_repeated_handle_operands(op: Any) -> bool:
+            del op
+            return False
+
+    class Effects(ir.MemoryEffectsOpInterface):
+        @staticmethod
+        def get_effects(op: Any, effects: Any) -> None:
+            if len(op.op_operands):
+                transform_dialect.only_reads_handle(op.op_operands, effects)
+            transform_dialect.produces_handle(op.results, effects)
+            transform_dialect.modifies_payload(effects)
+
+    Interface.attach(ScaledOp.OPERATION_NAME)
+    Effects.attach(ScaledOp.OPERATION_NAME)

@@ -2,25 +2,27 @@
 
     "nanoloom.pack"(%function) {argument, shared, column, reduced, columns, ...}
     "nanoloom.prefetch"(%function) {argument, lines, ahead, loops, level}
-    "nanoloom.copies"(%function) {bits, lanes, scalable}
+    "nanoloom.copies"(%function, %lanes) {bits, scalable}
     "nanoloom.whole_slices"(%function)
     "nanoloom.store_apart"(%stage)
     "nanoloom.store_at"(%stage) {where}
-    "nanoloom.nanokernel"(%stage) {rows, vectors, lanes, packed, family, ...}
-    "nanoloom.vectorize"(%stage) {axis, lanes, scalable, chains, form}
+    "nanoloom.nanokernel"(%stage, %lanes) {rows, vectors, packed, family, ...}
+    "nanoloom.vectorize"(%stage, %lanes) {axis, scalable, chains, form}
     "nanoloom.unroll"(%stage) {axis, count}
     "nanoloom.unroll_and_jam"(%stage) {axis, count}
     "nanoloom.pipeline"(%stage) {axis}
     "nanoloom.turn"(%stage) {piece, rest}
     "nanoloom.order"(%stage) {axes}
     "nanoloom.at_tile"(%stage)
-    "nanoloom.copy_operand"(%stage) {operand, lanes, scalable, wide}
+    "nanoloom.copy_operand"(%stage, %lanes) {operand, scalable, wide}
     "nanoloom.hoist"(%stage) {operand, loop}
-    "nanoloom.pad"(%stage) {axis, to, number, lanes, scalable}
+    "nanoloom.pad"(%stage, %lanes) {axis, to, number, scalable}
     "nanoloom.stationary"(%stage) {anchor, points, sums, kept, turns}
-    "nanoloom.scaled"(%stage, %size) -> %product
+    "nanoloom.scaled"(%stage, %lanes) {vectors} -> %size
 
-Their attributes are the fields of the directives in schedule/language.py.
+Their attributes are the fields of the directives in schedule/language.py.  How wide
+vectors are is a parameter of the script, which all operations with such vectors read,
+and tiles of them: one number decides.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -60,8 +62,8 @@ class CopiesOp(Dialect.Operation, name="copies"):
     """What is left of stages that only copy is copied in such vectors."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    lanes: ext.Operand[transform_dialect.ParamType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     bits: ir.IntegerAttr
-    lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
 
 
@@ -88,9 +90,9 @@ class NanokernelOp(Dialect.Operation, name="nanokernel"):
     """Replace a tiled contraction by a nanokernel."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    lanes: ext.Operand[transform_dialect.ParamType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     rows: ir.IntegerAttr
     vectors: ir.IntegerAttr
-    lanes: ir.IntegerAttr
     packed: ir.IntegerAttr
     family: ir.StringAttr
     depth: ir.IntegerAttr
@@ -108,8 +110,8 @@ class VectorizeOp(Dialect.Operation, name="vectorize"):
     """A stage works on vectors along one of its axes."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    lanes: ext.Operand[transform_dialect.ParamType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     axis: ir.IntegerAttr
-    lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
     chains: ir.IntegerAttr
     form: ir.StringAttr
@@ -163,8 +165,8 @@ class CopyOperandOp(Dialect.Operation, name="copy_operand"):
     """A stage reads a copy of its part of an operand."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    lanes: ext.Operand[transform_dialect.ParamType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     operand: ir.IntegerAttr
-    lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
     wide: ir.IntegerAttr
 
@@ -181,10 +183,10 @@ class PadOp(Dialect.Operation, name="pad"):
     """An axis is computed over a multiple, its operands filled up."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    lanes: ext.Operand[transform_dialect.ParamType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
     axis: ir.IntegerAttr
     to: ir.IntegerAttr
     number: ir.StringAttr
-    lanes: ir.IntegerAttr
     scalable: ir.IntegerAttr
 
 
@@ -200,16 +202,15 @@ class StationaryOp(Dialect.Operation, name="stationary"):
 
 
 class ScaledOp(Dialect.Operation, name="scaled"):
-    """A handle of vscale times a size, made in front of a stage.
-
-    Of scripts with MLIR's own tiles and vectors alone (reproduce/scalable_tiles.py).
-    """
+    """A handle of so many vectors' numbers, made in front of a stage: of vscale."""
 
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    size: ext.Operand[Any]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    product: ext.Result[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    lanes: ext.Operand[transform_dialect.ParamType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    vectors: ir.IntegerAttr
+    size: ext.Result[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
 
 
+OPERANDS = ("target", "lanes")
 OPERATIONS = (
     PackOp,
     PrefetchOp,
@@ -231,6 +232,6 @@ OPERATIONS = (
     StationaryOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
-    kind: tuple(name for name in kind.__annotations__ if name != "target")
+    kind: tuple(name for name in kind.__annotations__ if name not in OPERANDS)
     for kind in OPERATIONS
 }

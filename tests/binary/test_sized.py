@@ -25,7 +25,7 @@ from tests.runtime.native import TRIPLE, Block
 from tests.runtime.sized import kernels, table
 
 OK, NULL_POINTER, NO_SIZES, WRONG_SIZES = 0, 2, 6, 7
-WITHIN = (Bounds(2, 7),)
+WITHIN, OR_NONE = (Bounds(2, 7),), (Bounds(1, 7, or_none=True),)
 C = """
 #include <stdio.h>
 #include "model.h"
@@ -125,6 +125,16 @@ def test_bounds_from_c(bounded: Path) -> None:
     with Model(bounded) as model:
         assert [model.resize(n) for n in (1, 2, 7, 8)] == [7, 0, 0, 7]
         assert model.run(7) == OK
+
+
+def test_no_elements_from_c(tmp_path: Path, cache: Cache) -> None:
+    """Nothing is computed: the table's kernels are for one row at least."""
+    with Model(write(tmp_path, cache, OR_NONE)) as model:
+        for n in (3, 0, 0, 7, 0):
+            assert model.resize(n) == OK
+            assert model.run(n) == OK
+        assert [model.resize(n) for n in (-1, 8)] == [WRONG_SIZES, WRONG_SIZES]
+    assert "NANOLOOM_MODEL_SIZE_N = 0, /* 0..7 */" in header_h(table(OR_NONE), "model")
 
 
 def test_sizes_from_python(library: Path, bounded: Path) -> None:

@@ -193,3 +193,35 @@ print(cache.root)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not Path(done.stdout.strip()).exists()
+
+
+def test_the_next_process_removes_what_a_killed_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+import os, sys
+from nanoloom.cache import Cache
+print(Cache.temporary().root, flush=True)
+sys.stdin.read()
+"""
+    monkeypatch.setattr(files, "_with_room", lambda: tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout
+        folder = Path(other.stdout.readline().strip())
+        assert folder.parent == tmp_path
+        (folder / "draft").write_bytes(b"x")
+        new = files.temporary_folder()
+        os.utime(folder, (0, 0))
+        files.temporary_folder()
+        assert (folder / "draft").exists(), "its process lives"
+        other.kill()
+        other.wait()
+        os.utime(new, (0, 0))
+        files.temporary_folder()
+    assert not folder.exists() and new.exists()

@@ -167,12 +167,12 @@ SCRIPTS = {
     CHECK: [[VECTORS:%loops[0-9]+]] = {{.*}} tile_sizes [0, 0, 0, 8, 0, 0, 0]
     CHECK: transform.loop.unroll [[VECTORS]] {factor = 2}
     CHECK: transform.loop.unroll [[ROWS]] {factor = 5}
-    CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 3 : i64, lanes = 8 : i64,
+    CHECK: "nanoloom.vectorize"(%conv{{.*}}, %lanes8) {axis = 3 : i64,
     CHECK-NOT: nanoloom.unroll
     """,
     "late": """
     CHECK-NOT: tile_sizes
-    CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 3 : i64, lanes = 8 : i64,
+    CHECK: "nanoloom.vectorize"(%conv{{.*}}, %lanes8) {axis = 3 : i64,
     CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 2 : i64, count = 5 : i64}
     CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 3 : i64, count = 2 : i64}
     CHECK: "nanoloom.at_tile"(%conv
@@ -182,8 +182,8 @@ SCRIPTS = {
     "vectors": """
     CHECK: tile_sizes [1, 1, 5, 0]
     CHECK-NOT: unroll
-    CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 3 : i64, lanes = 16 : i64,
-    CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 2 : i64, lanes = 5 : i64,
+    CHECK: "nanoloom.vectorize"(%conv{{.*}}, %lanes16) {axis = 3 : i64,
+    CHECK: "nanoloom.vectorize"(%conv{{.*}}, %lanes5) {axis = 2 : i64,
     CHECK-NOT: unroll
     """,
 }

@@ -8,13 +8,11 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.mlir import ir
-from nanoloom.reproduce.scalable_mlir import ANY, match, passed, script, transformed
+from nanoloom.reproduce.scalable_mlir import match, passed, script, transformed
 from nanoloom.reproduce.scalable_operations import KERNELS, Kernel
-from nanoloom.reproduce.scalable_tiles import (
-    PARAMETER,
-    load_sizes,
-    tiled_and_vectorized,
-)
+from nanoloom.reproduce.scalable_tiles import tiled_and_vectorized
+from nanoloom.schedule.steps import ANY, PARAMETER
+from nanoloom.vector.transform_ops import load_operations
 from tests.filecheck import check_text
 
 (ELEMENTWISE,) = (kernel for kernel in KERNELS if kernel.name == "elementwise")
@@ -24,7 +22,7 @@ FAILS = "convolution of rows"  # MLIR vectorizes it in no way
 def applied(kernel: Kernel, *scripts: str) -> str:
     """A kernel's code after some scripts."""
     with mlir.context():
-        load_sizes()
+        load_operations()
         module = ir.Module.parse(kernel.text)
         for text in scripts:
             transformed(module, text)

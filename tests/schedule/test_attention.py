@@ -112,6 +112,6 @@ def test_tile_registers(given: Attention, found: list[str], rows: list[str]) -> 
 def test_both_products_are_as_wide_as_the_machine(target: str) -> None:
     text = script(Attention((2, 3), 197, 197, 40, masked=True), target)
     assert "// 64 rows of 197 scores at a time" in text and families(text) == []
-    words = re.findall(r'"nanoloom.vectorize"\(%(product\w*)_\d+\) {(.*)}', text)
+    words = re.findall(r'"nanoloom.vectorize"\(%(product\w*)_\d+, %\w+\) {(.*)}', text)
     assert len(words) == 2 and all("scalable = 1" in fields for _, fields in words)
     assert text.count('"nanoloom.unroll_and_jam"') >= 2

@@ -47,14 +47,15 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
         """
     CHECK: // a reason
     CHECK-NEXT: transform.named_sequence @__transform_main(%kernel
+    CHECK-NEXT: %lanes8 = transform.param.constant 8 : i64 -> !transform.param<i64>
     CHECK-NEXT: [[LAST:%.*]] = {{.*}}match attributes {nanoloom.stage = "point"}
     CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [0, 64]
     CHECK-SAME: {apply_cleanup, use_forall}
     CHECK: transform.apply_patterns
     CHECK: transform.structured.fuse {{.*}} tile_sizes [6, 0] {apply_cleanup} :
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
-    CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]]) {rows = 6 : i64, vectors = 4 : i64,
-    CHECK-SAME: lanes = 8 : i64, packed = 1 : i64, family = "fma", depth = 0 : i64,
+    CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]], %lanes8) {rows = 6 : i64,
+    CHECK-SAME: vectors = 4 : i64, packed = 1 : i64, family = "fma", depth = 0 : i64,
     CHECK-SAME: copied = "", swapped = 0 : i64, unroll = 1 : i64, widened = 0 : i64,
     CHECK-SAME: ordered = 1 : i64, kept = 0 : i64, apart = 0 : i64, whole = 0 : i64}
     CHECK: transform.apply_patterns
@@ -127,11 +128,12 @@ def test_packing_and_vectors_are_steps_of_the_script() -> None:
             Vectorize("point", "j", Lanes(16)),
         ),
         """
+    CHECK: [[LANES:%.*]] = transform.param.constant 16 : i64
     CHECK: [[KERNEL:%.*]] = transform.structured.match ops {["func.func"]}
     CHECK-NEXT: "nanoloom.pack"([[KERNEL]]) {argument = 1 : i64, shared = [],
     CHECK-SAME: column = 1 : i64, reduced = [0 : i64], columns = 64 : i64,
     CHECK-SAME: group = 2 : i64, sums = 0 : i64, steps = 1 : i64, bits = 0 : i64}
-    CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 1 : i64, lanes = 16 : i64,
+    CHECK: "nanoloom.vectorize"(%point{{.*}}, [[LANES]]) {axis = 1 : i64,
     CHECK-SAME: scalable = 0 : i64, chains = 1 : i64, form = "masked remainder"}
     """,
     )
@@ -169,7 +171,7 @@ def test_loops_are_made_in_the_order_of_the_nest() -> None:
     CHECK: transform.structured.fuse {{.*}} tile_sizes [0, 0, 0, 64]
     CHECK: transform.structured.fuse {{.*}} tile_sizes [1, 1, 5, 0]
     CHECK-NOT: tile_using_for
-    CHECK: "nanoloom.vectorize"(%conv{{.*}}) {axis = 3 : i64, lanes = 16 : i64,
+    CHECK: "nanoloom.vectorize"(%conv{{.*}}, %lanes16) {axis = 3 : i64,
     CHECK: "nanoloom.unroll"(%conv{{.*}}) {axis = 6 : i64, count = 2 : i64}
     CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 2 : i64, count = 5 : i64}
     CHECK: "nanoloom.unroll_and_jam"(%conv{{.*}}) {axis = 3 : i64, count = 4 : i64}
@@ -233,11 +235,33 @@ def test_vectors_of_two_axes() -> None:
     check_text(
         emitted(*words),
         """
-    CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 1 : i64, lanes = 16 : i64,
-    CHECK: "nanoloom.vectorize"(%point{{.*}}) {axis = 0 : i64, lanes = 5 : i64,
+    CHECK: "nanoloom.vectorize"(%point{{.*}}, %lanes16) {axis = 1 : i64,
+    CHECK: "nanoloom.vectorize"(%point{{.*}}, %lanes5) {axis = 0 : i64,
     CHECK-NOT: "nanoloom.order"
     """,
     )
+
+
+def test_a_scalable_size_is_written_once() -> None:
+    """Tiles of two vectors of [4], and the vectors: one number decides."""
+    lanes = Lanes(4, scalable=True)
+    words = (
+        Vectorize("point", "j", lanes),
+        UnrollAndJam("point", "j", 2),
+        ComputeAt("product", "point", "j"),
+        ComputeAt("fill", "point", "j"),
+    )
+    text = emitted(*words)
+    check_text(
+        text,
+        """
+    CHECK: %scalable4 = transform.param.constant 4 : i64 -> !transform.param<i64>
+    CHECK: [[TILE:%size.*]] = "nanoloom.scaled"([[POINT:%.*]], %scalable4) {vectors = 2
+    CHECK-NEXT: transform.structured.fuse [[POINT]] tile_sizes [1, [[TILE]]]
+    CHECK: "nanoloom.vectorize"(%point{{.*}}, %scalable4) {axis = 1 : i64,
+    """,
+    )
+    assert "4 : i64" not in text.replace("constant 4 : i64", "")
 
 
 def test_another_order_of_the_loops_of_vector_code() -> None:

@@ -150,7 +150,7 @@ def test_vectors_of_two_axes() -> None:
 def test_vectors_of_sums_have_chains() -> None:
     text = loops(matmul(), Vectorize("product", "k", Lanes(4, scalable=True), 4))
     assert of("product", text)[-3:] == [
-        "    for k in 0..3 by 16 (sum):",
+        "    for k in 0..3 by [16] (sum):",
         "      vector kv in 0..[4] (k, sum, 4 chains):",
         f"        {PRODUCT}",
     ]

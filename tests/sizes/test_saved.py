@@ -46,7 +46,7 @@ def test_an_executable_for_another_machine(tmp_path: Path) -> None:
     program = nanoloom.compile(model, options=options, cache=cache)
     file = program.save(tmp_path / "rows", form="executable")
     w, c = (onnx.numpy_helper.to_array(x) for x in model.graph.initializer[:2])
-    for bits, n in ((128, 1), (256, 13), (512, 30)):
+    for bits, n in ((128, 1), (256, 13), (512, 30), (128, 0)):
         x = models.inputs(model, {"n": n})["x"]
         np.save(tmp_path / "x.npy", x)
         machine = ["qemu-riscv64", "-cpu", f"rv64,v=true,vlen={bits}", str(file)]
@@ -57,6 +57,57 @@ def test_an_executable_for_another_machine(tmp_path: Path) -> None:
         bound = 40 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(w) + np.abs(c))
         assert (np.abs(np.load(made / "y.npy") - exact) <= bound).all(), n
         assert np.load(made / "s.npy").shape == (n,)
+
+
+SUMS = """
+<ir_version: 10, opset_import: ["": 20]>
+g (float[batch, length, 5] x) => (float[batch, length, 5] y, float[batch, 5] s)
+{
+    axes = Constant<value_ints = [1]>()
+    y = Relu(x)
+    s = ReduceSum<keepdims = 0>(x, axes)
+}
+"""
+
+
+def test_nothing_is_computed_of_nothing(tmp_path: Path) -> None:
+    """Where no result has elements; a sum of nothing has, and is none of one code."""
+    made = nanoloom.compile(onnx.parser.parse_model(SUMS), cache=Cache(tmp_path / "c"))
+    file = made.save(tmp_path / "sums", form="executable")
+    loaded = nanoloom.load(made.save(tmp_path / "sums.so"))
+    told = subprocess.run([file, "--shape"], capture_output=True, check=True)
+    least = [x for x in told.stdout.decode().splitlines() if "dimension" in x]
+    assert least == ["dimension batch: at least 0", "dimension length: at least 1"]
+    none, empty = np.ones((0, 3, 5), "f4"), np.ones((2, 0, 5), "f4")
+    np.save(tmp_path / "none.npy", none)
+    np.save(tmp_path / "empty.npy", empty)
+    given = [file, tmp_path / "none.npy", "-o", tmp_path, "--profile"]
+    subprocess.run(given, check=True)
+    shapes = {"y": (0, 3, 5), "s": (0, 5)}
+    for name, shape in shapes.items():
+        for array in (np.load(tmp_path / f"{name}.npy"), loaded({"x": none})[name]):
+            assert (array.shape, array.dtype) == (shape, np.float32)
+    assert {n: x.shape for n, x in made({"x": none}).items()} == shapes
+    said = "dimension length is 0, at least 1 is wanted"
+    with pytest.raises(InputError, match=said):
+        loaded({"x": empty})
+    done = subprocess.run([file, tmp_path / "empty.npy"], capture_output=True)
+    assert (done.returncode, done.stderr) == (1, f"sums: {said}\n".encode())
+    assert (made({"x": empty})["s"] == 0).all()  # compiled for these shapes
+
+
+def test_nothing_is_within_bounds_that_begin_with_it(tmp_path: Path) -> None:
+    nothing, cache = np.ones((0, 37), "f4"), Cache(tmp_path / "cache")
+    for least in (0, 1):
+        model = models.rows()
+        program = nanoloom.compile(model, dims={"n": (least, 4)}, cache=cache)
+        loaded = nanoloom.load(program.save(tmp_path / f"rows{least}.so"))
+        for run in (program, loaded):
+            if least:
+                with pytest.raises(InputError, match="n is 0, at least 1 is wanted"):
+                    run({"x": nothing})
+            else:
+                assert run({"x": nothing})["s"].shape == (0,)
 
 
 def test_what_cannot_be_saved_for_all_sizes(tmp_path: Path) -> None:
@@ -79,7 +130,7 @@ def test_what_cannot_be_saved_for_all_sizes(tmp_path: Path) -> None:
     [
         ((1, 2, 3), "has 3 bounds"),
         ((5, 2), "is from 5 to 2"),
-        ((0, 2), "is from 0 to 2"),
+        ((0, 0), "is from 0 to 0"),
         ((1, "x"), "is 'x'"),
     ],
 )

@@ -75,7 +75,7 @@ def test_the_script_says_so() -> None:
         words(32, Hoist("c", 1, "io")).to_transform(kernel.nest),
         """
     CHECK: [[LOOPS:%loops.*]] = transform.structured.fuse {{.*}} tile_sizes [3, 0]
-    CHECK: "nanoloom.copy_operand"([[C:%c_.*]]) {operand = 1 : i64, lanes = 8 : i64
+    CHECK: "nanoloom.copy_operand"([[C:%c_.*]], %lanes8) {operand = 1 : i64
     CHECK: [[NAME:%.*]] = transform.param.constant "y.io"
     CHECK-NEXT: transform.annotate {{%loops[0-9]+}} "nanoloom.loop" = [[NAME]]
     CHECK: "nanoloom.hoist"({{%c_.*}}) {operand = 1 : i64, loop = "y.io"}

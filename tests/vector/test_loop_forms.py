@@ -26,6 +26,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.target import Target, by_name
 from nanoloom.target.forms import (
+    FORMS,
     MASKED,
     MASKED_REMAINDER,
     SCALAR_REMAINDER,
@@ -213,11 +214,35 @@ def test_what_means_nothing(
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("name", [SVE, "x86-64-v4"])
-def test_only_risc_v_is_asked_for_lengths(name: str) -> None:
+def test_only_risc_v_is_asked_for_lengths() -> None:
     words = Schedule((Vectorize("y", "i", FOUR, form=VECTOR_LENGTH),))
     with pytest.raises(Error, match=r"is asked for no length of vectors: that is RISC"):
-        stage_text(kernels(pointwise()), "vector", by_name(name), script=words)
+        stage_text(kernels(pointwise()), "vector", by_name(SVE), script=words)
+
+
+@pytest.mark.parametrize("form", [MASKED_REMAINDER, VECTOR_LENGTH])
+@pytest.mark.parametrize("name", ["x86-64-v4", "aarch64", "riscv64", "power9"])
+def test_scalable_vectors_where_there_are_none(name: str, form: str) -> None:
+    """LLVM would end the process."""
+    target = by_name(name)
+    said = (
+        rf"line \d: no vectors of {name} are as wide as the machine says: SVE and RVV"
+    )
+    words = Schedule((Vectorize("y", "i", FOUR, form=form),))
+    with pytest.raises(Error, match=said):
+        stage_text(kernels(pointwise()), "asm", target, script=words)
+
+
+@pytest.mark.parametrize("name", ["x86-64-v4", "aarch64", "riscv64", SVE])
+def test_a_target_has_forms_that_it_has_instructions_for(name: str) -> None:
+    """No other form is made in its place without a word."""
+    said = f"{name} is asked for no length of vectors: .* vsetvli; in loops of the form"
+    with pytest.raises(Error, match=said):
+        of_form(name, VECTOR_LENGTH)
+    with pytest.raises(Error, match=f"is 'half': {', '.join(FORMS)} are known"):
+        of_form(name, "half")
+    for form in (MASKED, MASKED_REMAINDER, SCALAR_REMAINDER):
+        assert of_form(name, form).vector.form == form
 
 
 @pytest.mark.parametrize("form", [MASKED, SCALAR_REMAINDER])

@@ -110,12 +110,12 @@ def test_the_script_says_what_rows_are_filled_up_with() -> None:
     check_text(
         Schedule(words).to_transform(kernel.nest),
         """
-    CHECK: "nanoloom.copy_operand"({{.*}}) {operand = 0 : i64, lanes = 1 : i64
-    CHECK: "nanoloom.copy_operand"({{.*}}) {operand = 1 : i64, lanes = 8 : i64
-    CHECK: "nanoloom.pad"({{.*}}) {axis = 1 : i64, to = 16 : i64, number = "zero",
-    CHECK-SAME: lanes = 8 : i64, scalable = 0 : i64}
-    CHECK: "nanoloom.pad"({{.*}}) {axis = 2 : i64, to = 4 : i64, number = "highest",
-    CHECK-SAME: lanes = 1 : i64, scalable = 0 : i64}
+    CHECK: "nanoloom.copy_operand"({{.*}}, %lanes1) {operand = 0 : i64
+    CHECK: "nanoloom.copy_operand"({{.*}}, %lanes8) {operand = 1 : i64
+    CHECK: "nanoloom.pad"({{.*}}, %lanes8) {axis = 1 : i64, to = 16 : i64,
+    CHECK-SAME: number = "zero", scalable = 0 : i64}
+    CHECK: "nanoloom.pad"({{.*}}, %lanes1) {axis = 2 : i64, to = 4 : i64,
+    CHECK-SAME: number = "highest", scalable = 0 : i64}
     """,
     )
 

@@ -20,6 +20,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import (
     ALL,
+    ComputeAt,
     Directive,
     Nanokernel,
     Parallel,
@@ -76,6 +77,14 @@ def product() -> Computation:
     i, j, k = axes("i j k")
     a, b, y = Buffer("a", (M, K)), Buffer("b", (K, N)), Buffer("y", (M, N))
     y[i, j] += a[i, k] * b[k, j]
+    return computation(y)
+
+
+def chain_of_product() -> Computation:
+    i, j, k = axes("i j k")
+    a, b, s, y = Buffer("a", (M, K)), Buffer("b", (K, N)), Buffer("s"), Buffer("y")
+    s[i, j] += a[i, k] * b[k, j]
+    y[i, j] = tanh(s[i, j])
     return computation(y)
 
 
@@ -160,6 +169,33 @@ def test_a_product_by_words(
     code = stage_text(made, "asm", target, script=schedule)
     assert code.count(product) >= 10
     assert load in code
+
+
+def test_one_number_decides_about_tiles_and_vectors() -> None:
+    """Each tile's sums are in memory: as long as the widest machine's vectors."""
+    made, target = kernels(chain_of_product()), by_name("armv9-sve2")
+    (kernel,) = made.kernels.values()
+    words = (
+        Vectorize("y", "j", Lanes(4, scalable=True)),
+        ComputeAt("s", "y", "j"),
+        ComputeAt("fill", "y", "j"),
+    )
+    script = Schedule(words).to_transform(kernel.nest)
+    for lanes in (4, 8):
+        text = stage_text(
+            made,
+            "vector",
+            target,
+            script=script.replace("constant 4", f"constant {lanes}"),
+        )
+        check_text(
+            text,
+            f"""
+    CHECK: memref.alloca() {{{{.*}}}}memref<{lanes * 16 * 4}xi8>
+    CHECK: scf.for {{{{.*}}}} to %c517 step %c{lanes}_vscale
+    CHECK: vector<[{lanes}]xf32>
+    """,
+        )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
 from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.steps import ANY
+from nanoloom.schedule.steps import ANY, PARAMETER
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
@@ -54,12 +54,18 @@ def nanokernel(
     handle: str, rows: int, vectors: int, packed: int, family: str, lanes: int = 8
 ) -> str:
     return (
-        f'"nanoloom.nanokernel"(%{handle}) {{rows = {rows} : i64, vectors = {vectors} '
-        f': i64, lanes = {lanes} : i64, packed = {packed} : i64, family = "{family}", '
+        f"{width(lanes)} "
+        f'"nanoloom.nanokernel"(%{handle}, %w) {{rows = {rows} : i64, '
+        f'vectors = {vectors} : i64, packed = {packed} : i64, family = "{family}", '
         f'depth = 0 : i64, copied = "", swapped = 0 : i64, '
         f"unroll = 4 : i64, widened = 0 : i64, ordered = 1 : i64, kept = 0 : i64, "
-        f"apart = 0 : i64, whole = 0 : i64}} : ({ANY}) -> ()"
+        f"apart = 0 : i64, whole = 0 : i64}} : ({ANY}, {PARAMETER}) -> ()"
     )
+
+
+def width(lanes: int) -> str:
+    """A parameter %w, on the line of what reads it."""
+    return f"%w = transform.param.constant {lanes} : i64 -> {PARAMETER}"
 
 
 def refusal(make: Any, text: Schedule | str, *inputs: Any) -> str:
@@ -214,16 +220,21 @@ TILED = (
          "lanes = 16: family fma has vectors of 8 sums in f32 on x86-64-v3"),
         (nanokernel("root", 4, 2, 0, "fma", 2), "lanes = 2: family fma has vectors of"),
         (nanokernel("root", 4, 2, 0, "fma", 6), "lanes = 6: family fma has vectors of"),
-        (nanokernel("root", 4, 2, 0, "fma").replace("lanes = 8 : i64, ", ""),
-         "'nanoloom.nanokernel' op attribute \"lanes\" is expected but not provided"),
+        (nanokernel("root", 4, 2, 0, "fma").replace("rows = 4 : i64, ", ""),
+         "'nanoloom.nanokernel' op attribute \"rows\" is expected but not provided"),
+        (f'{width(8)} %ww = transform.merge_handles %w, %w : {PARAMETER} '
+         + nanokernel("root", 4, 2, 0, "fma").partition("64> ")[2].replace("%w", "%ww"),
+         "the width of vectors is [8, 8]: one number is wanted"),
         (nanokernel("root", 4, 2, 0, "fma").replace("ordered = 1", "ordered = 0")
          .replace("apart = 0", "apart = 1"), "ordered, kept, apart and whole are of"),
         (nanokernel("u", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this"),
         (nanokernel("l", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this "
          "scf.forall"),
-        (f'"nanoloom.nanokernel"(%root) : ({ANY}) -> ()',
+        (f'{width(8)} "nanoloom.nanokernel"(%root, %w) : ({ANY}, {PARAMETER}) -> ()',
          "'nanoloom.nanokernel' op attribute"),
-        ('"nanoloom.nanokernel"() : () -> ()', "op expects exactly 1 operands"),
+        (f'"nanoloom.nanokernel"(%root, %root) : ({ANY}, {ANY}) -> ()',
+         "'nanoloom.nanokernel' op "),
+        ('"nanoloom.nanokernel"() : () -> ()', "op expects exactly 2 operands"),
         (nanokernel("root", 4, 2, 0, "fma").replace("4 : i64", '"4"'), ""),
     ],
 )  # fmt: skip
@@ -238,18 +249,20 @@ def test_a_nanokernel_that_does_not_fit(step: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ('vectorize"(%root) {axis = 1 : i64, lanes = 8 : i64, scalable = 0 : i64, '
+        ('vectorize"(%root, %w) {axis = 1 : i64, scalable = 0 : i64, '
          'chains = 1 : i64, form = "masked"}', "is vectorized"),
         ('unroll"(%root) {axis = 2 : i64, count = 2 : i64}', "is unrolled"),
         ('unroll_and_jam"(%root) {axis = 0 : i64, count = 2 : i64}', "is unrolled"),
-        ('copy_operand"(%root) {operand = 1 : i64, lanes = 8 : i64, '
-         "scalable = 0 : i64, wide = 0 : i64}", "reads a copy"),
+        ('copy_operand"(%root, %w) {operand = 1 : i64, scalable = 0 : i64, '
+         "wide = 0 : i64}", "reads a copy"),
     ],
 )  # fmt: skip
 def test_what_a_nanokernel_makes_itself(word: str, said: str) -> None:
     """No word is dropped without a word."""
-    step = f'"nanoloom.{word} : ({ANY}) -> ()'
-    again = [match("root2", "product"), nanokernel("root2", 4, 2, 0, "fma")]
+    kinds = f"{ANY}, {PARAMETER}" if "%w" in word else ANY
+    step = f'{width(8)} "nanoloom.{word} : ({kinds}) -> ()'
+    kernel = nanokernel("root2", 4, 2, 0, "fma").replace("%w", "%v")
+    again = [match("root2", "product"), kernel]
     inputs = ((M, K), "float32"), ((K, N), "float32")
     reason = f"the contraction {said} already: a nanokernel has vectors, loops"
     assert reason in refusal(unpacked, given(*TILED, step, *again), *inputs)

@@ -51,12 +51,14 @@ def registers_of_sums(script: str, lanes: int) -> int:
 
     lanes: of a register with the least width that there is.
     """
-    words = re.findall(r'"nanoloom\.(\w+)"\(%product\w*\) {(.*)}', script)
+    words = re.findall(
+        r'"nanoloom\.(\w+)"\(%product\w*(?:, %[a-z]+(\d+))?\) {(.*)}', script
+    )
     found = 0
-    for word, text in words:
+    for word, width, text in words:
         fields = {name: int(x) for name, x in re.findall(r"(\w+) = (\d+)", text)}
         if word == "vectorize" and fields["scalable"]:
-            found = fields["lanes"] // lanes
+            found = int(width) // lanes
         if word == "unroll_and_jam":
             found *= fields["count"]
     return found
@@ -101,8 +103,8 @@ def test_vectors_of_any_width(kind: str, packed: bool) -> None:
 
 
 def test_other_scripts_are_not_taken_for_one() -> None:
-    fields = "axis = 1 : i64, lanes = 8 : i64, scalable = 1 : i64, chains = 1 : i64"
-    vectors = f'"nanoloom.vectorize"(%product_6) {{{fields}}} : ()'
+    fields = "axis = 1 : i64, scalable = 1 : i64, chains = 1 : i64"
+    vectors = f'"nanoloom.vectorize"(%product_6, %scalable8) {{{fields}}} : ()'
     jam = '"nanoloom.unroll_and_jam"(%product_9) {axis = 0 : i64, count = 6 : i64}'
     assert registers_of_sums(f"{vectors}\n{jam}", 2) == 24
     assert registers_of_sums(vectors, 2) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nanoloom.kernels.structure import Op, map_dims, maps
 from nanoloom.mlir import ir
+from nanoloom.vector.access import constant_of
 
 
 def most_results(op: Op, dim: int) -> int | None:
@@ -38,8 +39,11 @@ def dynamic_size(owner: ir.Operation, place: int) -> ir.Value:
     return operands[int(segments[0]) + int(segments[1]) + before]  # type: ignore[index]
 
 
-def most_number(value: ir.Value) -> int | None:
-    """What an index is at most: min(4, ...) is at most 4, and 2 more than it 6."""
+def most_number(value: ir.Value, vscale: int = 0) -> int | None:
+    """What an index is at most: min(4, ...) is at most 4, and 2 more than it 6.
+
+    vscale: what that is at most, 0 where nobody knows.
+    """
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
@@ -52,7 +56,55 @@ def most_number(value: ir.Value) -> int | None:
         return None
     results = owner.attributes["map"].value.results  # type: ignore[attr-defined]
     numbers = [e.value for e in results if isinstance(e, ir.AffineConstantExpr)]
-    return min(numbers, default=None)
+    return min([*numbers, *most_of_vectors(owner, vscale)], default=None)
+
+
+def most_of_vectors(owner: ir.Operation, vscale: int) -> list[int]:
+    """Of min(4 * vscale, 517 - i): what each of them is at most; [] without vscale."""
+    indexing, operands = owner.attributes["map"].value, list(owner.operands)  # type: ignore[attr-defined]
+    dims, symbols = operands[: indexing.n_dims], operands[indexing.n_dims :]
+    vectors, rests = list[int](), list[int]()
+    for expr in indexing.results:
+        match expr:
+            case ir.AffineSymbolExpr():
+                vectors += times_vscale(symbols[expr.position], vscale)
+            case ir.AffineDimExpr():
+                vectors += times_vscale(dims[expr.position], vscale)
+            case ir.AffineAddExpr(rhs=ir.AffineConstantExpr() as end):
+                rests += [end.value] if counts_up(expr.lhs, dims) else []
+            case _:
+                pass
+    return vectors + rests if vectors else []
+
+
+def times_vscale(value: ir.Value, vscale: int) -> list[int]:
+    """What 4 * vscale is at most; [] of anything else."""
+    owner = value.owner
+    if not vscale or isinstance(owner, ir.Block) or owner.name != "arith.muli":
+        return []
+    one, other = owner.operands
+    if isinstance(one.owner, ir.Block) or one.owner.name != "vector.vscale":
+        one, other = other, one
+    count = constant_of(other)
+    if isinstance(one.owner, ir.Block) or one.owner.name != "vector.vscale":
+        return []
+    return [] if count is None else [count * vscale]
+
+
+def counts_up(expr: ir.AffineExpr, dims: list[ir.Value]) -> bool:
+    """Whether an expression is -i, i the place of a loop that begins at 0."""
+    if not isinstance(expr, ir.AffineMulExpr) or not isinstance(
+        expr.lhs, ir.AffineDimExpr
+    ):
+        return False
+    place = dims[expr.lhs.position]
+    loop = place.owner.owner if isinstance(place.owner, ir.Block) else None
+    return (
+        loop is not None
+        and loop.name == "scf.for"
+        and constant_of(loop.operands[0]) == 0
+        and expr.rhs == ir.AffineConstantExpr.get(-1)
+    )
 
 
 def most_of_sum(

@@ -128,7 +128,7 @@ def refusal(made: Kernel, old: str, new: str, target: str = "aarch64+sme") -> st
     [
         ("depth = 0", "depth = 8", "cut and copy by themselves"),
         ("vectors = 2", "vectors = 1", "sme wants vectors = 2 and at most 32 rows"),
-        ("lanes = 4", "lanes = 8", "family sme has vectors of 4 sums in f32"),
+        ("constant 4", "constant 8", "family sme has vectors of 4 sums in f32"),
         ("unroll = 1", "unroll = 2", "family sme has 1 to 1 steps"),
         ("packed = 1", "packed = 0", "packed, the nanokernel says otherwise"),
     ],
