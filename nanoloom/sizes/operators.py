@@ -24,19 +24,19 @@ END = 2**31 - 1  # and beyond: where an axis ends
 # Each element from those at its place, whole axes, or only moved: for any sizes.
 ANY = words(
     """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitShift
-    BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat
-    ConstantOfShape Cos Cosh CumSum DequantizeLinear Div Dropout
-    DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GreaterOrEqual GroupNormalization
-    HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf
-    IsNaN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul
-    MatMulInteger Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or
-    PRelu Pow QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal
-    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
-    ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round Scan Selu Shape Sigmoid Sign
-    Sin Sinh Size Softmax Softplus Softsign Sqrt Squeeze Sub Sum Swish Tan Tanh
-    ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitShift BitwiseAnd
+    BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat ConstantOfShape
+    Cos Cosh CountedTopK CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Elu
+    Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater GlobalAveragePool
+    GlobalLpPool GlobalMaxPool GreaterOrEqual GroupNormalization HardSigmoid HardSwish
+    Hardmax Identity InstanceNormalization IsInf IsNaN LSTM LayerNormalization LeakyRelu
+    Less LessOrEqual Log LogSoftmax MatMul MatMulInteger Max Mean
+    MeanVarianceNormalization Min Mish Mod Mul Neg Not Or PRelu Places Pow QLinearMatMul
+    QuantizeLinear RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
+    ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare
+    Relu Reshape Round SameSize Scan Selu Shape Sigmoid Sign Sin Sinh Size Softmax
+    Softplus Softsign Sqrt Squeeze Sub Sum Suppressed Swish Tan Tanh ThresholdedRelu
+    Tile Transpose Trilu Unsqueeze Where Xor
     """
 )
 
@@ -186,6 +186,15 @@ def looped(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     return []
 
 
+def top_k(visits: Sequence[Visit], _: Set[str]) -> Limits:
+    """As many elements as are known, or a size says, along an axis that has more."""
+    wanted = numbers(visits, 1)
+    if wanted is None:
+        raise Differs("its k is an attribute")
+    extent = sizes(visits, 0, attribute(visits, "axis", -1))
+    return [wanted[0], less(extent, wanted[0])]
+
+
 def has(visit: Visit, index: int) -> bool:
     return visit.inputs[index] is not None
 
@@ -199,4 +208,5 @@ RULES: dict[str, Rule] = {
     "Loop": looped,
     "Slice": cut,
     "Split": split,
+    "TopK": top_k,
 }

@@ -51,7 +51,9 @@ def compare(
         for name, right in zip(found, wanted, strict=True):
             assert found[name].shape == right.shape, (name, dims)
             assert found[name].dtype == right.dtype, (name, dims)
-            np.testing.assert_allclose(found[name], right, bound, bound, err_msg=str(dims))
+            np.testing.assert_allclose(
+                found[name], right, bound, bound, err_msg=str(dims)
+            )
             np.testing.assert_array_equal(found[name], again[name], err_msg=str(dims))
         shapes = {name: array.shape for name, array in x.items()}
         assert program.open.bound(shapes, 1) is not None, (dims, program.open.reason)
