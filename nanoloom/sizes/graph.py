@@ -177,11 +177,14 @@ class Comparing:
                 self.kept.add(outputs[0].name)
                 continue
             if not decided.is_right(visits, self.samples):
-                self.kept.add(outputs[0].name)
-                self.again = True
-                self.reason = self.reason or f"{visits[0].name} decides by a size"
+                self.keep(outputs[0].name, f"{visits[0].name} decides by a size")
             elif differs:
                 self.differing.add(outputs[0].name)
+
+    def keep(self, name: str, reason: str) -> None:
+        """Let another walk see what a constant is for as computed."""
+        self.kept.add(name)
+        self.again, self.reason = True, self.reason or reason
 
     def given(self, visits: Sequence[Visit]) -> None:
         """Constants that differ and that no node gave: extents of largest shapes."""
@@ -229,7 +232,14 @@ class Comparing:
         shapes = [{x.shape for x in row if x is not None} for row in values]
         if not depends and all(len(each) <= 1 for each in shapes):
             return
-        for numbers in self.numbers(visits):
+        try:
+            limits = self.numbers(visits)
+        except Differs as reason:
+            if not reason.computed or reason.computed in self.kept:
+                raise
+            self.keep(reason.computed, str(reason))
+            return
+        for numbers in limits:
             self.limit(visits[0].name, numbers)
 
     def numbers(self, visits: Sequence[Visit]) -> Sequence[tuple[int, ...]]:

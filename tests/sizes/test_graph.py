@@ -44,6 +44,7 @@ def model(text: str) -> onnx.ModelProto:
         one = Constant<value = int64[1] {1}>()
         two = Constant<value = int64[1] {2}>()
         five = Constant<value = int64[1] {5}>()
+        some = Constant<value = int64[1] {138}>()
         many = Constant<value = int64[1] {1000}>()
         shape = Shape(x)
         n = Gather<axis = 0>(shape, zero)
@@ -108,7 +109,8 @@ def test_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("y = Slice(x, zero, many, zero)", "Slice.*may end where its axis does"),
+        ("y = Slice(x, zero, some, zero)", "Slice.*may end where its axis does"),
+        ("y = Slice(x, zero, many, zero)", ""),
         ("i = Constant<value = int64 {2}>() y0 = Gather<axis = 0>(x, i) "
          "y = Unsqueeze(y0, zero)", ""),
         (f"e = Equal(n, one) {EITHER}", "Equal.* decides by a size"),
@@ -129,7 +131,7 @@ def test_refusals(tmp_path: Path, text: str, reason: str) -> None:
     program = nanoloom.compile(model(text), threads=1, cache=cache)
     x = np.random.default_rng(8).standard_normal((8, 4)).astype(np.float32)
     made = program({"x": x})
-    if "Slice" not in text:
+    if "some" not in text:
         assert (made["y"] == models.wanted(model(text), {"x": x})["y"]).all()
     assert re.search(reason or "^$", program.open.reason)
 
