@@ -74,8 +74,8 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
             for i, place in enumerate(call.arguments)
         )
         word = next(
-            (p.index for p in call.arguments if p.storage is Storage.SIZES), NONE
-        )
+            (p.index for p in call.arguments[::-1] if p.storage is Storage.SIZES), NONE
+        )  # a kernel's own: parameters that are sizes stand in front of them
         buffers += own_buffers(program, kernel)
         for phase, tasks in enumerate(kernel.tasks):
             if tasks:

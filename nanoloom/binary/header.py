@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nanoloom.binary.link import RUNTIME
 from nanoloom.binary.sizes import SizesTable
-from nanoloom.binary.sizes_header import described, sized
+from nanoloom.binary.sizes_header import described, extents, sized
 from nanoloom.binary.table import ProgramTable, Tensor
 
 # As the public functions are named: nanoloom_MODEL_create.
@@ -93,6 +93,14 @@ const struct nanoloom_tensor *nanoloom_{name}_output_of(
     const struct nanoloom_{name} *handle, int32_t index);
 """
 
+# The same, where sizes are chosen and `output_of` is there for their sake.
+_COUNTED_OF_SIZES = """
+/* Behind a run that returned NANOLOOM_OK, nanoloom_{name}_output_of gives outputs whose
+ * shapes depend on the data with those that the run found, until the next one; their
+ * memory has room for the shape given before, and what was found is dense at its
+ * beginning. */
+"""
+
 # Names that nanoloom_MODEL would share with the types and functions of the runtime.
 _TAKEN = """
     arena buffer check default element floating kernel library memory parallel
@@ -121,6 +129,7 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
     if levels:
         tiles += "; or where there is no code\n * for this CPU, stderr says why"
+    words = sized(table, name)
     return _TEMPLATE.format(
         title=_comment(model_name),
         name=name,
@@ -133,11 +142,15 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         output_count=len(table.made),
         memory=memory(table),
         tiles=tiles,
-        **(
-            sized(table, name)
-            | ({"resize": _COUNTED.format(name=name)} if table.numbers else {})
-        ),
+        **(words | {"resize": words["resize"] + counted_words(table, name)}),
     )
+
+
+def counted_words(table: ProgramTable, name: str) -> str:
+    """What is said of outputs whose shapes depend on data, where there are any."""
+    if not table.numbers:
+        return ""
+    return (_COUNTED_OF_SIZES if table.sizes else _COUNTED).format(name=name)
 
 
 def memory(table: ProgramTable) -> str:
@@ -167,7 +180,7 @@ def describe_numbers(table: ProgramTable) -> list[str]:
     """Lines of a comment: the axes that depend on data."""
     return [
         f" * axis {x.axis} of output {x.output}: as the data say, at most"
-        f" {table.outputs[x.output].shape[x.axis]}"
+        f" {_comment(extents(table.outputs[x.output], table.sizes)[x.axis])}"
         for x in table.numbers
     ]
 

@@ -113,6 +113,13 @@ def c_words(names: Sequence[str]) -> list[str]:
 
 def described(tensor: Tensor, sizes: SizesTable | None) -> str:
     """A shape, and the bytes where they are known."""
+    shape = f"[{', '.join(extents(tensor, sizes))}]"
+    is_known = sizes is None or tensor.known == list(tensor.shape)
+    return f"{shape}, {tensor.bytes} bytes" if is_known else shape
+
+
+def extents(tensor: Tensor, sizes: SizesTable | None) -> Sequence[str]:
+    """A shape in words."""
     if sizes is None or tensor.known == list(tensor.shape):
-        return f"[{', '.join(map(str, tensor.shape))}], {tensor.bytes} bytes"
-    return f"[{', '.join(axes(sizes, tensor))}]"
+        return [*map(str, tensor.shape)]
+    return axes(sizes, tensor)

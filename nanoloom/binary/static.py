@@ -47,7 +47,9 @@ def write_static_library(
     sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
     kept = SESSION_FUNCTIONS if compiled.table.kept else ()
     counted = COUNTED_FUNCTIONS if compiled.table.numbers else ()
-    part = Part(compiled, name, (*FUNCTIONS, *sized, *kept, *counted))
+    part = Part(
+        compiled, name, tuple(dict.fromkeys((*FUNCTIONS, *sized, *kept, *counted)))
+    )
     code = part.linked(sources, triple, cache)
     header = header_h(compiled.table, model_name, levels=bool(compiled.levels))
     return part.write(code, output, header)

@@ -5,10 +5,12 @@ They become one program (sizes/), so what is chosen by what it costs must not di
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
+
+from nanoloom.graph.counted.decisions import Way
 
 WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
 
@@ -18,12 +20,13 @@ class Alike:
     """tiles: of convolutions by Winograd's method.  layouts: of sets of tensors.
 
     Both in the order of the graph; None before the first sample.  images: numbers may
-    be of pixels, and are no arguments.
+    be of pixels, and are no arguments.  ways: which bounds are taken (graph/counted/).
     """
 
     images: bool = False
     tiles: tuple[int | None, ...] | None = None
     layouts: tuple[Hashable, ...] | None = None
+    ways: Sequence[Way] | None = None
 
 
 def keep_pads(graph: ir.Graph) -> None:

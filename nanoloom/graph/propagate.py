@@ -26,6 +26,7 @@ from nanoloom.graph import (
 )
 from nanoloom.graph.agreement import require_types
 from nanoloom.graph.choices import require_known
+from nanoloom.graph.counted.decisions import Decisions
 from nanoloom.graph.counted.maker import MADE
 from nanoloom.graph.counted.step import step
 from nanoloom.graph.folding import agrees
@@ -42,13 +43,15 @@ class Propagation:
     """direct: operators with a lowering of their own (their bodies are not expanded).
 
     names: what is taken in the graph and its bodies.  kept: names of values that are
-    computed when the program runs, even if their inputs are constants.
+    computed when the program runs, even if their inputs are constants.  decided: gets
+    what shapes that depend on data go by.
     """
 
     direct: Set[str]
     opsets: dict[str, int]
     names: Names
     kept: Set[str] = field(default=frozenset(), kw_only=True)
+    decided: Decisions = field(default_factory=Decisions, kw_only=True)
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
@@ -84,7 +87,8 @@ class Propagation:
         """Whether a shape depended on the data, and a number counts what is meant."""
         if operator_name(node) not in self.direct:
             return False  # its body is looked at
-        return step(graph, node, self.names, self.opsets.get("", 1))
+        opset = self.opsets.get("", 1)
+        return step(graph, node, self.names, opset, self.decided)
 
     def constants(self, node: ir.Node) -> list[ir.TensorProtocol | None] | None:
         """The outputs if they are known now; otherwise only their shapes are set."""

@@ -23,6 +23,7 @@ from nanoloom.graph.binary import binary_products
 from nanoloom.graph.byte_planes import read_planes
 from nanoloom.graph.byte_sums import sum_bytes
 from nanoloom.graph.caches import Pairs, append_in_place
+from nanoloom.graph.counted.decisions import Decisions
 from nanoloom.graph.counted.publish import publish
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.factors import move_factors
@@ -32,7 +33,7 @@ from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known import require_known
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.moved_rows import move_rows
-from nanoloom.graph.naming import name_made, unique_names
+from nanoloom.graph.naming import Names, name_made, unique_names
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.quantized import integer_products
 from nanoloom.graph.requantized import keep_integers
@@ -91,7 +92,7 @@ def optimize(
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
-    Propagation(direct, opsets, names, kept=kept or frozenset()).run(model.graph)
+    propagate(model, direct, names, kept, alike)
     publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     require_known(model.graph, direct, opsets)
@@ -112,6 +113,28 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     name_made(model.graph)
     return model
+
+
+def propagate(
+    model: ir.Model,
+    direct: Set[str],
+    names: Names,
+    kept: Set[str] | None,
+    alike: Alike | None,
+) -> None:
+    """Shapes and constants through the graph; what is given is as for `optimize`."""
+    given = None if alike is None else alike.ways
+    decided = Decisions(is_open=kept is not None, given=given)
+    walk = Propagation(
+        direct,
+        dict(model.opset_imports),
+        names,
+        kept=kept or frozenset(),
+        decided=decided,
+    )
+    walk.run(model.graph)
+    if alike is not None:
+        alike.ways = decided.ways
 
 
 def convolve(

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from nanoloom.kernels.program import Program, Word
 from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.size import Dims, Size, found
 from nanoloom.weights.weight import Weight
+
+FEW = 16  # elements of a constant that are sizes
 
 
 def require_same(programs: Sequence[Program]) -> None:
-    """Raise Differs where calls, constants or checks depend on the sizes."""
-    first = programs[0]
+    """Raise Differs where calls or checks depend on the sizes."""
     if len({(len(p.calls), len(p.repeats)) for p in programs}) > 1:
         raise Differs("numbers of calls")
-    if any(p.parameters != first.parameters for p in programs):
-        require_equal([p.parameters for p in programs])
     if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
         raise Differs("where indices are looked at")
+    if len({len(p.parameters) for p in programs}) > 1:
+        raise Differs("numbers of constants")
 
 
 def named(word: Word) -> tuple[object, ...]:
@@ -28,20 +31,44 @@ def named(word: Word) -> tuple[object, ...]:
     return limits.where, limits.what, limits.low < 0, word.number
 
 
-def require_equal(rows: Sequence[tuple[Weight, ...]]) -> None:
-    """Raise Differs for constants that depend on the sizes."""
-    if len({len(row) for row in rows}) > 1:
-        raise Differs("numbers of constants")
-    for weights in zip(*rows, strict=True):
-        first = weights[0]
-        for other in weights[1:]:
-            if first == other:
-                continue
-            name = first.source.name or "a constant"
-            if (first.shape, first.dtype) != (other.shape, other.dtype):
-                raise Differs(f"{name} depends on sizes")
-            if not np.array_equal(bytes_of(first), bytes_of(other)):
-                raise Differs(f"{name} depends on sizes")
+def sized_parameters(
+    programs: Sequence[Program], samples: Sequence[Dims]
+) -> dict[int, tuple[Size, ...]]:
+    """Which constants are sizes: integers that are computed with when a program runs.
+
+    Raises Differs for others that are not the same for all samples.
+    """
+    made: dict[int, tuple[Size, ...]] = {}
+    for i, weights in enumerate(zip(*[p.parameters for p in programs], strict=True)):
+        if all(are_equal(weights[0], other) for other in weights[1:]):
+            continue
+        elements = elements_of(weights, samples)
+        if elements is None:
+            name = weights[0].source.name or "a constant"
+            raise Differs(f"{name} depends on sizes")
+        made[i] = elements
+    return made
+
+
+def elements_of(
+    weights: Sequence[Weight], samples: Sequence[Dims]
+) -> tuple[Size, ...] | None:
+    """The sizes in constants of int64; None where they are none."""
+    shapes = {weight.shape for weight in weights}
+    few = len(shapes) == 1 and prod(weights[0].shape) <= FEW
+    if not few or any(weight.dtype != np.int64 for weight in weights):
+        return None
+    rows = [[int(n) for n in weight.array().flat] for weight in weights]
+    sizes = [found(numbers, samples) for numbers in zip(*rows, strict=True)]
+    known = tuple(size for size in sizes if size is not None)
+    return known if len(known) == len(sizes) else None
+
+
+def are_equal(one: Weight, other: Weight) -> bool:
+    if one == other:
+        return True
+    kinds = [(weight.shape, weight.dtype) for weight in (one, other)]
+    return kinds[0] == kinds[1] and np.array_equal(bytes_of(one), bytes_of(other))
 
 
 def bytes_of(weight: Weight) -> np.ndarray:

@@ -26,8 +26,8 @@ from nanoloom.kernels.program import (
     Storage,
     Word,
 )
-from nanoloom.kernels.samples import require_same
-from nanoloom.kernels.slots import slots_of
+from nanoloom.kernels.samples import require_same, sized_parameters
+from nanoloom.kernels.slots import in_slots, slots_of
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
 from nanoloom.nest.nest import LoopNest
@@ -51,16 +51,21 @@ def sized_program(
     Differs where the samples differ otherwise than in sizes.
     """
     require_same(programs)
-    return Joining(programs, samples, bounds, list(limits)).program()
+    inside = sized_parameters(programs, samples)
+    return Joining(programs, samples, bounds, inside, list(limits)).program()
 
 
 @dataclass
 class Joining:
-    """The program while it is put together from those of the samples."""
+    """The program while it is put together from those of the samples.
+
+    inside: the sizes in parameters.
+    """
 
     programs: Sequence[Program]
     samples: Sequence[Dims]
     bounds: Mapping[str, Bounds]
+    inside: Mapping[int, tuple[Size, ...]]
     words: list[Size] = field(default_factory=list[Size])
     kernels: dict[tuple[str, ...], tuple[Kernel, tuple[Size, ...]]] = field(
         default_factory=dict
@@ -183,6 +188,10 @@ class Joining:
         ways = {(p.storage, p.index, p.stride > 0, p.state is None) for p in places}
         if len(ways) > 1:
             raise Differs("where arguments lie")
+        if first.storage is Storage.PARAMETER and first.index in self.inside:
+            if first.offset or first.stride:
+                raise Differs("a part of sizes")
+            return Place(Storage.SIZES, self.first_word(self.inside[first.index]))
         offset = self.size([p.offset for p in places], "where a part begins")
         if offset.number is None:
             first = replace(first, offset=0, word=self.word(offset))
@@ -289,12 +298,3 @@ def used_floors(words: Sequence[Size]) -> tuple[Floor, ...]:
 def list_of_results(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
     """Shapes of a kernel's results, its last arguments."""
     return kernel.shapes[len(kernel.constants) :]
-
-
-def in_slots(call: Call, place: dict[int, int]) -> Call:
-    """A call whose buffers of the arena are slots."""
-    arguments = (
-        replace(p, index=place[p.index]) if p.storage is Storage.ARENA else p
-        for p in call.arguments
-    )
-    return replace(call, arguments=tuple(arguments))

@@ -7,10 +7,11 @@ no two that are alive at once share one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nanoloom.kernels.lifetimes import lifetimes
 from nanoloom.kernels.plan import Lifetime
-from nanoloom.kernels.program import Call, Program
+from nanoloom.kernels.program import Call, Program, Storage
 
 
 def slots_of(program: Program, calls: Sequence[Call]) -> list[list[int]]:
@@ -37,3 +38,12 @@ def apart(alive: Sequence[Lifetime], one: int, other: int) -> bool:
     """Whether two buffers are never alive at once."""
     x, y = alive[one], alive[other]
     return x.last < y.first or y.last < x.first
+
+
+def in_slots(call: Call, place: dict[int, int]) -> Call:
+    """A call whose buffers of the arena are slots."""
+    arguments = (
+        replace(p, index=place[p.index]) if p.storage is Storage.ARENA else p
+        for p in call.arguments
+    )
+    return replace(call, arguments=tuple(arguments))

@@ -20,6 +20,8 @@ import onnx_ir
 from nanoloom.errors import ModelError, Unsupported, noting
 from nanoloom.frontend.mapped import MappedTensor
 from nanoloom.graph.changed import weight_of
+from nanoloom.graph.counted.folded import NEUTRAL
+from nanoloom.graph.counted.spread import OPERATORS as SPREAD
 from nanoloom.graph.evaluate import mapped_sources
 from nanoloom.graph.types import (
     deciding_sources,
@@ -36,7 +38,9 @@ from nanoloom.linalg.words.node import Node
 from nanoloom.linalg.words.tensor import Tensor, constant
 from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
+from nanoloom.weights.weight import weight_of as array_weight
 
+COMPUTED = SPREAD | NEUTRAL.keys()  # operators that compute with what they read
 FEW = 16  # elements of a constant that says what a node does
 
 
@@ -160,6 +164,29 @@ class Lowering:
             return found
         return replace(found, value=self.parameters.add(found))
 
+    def inputs_of(self, node: onnx_ir.Node) -> tuple[Tensor | None, ...]:
+        if not any(x.name in self.kept for x in node.outputs):
+            return tuple(self.tensor_of(x) for x in node.inputs)
+        count = 1 if node.op_type in NEUTRAL else len(node.inputs)  # axes behind it
+        first = [self.tensor_of(x) for x in node.inputs[:count]]
+        are_known = all(x is None or x.value is None for x in first)
+        if not are_known or node.op_type not in COMPUTED:
+            return tuple(self.moved_later(x) for x in node.inputs)
+        made = [self.read_from_memory(x) for x in node.inputs[:count]]
+        return (*made, *[self.tensor_of(x) for x in node.inputs[count:]])
+
+    def read_from_memory(self, value: onnx_ir.Value | None) -> Tensor | None:
+        """A constant whose integers are no numbers in the code.
+
+        What is computed of a sample's would be a number, which no size says.
+        """
+        found = self.tensor_of(value)
+        if found is None or found.dtype.kind not in "iu" or found.size > FEW:
+            return found
+        wide = constant(array_weight(found.array().astype(np.int64), found.name))
+        made = Tensor(found.shape, wide.dtype, self.parameters.add(wide))
+        return Builder(self.parameters.add).cast(made, found.dtype)
+
     def body(self, graph: onnx_ir.Graph, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Lower a body's nodes at the insertion point; gives its outputs."""
         for formal, actual in zip(graph.inputs, arguments, strict=False):
@@ -180,13 +207,11 @@ class Lowering:
         if lower is None:
             raise Unsupported("nanoloom does not know this operator", where=where)
         outputs = list(node.outputs)
-        is_kept = any(x.name in self.kept for x in outputs)
-        read = self.moved_later if is_kept else self.tensor_of
         view = Node(
             node.op_type,
             node.name or node.op_type,
             node.version or self.version_of(node.domain),
-            tuple(read(x) for x in node.inputs),
+            self.inputs_of(node),
             tuple(
                 shape_of(x) if x.shape is not None and x.name else () for x in outputs
             ),

@@ -7,6 +7,13 @@ const struct nanoloom_tensor *PUBLIC(output)(int32_t index);
 
 const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle, int32_t index)
 {
-    int known = handle && handle->counted.known && PUBLIC(output)(index);
-    return known ? &handle->counted.tensors[index] : NULL;
+    if (!handle || !PUBLIC(output)(index))
+        return NULL;
+    if (handle->counted.known)
+        return &handle->counted.tensors[index];
+#ifdef NANOLOOM_SIZED
+    return handle->program ? &handle->program->outputs[index] : NULL;
+#else
+    return NULL;
+#endif
 }

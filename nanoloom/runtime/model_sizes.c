@@ -5,10 +5,12 @@
 NANOLOOM_PUBLIC int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(input_of)(const HANDLE *handle,
                                                                int32_t index);
+const struct nanoloom_tensor *PUBLIC(input)(int32_t index);
+#ifndef NANOLOOM_COUNTED
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle,
                                                                 int32_t index);
-const struct nanoloom_tensor *PUBLIC(input)(int32_t index);
 const struct nanoloom_tensor *PUBLIC(output)(int32_t index);
+#endif
 
 /* Room for the program of any sizes, and working memory for all that bounds allow. */
 int nanoloom_handle_prepare(HANDLE *handle)
@@ -17,6 +19,10 @@ int nanoloom_handle_prepare(HANDLE *handle)
     handle->rooms = nanoloom_arena_create(2 * handle->room_bytes);
     if (!handle->rooms)
         return 0;
+#ifdef NANOLOOM_COUNTED
+    if (!nanoloom_counted_prepare(&handle->counted, &nanoloom_program))
+        return 0;
+#endif
 #ifdef NANOLOOM_SESSION
     if (!nanoloom_session_prepare(handle))
         return 0;
@@ -42,6 +48,9 @@ static int reserve(HANDLE *handle, const struct nanoloom_program *program)
     }
     nanoloom_workspace_prepare(program, handle->workspace, handle->threads);
     handle->program = program;
+#ifdef NANOLOOM_COUNTED
+    handle->counted.known = 0;
+#endif
     return NANOLOOM_OK;
 }
 
@@ -83,8 +92,10 @@ const struct nanoloom_tensor *PUBLIC(input_of)(const HANDLE *handle, int32_t ind
     return known ? &handle->program->inputs[index] : NULL;
 }
 
+#ifndef NANOLOOM_COUNTED
 const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle, int32_t index)
 {
     int known = handle && handle->program && PUBLIC(output)(index);
     return known ? &handle->program->outputs[index] : NULL;
 }
+#endif

@@ -29,8 +29,11 @@ static void report_numbers(const struct nanoloom_program *program)
     for (int32_t i = 0; i < program->number_count; i++) {
         struct nanoloom_number number = program->numbers[i];
         const struct nanoloom_tensor *output = &program->outputs[number.output];
-        printf("axis %d of output %s: as the data say, at most %" PRId64 "\n",
-               number.axis, output->name, output->shape[number.axis]);
+        printf("axis %d of output %s: as the data say", number.axis, output->name);
+        if (output->shape[number.axis] < 0)
+            printf(", at most its size\n");
+        else
+            printf(", at most %" PRId64 "\n", output->shape[number.axis]);
     }
 }
 

@@ -24,13 +24,13 @@ WHOLE = words(
 # Only moved, where the inputs from the second on say the same for all sizes.
 MOVED = words(
     """
-    Expand Gather GatherElements GatherND Slice Split Tile
+    Expand Gather GatherElements GatherND ReduceProd ReduceSum Slice Split Tile
     """
 )
 
 
-def require(visits: Sequence[Visit], samples: Sequence[Dims]) -> None:
-    """Raise Differs where other sizes than the samples might give something else."""
+def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
+    """Whether other sizes than the samples give the same polynomials."""
     first = visits[0]
     rows = [
         [None if x is None else x.numbers for x in inputs]
@@ -49,8 +49,13 @@ def require(visits: Sequence[Visit], samples: Sequence[Dims]) -> None:
             right = alike(rows[1]) and all(map(is_whole, *rows))
         case _:
             right = all(alike(row) for row in rows)
-    if not right:
-        raise Differs(f"{first.name} decides by a size")
+    return right
+
+
+def require(visits: Sequence[Visit], samples: Sequence[Dims]) -> None:
+    """Raise Differs where other sizes than the samples might give something else."""
+    if not is_right(visits, samples):
+        raise Differs(f"{visits[0].name} decides by a size")
 
 
 def alike(row: Sequence[np.ndarray | None]) -> bool:

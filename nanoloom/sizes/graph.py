@@ -18,6 +18,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
+from nanoloom.errors import Error
+from nanoloom.graph.counted.decisions import Decisions
 from nanoloom.sizes import decided, operators
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.floor import floors_of
@@ -30,7 +34,7 @@ from nanoloom.sizes.windows import ONLY_MOVED, WINDOWS, are_steady
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
 REPEATED = ("Expand", "Tile")
-WALKS = 4  # what samples confuse is taken for something else: then others walk
+WALKS = 8  # what samples confuse is taken for something else: then others walk
 MOST = 16  # elements of a constant whose numbers are sizes
 
 
@@ -49,12 +53,20 @@ class Open:
 
 def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
     """What depends on the sizes of a model; raises Differs."""
-    given = list(samples[0])
+    given, kept, reason = list(samples[0]), frozenset[str](), ""
     for _ in range(WALKS):
-        walk = walked(walks, samples)
-        told = told_apart(walk.samples)
-        if told == tuple(walk.samples):
+        try:
+            walk = walked(walks, samples, kept)
+        except (Differs, Error) as error:
+            if not reason:
+                raise
+            for_images = isinstance(error, Differs) and error.for_images
+            raise Differs(reason, for_images=for_images) from error
+        told, reason = told_apart(walk.samples), walk.reason or reason
+        settled = not walk.again or frozenset(walk.kept) == kept
+        if told == tuple(walk.samples) and settled:
             break
+        kept = frozenset(walk.kept) if walk.again else kept
         samples = [{name: sample[name] for name in given} for sample in told]
     else:
         raise Differs("samples do not tell its sizes apart", for_images=True)
@@ -62,11 +74,20 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
     return Open(frozenset(walk.kept), limits, tuple(walk.samples))
 
 
-def walked(walks: Walks, samples: Sequence[Dims]) -> Comparing:
-    """The walk through a model for each sample."""
-    walk = Comparing([dict(sample) for sample in samples])
-    for visits in zip(*walks.through(samples), strict=True):
-        walk.node(visits)
+def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:
+    """The walk through a model for each sample.  kept: what the program computes."""
+    found = walks.through(samples, kept)
+    walk = Comparing([dict(sample) for sample in samples], {*kept})
+    try:
+        for visits in zip(*[each.visits for each in found], strict=True):
+            walk.node(visits)
+        walk.compare([each.decided for each in found])
+    except Differs as error:
+        if walk.kept == kept:
+            raise
+        # What is computed, and no constant, in the next walk may let it pass.
+        walk.again, walk.reason = True, walk.reason or str(error)
+    walk.again = walk.again or bool(found[0].counted)
     return walk
 
 
@@ -96,15 +117,21 @@ def is_matrix(value: Seen) -> bool:
 
 @dataclass
 class Comparing:
-    """The walk through all samples at once."""
+    """The walk through all samples at once.
+
+    again: whether it is another one with what is kept.  reason: why that is more.
+    """
 
     samples: Samples
     kept: set[str] = field(default_factory=set[str])
+    again: bool = False
+    reason: str = ""
     differing: set[str] = field(default_factory=set[str])  # constants, by their numbers
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
+        self.given(visits)
         if self.is_chosen(first):
             return  # the nodes of its branch are visited behind it
         made = [x for x in first.outputs if x.is_known and first.operator != "Constant"]
@@ -149,9 +176,55 @@ class Comparing:
             ):
                 self.kept.add(outputs[0].name)
                 continue
-            decided.require(visits, self.samples)
-            if differs:
+            if not decided.is_right(visits, self.samples):
+                self.keep(outputs[0].name, f"{visits[0].name} decides by a size")
+            elif differs:
                 self.differing.add(outputs[0].name)
+
+    def keep(self, name: str, reason: str) -> None:
+        """Let another walk see what a constant is for as computed."""
+        self.kept.add(name)
+        self.again, self.reason = True, self.reason or reason
+
+    def given(self, visits: Sequence[Visit]) -> None:
+        """Constants that differ and that no node gave: extents of largest shapes."""
+        for row in zip(*[v.inputs for v in visits], strict=True):
+            known = [x for x in row if x is not None and x.is_known]
+            if not known or self.depends(known[0]):
+                continue
+            rows, shapes = [x.numbers for x in known], {x.shape for x in known}
+            if len(shapes) == 1 and decided.alike(rows):
+                continue
+            if len(shapes) > 1 or len(known) < len(row) or not self.are_sizes(rows):
+                raise Differs(f"{visits[0].name} reads {known[0].name}")
+            self.differing.add(known[0].name)
+
+    def are_sizes(self, rows: Sequence[np.ndarray | None]) -> bool:
+        """Whether the elements of constants are sizes, each for itself."""
+        numbers = [[int(n) for n in row.flat] for row in rows if row is not None]
+        whole = len(numbers) == len(rows) and len(numbers[0]) <= MOST
+        columns = zip(*numbers, strict=True)
+        return whole and all(found(each, self.samples) for each in columns)
+
+    def compare(self, each: Sequence[Decisions]) -> None:
+        """What shapes that depend on data went by, for each of the samples."""
+        ways = [x.ways for x in each]
+        for row in zip(*ways, strict=False):
+            if len(set(row)) > 1:
+                raise Differs(f"{row[0][0]}: a bound by a size", for_images=True)
+        rows = [x.differences for x in each]
+        if any(len({*map(len, pairs)}) > 1 for pairs in (ways, rows)):
+            raise Differs("what its shapes go by")
+        for row in zip(*rows, strict=True):
+            self.limit(row[0][0], [n for _, n in row])
+
+    def limit(self, where: str, numbers: Sequence[int]) -> None:
+        """Let a size be 0 or more."""
+        size = found(numbers, self.samples)
+        if size is None:
+            raise Differs(f"{where}: {', '.join(map(str, numbers))}")
+        if size.number is None or size.number < 0:
+            self.limits[size] = None
 
     def computed(self, visits: Sequence[Visit], depends: bool) -> None:
         """A node that runs when the program does."""
@@ -159,12 +232,15 @@ class Comparing:
         shapes = [{x.shape for x in row if x is not None} for row in values]
         if not depends and all(len(each) <= 1 for each in shapes):
             return
-        for numbers in self.numbers(visits):
-            size = found(numbers, self.samples)
-            if size is None:
-                raise Differs(f"{visits[0].name}: {', '.join(map(str, numbers))}")
-            if size.number is None or size.number < 0:
-                self.limits[size] = None
+        try:
+            limits = self.numbers(visits)
+        except Differs as reason:
+            if not reason.computed or reason.computed in self.kept:
+                raise
+            self.keep(reason.computed, str(reason))
+            return
+        for numbers in limits:
+            self.limit(visits[0].name, numbers)
 
     def numbers(self, visits: Sequence[Visit]) -> Sequence[tuple[int, ...]]:
         """What may not be below 0 for a node."""

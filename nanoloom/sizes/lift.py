@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from nanoloom.mlir import arith, func, ir, operations, tensor
+from nanoloom.sizes.constants import wholes_of
 from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.reshaped import ARRAYS, EMPTY, remade
 from nanoloom.sizes.size import Dims, Size, found
@@ -24,7 +25,6 @@ EXTENTS, NUMBER = "nanoloom.extents", -1
 ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
 MOST = "nanoloom.most"  # of a function: what each size is at most, where that is known
 UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
-EXACT = 2**24  # whole numbers below it are f32's
 Shape = tuple[Size, ...]
 
 
@@ -160,7 +160,8 @@ class Lifting:
         kind = ops[0].results[0].type
         if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.F32Type):
             raise Differs(f"a constant: {', '.join(map(str, each))}")
-        numbers = whole_numbers(each)
+        wholes = wholes_of(each)
+        numbers = wholes.numbers
         # The last of elements in several axes is no size, but all of them are one.
         more = [n + 1 for n in numbers]
         less = not found(numbers, self.samples) and bool(found(more, self.samples))
@@ -171,7 +172,7 @@ class Lifting:
                 whole = self.value(size)
                 if less:
                     whole = arith.subi(whole, arith.constant(whole.type, 1))
-                ops[0].results[0].replace_all_uses_with(as_number(whole, kind))
+                ops[0].results[0].replace_all_uses_with(wholes.of(whole, kind))
 
         return [change]
 
@@ -228,29 +229,6 @@ class Lifting:
         ]
         rows.insert(inputs, [NUMBER])
         return ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(row) for row in rows])
-
-
-def whole_numbers(constants: Sequence[ir.Attribute]) -> list[int]:
-    """Of constants; raises Differs where one is none that f32 has exactly.
-
-    A mean's divisor is a number of elements.
-    """
-    if all(isinstance(a, ir.IntegerAttr) for a in constants):
-        return [ir.IntegerAttr(a).value for a in constants]
-    numbers = [ir.FloatAttr(a).value for a in constants]
-    if any(not x.is_integer() or abs(x) >= EXACT for x in numbers):
-        raise Differs(f"a constant: {', '.join(map(str, constants))}")
-    return [int(x) for x in numbers]
-
-
-def as_number(value: ir.Value, kind: ir.Type) -> ir.Value:
-    """An index as a number of a kind; as f32 rounded, as a constant of it would be."""
-    if isinstance(kind, ir.IndexType):
-        return value
-    if isinstance(kind, ir.IntegerType):
-        return arith.index_cast(kind, value)
-    whole = arith.index_cast(ir.IntegerType.get_signless(64), value)
-    return arith.sitofp(kind, whole)
 
 
 def sized(kind: ir.Type, shape: Shape) -> ir.Type:

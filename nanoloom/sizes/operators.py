@@ -24,18 +24,18 @@ END = 2**31 - 1  # and beyond: where an axis ends
 # Each element from those at its place, whole axes, or only moved: for any sizes.
 ANY = words(
     """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitShift
-    BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat
-    ConstantOfShape Cos Cosh CumSum DequantizeLinear Div Dropout
+    Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BatchNormalization
+    BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip
+    Concat ConstantOfShape Cos Cosh CountedTopK CumSum DequantizeLinear Div Dropout
     DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater
     GlobalAveragePool GlobalLpPool GlobalMaxPool GreaterOrEqual GroupNormalization
-    HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf
-    IsNaN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul
-    MatMulInteger Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or
-    PRelu Pow QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal
-    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
-    ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round Scan Selu Shape Sigmoid Sign
-    Sin Sinh Size Softmax Softplus Softsign Sqrt Squeeze Sub Sum Swish Tan Tanh
+    HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LSTM
+    LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul MatMulInteger
+    Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or PRelu Places Pow
+    QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2
+    ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
+    ReduceSumSquare Relu Reshape Round SameSize Scan Selu Shape Sigmoid Sign Sin Sinh
+    Size Softmax Softplus Softsign Sqrt Squeeze Sub Sum Suppressed Swish Tan Tanh
     ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
     """
 )
@@ -54,7 +54,8 @@ def limits(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     try:
         return rule(visits, kept)
     except Differs as reason:
-        raise Differs(f"{first.name}: {reason}") from None
+        where = f"{first.name}: {reason}"
+        raise Differs(where, computed=reason.computed) from None
 
 
 def sizes(visits: Sequence[Visit], index: int, axis: int) -> Numbers:
@@ -99,30 +100,27 @@ def is_alike(row: Numbers) -> bool:
     return len(set(row)) == 1
 
 
-def along_others(visits: Sequence[Visit], _: Set[str]) -> Limits:
-    """Operators that do something along an axis, which is no size; -1 by default."""
-    axis = attribute(visits, "axis", -1)
-    if not is_alike(sizes(visits, 0, axis)):
-        raise Differs("a size along its axis")
-    return []
-
-
 def gather(visits: Sequence[Visit], kept: Set[str]) -> Limits:
-    """Indices that are constants lie inside; others are looked at when it runs."""
+    """Constant indices lie inside; others are looked at when the program runs.
+
+    Of Gather and its kin along one axis.
+    """
     extent = sizes(visits, 0, attribute(visits, "axis", 0))
     if is_computed(visits, 1, kept) or is_alike(extent):
         return []
     made: Limits = []
     for row in numbers(visits, 1) or []:
         if not is_alike(row):
-            raise Differs("indices that are sizes")
+            index = visits[0].inputs[1]
+            assert index is not None
+            raise Differs("indices that are sizes", computed=index.name)
         inside = row[0] if row[0] < 0 else -1 - row[0]
         made.append(tuple(n + inside for n in extent))
     return made
 
 
 def gather_slices(visits: Sequence[Visit], kept: Set[str]) -> Limits:
-    """GatherND: of axes that are sizes, by indices that are looked at when it runs."""
+    """GatherND, ScatterND: axes that are sizes, with indices that are computed."""
     axes = range(rank(visits))
     fixed = all(is_alike(sizes(visits, 0, axis)) for axis in axes)
     if not fixed and not is_computed(visits, 1, kept):
@@ -137,7 +135,10 @@ def is_computed(visits: Sequence[Visit], index: int, kept: Set[str]) -> bool:
 
 
 def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
-    """Slice: begins and ends inside, step 1, along axes that are sizes."""
+    """Slice: begins and ends inside, step 1, along axes that are sizes.
+
+    Or all that there is up to a place that no sample reaches, and no other size may.
+    """
     starts, ends = numbers(visits, 1), numbers(visits, 2)
     if starts is None or ends is None:
         raise Differs("where it begins")
@@ -151,7 +152,10 @@ def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
         if not is_alike(axis) or set(step) != {1}:
             raise Differs("steps along a size")
         begin = inside(start, extent)
-        stop = extent if min(end) >= END else inside(end, extent)
+        whole = all(n >= e for n, e in zip(end, extent, strict=True))
+        if whole and min(end) < END:
+            made.append(less(end, extent))
+        stop = extent if whole else inside(end, extent)
         made += [begin, less(stop, begin), less(extent, stop)]
     if any(min(row) < 0 for row in made):
         raise Differs("a part that may end where its axis does")
@@ -186,17 +190,27 @@ def looped(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     return []
 
 
+def top_k(visits: Sequence[Visit], _: Set[str]) -> Limits:
+    """As many elements as are known, or a size says, along an axis that has more."""
+    wanted = numbers(visits, 1)
+    if wanted is None:
+        raise Differs("its k is an attribute")
+    extent = sizes(visits, 0, attribute(visits, "axis", -1))
+    return [wanted[0], less(extent, wanted[0])]
+
+
 def has(visit: Visit, index: int) -> bool:
     return visit.inputs[index] is not None
 
 
 RULES: dict[str, Rule] = {
-    "ArgMax": along_others,
-    "ArgMin": along_others,
     "Gather": gather,
     "GatherElements": gather,
     "GatherND": gather_slices,
     "Loop": looped,
+    "ScatterElements": gather,
+    "ScatterND": gather_slices,
     "Slice": cut,
     "Split": split,
+    "TopK": top_k,
 }

@@ -67,7 +67,9 @@ def require_rows(walks: Walks, batch: str, outputs: Sequence[str | None]) -> Non
     """
     rows = Rows(BATCHES)
     walked = walks.through([{batch: n} for n in BATCHES])
-    for visits in zip(*walked, strict=True):
+    for name in walked[0].counted:
+        raise Differs(f"{name}: a shape depends on the data")
+    for visits in zip(*[walk.visits for walk in walked], strict=True):
         try:
             rows.node(visits)
         except Differs as reason:

@@ -72,12 +72,16 @@ def image_samples(
     numbers: Sequence[Sequence[int]],
     multiple: int,
 ) -> Samples:
-    """Samples of one height or width or both, and of a batch; () for other inputs."""
+    """Samples of one height or width or both, and of a batch; () for other inputs.
+
+    Of a batch alone only where it is no question what images are multiples of.
+    """
     first = {shape[0] for shape in shapes if shape}
     sides = [name for name in names if name not in first]
     within = {d for shape in shapes if len(shape) > 2 for d in shape[2:]}
     batches = [name for name in names if name in first]
-    few = 1 <= len(sides) <= len(numbers) and len(batches) <= 1
+    few = len(sides) <= len(numbers) and len(batches) <= 1
+    few = few and (bool(sides) or multiple == 1)
     if not few or not within.issuperset(sides):
         return ()
     return tuple(

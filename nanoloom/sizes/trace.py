@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.control import OPERATORS
+from nanoloom.graph.counted.decisions import Decisions, Way
 from nanoloom.graph.naming import unique_names
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.types import is_static, operator_name, shape_of
@@ -47,11 +48,14 @@ class Watching(Propagation):
     """A walk that notes every node it comes to."""
 
     visits: list[Visit] = field(default_factory=list[Visit], kw_only=True)
+    replaced: list[ir.Node] = field(default_factory=list[ir.Node], kw_only=True)
 
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
         inputs = tuple(None if x is None else seen(x) for x in node.inputs)
         made = [(x, x.name) for x in node.outputs if x.name]
         super().visit(graph, node)
+        if any(x is node for x in self.replaced[-1:]):
+            return  # what stands in its place is noted
         outputs = [seen(graph.initializers.get(name, x), name) for x, name in made]
         expanded = operator_name(node) not in {*self.direct, *OPERATORS}
         if expanded and node.graph is None and not any(x.is_known for x in outputs):
@@ -61,11 +65,24 @@ class Watching(Propagation):
         self.visits.append(visit)
 
     def counted(self, graph: ir.Graph, node: ir.Node) -> bool:
-        """Sizes that depend on data stand beside known ones only."""
-        if super().counted(graph, node):
-            where = f"node {node.name} ({node.op_type})"
-            raise Differs(f"{where}: a shape depends on the data")
-        return False
+        """Whether nodes of the largest shape took a node's place, which goes."""
+        found = super().counted(graph, node)
+        if found:
+            self.replaced.append(node)
+        return found
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A walk through a graph.
+
+    counted: nodes whose shapes depend on data, by name; others stand in their place.
+    decided: by what.
+    """
+
+    visits: Sequence[Visit]
+    counted: Sequence[str]
+    decided: Decisions
 
 
 class Walks:
@@ -77,30 +94,41 @@ class Walks:
 
     def __init__(self, bound: Callable[[Dims], ir.Model], direct: Set[str]) -> None:
         self.bound, self.direct = bound, direct
-        self._walked: dict[tuple[tuple[str, int], ...], list[Visit]] = {}
+        self._walked: dict[Hashable, Walk] = {}
 
-    def through(self, samples: Sequence[Dims]) -> list[list[Visit]]:
+    def through(
+        self, samples: Sequence[Dims], kept: Set[str] = frozenset()
+    ) -> list[Walk]:
         """The nodes in the order of the walk, for each sample; walked once.
 
-        Raises Differs where the samples have different nodes.
+        kept: values that the program computes.  Raises Differs where the samples have
+        different nodes.
         """
-        rows = [self._visits(sample) for sample in samples]
-        if len({tuple(v.name for v in row) for row in rows}) > 1:
+        first = self._walk(samples[0], kept, None)
+        others = [self._walk(s, kept, first.decided.ways) for s in samples[1:]]
+        walks = [first, *others]
+        if len({tuple(v.name for v in walk.visits) for walk in walks}) > 1:
             raise Differs("its nodes")
-        return rows
+        return walks
 
-    def _visits(self, sample: Dims) -> list[Visit]:
-        known = tuple(sorted(sample.items()))
+    def _walk(self, sample: Dims, kept: Set[str], ways: Sequence[Way] | None) -> Walk:
+        taken = None if ways is None else tuple(ways)
+        known = tuple(sorted(sample.items())), frozenset(kept), taken
         if known not in self._walked:
-            self._walked[known] = visits_of(self.bound(sample), self.direct)
+            model, decided = self.bound(sample), Decisions(is_open=True, given=taken)
+            self._walked[known] = walk_through(model, self.direct, kept, decided)
         return self._walked[known]
 
 
-def visits_of(model: ir.Model, direct: Set[str]) -> list[Visit]:
+def walk_through(
+    model: ir.Model, direct: Set[str], kept: Set[str], decided: Decisions
+) -> Walk:
     """The nodes of a bound model in the order of the walk, which changes it."""
-    walk = Watching(direct, dict(model.opset_imports), unique_names(model.graph))
+    names, opsets = unique_names(model.graph), dict(model.opset_imports)
+    walk = Watching(direct, opsets, names, kept=kept, decided=decided)
     walk.run(model.graph)
-    return walk.visits
+    counted = [f"node {node.name} ({node.op_type})" for node in walk.replaced]
+    return Walk(walk.visits, counted, decided)
 
 
 def seen(value: ir.Value, name: str = "") -> Seen:

@@ -44,6 +44,7 @@ def model(text: str) -> onnx.ModelProto:
         one = Constant<value = int64[1] {1}>()
         two = Constant<value = int64[1] {2}>()
         five = Constant<value = int64[1] {5}>()
+        some = Constant<value = int64[1] {138}>()
         many = Constant<value = int64[1] {1000}>()
         shape = Shape(x)
         n = Gather<axis = 0>(shape, zero)
@@ -108,15 +109,11 @@ def test_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("m = Min(n, many) s = Concat<axis = 0>(m, four) y = Reshape(x, s)",
-         "Min.* decides by a size"),
-        ("e = Equal(n, one) s = Where(e, one, n) t = Concat<axis = 0>(s, four) "
-         "y = Reshape(x, t)", "Equal.* decides by a size"),
-        ("y = Slice(x, zero, many, zero)", "Slice.*may end where its axis does"),
+        ("y = Slice(x, zero, some, zero)", "Slice.*may end where its axis does"),
+        ("y = Slice(x, zero, many, zero)", ""),
         ("i = Constant<value = int64 {2}>() y0 = Gather<axis = 0>(x, i) "
          "y = Unsqueeze(y0, zero)", ""),
         (f"e = Equal(n, one) {EITHER}", "Equal.* decides by a size"),
-        ("a, i = TopK<axis = 0>(x, five) y = Identity(a)", "TopK"),
         ("p = Constant<value = int64[4] {2, 0, 0, 1}>() y = Pad(x, p)", ""),
         ("z = Sub(n, n) p = Concat<axis = 0>(z, one, z, z) y = Pad(x, p)", ""),
         ("p = Concat<axis = 0>(n, one, zero, zero) y = Pad(x, p)",
@@ -134,7 +131,7 @@ def test_refusals(tmp_path: Path, text: str, reason: str) -> None:
     program = nanoloom.compile(model(text), threads=1, cache=cache)
     x = np.random.default_rng(8).standard_normal((8, 4)).astype(np.float32)
     made = program({"x": x})
-    if "Slice" not in text and "Min" not in text:
+    if "some" not in text:
         assert (made["y"] == models.wanted(model(text), {"x": x})["y"]).all()
     assert re.search(reason or "^$", program.open.reason)
 

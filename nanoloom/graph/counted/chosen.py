@@ -7,7 +7,7 @@ from math import prod
 import onnx_ir as ir
 
 from nanoloom.graph.counted.count import Count, counts_of, most_of, set_counts, sizes_of
-from nanoloom.graph.counted.limits import known_ints, limits_of
+from nanoloom.graph.counted.limits import known_ints
 from nanoloom.graph.counted.maker import INT64, Maker
 from nanoloom.graph.counted.places import chosen_places, is_known
 from nanoloom.graph.counted.reshaped import shaped
@@ -51,7 +51,7 @@ def compress(m: Maker) -> bool:
         set_counts(x, counts)
     axis = 0 if given is None else given.as_int() % len(shape_of(x))
     mask = m.filled(condition, 0, [0])
-    if shape_of(mask)[0] > shape_of(x)[axis]:
+    if m.decided.is_less(shape_of(x)[axis], shape_of(mask)[0]):
         mask = m.cut(mask, 0, shape_of(x)[axis])
     places, count = chosen_places(m, mask)
     counts = {**counts_of(x), axis: count}
@@ -71,7 +71,7 @@ def top_k(m: Maker) -> bool:
     size = sizes_of(x)[axis]
     known = known_ints(k)
     if known is None:
-        most = int(min(limits_of(k)[1].reshape(-1)[0], most_of(size)))
+        most = m.decided.bound(int(m.limits(k)[1].reshape(-1)[0]), most_of(size))
         number = m.one("Max", m.flat(k), m.ints(0))
         wanted = m.count(number, max(most, 0), *counts_of(k).values(), size)
     else:
@@ -101,13 +101,14 @@ def suppress(m: Maker) -> bool:
         raise m.refused("it has batches or classes whose number depends on the data")
     batches, classes, _ = shape_of(scores)
     size = m.same(sizes_of(boxes)[1], sizes_of(scores)[2])
-    extent = min(shape_of(boxes)[1], shape_of(scores)[2])
+    extent = m.decided.bound(shape_of(boxes)[1], shape_of(scores)[2])
     boxes, scores = m.cut(boxes, 1, extent), m.cut(scores, 2, extent)
-    most = 0 if limit is None else int(limits_of(limit)[1].reshape(-1)[0])
-    most = max(min(most, extent), 0) * batches * classes
+    most = 0 if limit is None else int(m.limits(limit)[1].reshape(-1)[0])
+    most = max(m.decided.bound(most, extent), 0) * batches * classes
     wanted = rows_wanted(m.node.outputs[0]) if batches * classes == 1 else None
     if limit is not None and wanted is not None:  # rows are the best ones, in order
-        limit, most = m.one("Min", m.flat(limit), m.ints(wanted)), min(most, wanted)
+        limit = m.one("Min", m.flat(limit), m.ints(wanted))
+        most = m.decided.bound(most, wanted)
     others = [m.optional(i) for i in (3, 4)]
     made, number = m.own(
         "Suppressed",

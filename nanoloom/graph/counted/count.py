@@ -27,8 +27,8 @@ class Count:
     sources: tuple[str, ...] = ()
 
     def limited(self, most: int) -> Count:
-        """The same, where it is known to be no larger."""
-        return Count(self.value, min(most, self.most), self.where, self.sources)
+        """The same, where it is known to be at most this."""
+        return Count(self.value, most, self.where, self.sources)
 
 
 Size = int | Count

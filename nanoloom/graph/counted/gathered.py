@@ -72,7 +72,7 @@ def gather_elements(m: Maker) -> None:
     axis = m.attribute("axis", 0) % len(shape_of(x))
     sizes = sizes_of(indices)
     for d, (have, wanted) in enumerate(zip(sizes_of(x), sizes, strict=True)):
-        if d != axis and most_of(have) < most_of(wanted):
+        if d != axis and m.decided.is_less(most_of(have), most_of(wanted)):
             sizes[d] = common(m, [wanted, have])
     indices = fitted(m, indices, sizes)
     at = inside(m, indices, counts_of(x).get(axis))

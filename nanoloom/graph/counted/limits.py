@@ -5,7 +5,7 @@ Only what exporters compute sizes with: moved, added, multiplied, compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -19,8 +19,12 @@ MOST = 1 << 40  # anything beyond is not known
 FEW = 1024  # elements that are looked at
 
 
-def limits_of(value: ir.Value) -> Limits:
-    """Of each element of a small tensor of static shape."""
+def limits_of(value: ir.Value, rules: Mapping[str, Rule] | None = None) -> Limits:
+    """Of each element of a small tensor of static shape.
+
+    rules: of operators; RULES unless others are given.
+    """
+    rules = RULES if rules is None else rules
     shape = shape_of(value)
     unknown = np.full(shape, -MOST), np.full(shape, MOST)
     known = value.const_value
@@ -33,13 +37,13 @@ def limits_of(value: ir.Value) -> Limits:
         low, high = value.meta[KEY]
         return np.full(shape, low), np.full(shape, high)
     node = value.producer()
-    rule = None if node is None else RULES.get(node.op_type)
+    rule = None if node is None else rules.get(node.op_type)
     if node is None or rule is None or value is not node.outputs[0]:
         return unknown
     given = [x for x in node.inputs if x is not None and x.dtype is not None]
     if len(given) < len(node.inputs) or not all(is_static(x) for x in given):
         return unknown
-    found = rule(node, [limits_of(x) for x in given])
+    found = rule(node, [limits_of(x, rules) for x in given])
     if found is None:
         return unknown
     low, high = (np.clip(x.astype(np.int64), -MOST, MOST) for x in found)

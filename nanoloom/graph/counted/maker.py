@@ -18,7 +18,9 @@ from nanoloom.graph.counted.count import (
     most_of,
     set_counts,
 )
-from nanoloom.graph.counted.limits import KEY
+from nanoloom.graph.counted.decisions import Decisions
+from nanoloom.graph.counted.limits import KEY, Limits, limits_of
+from nanoloom.graph.counted.open_limits import open_rules
 from nanoloom.graph.inference import infer
 from nanoloom.graph.naming import Names
 from nanoloom.graph.splice import substitute
@@ -36,7 +38,7 @@ class Maker:
     """Makes nodes behind `node`, each behind the last one, and replaces it.
 
     version: of ONNX's operators in the model.  deciding: inputs whose values decide
-    about the shapes of the outputs.
+    about the shapes of the outputs.  decided: by what extents are.
     """
 
     graph: ir.Graph
@@ -44,10 +46,12 @@ class Maker:
     names: Names
     version: int
     deciding: Sequence[int] = ()
+    decided: Decisions = field(default_factory=Decisions)
     last: ir.Node = field(init=False)
 
     def __post_init__(self) -> None:
         self.last = self.node
+        self.decided.where = self.where
 
     @property
     def where(self) -> str:
@@ -64,6 +68,11 @@ class Maker:
 
     def optional(self, index: int) -> ir.Value | None:
         return self.node.inputs[index] if index < len(self.node.inputs) else None
+
+    def limits(self, value: ir.Value) -> Limits:
+        """What each element of a small tensor of integers may be."""
+        is_open = self.decided.is_open
+        return limits_of(value, open_rules(self.decided) if is_open else None)
 
     def refused(self, reason: str) -> DataDependent:
         """What no rule does: the values of the inputs at fault would help."""
@@ -226,13 +235,17 @@ class Maker:
     def same(self, one: Size, other: Size) -> Size:
         """A size that is both; the program says so where they differ."""
         if isinstance(one, int) and isinstance(other, int):
-            return min(one, other)
+            return self.decided.bound(one, other)
+        for size in (one, other):
+            if isinstance(size, int) and size > 1:  # 1 would be broadcast
+                self.decided.require(np.array(size - 2))
         a, b = self.number(one), self.number(other)
         if a is b:
             assert isinstance(one, Count)
-            return one.limited(most_of(other))
+            return one.limited(self.decided.bound(most_of(one), most_of(other)))
         (made,) = self.own("SameSize", [a, b], [([1], INT64)])
-        return self.count(made, min(most_of(one), most_of(other)), one, other)
+        most = self.decided.bound(most_of(one), most_of(other))
+        return self.count(made, most, one, other)
 
     # ---- elements
 
@@ -240,7 +253,11 @@ class Maker:
         """0, 1, 2 ... along one of `rank` axes."""
         shape = [1] * rank
         shape[axis] = extent
-        return self.constant(np.arange(extent, dtype=np.int64).reshape(shape))
+        if not self.decided.is_open:
+            return self.constant(np.arange(extent, dtype=np.int64).reshape(shape))
+        numbers = [self.constant(np.array(n)) for n in (0, extent, 1)]
+        made = self.one("Range", *numbers)
+        return self.one("Reshape", made, self.ints(*shape), allowzero=1)
 
     def filled(self, x: ir.Value, number: float, axes: Sequence[int]) -> ir.Value:
         """x with a number in all that does not count along these axes."""
@@ -262,10 +279,17 @@ class Maker:
         return self.one("Where", inside, x, self.constant(given))
 
     def cut(self, x: ir.Value, axis: int, extent: int) -> ir.Value:
-        """The first elements along an axis, which has more."""
+        """The first elements along an axis, which has more.
+
+        Sizes may be in another order than those of a sample: then any stand behind.
+        """
         shape = list(shape_of(x))
         if shape[axis] == extent:
             return x
+        if self.decided.is_open:
+            last = self.ints(self.decided.last(shape[axis]))
+            at = self.one("Min", self.positions(extent), last)
+            return set_counts(self.one("Gather", x, at, axis=axis), counts_of(x))
         given = self.ints(0), self.ints(extent), self.ints(axis)
         made = self.one("Slice", x, *given)
         shape[axis] = extent

@@ -39,8 +39,29 @@ def reshape(m: Maker) -> bool:
         others = [t for t in target if not (isinstance(t, int) and t == -1)]
         rest = quotient(m, sizes, others)
         target = [rest if isinstance(t, int) and t == -1 else t for t in target]
+    elif m.decided.is_open:
+        target = agreed(m, sizes, target)
     m.replace(shaped(m, x, target))
     return True
+
+
+def agreed(m: Maker, sizes: Sequence[Size], target: Sequence[Size]) -> list[Size]:
+    """A shape of as many elements; where they differ, the program says so.
+
+    Of known sizes, what gives another number than there are is refused.
+    """
+    counts = [i for i, size in enumerate(target) if isinstance(size, Count)]
+    made, rest = list(target), rest_of(target)
+    if len(counts) != 1 or rest < 1:
+        return made
+    have, wanted = m.times(sizes), m.times(target)
+    total = m.same(have, wanted)
+    (place,) = counts
+    size = target[place]
+    if total is not have and total is not wanted and isinstance(size, Count):
+        number = m.one("Div", m.number(total), m.ints(rest))
+        made[place] = m.count(number, size.most, size)
+    return made
 
 
 def flatten(m: Maker) -> None:
@@ -87,7 +108,8 @@ def shaped(m: Maker, x: ir.Value, target: Sequence[Size]) -> tuple[ir.Value, Cou
         extent, inner = prod(map(most_of, given)), rest_of(target)
         if counts and inner and extent % inner == 0:
             (axis,) = counts
-            counts = {axis: counts[axis].limited(extent // inner)}
+            least = m.decided.bound(counts[axis].most, extent // inner)
+            counts = {axis: counts[axis].limited(least)}
             most = [
                 extent // inner if d == axis else most_of(s)
                 for d, s in enumerate(target)
@@ -144,7 +166,7 @@ def in_order(m: Maker, x: ir.Value, sizes: Sequence[Size]) -> ir.Value:
     return m.one(
         "Gather",
         under(m, x, [extent]),
-        m.one("Min", place, m.ints(max(extent - 1, 0))),
+        m.one("Min", place, m.ints(m.decided.last(extent))),
         axis=0,
     )
 
@@ -160,7 +182,7 @@ def in_place(m: Maker, row: ir.Value, target: Sequence[Size]) -> ir.Value:
     (extent,) = shape_of(row)
     if place is None:
         place = m.ints(0)
-    at = m.one("Min", place, m.ints(max(extent - 1, 0)))
+    at = m.one("Min", place, m.ints(m.decided.last(extent)))
     if not target:
         at = m.one("Reshape", at, m.constant(np.zeros(0, np.int64)))
     return m.one("Gather", row, at, axis=0)

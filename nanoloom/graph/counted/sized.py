@@ -13,7 +13,7 @@ from nanoloom.graph.counted.count import (
     set_counts,
     sizes_of,
 )
-from nanoloom.graph.counted.limits import is_bounded, known_ints, limits_of
+from nanoloom.graph.counted.limits import is_bounded, known_ints
 from nanoloom.graph.counted.maker import Maker
 from nanoloom.graph.counted.spread import common, fitted
 from nanoloom.graph.types import shape_of
@@ -200,10 +200,11 @@ def cut_axis(
     most = -(-extent // abs(step))
     if isinstance(end, int) and end >= 0 and step > 0:
         begin = start if isinstance(start, int) and start >= 0 else 0
-        most = min(most, max(-(-(end - begin) // step), 0))
+        room = m.decided.most(-(-(end - begin) // step), 0)
+        most = m.decided.bound(most, room)
     at = m.one("Mul", m.positions(most), m.ints(step))
     at = m.one("Add", at, first)
-    at = m.one("Max", m.one("Min", at, m.ints(max(extent - 1, 0))), m.ints(0))
+    at = m.one("Max", m.one("Min", at, m.ints(m.decided.last(extent))), m.ints(0))
     made = m.one("Gather", x, at, axis=axis)
     counts[axis] = m.count(number, most, length)
     return set_counts(made, counts)
@@ -240,7 +241,7 @@ def places(
 def range_(m: Maker) -> bool:
     """start + i * delta; False where no one knows how many there may be."""
     inputs = [m.input(i) for i in range(3)]
-    limits = [limits_of(x) for x in inputs]
+    limits = [m.limits(x) for x in inputs]
     delta = limits[2]
     if not all(map(is_bounded, limits)) or (delta[0] != delta[1]).any():
         return False
@@ -249,7 +250,7 @@ def range_(m: Maker) -> bool:
         return False
     start, end = ([int(n.reshape(-1)[0]) for n in x] for x in limits[:2])
     far = end[1] - start[0] if step > 0 else start[1] - end[0]
-    most = max(-(-far // abs(int(step))), 0)
+    most = m.decided.most(-(-far // abs(int(step))), 0)
     first, last = (m.flat(x) for x in inputs[:2])
     way = m.one("Sub", last, first) if step > 0 else m.one("Sub", first, last)
     way = m.one("Max", m.one("Add", way, m.ints(abs(int(step)) - 1)), m.ints(0))

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.counted import chosen, folded, gathered, reshaped, sized, unique
 from nanoloom.graph.counted.count import counts_of
+from nanoloom.graph.counted.decisions import Decisions
 from nanoloom.graph.counted.maker import DOMAIN, MADE, Maker
 from nanoloom.graph.counted.spread import OPERATORS, spread
 from nanoloom.graph.naming import Names
@@ -79,11 +80,14 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def step(graph: ir.Graph, node: ir.Node, names: Names, opset: int) -> bool:
+def step(
+    graph: ir.Graph, node: ir.Node, names: Names, opset: int, decided: Decisions
+) -> bool:
     """Put nodes of known shapes in a node's place; whether that was done.
 
-    All inputs are of known shapes, as far as they have any.  Raises DataDependent where
-    that cannot be done, and a shape depends on the data.
+    decided: gets what the rules go by.  All inputs are of known shapes, as far as they
+    have any.  Raises DataDependent where that cannot be done, and a shape depends on
+    the data.
     """
     if node.meta.get(MADE) or node.domain not in ("", "ai.onnx", DOMAIN):
         return False
@@ -94,7 +98,7 @@ def step(graph: ir.Graph, node: ir.Node, names: Names, opset: int) -> bool:
     if not all(is_static(x) for x in given):
         return False
     deciding = DECIDING.get(node.op_type, tuple(range(len(node.inputs))))
-    maker = Maker(graph, node, names, opset, deciding)
+    maker = Maker(graph, node, names, opset, deciding, decided)
     rule = RULES.get(node.op_type) if node.domain != DOMAIN else None
     if rule is None:
         raise maker.refused("it takes no input whose shape depends on the data")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from nanoloom.graph.counted.count import COUNT, Size
-from nanoloom.graph.counted.limits import MOST, known_ints, limits_of
+from nanoloom.graph.counted.limits import MOST, known_ints
 from nanoloom.graph.counted.maker import Maker
 from nanoloom.graph.types import is_static, shape_of
 
@@ -18,7 +18,7 @@ def target_of(m: Maker, numbers: ir.Value) -> list[Size] | None:
     """Each number of a computed shape; None where nobody knows how large one may be."""
     if not is_static(numbers) or len(shape_of(numbers)) != 1:
         return None
-    low, high = limits_of(numbers)
+    low, high = m.limits(numbers)
     made: list[Size] = []
     for i in range(shape_of(numbers)[0]):
         if low[i] == high[i]:

@@ -106,7 +106,8 @@ def turned_around(m: Maker, at: ir.Value, values: ir.Value, size: Size) -> ir.Va
     (extent,) = shape_of(at)
     counts = m.one("Less", m.positions(extent), m.number(size))
     at = m.one("Where", counts, at, m.ints(extent))
-    room = m.constant(np.zeros(extent + 1, np.int64))
+    room = m.one("ConstantOfShape", m.ints(extent + 1))
+    room = m.one("Cast", room, to=int(ir.DataType.INT64))
     made = m.one("ScatterElements", room, at, values, axis=0)
     return m.one("Slice", made, m.ints(0), m.ints(extent), m.ints(0))
 
@@ -127,7 +128,7 @@ def grouped(m: Maker, values: ir.Value, origins: ir.Value, size: Size) -> Found:
     marks = m.one("Cast", fresh, to=int(ir.DataType.INT64))
     group = m.one("CumSum", marks, m.constant(np.array(0, np.int64)))
     inverse = turned_around(m, origins, m.one("Sub", group, m.ints(1)), size)
-    after = m.one("Min", m.one("Add", here, m.ints(1)), m.ints(max(extent - 1, 0)))
+    after = m.one("Min", m.one("Add", here, m.ints(1)), m.ints(m.decided.last(extent)))
     ends = m.one("Gather", starts, after, axis=0)
     is_last = m.one("Not", m.one("Less", m.one("Add", here, m.ints(1)), count.value))
     ends = m.one("Where", is_last, m.number(size), ends)

@@ -11,7 +11,7 @@ from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.indexing import INT64, dims, position
 from nanoloom.linalg.words.loops import repeat, repeat_while
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import element, index, read, with_element
+from nanoloom.linalg.words.places import element, index, read, with_element, written
 from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, from_index, select
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import arith, ir
@@ -37,11 +37,11 @@ class Limits:
     @classmethod
     def of(cls, b: Builder, node: Node) -> Limits:
         return cls(
-            b.reshape(b.cast(node.input(3), INT64), (1,)),
+            written(b, b.reshape(b.cast(node.input(3), INT64), (1,))),
             number(b, node.optional(4), 0.0),
             number(b, node.optional(5), -np.inf),
             node.optional(5) is None,
-            b.reshape(node.input(2), ()),
+            b.reshape(written(b, node.input(2)), ()),
         )
 
 

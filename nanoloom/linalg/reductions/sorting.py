@@ -8,7 +8,7 @@ from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.words.loops import repeat
 from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import element, index, write_at
+from nanoloom.linalg.words.places import element, index, write_at, written
 from nanoloom.linalg.words.ranges import check
 from nanoloom.linalg.words.scalar import Scalar, is_float, select
 from nanoloom.linalg.words.tensor import Tensor
@@ -73,6 +73,7 @@ def counted_top_k(b: Builder, node: Node) -> list[Tensor | None]:
     else:
         missing = b.elementwise(lambda n, have: (n - have).maximum(0), k, size)
         check(b, node, missing, range(1), "number of elements that k lacks,")
+    k, size = written(b, k), written(b, size)
     rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
     start = [
         b.full(shape, 0, INT64),

@@ -94,6 +94,16 @@ def write_at(b: Builder, x: Tensor, into: Tensor, axis: int, place: Place) -> Te
     return write(b, x, into, places, sizes)
 
 
+def written(b: Builder, x: Tensor) -> Tensor:
+    """x, a number, in the code where it is known: a parameter is no size.
+
+    A program for all sizes has there what the constant is for each (sizes/lift.py).
+    """
+    if not x.is_constant or x.size != 1:
+        return x
+    return b.full(x.shape, x.array().item(), x.dtype)
+
+
 def element(b: Builder, x: Tensor, at: Sequence[ir.Value]) -> Scalar:
     """One element, outside of any body over elements."""
     return to_body(tensor.extract(b.value(x), list(at)), x.dtype)

@@ -1,0 +1,58 @@
+"""Constants of a kernel that come from its sizes: numbers of elements, and shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nanoloom.mlir import arith, ir
+from nanoloom.sizes.differs import Differs
+
+EXACT = 2**24  # whole numbers below it are f32's
+APART = 2**23  # below it no two numbers have one share, as f32 has it
+
+
+@dataclass(frozen=True)
+class Wholes:
+    """A whole number for each sample of sizes.
+
+    are_shares: the constants are 1 by them, as a mean's are that multiplies.
+    """
+
+    numbers: Sequence[int]
+    are_shares: bool = False
+
+    def of(self, number: ir.Value, kind: ir.Type) -> ir.Value:
+        """The constant that an index stands for, of a kind."""
+        made = as_number(number, kind)
+        return arith.divf(arith.constant(kind, 1.0), made) if self.are_shares else made
+
+
+def wholes_of(constants: Sequence[ir.Attribute]) -> Wholes:
+    """What whole numbers some constants are; raises Differs where they are none.
+
+    A mean's divisor is a number of elements, which f32 has exactly, and its factor 1 by
+    such a number, which is told from its neighbours'.
+    """
+    if all(isinstance(a, ir.IntegerAttr) for a in constants):
+        return Wholes([ir.IntegerAttr(a).value for a in constants])
+    numbers = [ir.FloatAttr(a).value for a in constants]
+    if all(x.is_integer() and abs(x) < EXACT for x in numbers):
+        return Wholes([int(x) for x in numbers])
+    shares = [round(1 / x) if 0 < x <= 1 else 0 for x in numbers]
+    for x, n in zip(numbers, shares, strict=True):
+        if not 0 < n < APART or x != np.float32(1) / np.float32(n):
+            raise Differs(f"a constant: {', '.join(map(str, constants))}")
+    return Wholes(shares, are_shares=True)
+
+
+def as_number(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """An index as a number of a kind; as f32 rounded, as a constant of it would be."""
+    if isinstance(kind, ir.IndexType):
+        return value
+    if isinstance(kind, ir.IntegerType):
+        return arith.index_cast(kind, value)
+    whole = arith.index_cast(ir.IntegerType.get_signless(64), value)
+    return arith.sitofp(kind, whole)
