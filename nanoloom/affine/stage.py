@@ -80,7 +80,7 @@ def to_loops(module: ir.Module) -> list[tuple[str, int]]:
     return_nothing(module)
     copies_to_generics(module, {})  # loops like all others
     phases = split_into_phases(module)
-    bound_temporaries(module)
+    bound_temporaries(module, 1)
     write_out_places(module)
     run_pipeline(module, TO_AFFINE)
     return phases

@@ -31,7 +31,6 @@ from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
 from nanoloom.vector.nanokernel import few_rows, instructions
 from nanoloom.vector.nanokernel.amx import panels, product
-from nanoloom.vector.nanokernel.even_rows import make_even
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
@@ -235,10 +234,7 @@ def lower(
     shape = require_contraction(op)
     require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
-        tile = tile_of(op, shape, plan, prefetches)
-        if few_rows.may_be_even(tile):
-            make_even(op, plan.rows)
-            tile = tile_of(op, shape, plan, prefetches)
+        tile = few_rows.evened(tile_of(op, shape, plan, prefetches))
         if plan.family == SME.name:
             outer.use_outer_products(op, shape, plan, tile.row)
             return

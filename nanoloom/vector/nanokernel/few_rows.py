@@ -18,9 +18,10 @@ from nanoloom.schedule.families import FMA_FAMILY
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import families
+from nanoloom.vector.nanokernel.even_rows import make_even
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.operands.left_out import by_ends, is_at_any_place
-from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.nanokernel.tile.tile import Tile, tile_of
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)
 SAVED = 0.9  # of the rows of the next larger version, at most
@@ -45,9 +46,12 @@ def has_versions(tile: Tile) -> bool:
     return plain and tile.sized and tile.row_count is not None
 
 
-def may_be_even(tile: Tile) -> bool:
-    """Whether its rows may be as many as the others': not where it has to be whole."""
-    return has_versions(tile) and not is_at_any_place(tile)
+def evened(tile: Tile) -> Tile:
+    """A tile whose loop goes in even steps now, but where tiles have to be whole."""
+    if not has_versions(tile) or is_at_any_place(tile):
+        return tile
+    make_even(tile.op, tile.plan.rows)
+    return tile_of(tile.op, tile.shape, tile.plan, tile.fetched)
 
 
 def fewer_rows(rows: int) -> list[int]:
