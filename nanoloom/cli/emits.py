@@ -57,7 +57,8 @@ STDOUT = Path("-")
 def chosen(word: str | None, out: Path) -> Emit:
     """What to write: the word after `--emit`, or what the file's ending says.
 
-    A file without an ending is an executable, as compilers have it.
+    A file without an ending is an executable, as compilers have it; what is in a
+    folder, a shared library, as is a file with a version behind .so.
     Raises typer.BadParameter for an unknown word, or none and nothing to go by.
     """
     if word is not None:
@@ -76,6 +77,11 @@ def chosen(word: str | None, out: Path) -> Emit:
             return emit
     if not out.suffix and not out.is_dir():
         return BY_WORD["executable"]
+    if out.suffix not in OTHER_ENDINGS and ".so." not in out.name and not out.is_dir():
+        reason = (
+            f"the ending {out.suffix} says nothing; say --emit executable, shared, ..."
+        )
+        raise typer.BadParameter(reason, param_hint="--out")
     return BY_WORD[OTHER_ENDINGS.get(out.suffix, "shared")]
 
 

@@ -144,7 +144,7 @@ def sizes(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
     for name, value in pairs(words, "--dim", "batch=2 or length=1..512").items():
         least, dots, most = value.partition("..")
         if dots:
-            found[name] = _whole(name, value, least or "1"), _whole(name, value, most)
+            found[name] = _whole(name, value, least or "0"), _whole(name, value, most)
         else:
             found[name] = _whole(name, value, value)
     return found

@@ -24,10 +24,10 @@ ANY_ROWS = ("linalg.generic", "vector.transfer_read", "vector.transfer_write",
             "memref.load", "memref.store", "memref.dim", "memref.prefetch")  # fmt: skip
 
 
-def bound_temporaries(module: ir.Module, vscale: int) -> None:
+def bound_temporaries(module: ir.Module, vscale: int = 0) -> None:
     """Replace each allocation of bounded size by a part of a constant one.
 
-    vscale: what that is at most on the target.
+    vscale: what that is at most on the target, 0 where nobody knows.
     """
     for op in named(module, "memref.alloc"):
         made = op.operation.results[0]

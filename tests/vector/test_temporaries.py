@@ -134,6 +134,40 @@ def test_an_unknown_extent_stays() -> None:
     assert "memref.alloc(%" in text
 
 
+@pytest.mark.parametrize(
+    ("end", "vscale", "room"), [(517, 16, 64), (40, 16, 40), (517, 1, 4), (517, 0, 0)]
+)
+def test_vectors_as_wide_as_the_machine_says(end: int, vscale: int, room: int) -> None:
+    """The widest, or up to the end of the rows; 3 of them without gaps."""
+    with mlir.context():
+        module = ir.Module.parse(f"""
+        func.func @f(%x: f32) {{
+          %c0 = arith.constant 0 : index
+          %c4 = arith.constant 4 : index
+          %end = arith.constant {end} : index
+          %vscale = vector.vscale
+          %step = arith.muli %vscale, %c4 : index
+          scf.for %i = %c0 to %end step %step {{
+            %n = affine.min affine_map<(i)[s] -> ({end} - i, s)>(%i)[%step]
+            %t = memref.alloc(%n) {{alignment = 64 : i64}} : memref<3x?xf32>
+            memref.store %x, %t[%c0, %c0] : memref<3x?xf32>
+          }}
+          return
+        }}""")
+        bound_temporaries(module, vscale)
+        module.operation.verify()
+        text = str(module)
+    if vscale > 1:
+        assert (
+            f"memref.alloc() {{alignment = 64 : i64}} : memref<{3 * room * 4}xi8>"
+            in (text)
+        )
+        assert "memref.view" in text
+    else:
+        found = f"memref<3x{room}xf32>" if room else "memref.alloc(%"
+        assert found in text
+
+
 # ---- kernels -------------------------------------------------------------------------
 
 
