@@ -103,8 +103,11 @@ _COUNTED_OF_SIZES = """
 
 # Names that nanoloom_MODEL would share with the types and functions of the runtime.
 _TAKEN = """
-    arena buffer check default element floating kernel library memory parallel
-    parameter pool program request run space status step task tensor workspace
+    arena arguments beside bf16 bind buffer call check contradiction counted default
+    element failed feature floating floor given half identity kept kernel level levels
+    library made memory move number parallel parameter pool program refusal refuse
+    repeat request results rows run sizes space status step task tensor term tried
+    workspace
 """
 
 

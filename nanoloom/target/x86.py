@@ -125,8 +125,8 @@ def _cpu(
     matrix: MatrixUnit | None = None,
     cpu: str = "",
 ) -> Target:
-    # LLVM would rather not use zmm on Intel servers; here the schedule decides.  On some
-    # it would not add while it multiplies: one such sum takes longer, many do not.
+    # LLVM would rather not use zmm on Intel servers; here the schedule decides.  Nor,
+    # on some, add while it multiplies: one such sum takes longer, many do not.
     features = "+fast-dpwssd" + ",-prefer-256-bit" * (vector.bits == 512)
     return Target(
         name=name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import nanoloom
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.shared import write_shared_library
 from nanoloom.binary.table import (
@@ -324,3 +326,13 @@ def test_element_types_of_numpy() -> None:
         assert Element.of(element.dtype) is element
     with pytest.raises(ValueError, match="complex64"):
         Element.of(np.complex64)
+
+
+def test_no_model_takes_a_name_of_the_runtime() -> None:
+    """`rows.onnx` would make a second `nanoloom_rows`."""
+    folder = Path(nanoloom.__file__).parent / "runtime"
+    text = "".join(path.read_text() for path in sorted(folder.glob("*.[ch]")))
+    names = set(re.findall(r"\bnanoloom_([a-z0-9]+)(?![a-z0-9_])", text))
+    assert "rows" in names and {c_name(x) for x in names} == {
+        f"{x}_model" for x in names
+    }
