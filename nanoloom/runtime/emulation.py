@@ -52,7 +52,8 @@ def machine(spec: str) -> Machine:
     elif behind:
         bits = _length(target, behind, spec, _of_vectors(target, key, spec))
     cpu = known.scalable if target.vector.scalable else known.cpu
-    cpu = cpu.format(bits=bits, bytes=bits // 8) + words
+    asked = (f",{name}=true" for name in known.asked if target.has(name))
+    cpu = cpu.format(bits=bits, bytes=bits // 8) + "".join(asked) + words
     return Machine(target, (known.program, "-cpu", cpu))
 
 

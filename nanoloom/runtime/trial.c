@@ -25,12 +25,18 @@ static void zvfh(void) { WITH("+v, +zvfh", HALVES "vfadd.vv v8, v8, v8"); }
 static void zvfhmin(void) { WITH("+v, +zvfhmin", HALVES "vfwcvt.f.f.v v10, v8"); }
 static void zvfbfmin(void) { WITH("+v, +zvfbfmin", HALVES "vfwcvtbf16.f.f.v v10, v8"); }
 
+static void zvfbfwma(void)
+{
+    WITH("+v, +zvfbfwma", HALVES "vfwmaccbf16.vv v10, v8, v8");
+}
+
 static const struct trial {
     const char *name;
     void (*instruction)(void);
 } trials[] = {
     {"zba", zba},   {"zbb", zbb},         {"zbs", zbs},
     {"zvfh", zvfh}, {"zvfhmin", zvfhmin}, {"zvfbfmin", zvfbfmin},
+    {"zvfbfwma", zvfbfwma},
 };
 
 static sigjmp_buf before;

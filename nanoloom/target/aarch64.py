@@ -62,6 +62,7 @@ ISA = InstructionSet(
         ("sme", HWCAP2, 23),
     ),
     widens_f16=NEON,
+    rounds_bf16=frozenset({"bf16"}),
     strided_loads=True,
     exchanges_lanes=True,
     half_registers=2,

@@ -56,6 +56,7 @@ BRINGS: Mapping[str, Mapping[str, str]] = {
         "zvfh": "vectors of f16",
         "zvfhmin": "vectors' conversions of f16",
         "zvfbfmin": "vectors' conversions of bf16",
+        "zvfbfwma": "products of bf16 added in f32",
         "zba": "sums of addresses",
         "zbb": "minima, rotations, counts of ones",
         "zbs": "single bits",

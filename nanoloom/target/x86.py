@@ -42,6 +42,7 @@ ISA = InstructionSet(
     fma="fma",
     result_apart="avx2",
     widens_f16=frozenset({"f16c"}),
+    rounds_bf16=frozenset({"avx512bf16", "avxneconvert"}),
     keeps_nan=False,
     widens_loads=True,
 )

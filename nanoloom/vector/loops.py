@@ -167,9 +167,8 @@ class Loops(Strip):
             if found is None:
                 return None
             combiners = found
-        lanes = plan.lanes
-        if lanes.scalable and not is_whole(operands, dim, target):
-            lanes = ONE
+        whole = not plan.lanes.scalable or is_whole(operands, dim, target)
+        lanes = plan.lanes if whole else ONE
         if kinds[dim] == "parallel" and not are_written(outputs, dim, lanes):
             return None
         made = cls(
@@ -189,6 +188,7 @@ class Loops(Strip):
             {},
             None,
             target.has("sve"),
+            frozenset(filter(target.multiplies, ("f16", "bf16"))),
             plan.chains,
             combiners,
             plan.squares,

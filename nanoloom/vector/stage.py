@@ -67,6 +67,7 @@ from nanoloom.vector.vectorize import (
     vectorize_stage,
 )
 from nanoloom.vector.whole_slices import fold_whole_slices
+from nanoloom.vector.widening_products import use_widening_products
 
 CLEAN = ("canonicalize", "cse")
 
@@ -145,6 +146,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     vectorize_loops(module, target)
     make_lookups(module, target)
     use_ranges(module, target)
+    use_widening_products(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
     read_extents(module)
@@ -248,20 +250,15 @@ def lower(
 def emulate_small_floats(module: ir.Module, target: Target) -> None:
     """f16 and bf16, as far as the target has no instructions for them."""
     run_pipeline(module, IN_F32, verify=False)
-    if not rounds_to_bf16(target):
+    if not target.rounds_bf16:
         round_in_integers(module)
     if not target.widens_f16:
         f16_widening.widen_in_integers(module)
     if not target.widens_f16 and (target.vector.scalable or target.is_scalar):
         f16_rounding.round_in_integers(module)
-    scalable = target.vector.scalable and not rounds_to_bf16(target)
+    scalable = target.vector.scalable and not target.rounds_bf16
     if scalable or not target.isa.selects_bf16:
         bf16_widening.widen_in_integers(module)
-
-
-def rounds_to_bf16(target: Target) -> bool:
-    """Whether the target has an instruction for it."""
-    return any(target.has(name) for name in ("avx512bf16", "avxneconvert", "bf16"))
 
 
 def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) -> None:

@@ -46,6 +46,7 @@ class Strip:
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
     sources: of inputs, by number, what computes them at the tile.  dots: what adds
     several steps of a sum at once.  near: places of lanes are counted in 32 bits.
+    halves: types of 16 bits whose products the target adds to f32.
     """
 
     block: ir.Block
@@ -64,6 +65,7 @@ class Strip:
     sources: Mapping[int, Source]
     dots: DotSteps | MatrixSteps | None
     near: bool
+    halves: frozenset[str]
 
     @property
     def reduced(self) -> list[int]:
@@ -279,7 +281,7 @@ class Strip:
         """A number that is the same in all lanes, extended as it is loaded."""
         x = self.inputs[number]
         once = sum(other.buffer == x.buffer for other in self.inputs) == 1
-        if not (self.lanes.scalable and once):
+        if not (self.lanes.scalable and once) or str(x.element) in self.halves:
             return value
         return extended(list(self.block.arguments)[number], value)
 
@@ -293,8 +295,6 @@ class Strip:
             return Vector(read(kind, x.buffer, at, point.mask, self.block))
         if self.lanes.scalable:
             return Vector(Strided(x, self.dim, self.near).read(kind, at, point.mask))
-        places: list[list[ir.Value]] = []
-        for lane in range(self.lanes.count):
-            beside = add(point.ivs[self.dim], index(lane))
-            places.append(x.indices(point.moved(self.dim, beside).ivs))
-        return Vector(read_lanes(kind, places, x.buffer))
+        iv, lanes = point.ivs[self.dim], range(self.lanes.count)
+        beside = [point.moved(self.dim, add(iv, index(lane))) for lane in lanes]
+        return Vector(read_lanes(kind, [x.indices(p.ivs) for p in beside], x.buffer))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import ml_dtypes
@@ -44,6 +46,8 @@ KINDS = {
 }
 LENGTHS = {
     "riscv64+v": ("vlen", (128, 256, 512, 1024)),
+    "riscv64+v+zvfh": ("vlen", (128, 512)),
+    "riscv64+v+zvfbfwma": ("vlen", (128, 512)),
     "aarch64+sve": ("sve", (128, 256, 512, 2048)),
     "aarch64+sve+bf16": ("sve", (128, 512)),
 }
@@ -91,7 +95,16 @@ def expected(v: Arrays, one: float, least: float) -> dict[str, Pair]:
     return found
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+def is_emulated(name: str) -> bool:
+    """Whether the emulator knows the CPU: qemu 7.2 has no 16-bit floats of RISC-V."""
+    program, *words = machine(name).command
+    if shutil.which(program) is None:
+        return True  # it is missed where it runs
+    asked = subprocess.run([program, *words, "/"], capture_output=True, check=False)
+    return b"Property" not in asked.stderr
+
+
+@pytest.mark.parametrize("name", list(filter(is_emulated, LENGTHS)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_right_at_every_length(kind: str, name: str, tmp_path: Path) -> None:
     _, one, least = KINDS[kind]

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from nanoloom.target import by_name
-from nanoloom.vector.stage import rounds_to_bf16
 from tests.vector.assembly import count
 from tests.vector.kernel_harness import program_of, run, stage_text, targets
 
 WITHOUT = pytest.mark.parametrize(
-    "target", [x for x in targets() if not rounds_to_bf16(x)], ids=str
+    "target", [x for x in targets() if not x.rounds_bf16], ids=str
 )
 SPECIAL = (0, 0x8000_0000, 0x7F80_0000, 0xFF80_0000, 0x7F7F_FFFF, 1, 0x8000, 0x18000)
 NANS = (0x7F80_0001, 0xFF80_0001, 0x7FC0_0000, 0x7FFF_FFFF)

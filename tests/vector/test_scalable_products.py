@@ -97,7 +97,7 @@ def test_sve_multiplies_pairs_of_bf16() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", ["rv64gcv", "rv64gcv+zvfh", "armv9-sve2"])
+@pytest.mark.parametrize("name", ["rv64gcv", "rv64gcv+zvfhmin", "armv9-sve2"])
 def test_products_of_halves_are_those_of_f32(kind: str, name: str) -> None:
     """Widened once for a task: the inner loop converts nothing."""
     made = product(kind, kind, "float32")
@@ -110,6 +110,27 @@ def test_products_of_halves_are_those_of_f32(kind: str, name: str) -> None:
     loop = loop_with(text, "vfmacc.vf" if name.startswith("rv") else "fmla")
     converted = r"vf[nw]?cvt|vzext|vsll|fcvt|lsl\s+z|ushll|ld1h|vle16"
     assert not [x for x in loop if re.match(converted, x)]
+    assert not touches_stack(loop)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "word"),
+    [
+        ("float16", "rv64gcv+zvfh", "vfwmacc.vf"),
+        ("bfloat16", "rv64gcv+zvfbfwma", "vfwmaccbf16.vf"),
+    ],
+)
+def test_products_of_halves_are_added_to_f32(kind: str, name: str, word: str) -> None:
+    """By one instruction each: nothing is widened, neither once nor in a loop."""
+    made = product(kind, kind, "float32")
+    (kernel,) = kernels(made).kernels.values()
+    words = choose(kernel.nest, by_name(name)).directives
+    assert not [x for x in words if isinstance(x, CopyOperand) and x.wide]
+    (rows, *_) = (x.count for x in words if isinstance(x, UnrollAndJam))
+    loop = loop_with(stage_text(kernels(made), "asm", by_name(name)), word)
+    steps = len([x for x in loop if re.match(r"vl\d*r?e16", x)])
+    assert count(loop, word) == rows * steps and count(loop, "flh") == rows * steps
+    assert not [x for x in loop if re.match(r"vf[nw]cvt|fcvt|vzext|vsll", x)]
     assert not touches_stack(loop)
 
 

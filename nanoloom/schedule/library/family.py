@@ -256,7 +256,7 @@ def numbers_cost(
     if family is FMA_FAMILY and left == "f16" and not target.widens_f16:
         others = cost.others + PARTS
         return replace(cost, right=INTEGERS, widened=32, others=others)
-    if family is FMA_FAMILY and left != result:
+    if family is FMA_FAMILY and left != result and not target.multiplies(left):
         others = cost.others + target.isa.half_registers
         return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost

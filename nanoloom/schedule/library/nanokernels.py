@@ -171,7 +171,7 @@ def widened(tile: RegisterTile, product: Operands, target: Target) -> int:
     sums, element = product.root.writes[0].element, product.left.element
     if not product.family.widens or bits(element) == bits(sums):
         return 0
-    if is_of_any_length(product.root, product.shape):
+    if is_of_any_length(product.root, product.shape) or target.multiplies(element):
         return 0
     if product.in_panel:
         return max(STRIP, target.lanes(bits(sums)))

@@ -21,10 +21,11 @@ F32_BITS = 32
 
 def is_widened(stage: Stage, target: Target) -> bool:
     """Whether a product is of such numbers, and of vectors of any width; no
-    instruction adds several of them at once."""
+    instruction adds one of them to f32, or several at once."""
     halves = any(x.element in HALVES for x in stage.reads)
     wide = halves and stage.is_contraction and target.vector.any_length
-    return wide and together(stage, target) == 1
+    alone = not all(target.multiplies(x.element) for x in stage.reads)
+    return wide and alone and together(stage, target) == 1
 
 
 def wide_copies(form: Form, target: Target) -> Iterator[CopyOperand]:

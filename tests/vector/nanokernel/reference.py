@@ -32,7 +32,7 @@ def machine(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     parts = wider or not (target.extensions & RELEVANT) <= here.extensions
     if parts:
         monkeypatch.setattr(instructions, "emit", in_parts)
-        monkeypatch.setattr(stage, "rounds_to_bf16", lambda _: False)
+        target = replace(target, isa=replace(target.isa, rounds_bf16=frozenset()))
     if wider:  # no register here has a name for it
         monkeypatch.setattr(stage, "keep_order", in_any_order)
     return replace(
