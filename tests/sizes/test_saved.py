@@ -72,7 +72,7 @@ g (float[batch, length, 5] x) => (float[batch, length, 5] y, float[batch, 5] s)
 
 def test_nothing_is_computed_of_nothing(tmp_path: Path) -> None:
     """Where no result has elements; a sum of nothing has, and is none of one code."""
-    made = nanoloom.compile(onnx.parser.parse_model(SUMS), cache=Cache(tmp_path / "c"))
+    made = nanoloom.compile(onnx.parser.parse_model(SUMS))
     file = made.save(tmp_path / "sums", form="executable")
     loaded = nanoloom.load(made.save(tmp_path / "sums.so"))
     told = subprocess.run([file, "--shape"], capture_output=True, check=True)

@@ -123,7 +123,10 @@ def test_a_copied_operand(lanes: Lanes) -> None:
     """Only in the vectors that are said: the stage itself has none here."""
     words = Parallel("c", (3, 0, 0), ALL), CopyOperand("c", 1, lanes)
     text = stage_text(
-        kernels(product(6, 9, 64)), "vector", AVX2, script=Schedule(words)
+        kernels(product(6, 9, 64)),
+        "vector",
+        RVV if lanes.scalable else AVX2,
+        script=Schedule(words),
     )
     if lanes == Lanes(1):
         assert "vector<" not in text
