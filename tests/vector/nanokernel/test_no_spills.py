@@ -37,7 +37,7 @@ OF_FLOATS = {"powerpc64le", "power9", "power10", "x86-64-v1"}
 PRODUCTS = re.compile(
     r"v?fmadd|mulp[sd]|vpdp|vdp|v?pmaddwd|tdp"
     r"|fmla|[us]mlal|mla|bfdot|bfmla|[us]+dot"
-    r"|vfmacc|vfmadd|vw?macc|vmadd|xvmadd"
+    r"|vfw?macc|vfmadd|vw?macc|vmadd|xvmadd"
 )
 VECTOR = re.compile(r"[xyz]mm|\b[qvzd]\d+\b|^(l|st)xv")
 # No register but the stack pointer: the copies of a task lie there, too.
