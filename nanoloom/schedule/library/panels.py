@@ -9,7 +9,7 @@ from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import Buffer, LoopNest, Role
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.families import FAMILIES, IMAGE_ROWS, Family
+from nanoloom.schedule.families import FAMILIES, FEW_ROWS, IMAGE_ROWS, Family
 from nanoloom.schedule.language import (
     ALL,
     Directive,
@@ -40,9 +40,6 @@ AHEAD = 64  # lines, a page: the processor itself does not fetch over its end
 # Of a single row: more loads under way than the processor has by itself.  As measured:
 # 8 % of a token's time at 24 to 48 lines, nothing at 16 and at 64.
 ROW_AHEAD = 32
-# Rows that a panel is read for once, from memory: what would ask for it keeps its own
-# loads waiting.  As measured: 2 to 4 take 0.83 of the time without, 7 and 8 are alike.
-FEW_ROWS = 6
 
 
 def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:

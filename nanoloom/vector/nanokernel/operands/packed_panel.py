@@ -15,6 +15,7 @@ from math import prod
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
+from nanoloom.schedule.families import FEW_ROWS
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.access import (
     add,
@@ -37,8 +38,6 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
 from nanoloom.vector.panel_round import Counted, PanelRound
-
-FEW_ROWS = 6  # as schedule/library/panels.py has it for known numbers of rows
 
 
 @dataclass(frozen=True)

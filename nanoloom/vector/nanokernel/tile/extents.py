@@ -61,7 +61,7 @@ def most_number(value: ir.Value, vscale: int = 0) -> int | None:
 
 def most_of_vectors(owner: ir.Operation, vscale: int) -> list[int]:
     """Of min(4 * vscale, 517 - i): what each of them is at most; [] without vscale."""
-    indexing, operands = owner.attributes["map"].value, list(owner.operands)  # type: ignore[attr-defined]
+    indexing, operands = owner.attributes["map"].value, list(owner.operands)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     dims, symbols = operands[: indexing.n_dims], operands[indexing.n_dims :]
     vectors, rests = list[int](), list[int]()
     for expr in indexing.results:
