@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nanoloom.binary.toolchain import Run
 from nanoloom.errors import Error
-from nanoloom.runtime.emulation import Machine, emulator
+from nanoloom.runtime.emulation import Machine
 
 SOURCE = Path(__file__).with_name("count_instructions.c")
 SECONDS = 1800  # long: under qemu each vector instruction is a loop in C
@@ -70,9 +70,9 @@ def counted(
         Error: the emulator is missing or has no plugins, or the program fails or takes
             longer than SECONDS.
     """
-    name, *flags = machine.command
+    name, (tool, *flags) = machine.command[0], machine.call()
     loaded = ["-plugin", f"file={plugin}", "-d", "plugin"]
-    called = [emulator(name), *loaded, *flags, str(program), *words]
+    called = [tool, *loaded, *flags, str(program), *words]
     try:
         done = subprocess.run(
             called, capture_output=True, text=True, timeout=SECONDS, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import signal
 import subprocess
@@ -24,10 +25,27 @@ _HINT = "install it: apt-get install qemu-user"
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine to run on: the target to compile for, and the emulator's words."""
+    """A machine to run on: the target to compile for, and the emulator's words.
+
+    asked: extensions for which the emulator is asked as well, where it knows them.
+    """
 
     target: Target
     command: tuple[str, ...]
+    asked: tuple[str, ...] = ()
+
+    def call(self) -> list[str]:
+        """The emulator and its words, in front of a program.
+
+        An extension that the emulator does not know is left out: most programs for a
+        core that has it do without (qemu 7.2 has no 16-bit floats of RISC-V).
+        Raises:
+            Error: the emulator is not installed.
+        """
+        name, option, cpu, *words = self.command
+        tool = emulator(name)
+        known = (f",{x}=true" for x in self.asked if _knows(tool, cpu, x))
+        return [tool, option, cpu + "".join(known), *words]
 
 
 def machine(spec: str) -> Machine:
@@ -52,9 +70,9 @@ def machine(spec: str) -> Machine:
     elif behind:
         bits = _length(target, behind, spec, _of_vectors(target, key, spec))
     cpu = known.scalable if target.vector.scalable else known.cpu
-    asked = (f",{name}=true" for name in known.asked if target.has(name))
-    cpu = cpu.format(bits=bits, bytes=bits // 8) + "".join(asked) + words
-    return Machine(target, (known.program, "-cpu", cpu))
+    cpu = cpu.format(bits=bits, bytes=bits // 8) + words
+    asked = tuple(x for x in known.asked if target.has(x))
+    return Machine(target, (known.program, "-cpu", cpu), asked)
 
 
 def _of_vectors(target: Target, key: str, spec: str) -> tuple[int, ...]:
@@ -88,6 +106,14 @@ def emulator(command: str) -> str:
     return found
 
 
+@functools.cache
+def _knows(tool: str, cpu: str, extension: str) -> bool:
+    """Whether an emulator's CPU has an extension: it says at once where it has none."""
+    words = [tool, "-cpu", f"{cpu},{extension}=true", "/"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return "Property" not in done.stderr
+
+
 def run_emulated(
     machine: Machine,
     executable: Path,
@@ -102,16 +128,19 @@ def run_emulated(
         InputError: the executable's own sentence, where it refuses.
         Error: there is no emulator, or the program does not end by itself.
     """
-    name, *flags = machine.command
-    tool = emulator(name)
+    call = machine.call()
     with tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch:
         given = [str(Path(scratch, f"input{i}.npy")) for i in range(len(inputs))]
         made = [str(Path(scratch, f"output{i}.npy")) for i in range(len(outputs))]
         for path, array in zip(given, inputs, strict=True):
             np.save(path, array, allow_pickle=False)
         words = [*given, *(f"--out={path}" for path in made), f"--threads={threads}"]
-        called = [tool, *flags, str(executable), *words]
-        done = subprocess.run(called, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*call, str(executable), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise failed(done, executable.name)
         arrays = [np.load(path, allow_pickle=False) for path in made]

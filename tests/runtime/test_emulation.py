@@ -315,6 +315,14 @@ def test_machines_that_there_are_not(spec: str, told: str) -> None:
         machine(spec)
 
 
+def test_an_extension_that_the_emulator_lacks_is_not_asked_for() -> None:
+    command = ("qemu-riscv64", "-cpu", "rv64", "-s", "65536")
+    call = Machine(
+        machine("riscv64").target, command, ("zba", "no-such-extension")
+    ).call()
+    assert call[1:] == ["-cpu", "rv64,zba=true", "-s", "65536"]
+
+
 def test_an_emulators_own_error_is_not_the_programs() -> None:
     said = "x\nqemu-riscv64: ../translate.c:213: Assertion `x != NULL' failed.\n"
     done = subprocess.CompletedProcess([], -11, "", said)
