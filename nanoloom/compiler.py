@@ -157,8 +157,8 @@ def cut_model(
         linalg = lowered(model, options, report, kept, alike)
         with report.stage("kernels"):
             target, layout = options.target.leader, options.layout
-            turns = not options.along_sums
-            program = cut(linalg, target, layout, turns=turns, alike=alike)
+            given = {"turns": not options.along_sums, "planes": options.planes}
+            program = cut(linalg, target, layout, alike=alike, **given)
     if options.schedules:
         require_schedules(options)
         names = *program.kernels, *with_depths(program, options).kernels

@@ -88,6 +88,15 @@ class CompileOptions:
         return self.strategy == "affine"
 
     @property
+    def planes(self) -> bool:
+        """Whether depthwise layers may have their planes apart, vectors of pixels.
+
+        Dataflows are of vectors of channels, and other strategies have no schedule.
+        """
+        flows = any(hasattr(given, "schedule_of") for _, given in self.schedules)
+        return self.strategy == "default" and not flows
+
+    @property
     def any_width(self) -> bool:
         """Whether schedules may have vectors of widths that only the machine knows."""
         return self.strategy == "default" and self.target.vector.vscale_max > 1

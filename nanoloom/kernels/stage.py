@@ -46,22 +46,24 @@ def cut(
     layout: str = "auto",
     *,
     turns: bool = True,
+    planes: bool = True,
     alike: Alike | None = None,
 ) -> Program:
     """Cut a linalg module into kernels (the module is changed in place).
 
     target: on which tensors get the layouts that are the fastest, or this one; without
     a target they keep theirs.  turns: right operands that lie along the sum are turned
-    first, by kernels of their own.  alike: the samples that the module is one of.
-    Bodies of repetitions are cut before, like models.
+    first, by kernels of their own.  planes: of depthwise layers may be apart.
+    alike: the samples that the module is one of.  Bodies of repetitions are cut before.
     """
     bodies = {
-        name: cut(repetition.body, target, layout, turns=turns)
+        name: cut(repetition.body, target, layout, turns=turns, planes=planes)
         for name, repetition in lowered.repeats.items()
     }
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
-        plan_layouts(lowered, target, layout_named(layout), alike).apply()
+        plan = plan_layouts(lowered, target, layout_named(layout), alike, planes=planes)
+        plan.apply()
     fold_copies(lowered.module)
     if turns:
         pack_right_operands(lowered.module, len(lowered.inputs))

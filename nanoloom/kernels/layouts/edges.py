@@ -44,11 +44,13 @@ PLACED = {"linalg.index", "tensor.extract"}
 class Edges:
     """What a walk over the network finds.
 
-    kept: tensors that lie as they do.  unmoved, unsplit: dimensions that cannot be put
-    in front, or in blocks.  steps: numbers that a block must divide.
+    planes: those of depthwise layers may be apart.  kept: tensors that lie as they do.
+    unmoved, unsplit: dimensions that cannot be put in front, or in blocks.  steps:
+    numbers that a block must divide.
     """
 
     weights: set[ir.Value]
+    planes: bool
     links: Links = field(default_factory=Links)
     kept: set[ir.Value] = field(default_factory=set)
     unmoved: set[Dim] = field(default_factory=set)
@@ -123,7 +125,7 @@ class Edges:
             self.fix(*(axis(op, a) for a in range(len(iterators(op)))))
             return
         self.products.append(made)
-        if made.is_depthwise:
+        if made.is_depthwise and not (self.planes and made.slides):
             self.unmoved.add(made.parts)
 
     def visit_view(self, op: Op) -> None:
@@ -239,10 +241,13 @@ def is_plain(op: Op) -> bool:
     return few and set(op.operation.attributes["static_strides"]) <= {1}  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
 
 
-def read_edges(block: ir.Block, inputs_count: int) -> Edges:
-    """The edges of a function; its first arguments are activations, others weights."""
+def read_edges(block: ir.Block, inputs_count: int, *, planes: bool = True) -> Edges:
+    """The edges of a function; its first arguments are activations, others weights.
+
+    planes: whether those of depthwise layers may be apart.
+    """
     arguments = list(block.arguments)
-    edges = Edges(set(arguments[inputs_count:]))
+    edges = Edges(set(arguments[inputs_count:]), planes)
     for argument in arguments[:inputs_count]:
         if is_tensor(argument) and len(shape_of(argument)) > 2:
             edges.batches.add((argument, 0))

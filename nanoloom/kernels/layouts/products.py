@@ -8,6 +8,7 @@ from math import prod
 
 from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.layouts.links import Dim, axis
+from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
     Op,
     base,
@@ -20,6 +21,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 
+MOST_TAPS = 9  # of windows in planes, each of which reads its numbers anew
 NARROW = 32  # bits: products of narrower numbers take neighbours together
 
 
@@ -27,13 +29,14 @@ NARROW = 32  # bits: products of narrower numbers take neighbours together
 class Product:
     """A contraction of an activation with weights.
 
-    image: the activation.  parts, features: the axes of the channels that are summed,
-    and of those that are made; of a depthwise convolution they are one.  is_window:
-    whether neighbours of a pixel are read, too.
+    image: the activation, operand: its number.  parts, features: the axes of the
+    channels that are summed, and of those that are made; of a depthwise convolution
+    they are one.  is_window: whether neighbours of a pixel are read, too.
     """
 
     op: Op
     image: ir.Value
+    operand: int
     parts: Dim
     features: Dim
     is_window: bool
@@ -41,6 +44,23 @@ class Product:
     @property
     def is_depthwise(self) -> bool:
         return self.parts == self.features
+
+    @property
+    def slides(self) -> bool:
+        """Whether windows of a few taps go along rows of pixels one by one: vectors
+        may be of pixels then, and planes stay apart.
+        """
+        stage = alone(self.op)
+        *_, row, _ = stage.reads[self.operand].indices
+        axes = {axis.name: axis for axis in stage.axes}
+        along = [name for name in row.axes if not axes[name].is_reduction]
+        taps = prod(
+            n
+            for n, a in zip(extents(self.op), stage.axes, strict=True)
+            if a.is_reduction
+        )
+        steps = [row.factor(name) for name in along]
+        return self.is_window and steps == [1] and taps <= MOST_TAPS
 
     @property
     def macs(self) -> int:
@@ -69,7 +89,9 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
         return None
     if {*image} & {*weight} & {*result} - {None, features}:
         return None  # in groups: each has a few channels, side by side
-    return Product(op, operands[at], axis(op, parts), axis(op, features), None in image)
+    return Product(
+        op, operands[at], at, axis(op, parts), axis(op, features), None in image
+    )
 
 
 def is_weight(value: ir.Value, weights: Collection[ir.Value]) -> bool:

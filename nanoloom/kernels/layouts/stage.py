@@ -106,15 +106,18 @@ def plan_layouts(
     target: Target,
     only: Layout | None = None,
     alike: Alike | None = None,
+    *,
+    planes: bool = True,
 ) -> Plan:
     """The cheapest layouts of a module's tensors on a target.
 
     only: the one layout that all channels get that may have it.  alike: the samples
-    that the module is one of; the layouts are those of the first.
+    that the module is one of; the layouts are those of the first.  planes: whether
+    those of depthwise layers may be apart.
     """
     module = lowered.module
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    edges = read_edges(block, len(lowered.inputs))
+    edges = read_edges(block, len(lowered.inputs), planes=planes)
     known = candidates(target.vector.min_bits // 32)
     choices = edges.channels(known if only is None else (LAST, only))
     if any(NAME in op.operation.attributes for op in named(module, "linalg.generic")):

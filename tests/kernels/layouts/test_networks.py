@@ -18,7 +18,8 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.mlir import run_pipeline
 from nanoloom.options import CompileOptions
-from nanoloom.target import by_name
+from nanoloom.schedule.dataflow.dataflow import Dataflow
+from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
 from tests.graph.image_networks import network
 from tests.linalg.harness import run
@@ -28,13 +29,13 @@ TARGET = by_name("x86-64-v3")
 
 
 def planned(
-    model: onnx.ModelProto, only: Layout | None = None
+    model: onnx.ModelProto, only: Layout | None = None, target: Target = TARGET
 ) -> tuple[LinalgModule, Plan]:
     """A model's module and its layouts; an MLIR context must be current."""
     graph = optimize(onnx_ir.from_proto(model), OPERATORS.keys())
     module = lower(graph)
     run_pipeline(module.module, SIMPLIFY)
-    return module, plan_layouts(module, TARGET, only)
+    return module, plan_layouts(module, target, only)
 
 
 @pytest.mark.parametrize("only", [FIRST, blocks(2), blocks(4)], ids=str)
@@ -74,3 +75,66 @@ def test_compiled_networks(seed: int, layout: str) -> None:
     program = nanoloom.compile(model, options=options, cache=shared_cache())
     for one, other in zip(program({"x": x}).values(), right, strict=True):
         assert (one == other).all() and one.shape == np.shape(other)
+
+
+def alone(words: str, window: str, width: int) -> tuple[onnx.ModelProto, np.ndarray]:
+    """A depthwise layer between the model's own tensors, of small whole numbers."""
+    random = np.random.default_rng(width)
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 10, opset_import: ["": 21]>
+    alone (float[2, 5, 9, {width}] x) => (float[2, 5, h, w] y)
+    {{
+        c = Conv<group = 5, {words}>(x, weights)
+        y = Relu(c)
+    }}
+    """)
+    shape = (5, 1, *map(int, window.split("x")))
+    weights = random.integers(-4, 5, shape).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    return model, random.integers(-4, 5, (2, 5, 9, width)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("words", "window", "width", "first"),
+    [
+        ("pads = [1, 1, 1, 1]", "3x3", 45, True),
+        ("pads = [1, 2, 0, 3], strides = [2, 1], dilations = [1, 2]", "3x3", 61, True),
+        ("pads = [0, 1, 0, 1]", "1x3", 32, True),
+        ("pads = [1, 1, 1, 1], strides = [1, 2]", "3x3", 90, False),
+        ("pads = [1, 1, 1, 1]", "3x3", 28, False),  # rows that fill few vectors
+        ("pads = [2, 2, 2, 2]", "5x5", 45, False),  # many taps
+    ],
+)
+def test_a_depthwise_layer_alone(
+    words: str, window: str, width: int, first: bool
+) -> None:
+    """Its planes stay apart where that is faster than to turn them twice."""
+    model, x = alone(words, window, width)
+    (right,) = ReferenceEvaluator(model).run(None, {"x": x})
+    with mlir.context():
+        _, plan = planned(model)
+        assert (FIRST in plan.chosen.values()) == first
+    program = nanoloom.compile(model, cache=shared_cache())
+    (got,) = program({"x": x}).values()
+    assert (got == right).all() and np.max(right) > 4
+
+
+@pytest.mark.parametrize("name", ["aarch64+sve", "riscv64+v"])
+def test_vectors_of_any_width_are_of_channels(name: str) -> None:
+    model, _ = alone("pads = [1, 1, 1, 1]", "3x3", 45)
+    with mlir.context():
+        _, plan = planned(model, target=by_name(name))
+        assert set(plan.chosen.values()) <= {LAST}
+
+
+def test_a_dataflow_has_vectors_of_channels() -> None:
+    model, x = alone("pads = [1, 1, 1, 1]", "3x3", 45)
+    (right,) = ReferenceEvaluator(model).run(None, {"x": x})
+    flow = Dataflow("output")
+    options = CompileOptions(host(), schedules=(("contraction_*", flow),))
+    assert not options.planes and CompileOptions(host()).planes
+    program = nanoloom.compile(model, options=options, cache=shared_cache())
+    (nest,) = (nest for nest in program.nests().values() if nest.products)
+    assert nest.products[0].extents[-3:] == (5, 3, 3)
+    (got,) = program({"x": x}).values()
+    assert (got == right).all()
