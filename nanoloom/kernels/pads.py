@@ -144,12 +144,15 @@ def add(value: ir.Value, number: int) -> ir.Value:
     return arith.addi(value, index(number)) if number else value
 
 
-def absorb_pads(groups: list[Group], weights: Sequence[ir.Value] = ()) -> list[Group]:
+def absorb_pads(
+    groups: list[Group], weights: Sequence[ir.Value] = (), *, masks: bool = False
+) -> list[Group]:
     """The groups without those that only copy into a border which the reader can make,
     or leave out.
 
     In place: the readers' operands are the pads themselves.  weights: the arguments
-    that are parameters, of which panels can be packed.
+    that are parameters, of which panels can be packed.  masks: whether vectors of
+    pixels are loaded in part, so that rows may have a border.
     """
     owner = {op.operation: group for group in groups for op in group.ops}
     left: list[Group] = []
@@ -161,7 +164,8 @@ def absorb_pads(groups: list[Group], weights: Sequence[ir.Value] = ()) -> list[G
             continue
         reader, number = read
         around = owner.get(reader.operation)
-        made = border.lies_along and can_absorb(*read, around) and shares(*read)
+        along = border.lies_along or (masks and slides(*read))
+        made = along and can_absorb(*read, around) and shares(*read)
         if not made and not leaves_out(read, around, border, weights):
             left.append(group)
             continue
@@ -242,6 +246,16 @@ def reads_few_rows(reader: Op, number: int) -> bool:
     sizes = {a.name: a.extent if a.is_reduction else 1 for a in stage.axes}
     reaches = [footprint(index, sizes, MOST_ROWS + 1) for index in rows]
     return all(isinstance(n, int) and n <= MOST_ROWS for n in reaches)
+
+
+def slides(reader: Op, number: int) -> bool:
+    """Whether windows go along rows of pixels one by one, as vectors do."""
+    stage = alone(reader)
+    written = stage.writes[0].plain
+    if not is_contraction(reader) or not written or written[-1] is None:
+        return False
+    read, along = stage.reads[number], written[-1]
+    return along in read.axes and read.follows_on(along)
 
 
 def shares(reader: Op, number: int) -> bool:

@@ -30,6 +30,7 @@ from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, run_pipeline, tensor
 from nanoloom.target.facts import Target
+from nanoloom.target.masks import WORD, has_masked_loads
 
 SIMPLIFY = (
     "canonicalize",
@@ -104,7 +105,9 @@ def joined(
     if in_rows:
         groups = join_sums(groups, weights)
     left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
-    groups = absorb_pads(join_results(block, groups), left_out)
+    masks = target is not None and has_masked_loads(target, WORD)
+    masks = masks and pools_in_tiles(target)
+    groups = absorb_pads(join_results(block, groups), left_out, masks=masks)
     return join_fronts(groups, weights, target) if in_rows else groups
 
 

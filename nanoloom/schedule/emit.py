@@ -111,12 +111,17 @@ class Writer:
                         self.steps.own("store_at", other.name, {"where": "task"})
         for loops, trips in reversed(unrolled):  # the outer one's copies have others
             self.steps.unroll(loops, trips)
+        self.tile_of(stage)
+        self.vectors(stage, placement)
+
+    def tile_of(self, stage: Stage) -> None:
+        """What is computed on the points of a stage's tile."""
         for other in self.nest.stages:
             at = self.nest.placement(other.name).at
             if at and at[0] == stage.name and at_tile(self.nest, other):
+                self.tile_of(other)
                 self.vectors(other, self.nest.placement(other.name))
                 self.steps.own("at_tile", other.name, {})
-        self.vectors(stage, placement)
 
     def loops(self, stage: Stage, placement: Placement, group: tuple[Loop, ...]) -> str:
         """Loops of a stage, with the stages inside of them; the innermost's handle."""

@@ -78,18 +78,22 @@ def at_tile(nest: LoopNest, stage: Stage) -> bool:
 def reads_in_place(
     nest: LoopNest, reader: Stage, stage: Stage, placement: Placement
 ) -> bool:
-    """Whether a stage reads another one at its own points, and at the same tile."""
+    """Whether a stage reads another one at its own points, and at the same tile.
+
+    A border may be read wherever windows are.
+    """
     assert placement.at is not None
     same = nest.placement(reader.name).at == placement.at and at_tile(nest, reader)
     if not same and reader.name != placement.at[0]:
         return False
     made = {write.buffer for write in stage.writes}
+    taken = [x for x in reader.taken if x.buffer in made]
+    if stage.inside is not None:  # a border: its vectors are loaded under masks
+        loops = nest.placement(reader.name).loops
+        vectors = [x.axis for x in loops if x.how is How.VECTOR]
+        return all(x.follows_on(axis) for x in taken for axis in vectors)
     axes = {axis.name for axis in reader.axes if not axis.is_reduction}
-    return all(
-        set(x.plain) == axes and len(x.plain) == len(axes)
-        for x in reader.taken
-        if x.buffer in made
-    )
+    return all(set(x.plain) == axes and len(x.plain) == len(axes) for x in taken)
 
 
 def is_point(loop: Loop) -> bool:

@@ -17,13 +17,16 @@ from nanoloom.kernels.structure import (
     all_dims,
     body,
     input_count,
+    is_pad,
     iterators,
     maps,
+    outputs,
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.target.dots import DotUse
 from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_masked_loads
 from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combine, pieces
 from nanoloom.vector.access import Access, Operand, index
@@ -90,6 +93,12 @@ def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | 
     number = number_of(fill)
     fill.operation.erase()
     return number
+
+
+def is_masked(op: ir.OpView, target: Target) -> bool:
+    """Whether a generic's results, and what they are made of, can be read in part."""
+    (kind, *_) = [ir.MemRefType(x.type).element_type for x in outputs(op)]
+    return has_masked_loads(target, kind.width // 8)
 
 
 def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | None:
@@ -189,6 +198,7 @@ class Loops(Strip):
             None,
             target.has("sve"),
             frozenset(filter(target.multiplies, ("f16", "bf16"))),
+            is_pad(op) and not plan.lanes.scalable and is_masked(op, target),
             plan.chains,
             combiners,
             plan.squares,

@@ -18,6 +18,7 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
+from nanoloom.vector.border_body import BorderBody
 from nanoloom.vector.dot_steps import DotSteps, cuts, in_groups, summed
 from nanoloom.vector.extended import extended
 from nanoloom.vector.extents import is_next, is_same, size
@@ -46,7 +47,8 @@ class Strip:
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
     sources: of inputs, by number, what computes them at the tile.  dots: what adds
     several steps of a sum at once.  near: places of lanes are counted in 32 bits.
-    halves: types of 16 bits whose products the target adds to f32.
+    halves: types of 16 bits whose products the target adds to f32.  is_border: of a
+    pad, whose lanes outside of the image are not loaded.
     """
 
     block: ir.Block
@@ -66,6 +68,7 @@ class Strip:
     dots: DotSteps | MatrixSteps | None
     near: bool
     halves: frozenset[str]
+    is_border: bool
 
     @property
     def reduced(self) -> list[int]:
@@ -84,7 +87,8 @@ class Strip:
         strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
         strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
-        lone = gathers(self.block) and not self.lanes.scalable
+        masked = self.lanes.scalable or self.is_border
+        lone = gathers(self.block) and not masked
         return not strided and not lone and sources
 
     def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
@@ -215,7 +219,8 @@ class Strip:
         arguments = list(self.block.arguments)
         sums = arguments[len(self.inputs) :]
         fused = tuple(sums) if self.fuses else ()
-        emitter = VectorBody(
+        made = BorderBody if self.is_border else VectorBody
+        emitter = made(
             self.lanes, self.dim, list(point.ivs), point.mask, once, fused
         )
         for number, argument in enumerate(arguments[: len(self.inputs)]):

@@ -36,7 +36,7 @@ WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
 # Depthwise, pixels as vectors: cycles for a tap, which is read anew for each number,
 # and how long rows are at least.  As measured on layers of 3x3 filters, 28 to 112
 # pixels wide, with AVX2 and with AVX-512.
-PLANES, SHORTEST_ROW = 0.19, 32
+PLANES, SHORTEST_ROW = 0.05, 1
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
 Choices = dict[Dim, tuple[Layout, ...]]

@@ -21,7 +21,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 
-MOST_TAPS = 9  # of windows in planes, each of which reads its numbers anew
+MOST_TAPS = 64  # of windows in planes, each of which reads its numbers anew
 NARROW = 32  # bits: products of narrower numbers take neighbours together
 
 

@@ -14,10 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.language import (
     ALL,
+    ComputeAt,
     Directive,
     Parallel,
     Schedule,
@@ -25,12 +28,13 @@ from nanoloom.schedule.language import (
     Unroll,
     UnrollAndJam,
 )
-from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
+from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile, points
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vector_axis import axis_of, slides
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.target.facts import Target
+from nanoloom.target.masks import has_masked_loads
 
 PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
 FEWEST_TASKS = 8  # that larger ones leave
@@ -69,18 +73,38 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     if window is None:
         return None
     best, *others = blocks(window, target)
+    masked = reads_under_masks(nest, window, target)
+    pads = [pad.name for pad in nest.pads]
 
     def form(block: Block) -> Form:
-        stage = window.stage
+        stage, lanes = window.stage, lanes_at_tile(nest, window.stage, target)
+        made = tiles(nest, last, window, block, target)
         directives = (
             Parallel(last.name, tasks(nest, last, window, block), ALL),
-            *(StoreAt(pad.name, "task") for pad in nest.pads),
-            *tiles(nest, last, window, block, target),
+            *(StoreAt(pad.name, "task") for pad in nest.pads if not masked),
+            *(word for word in made if not masked or word.stage not in pads),
             *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
+            *(word for pad in nest.pads if masked for word in at_taps(pad, window, block, lanes)),
         )
         return directives, f"windows of {block} pixels at once share what they read"
 
     return schedule_of(nest, target, form(best), map(form, others))
+
+
+def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
+    """Whether what a border is around is read where it lies, in vectors along rows."""
+    taps = window.in_planes and len(unrolled(window.stage)) > 0
+    read = [x for pad in nest.pads for x in pad.writes]
+    return taps and all(has_masked_loads(target, bits(x.element) // 8) for x in read)
+
+
+def at_taps(
+    pad: Stage, window: Window, block: Block, lanes: Lanes
+) -> tuple[Directive, ...]:
+    """A border that is made of the loads of each tap of a window."""
+    stage, rows = window.stage, len(pad.axes) - 2
+    place = ComputeAt(pad.name, stage.name, stage.names[-1])
+    return (place, *points(pad, lanes, {rows: block.pixels}))
 
 
 def tasks(nest: LoopNest, last: Stage, window: Window, block: Block) -> tuple[int, ...]:
@@ -125,7 +149,7 @@ def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
     if axis_of(stage, target) != parallel - 1 or len(last.axes) < parallel:
         return None
     along = written[-1] or ""
-    in_planes = target.vector.any_length and any(slides(x, along) for x in stage.reads)
+    in_planes = any(slides(x, along) for x in stage.reads)
     if working[0] != stage or not all(
         x.lies_along(along) or (in_planes and slides(x, along)) for x in stage.reads
     ):
