@@ -249,13 +249,13 @@ def reads_few_rows(reader: Op, number: int) -> bool:
 
 
 def slides(reader: Op, number: int) -> bool:
-    """Whether windows go along rows of pixels one by one, as vectors do."""
+    """Whether windows go along rows of pixels, as vectors do, by one or two."""
     stage = alone(reader)
     written = stage.writes[0].plain
     if not is_contraction(reader) or not written or written[-1] is None:
         return False
     read, along = stage.reads[number], written[-1]
-    return along in read.axes and read.follows_on(along)
+    return along in read.axes and read.follows_on(along, 2)
 
 
 def shares(reader: Op, number: int) -> bool:

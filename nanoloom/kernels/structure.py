@@ -108,6 +108,11 @@ def is_pad(op: Op) -> bool:
     return is_generic(op) and PAD in op.operation.attributes
 
 
+def bordered_by(op: Op) -> ir.AffineMap:
+    """Where in what is inside each point of a pad is, but for where its tile begins."""
+    return ir.AffineMapAttr(op.operation.attributes[PAD]).value
+
+
 def bordered(op: Op) -> tuple[ir.Value, ir.AffineMap, str]:
     """What a pad puts a border around, where each point reads it, and the number."""
     choice = yielded(op)[0].owner

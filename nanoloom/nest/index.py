@@ -77,11 +77,16 @@ class Access:
         using = [index for index in self.indices if axis in index.axes]
         return not using or (len(using) == 1 and self.plain[-1] == axis)
 
-    def follows_on(self, axis: str) -> bool:
-        """Whether a step along an axis is one to the next number, or to the same."""
+    def follows_on(self, axis: str, most: int = 1) -> bool:
+        """Whether a step along an axis is one to the next number, or to the same.
+
+        most: to so many numbers further on.
+        """
         using = [index for index in self.indices if axis in index.axes]
         last = self.indices[-1:]
-        return not using or (using == [*last] and using[0].factor(axis) == 1)
+        return not using or (
+            using == [*last] and 1 <= (using[0].factor(axis) or 0) <= most
+        )
 
     def __str__(self) -> str:
         return f"{self.buffer}[{', '.join(map(str, self.indices))}]"

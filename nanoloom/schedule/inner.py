@@ -19,6 +19,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 
 IN_MEMORY = "the task's memory"
+FURTHEST = 2  # numbers from lane to lane that are loaded as a vector, and left out
 
 
 def outer_loops(nest: LoopNest, placement: Placement) -> tuple[Loop, ...]:
@@ -91,7 +92,7 @@ def reads_in_place(
     if stage.inside is not None:  # a border: its vectors are loaded under masks
         loops = nest.placement(reader.name).loops
         vectors = [x.axis for x in loops if x.how is How.VECTOR]
-        return all(x.follows_on(axis) for x in taken for axis in vectors)
+        return all(x.follows_on(axis, FURTHEST) for x in taken for axis in vectors)
     axes = {axis.name for axis in reader.axes if not axis.is_reduction}
     return all(set(x.plain) == axes and len(x.plain) == len(axes) for x in taken)
 

@@ -10,6 +10,9 @@ from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import arith, ir
 
 
+SECOND = 2  # elements from lane to lane: two loads, of which half is taken
+
+
 class Access(Enum):
     """One step along the vector dimension in an operand."""
 
@@ -44,6 +47,20 @@ class Operand:
         strides, _ = ir.MemRefType(self.buffer.type).get_strides_and_offset()
         last = using == [len(results) - 1] and coefficient(results[-1], dim) == 1
         return Access.CONTIGUOUS if last and strides[-1] == 1 else Access.STRIDED
+
+    def step(self, dim: int) -> int:
+        """How many elements in memory are from lane to lane, of those that follow each
+        other; 1 for other operands."""
+        if self.access(dim) is not Access.STRIDED or not self.is_spread(dim):
+            return 1
+        return coefficient(self.indexing.results[-1], dim) or 1
+
+    def is_spread(self, dim: int) -> bool:
+        """Whether lanes are every second element of a row."""
+        *outer, last = self.indexing.results
+        strides, _ = ir.MemRefType(self.buffer.type).get_strides_and_offset()
+        apart = any(dim in dims_of(e) for e in outer)
+        return not apart and strides[-1] == 1 and coefficient(last, dim) == SECOND
 
     def indices(self, ivs: Sequence[ir.Value]) -> list[ir.Value]:
         """The element's index for these values of the loop dimensions."""

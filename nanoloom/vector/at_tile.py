@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from nanoloom.kernels.structure import input_count, map_dims
 from nanoloom.mlir import ir
-from nanoloom.vector.access import Access
+from nanoloom.vector.access import SECOND, Access
 from nanoloom.vector.fills import HARMLESS, SAME, fill_of, root
 from nanoloom.vector.sources import Source
 from nanoloom.vector.strip import Strip
@@ -163,6 +163,8 @@ def fits(reader: Strip, number: int, made: Strip) -> bool:
     if access is Access.UNIFORM:
         return not made.reduced
     along = bool(dims) and dims[-1] == made.dim
+    if made.is_border and along and reader.takes_second(x):
+        return made.lanes.count == SECOND * reader.lanes.count
     return access is Access.CONTIGUOUS and along and made.lanes == reader.lanes
 
 

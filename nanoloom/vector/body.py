@@ -10,7 +10,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import WIDENING
 from nanoloom.vector.access import index
 from nanoloom.vector.gathered import gathered, linear
-from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
+from nanoloom.vector.lane_values import Lane, LaneValue, Row, Uniform, Vector
 from nanoloom.vector.lookups import byte_of, is_table, lookup
 from nanoloom.vector.once import Once
 from nanoloom.vector.widths import filler, is_scalable, vector_type
@@ -88,15 +88,23 @@ class VectorBody:
             case Vector(v):
                 return v
             case Uniform(v):
-                if v not in self.once.wide:
-                    self.once.wide[v] = vector.broadcast(self.kind(v.type), v)
-                return self.once.wide[v]
+                wide = self.once.wide
+                if (v, self.lanes) not in wide:
+                    wide[v, self.lanes] = vector.broadcast(self.kind(v.type), v)
+                return wide[v, self.lanes]
             case Lane(start):
                 steps = vector.step(self.kind(ir.IndexType.get()))
                 if not isinstance(start.type, ir.IndexType):
                     steps = arith.index_cast(self.kind(start.type), steps)
                 base = vector.broadcast(self.kind(start.type), start)
                 return arith.addi(base, steps)
+            case Row():
+                return self.row(value)
+
+    def row(self, value: Row) -> ir.Value:
+        """What lies in memory, all lanes that count."""
+        kind = self.kind(ir.MemRefType(value.buffer.type).element_type)
+        return read(kind, value.buffer, list(value.at), self.mask)
 
     def emit(self, block: ir.Block) -> list[LaneValue]:
         """Emit the body's operations; gives what it yields."""

@@ -28,4 +28,12 @@ class Vector:
     value: ir.Value
 
 
-LaneValue = Uniform | Lane | Vector
+@dataclass(frozen=True)
+class Row:
+    """What lies in memory from a place on: loaded when it is known which lanes are."""
+
+    buffer: ir.Value
+    at: tuple[ir.Value, ...]
+
+
+LaneValue = Uniform | Lane | Vector | Row

@@ -16,6 +16,8 @@ from math import prod
 from nanoloom.kernels.structure import (
     all_dims,
     body,
+    bordered_by,
+    dims_of,
     input_count,
     is_pad,
     iterators,
@@ -99,6 +101,12 @@ def is_masked(op: ir.OpView, target: Target) -> bool:
     """Whether a generic's results, and what they are made of, can be read in part."""
     (kind, *_) = [ir.MemRefType(x.type).element_type for x in outputs(op)]
     return has_masked_loads(target, kind.width // 8)
+
+
+def reads_rows(pad: ir.OpView, dim: int) -> bool:
+    """Whether vectors of a pad are parts of rows of what is inside."""
+    *outer, last = bordered_by(pad).results
+    return dim in dims_of(last) and not any(dim in dims_of(e) for e in outer)
 
 
 def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | None:
@@ -198,7 +206,8 @@ class Loops(Strip):
             None,
             target.has("sve"),
             frozenset(filter(target.multiplies, ("f16", "bf16"))),
-            is_pad(op) and not plan.lanes.scalable and is_masked(op, target),
+            partial := not plan.lanes.scalable and is_masked(op, target),
+            partial and is_pad(op) and reads_rows(op, dim),
             plan.chains,
             combiners,
             plan.squares,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from nanoloom.mlir import ir
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.lane_values import LaneValue
 
 
@@ -18,11 +19,11 @@ class Once:
     """Of one block of code, in which nothing is written before all is read.
 
     read: by the operand and its place.  made: by the operation of a body and what it
-    takes.  wide: of a number, the vector with it in every lane.  passed: what is told,
+    takes.  wide: of a number, the vectors with it in so many lanes.  passed: what is told,
     behind each point, the places that it has read (pipelined.py).
     """
 
     read: dict[Hashable, LaneValue] = field(default_factory=dict)
     made: dict[Hashable, list[LaneValue]] = field(default_factory=dict)
-    wide: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    wide: dict[tuple[ir.Value, Lanes], ir.Value] = field(default_factory=dict)
     passed: Callable[[Sequence[Hashable]], None] | None = None

@@ -14,10 +14,12 @@ class Point:
     """One vector of every result.
 
     ivs: where it begins, of all dimensions.  mask: the lanes that count, None for all.
+    step: from lane to lane.
     """
 
     ivs: tuple[ir.Value, ...]
     mask: ir.Value | None = None
+    step: int = 1
 
     def moved(self, dim: int, to: ir.Value) -> Point:
         """The same at another place of one dimension."""

@@ -16,6 +16,7 @@ from nanoloom.kernels.structure import map_dims
 from nanoloom.mlir import ir, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, index, written
+from nanoloom.vector.border_body import every
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
 
@@ -39,11 +40,14 @@ class Source:
         for dim, at in zip(map_dims(write.indexing), read, strict=True):
             assert dim is not None, "what is computed at a tile has a place each"
             ivs[dim] = at
-        return replace(point, ivs=tuple(ivs))
+        single = reader.lanes == ONE
+        step = 1 if single else reader.inputs[number].step(reader.dim)
+        return replace(point, ivs=tuple(ivs), step=step)
 
     def place(self, point: Point, lanes: Lanes) -> tuple[object, ...]:
         """What a value is known by."""
-        return self.made_by, lanes, point.mask, *(written(iv) for iv in point.ivs)
+        places = (written(iv) for iv in point.ivs)
+        return self.made_by, lanes, point.mask, point.step, *places
 
     def value(self, reader: Strip, number: int, point: Point, once: Once) -> LaneValue:
         """What a reader's operand is, computed if it is not at hand."""
@@ -62,10 +66,11 @@ class Source:
 
     def computed(self, point: Point, lanes: Lanes, once: Once) -> Vector:
         """An elementwise generic at a point."""
-        strip = replace(self.strip, lanes=lanes)
+        dense = lanes if point.step == 1 else self.strip.lanes
+        strip = replace(self.strip, lanes=dense)
         before = [strip.started(x, point) for x in strip.outputs]
         (made,) = strip.compute(point, before, once)
-        return Vector(made)
+        return Vector(made if dense == lanes else every(point.step, made))
 
     def summed(self, points: list[Point], lanes: Lanes, once: Once) -> None:
         """A sum at some points together, for all that will read it."""

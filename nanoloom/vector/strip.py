@@ -18,7 +18,7 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
-from nanoloom.vector.border_body import BorderBody
+from nanoloom.vector.border_body import BorderBody, read_second
 from nanoloom.vector.dot_steps import DotSteps, cuts, in_groups, summed
 from nanoloom.vector.extended import extended
 from nanoloom.vector.extents import is_next, is_same, size
@@ -47,8 +47,9 @@ class Strip:
     ahead: dimensions whose next round is loaded while one computes (pipelined.py).
     sources: of inputs, by number, what computes them at the tile.  dots: what adds
     several steps of a sum at once.  near: places of lanes are counted in 32 bits.
-    halves: types of 16 bits whose products the target adds to f32.  is_border: of a
-    pad, whose lanes outside of the image are not loaded.
+    halves: types of 16 bits whose products the target adds to f32.  partial: vectors
+    of a known width can be loaded in part.  is_border: of a pad, whose lanes outside of
+    the image are not loaded then.
     """
 
     block: ir.Block
@@ -68,6 +69,7 @@ class Strip:
     dots: DotSteps | MatrixSteps | None
     near: bool
     halves: frozenset[str]
+    partial: bool
     is_border: bool
 
     @property
@@ -84,12 +86,20 @@ class Strip:
 
     def is_maskable(self) -> bool:
         """Whether a partial vector may be loaded through a mask."""
-        strided = any(x.access(self.dim) is Access.STRIDED for x in self.inputs)
+        strided = any(
+            x.access(self.dim) is Access.STRIDED and not self.takes_second(x)
+            for x in self.inputs
+        )
         strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
         masked = self.lanes.scalable or self.is_border
         lone = gathers(self.block) and not masked
         return not strided and not lone and sources
+
+    def takes_second(self, x: Operand) -> bool:
+        """Whether an operand's lanes are every second element, loaded with the others
+        between them left out."""
+        return self.partial and self.lanes != ONE and x.step(self.dim) > 1
 
     def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
         """All points that are computed at once, in the order of the loops."""
@@ -223,6 +233,8 @@ class Strip:
         emitter = made(
             self.lanes, self.dim, list(point.ivs), point.mask, once, fused
         )
+        if isinstance(emitter, BorderBody):
+            emitter.step = point.step
         for number, argument in enumerate(arguments[: len(self.inputs)]):
             if number in known:
                 emitter.values[argument] = Vector(known[number])
@@ -300,6 +312,8 @@ class Strip:
             return Vector(read(kind, x.buffer, at, point.mask, self.block))
         if self.lanes.scalable:
             return Vector(Strided(x, self.dim, self.near).read(kind, at, point.mask))
+        if self.takes_second(x):
+            return Vector(read_second(kind, x.buffer, at, point.mask))
         iv, lanes = point.ivs[self.dim], range(self.lanes.count)
         beside = [point.moved(self.dim, add(iv, index(lane))) for lane in lanes]
         return Vector(read_lanes(kind, [x.indices(p.ivs) for p in beside], x.buffer))

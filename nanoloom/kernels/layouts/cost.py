@@ -25,6 +25,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.target.facts import Target
+from nanoloom.target.masks import WORD, has_masked_loads
 
 COLUMNS_OF_PIXELS = 1.12  # pixels as vectors
 PACKED = 0.5  # cycles for a number of the image, which is packed at each call then
@@ -33,10 +34,7 @@ PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
 # columns.  More pages are read in turns than a core translates at once.
 PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
 WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
-# Depthwise, pixels as vectors: cycles for a tap, which is read anew for each number,
-# and how long rows are at least.  As measured on layers of 3x3 filters, 28 to 112
-# pixels wide, with AVX2 and with AVX-512.
-PLANES, SHORTEST_ROW = 0.05, 1
+PLANES = 1.05  # depthwise, vectors of pixels, which are not where lines begin
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
 Choices = dict[Dim, tuple[Layout, ...]]
@@ -94,10 +92,10 @@ def cycles(made: Product, read: Layout, written: Layout, target: Target) -> floa
     shape = shape_of(made.op.operation.results[0])
     features, pixels = shape[-1], prod(shape[:-1])
     if made.is_depthwise and FIRST in (read, written):
-        planes = read == written and shape[-2] >= SHORTEST_ROW
-        if not planes or target.vector.scalable:
+        masked = not target.vector.scalable and has_masked_loads(target, WORD)
+        if read != written or not masked:
             return float("inf")
-        return PLANES * made.macs
+        return PLANES * multiply_adds(made, shape[-2], target)
     if written == FIRST and (read != FIRST or made.is_window):
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0

@@ -21,7 +21,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 
-MOST_TAPS = 64  # of windows in planes, each of which reads its numbers anew
+MOST_TAPS = 64  # of windows in planes, written out
 NARROW = 32  # bits: products of narrower numbers take neighbours together
 
 
@@ -47,7 +47,7 @@ class Product:
 
     @property
     def slides(self) -> bool:
-        """Whether windows of a few taps go along rows of pixels one by one: vectors
+        """Whether windows of some taps go along rows of pixels, by one or two: vectors
         may be of pixels then, and planes stay apart.
         """
         stage = alone(self.op)
@@ -60,7 +60,7 @@ class Product:
             if a.is_reduction
         )
         steps = [row.factor(name) for name in along]
-        return self.is_window and steps == [1] and taps <= MOST_TAPS
+        return self.is_window and steps in ([1], [2]) and taps <= MOST_TAPS
 
     @property
     def macs(self) -> int:

@@ -101,10 +101,21 @@ def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
 def at_taps(
     pad: Stage, window: Window, block: Block, lanes: Lanes
 ) -> tuple[Directive, ...]:
-    """A border that is made of the loads of each tap of a window."""
+    """A border that is made of the loads of each tap of a window.
+
+    Its vectors are of all that lies between the first and the last of the lanes.
+    """
     stage, rows = window.stage, len(pad.axes) - 2
     place = ComputeAt(pad.name, stage.name, stage.names[-1])
-    return (place, *points(pad, lanes, {rows: block.pixels}))
+    (read,) = (x for x in stage.reads if x.buffer == pad.writes[0].buffer)
+    down, along = (
+        index.factor(stage.names[axis]) or 1
+        for index, axis in zip(
+            read.indices[-2:], (window.pixels, window.pixels + 1), strict=True
+        )
+    )
+    high = down * (block.pixels - 1) + 1
+    return (place, *points(pad, Lanes(along * lanes.count), {rows: high}))
 
 
 def tasks(nest: LoopNest, last: Stage, window: Window, block: Block) -> tuple[int, ...]:
