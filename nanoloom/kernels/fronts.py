@@ -78,6 +78,8 @@ def front_of(
         return None
     if len(front.ops) + len(group.ops) > LIMIT or not is_front(front):
         return None
+    if {x.element for made in front.ops for x in alone(made).writes} != {"f32"}:
+        return None
     cache = SMALL_CACHE if target is None else target.caches.l2
     return front if pays(shape, cache) else None
 
@@ -99,7 +101,7 @@ def is_front(group: Group) -> bool:
 
 
 def is_point(op: Op, rank: int) -> bool:
-    """Whether an operation makes f32 numbers where its loops are, of what lies along
+    """Whether an operation makes numbers where its loops are, of what lies along
     them."""
     if not is_generic(op) or kind(op) is not Kind.ELEMENTWISE or is_pad(op):
         return False
@@ -111,8 +113,7 @@ def is_point(op: Op, rank: int) -> bool:
     if any(map(reads_pad, inputs(op))):
         return False
     along = all(read.lies_along(stage.names[-1]) for read in stage.reads)
-    plain = all(None not in read.plain for read in stage.reads)
-    return along and plain and {x.element for x in stage.writes} == {"f32"}
+    return along and all(None not in read.plain for read in stage.reads)
 
 
 def reads_pad(value: ir.Value) -> bool:

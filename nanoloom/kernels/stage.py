@@ -20,6 +20,7 @@ from nanoloom.kernels.parts import mark_parts
 from nanoloom.kernels.pooled import join_pools, pool_tiles
 from nanoloom.kernels.pooled_rows import join_sums, sum_rows
 from nanoloom.kernels.program import Program
+from nanoloom.kernels.read_once import join_pools_that_read_once
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.reshaped import follow_products
 from nanoloom.kernels.several import join_results
@@ -86,9 +87,10 @@ def cut(
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
     flat = alike is None and target is not None and target.vector.any_length
-    cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     weights = list(block.arguments)[len(lowered.inputs) :]
-    for group in joined(block, weights, target, in_rows=in_rows):
+    groups = joined(block, weights, target, in_rows=in_rows)
+    cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
+    for group in groups:
         cutting.draft(group)
     return cutting.program()
 
@@ -104,6 +106,7 @@ def joined(
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
         groups = join_sums(groups, weights)
+    groups = join_pools_that_read_once(groups)
     left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
     masks = target is not None and has_masked_loads(target, WORD)
     masks = masks and pools_in_tiles(target)

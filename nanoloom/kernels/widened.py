@@ -10,12 +10,12 @@ in 8 bits or in bf16.
 
 from __future__ import annotations
 
+from nanoloom.kernels.absorbed import absorb, is_plain
 from nanoloom.kernels.contraction import comes_from_product
 from nanoloom.kernels.fold import at_top
 from nanoloom.kernels.structure import (
     Kind,
     Op,
-    body,
     input_count,
     inputs,
     is_copy,
@@ -24,7 +24,6 @@ from nanoloom.kernels.structure import (
     is_pad,
     kind,
     maps,
-    yielded,
 )
 from nanoloom.mlir import ir, operations
 
@@ -71,13 +70,6 @@ def meets_product(value: ir.Value) -> bool:
     )
 
 
-def is_plain(op: Op) -> bool:
-    """Whether a body is a straight line of arithmetic."""
-    names = [inner.operation.name for inner in body(op).operations]
-    plain = all(not list(inner.operation.regions) for inner in body(op).operations)
-    return plain and not {"linalg.index", "tensor.extract"} & {*names}
-
-
 def may_widen(use: ir.OpOperand) -> bool:
     """Whether a reader can make the floats itself: it reads each of them once."""
     reader = use.owner.opview
@@ -87,42 +79,3 @@ def may_widen(use: ir.OpOperand) -> bool:
         return False
     every = is_identity(maps(reader)[use.operand_number])
     return every and is_plain(reader)
-
-
-def absorb(op: Op, reader: Op, number: int) -> None:
-    """Put an operation in front of the body of what reads it as this operand."""
-    old = reader.operation
-    operands = list(old.operands)
-    operands[number] = inputs(op)[0]
-    kinds = [argument.type for argument in body(reader).arguments]
-    kinds[number] = body(op).arguments[0].type
-    with ir.InsertionPoint(reader), old.location:
-        made = ir.Operation.create(
-            "linalg.generic",
-            [result.type for result in old.results],
-            operands,
-            dict(old.attributes.items()),
-            regions=1,
-        )
-        places = [old.location] * len(kinds)
-        block = made.regions[0].blocks.append(*kinds, arg_locs=places)
-    arguments = list(block.arguments)
-    with ir.InsertionPoint(block), old.location:
-        inner = {body(op).arguments[0]: arguments[number]}
-        copy(list(body(op).operations)[:-1], inner)
-        outer = dict(zip(body(reader).arguments, arguments, strict=True))
-        (value,) = yielded(op)
-        outer[body(reader).arguments[number]] = inner.get(value, value)
-        copy(list(body(reader).operations), outer)
-    for before, after in zip(old.results, made.results, strict=True):
-        before.replace_all_uses_with(after)
-    old.erase()
-
-
-def copy(ops: list[Op], mapping: dict[ir.Value, ir.Value]) -> None:
-    """Operations again, on other values; mapping: of those, and of what is made."""
-    for op in ops:
-        made = op.operation.clone()
-        for place, value in enumerate(op.operation.operands):
-            made.operands[place] = mapping.get(value, value)
-        mapping |= dict(zip(op.operation.results, made.results, strict=True))

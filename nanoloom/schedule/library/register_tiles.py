@@ -75,9 +75,14 @@ def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | No
 
 
 def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
-    """The same for what has no rows: some vectors of columns at once."""
+    """The same for what has no rows: some vectors of columns at once.
+
+    Beside what is reduced it reads numbers of the columns themselves, if any.
+    """
     form = form_of(nest, last)
-    if form is None or form.row or len(form.stage.reads) != 1:
+    if form is None or form.row:
+        return None
+    if any({*read.axes} & {*form.reduced} for read in form.stage.reads[1:]):
         return None
     return tiled(nest, last, form, target)
 
