@@ -18,12 +18,11 @@ from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
-from nanoloom.vector.dot_steps import DotSteps, cuts, in_groups, summed
+from nanoloom.vector.dot_steps import SeveralSteps, cuts, in_groups, summed
 from nanoloom.vector.extended import extended
 from nanoloom.vector.extents import is_next, is_same, size
 from nanoloom.vector.gathered import Strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
-from nanoloom.vector.matrix_steps import MatrixSteps
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
@@ -63,7 +62,7 @@ class Strip:
     fuses: bool
     ahead: frozenset[int]
     sources: Mapping[int, Source]
-    dots: DotSteps | MatrixSteps | None
+    dots: SeveralSteps | None
     near: bool
     halves: frozenset[str]
 
