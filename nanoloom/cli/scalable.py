@@ -70,7 +70,8 @@ def show(found: Found, folder: Path) -> None:
     screen = out()
     for name in SHOWN:
         screen.print(f"{name}:")
-        screen.print(indented(found.files[name], 2))
+        for line in found.files[name].splitlines():
+            screen.print(indented(line, 2))
     lines = ((name, len(text.splitlines())) for name, text in found.files.items())
     told = ", ".join(f"{name} ({count})" for name, count in lines)
     screen.print(indented(f"files of the example, and their lines: {told}", 0, "dim"))
@@ -119,7 +120,7 @@ def show_forms(results: Sequence[Result]) -> None:
              *(number(values.get((kernel, size, machine, form))) for form in forms))
             for kernel, machine, size in rows
         ]  # fmt: skip
-        columns = ("kernel", "machine", ">size", *(f">{form}" for form in forms))
+        columns = ("kernel", "machine", ">size", *(f">~{form}" for form in forms))
         if cells:
             screen.print(table(f"Forms of loops: {quantity}", columns, cells))
     notes = (f"{x.kernel}, {x.machine} {x.form}: {x.note}" for x in results if x.note)

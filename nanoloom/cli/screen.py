@@ -39,11 +39,13 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
         show_edge=False,
     )
     for column in columns:
+        title = column.lstrip(">~-")
+        signs = column.removesuffix(title)
         made.add_column(
-            column.lstrip(">~-"),
-            justify="right" if column.startswith(">") else "left",
-            overflow="fold" if column.startswith("~") else "ellipsis",
-            no_wrap=not column.startswith("~"),
+            title,
+            justify="right" if ">" in signs else "left",
+            overflow="fold" if "~" in signs else "ellipsis",
+            no_wrap="~" not in signs,
         )
     for row in rows:
         made.add_row(*(Text(printable(cell)) for cell in row))

@@ -12,6 +12,11 @@ from __future__ import annotations
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 
+F32_BITS = 32
+# Rows, and vectors: of smaller tiles LLVM spills some factors, as their assembly shows.
+FEWEST = 4
+FACTORS = 8  # registers whose lanes multiply: 3 bits of SVE's FMLA say which
+
 
 def lane_factors(target: Target, bits: int) -> int:
     """Lanes of a register, numbers of so many bits, if each of them can multiply; or 0.
@@ -21,6 +26,13 @@ def lane_factors(target: Target, bits: int) -> int:
     unit = target.vector
     whole = unit.bits == target.isa.lane_factors and unit.vscale_max == 1
     return unit.bits // bits if whole and bits in (32, 64) else 0
+
+
+def wide_lane_factors(target: Target) -> int:
+    """The same of f32 in vectors as wide as the machine's: lanes of every 128 bits."""
+    unit = target.vector
+    whole = unit.bits == target.isa.lane_factors and unit.scalable
+    return unit.bits // F32_BITS if whole else 0
 
 
 def is_room(rows: int, vectors: int, registers: int, *, swapped: bool) -> bool:
@@ -35,3 +47,9 @@ def swaps_for_room(tile: RegisterTile, target: Target) -> bool:
     """Whether a tile has room for them only with its columns one by one."""
     sizes = tile.rows, tile.vectors, target.vector.registers
     return not is_room(*sizes, swapped=False) and is_room(*sizes, swapped=True)
+
+
+def is_wide_room(rows: int, vectors: int, target: Target) -> bool:
+    """The same of vectors as wide as the machine's, columns one by one."""
+    room = is_room(rows, vectors, target.vector.registers, swapped=True)
+    return room and min(rows, vectors) >= FEWEST and rows <= FACTORS

@@ -9,7 +9,6 @@ from enum import Enum
 from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import arith, ir
 
-
 SECOND = 2  # elements from lane to lane: two loads, of which half is taken
 
 

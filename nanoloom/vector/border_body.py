@@ -1,17 +1,16 @@
 """A border around an image, in vectors: what is in the image is loaded under a mask.
 
     p[i, j] = select(0 <= i - 1 < h and 0 <= j - 1 < w, x[i - 1, j - 1], 0)
-      ->  p[i, j .. j + 15] = load x[i - 1, j - 1 ..] where a lane is inside, 0 elsewhere
+      ->  p[i, j .. j + 15] = load x[i - 1, j - 1 ..] where lanes are inside, else 0
 
 No lane outside is touched; a row that is outside has no lanes inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, memref, vector
+from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.access import SECOND
 from nanoloom.vector.body import VectorBody, read
 from nanoloom.vector.lane_values import Lane, LaneValue, Row, Uniform, Vector
@@ -90,7 +89,9 @@ def number_of(kind: ir.VectorType, number: int) -> ir.Value:
 
 def every(step: int, dense: ir.Value) -> ir.Value:
     """Every such lane of a vector, from the first one on."""
-    return vector.shuffle(dense, dense, range(0, ir.VectorType(dense.type).shape[0], step))
+    return vector.shuffle(
+        dense, dense, range(0, ir.VectorType(dense.type).shape[0], step)
+    )
 
 
 def read_second(

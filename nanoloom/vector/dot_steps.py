@@ -35,7 +35,9 @@ from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.dot_factors import LANE, Factors, added, filled, place
 from nanoloom.vector.extents import rounded_down
 from nanoloom.vector.grouped_rows import GroupedRows, in_groups_of, parts_of
+from nanoloom.vector.lane_steps import LaneSteps, lane_steps
 from nanoloom.vector.lane_values import Vector
+from nanoloom.vector.loaded import loaded
 from nanoloom.vector.matrix_steps import MatrixSteps
 from nanoloom.vector.nanokernel.groups import interleaved
 from nanoloom.vector.once import Once
@@ -144,7 +146,7 @@ class DotSteps:
         """The same of rows that are loaded as they lie."""
         begin = point.ivs[self.depth]
         steps = (add(begin, index(g)) for g in range(self.group))
-        rows = [strip.load(self.right, point.moved(self.depth, k)) for k in steps]
+        rows = [loaded(strip, self.right, point.moved(self.depth, k)) for k in steps]
         wide = interleaved([row.value for row in rows if isinstance(row, Vector)])
         return parts_of(wide, self.bytes_of(strip))
 
@@ -158,9 +160,12 @@ class DotSteps:
         return vector_type(lanes, strip.inputs[self.right].element)
 
 
+SeveralSteps = DotSteps | LaneSteps | MatrixSteps
+
+
 def dot_steps(
     op: Op, plan: VectorPlan, strip: Strip, target: Target
-) -> DotSteps | MatrixSteps | None:
+) -> SeveralSteps | None:
     """The instruction for a stage of scalable vectors along its columns; None where
     nothing multiplies groups, or none of them lies together."""
     if not plan.lanes.scalable or iterators(op)[plan.axis] == "reduction":
@@ -172,8 +177,10 @@ def dot_steps(
         return None
     left = kinds.index(Access.UNIFORM)
     use = scalable_dot(target, element(op, left), element(op, 1 - left))
+    if use is None:
+        return lane_steps(op, plan, strip, target)
     *_, deepest = strip.reduced
-    if use is None or strip.inputs[left].access(deepest) is not Access.CONTIGUOUS:
+    if strip.inputs[left].access(deepest) is not Access.CONTIGUOUS:
         return None
     group, x = GROUP[use.dot.right], strip.inputs[1 - left]
     lanes = use.dot.bits // LANE
@@ -246,6 +253,8 @@ def cuts(
         begin = end
 
 
-def dots_of(strip: Strip) -> DotSteps | MatrixSteps | None:
+def dots_of(strip: Strip) -> SeveralSteps | None:
     """What adds several steps at once; nothing for single numbers."""
+    if isinstance(strip.dots, LaneSteps) and strip.jam.get(strip.dim, 1) == 1:
+        return None  # LLVM gives their registers to sums, and spills the factors
     return strip.dots if strip.lanes.scalable else None

@@ -28,8 +28,8 @@ from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.target.dots import DotUse
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import has_masked_loads
 from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
+from nanoloom.target.masks import has_masked_loads
 from nanoloom.vector import combine, pieces
 from nanoloom.vector.access import Access, Operand, index
 from nanoloom.vector.at_tile import at_tile

@@ -19,8 +19,8 @@ class Once:
     """Of one block of code, in which nothing is written before all is read.
 
     read: by the operand and its place.  made: by the operation of a body and what it
-    takes.  wide: of a number, the vectors with it in so many lanes.  passed: what is told,
-    behind each point, the places that it has read (pipelined.py).
+    takes.  wide: of a number, the vectors with it in so many lanes.  passed: what is
+    told, behind each point, the places that it has read (pipelined.py).
     """
 
     read: dict[Hashable, LaneValue] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.vector.access import add, constant_of, index
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.loaded import loaded
 from nanoloom.vector.once import Once
 from nanoloom.vector.widths import as_index
 
@@ -229,7 +230,7 @@ def in_all_steps(strip: Strip, dims: list[int], points: list[Point]) -> list[Poi
 def of_points(strip: Strip, dim: int, points: Sequence[Point]) -> Round:
     """What some points read that changes with a dimension."""
     return [
-        (strip.place(number, point), partial(strip.load, number, point))
+        (strip.place(number, point), partial(loaded, strip, number, point))
         for point in points
         for number in strip.read_along(dim)
     ]

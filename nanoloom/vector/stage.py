@@ -29,6 +29,7 @@ from nanoloom.vector.in_loops import vectors_in_loops
 from nanoloom.vector.in_panels import read_panels
 from nanoloom.vector.lookups import make_lookups
 from nanoloom.vector.loops import vectorize_loops
+from nanoloom.vector.maxima import use_maxima
 from nanoloom.vector.nanokernel import few_rows, instructions
 from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.sme import product as outer
@@ -146,6 +147,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     vectorize_loops(module, target)
     make_lookups(module, target)
     use_ranges(module, target)
+    use_maxima(module, target)
     use_widening_products(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)

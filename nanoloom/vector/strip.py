@@ -17,14 +17,13 @@ from nanoloom.kernels.structure import all_dims
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
-from nanoloom.vector.body import VectorBody, gathers, read, read_lanes
-from nanoloom.vector.border_body import BorderBody, read_second
-from nanoloom.vector.dot_steps import DotSteps, cuts, in_groups, summed
-from nanoloom.vector.extended import extended
+from nanoloom.vector.body import VectorBody, gathers, read
+from nanoloom.vector.border_body import BorderBody
+from nanoloom.vector.dot_steps import SeveralSteps, cuts, in_groups, summed
 from nanoloom.vector.extents import is_next, is_same, size
 from nanoloom.vector.gathered import Strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
-from nanoloom.vector.matrix_steps import MatrixSteps
+from nanoloom.vector.loaded import loaded
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import sums
@@ -66,7 +65,7 @@ class Strip:
     fuses: bool
     ahead: frozenset[int]
     sources: Mapping[int, Source]
-    dots: DotSteps | MatrixSteps | None
+    dots: SeveralSteps | None
     near: bool
     halves: frozenset[str]
     partial: bool
@@ -230,9 +229,7 @@ class Strip:
         sums = arguments[len(self.inputs) :]
         fused = tuple(sums) if self.fuses else ()
         made = BorderBody if self.is_border else VectorBody
-        emitter = made(
-            self.lanes, self.dim, list(point.ivs), point.mask, once, fused
-        )
+        emitter = made(self.lanes, self.dim, list(point.ivs), point.mask, once, fused)
         if isinstance(emitter, BorderBody):
             emitter.step = point.step
         for number, argument in enumerate(arguments[: len(self.inputs)]):
@@ -271,7 +268,7 @@ class Strip:
             return self.sources[number].value(self, number, point, once)
         place = self.place(number, point)
         if place not in once.read:
-            once.read[place] = self.load(number, point)
+            once.read[place] = loaded(self, number, point)
         return once.read[place]
 
     def place(self, number: int, point: Point) -> Hashable:
@@ -293,27 +290,3 @@ class Strip:
             and list(arguments[number].uses)
             and set(dims) & all_dims(x.indexing)
         ]
-
-    def alone(self, number: int, value: ir.Value) -> ir.Value:
-        """A number that is the same in all lanes, extended as it is loaded."""
-        x = self.inputs[number]
-        once = sum(other.buffer == x.buffer for other in self.inputs) == 1
-        if not (self.lanes.scalable and once) or str(x.element) in self.halves:
-            return value
-        return extended(list(self.block.arguments)[number], value)
-
-    def load(self, number: int, point: Point) -> LaneValue:
-        x = self.inputs[number]
-        at, access = x.indices(point.ivs), x.access(self.dim)
-        if access is Access.UNIFORM:
-            return Uniform(self.alone(number, memref.load(x.buffer, at)))
-        kind = vector_type(self.lanes, x.element)
-        if access is Access.CONTIGUOUS and self.lanes != ONE:
-            return Vector(read(kind, x.buffer, at, point.mask, self.block))
-        if self.lanes.scalable:
-            return Vector(Strided(x, self.dim, self.near).read(kind, at, point.mask))
-        if self.takes_second(x):
-            return Vector(read_second(kind, x.buffer, at, point.mask))
-        iv, lanes = point.ivs[self.dim], range(self.lanes.count)
-        beside = [point.moved(self.dim, add(iv, index(lane))) for lane in lanes]
-        return Vector(read_lanes(kind, [x.indices(p.ivs) for p in beside], x.buffer))

@@ -47,6 +47,7 @@ def test_a_tiny_run(tmp_path: Path, nanoloom: Command) -> None:
     assert said.status == 0, said
     for words in ("tiled.mlir:", "vector.vscale", "vector.mask", "no model"):
         assert words in said.out
+    assert "\\x0a" not in said.out and "neoverse-v1" in said.out  # lines, whole names
     for name, has in {
         "tiled.mlir": "step %c4_vscale",
         "vectorized-masked.mlir": "vector.create_mask %dim",

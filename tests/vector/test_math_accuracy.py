@@ -35,8 +35,8 @@ def sigmoid(x: Array) -> Array:
 
 
 def exp_nonpositive(x: Array) -> Array:
-    """Without the denormals that the expansion documents as 0."""
-    return np.where(x < -87.3365, 0, np.exp(x))
+    """With 0 where 2^k has the exponent of zero, as the expansion documents."""
+    return np.where(x < -87.6831, 0, np.exp(x))
 
 
 # name -> (float64 reference, the interval where the function is not trivial)

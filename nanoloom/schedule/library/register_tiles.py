@@ -42,7 +42,7 @@ from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.semiring import step_cost
-from nanoloom.schedule.library.sum_steps import words_of_steps
+from nanoloom.schedule.library.sum_steps import factors_in_round, words_of_steps
 from nanoloom.schedule.library.vectors import (
     GROUPED,
     lanes_of,
@@ -140,6 +140,8 @@ def tile_words(
     axis = form.reduced[-1]
     depth = chunks[stage.place(axis)] or form.extent(axis)
     group = together_in_round(nest, form, target)
+    if group == 1:
+        group = factors_in_round(form, tuple(jam.values()), target)
     steps = words_of_steps(stage.name, axis, depth, target, group)
     if not any(chunks) and is_finished(nest, stage):
         return (*on_tile(nest, stage, last, lanes, jam), *steps)

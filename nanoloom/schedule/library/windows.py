@@ -28,7 +28,12 @@ from nanoloom.schedule.language import (
     Unroll,
     UnrollAndJam,
 )
-from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile, points
+from nanoloom.schedule.library.finished import (
+    is_finished,
+    lanes_at_tile,
+    on_tile,
+    points,
+)
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vector_axis import axis_of, slides
 from nanoloom.schedule.library.vectors import vectors
@@ -84,7 +89,12 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
             *(StoreAt(pad.name, "task") for pad in nest.pads if not masked),
             *(word for word in made if not masked or word.stage not in pads),
             *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
-            *(word for pad in nest.pads if masked for word in at_taps(pad, window, block, lanes)),
+            *(
+                word
+                for pad in nest.pads
+                if masked
+                for word in at_taps(pad, window, block, lanes)
+            ),
         )
         return directives, f"windows of {block} pixels at once share what they read"
 

@@ -29,7 +29,7 @@ EXP2_ROUNDER = 1.5 * 2.0**23 + 254
 LOG2_E = 1 / math.log(2)
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e43p-1"), float.fromhex("-0x1.05c61p-29")
 
-SMALLEST = -87.3365  # exp of it is hardly more than the smallest normal number
+NO_SCALE = -88.0  # 2^k of it has the exponent of zero: k is -127
 
 # (exp(r) - 1 - r) / r^2.  On |r| <= ln 2, error 2^-26.0 of exp(r):
 EXPM1_WIDE = (
@@ -124,12 +124,11 @@ def exp(x: ir.Value) -> ir.Value:
 def exp_nonpositive(x: ir.Value) -> ir.Value:
     """exp(x) for f32 or a vector of f32, x <= 0 or NaN: 13 instructions.
 
-    Exactly 0 instead of a denormal, below -87.3365.
+    Exactly 0 below -87.68, where 2^k has the exponent of zero.
     """
-    lanes = Lanes(x)
-    part = power(lanes)
-    # Behind the arithmetic, where it is the mask of its last instruction.
-    return select(lanes < SMALLEST, 0.0, fma(part.tail, part.scale, part.scale)).value
+    # In front, so that no register holds x up to the end; so -inf is 0 times a number.
+    part = power(at_least(Lanes(x), NO_SCALE))
+    return fma(part.tail, part.scale, part.scale).value
 
 
 def exp2_parts(rounded: Lanes, rest: Lanes) -> Lanes:

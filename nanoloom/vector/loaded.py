@@ -1,0 +1,46 @@
+"""What a tile's point reads of an operand, as vectors or as one number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nanoloom.mlir import ir, memref
+from nanoloom.nest.extent import ONE
+from nanoloom.vector.access import Access, add, index
+from nanoloom.vector.body import read, read_lanes
+from nanoloom.vector.border_body import read_second
+from nanoloom.vector.extended import extended
+from nanoloom.vector.gathered import Strided
+from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.widths import vector_type
+
+if TYPE_CHECKING:
+    from nanoloom.vector.points import Point
+    from nanoloom.vector.strip import Strip
+
+
+def loaded(strip: Strip, number: int, point: Point) -> LaneValue:
+    """An input of a strip at a point."""
+    x, dim = strip.inputs[number], strip.dim
+    at, access = x.indices(point.ivs), x.access(dim)
+    if access is Access.UNIFORM:
+        return Uniform(alone(strip, number, memref.load(x.buffer, at)))
+    kind = vector_type(strip.lanes, x.element)
+    if access is Access.CONTIGUOUS and strip.lanes != ONE:
+        return Vector(read(kind, x.buffer, at, point.mask, strip.block))
+    if strip.lanes.scalable:
+        return Vector(Strided(x, dim, strip.near).read(kind, at, point.mask))
+    if strip.takes_second(x):
+        return Vector(read_second(kind, x.buffer, at, point.mask))
+    iv, lanes = point.ivs[dim], range(strip.lanes.count)
+    beside = [point.moved(dim, add(iv, index(lane))) for lane in lanes]
+    return Vector(read_lanes(kind, [x.indices(p.ivs) for p in beside], x.buffer))
+
+
+def alone(strip: Strip, number: int, value: ir.Value) -> ir.Value:
+    """A number that is the same in all lanes, extended as it is loaded."""
+    x = strip.inputs[number]
+    once = sum(other.buffer == x.buffer for other in strip.inputs) == 1
+    if not (strip.lanes.scalable and once) or str(x.element) in strip.halves:
+        return value
+    return extended(list(strip.block.arguments)[number], value)
