@@ -62,7 +62,7 @@ def transform_convolutions(
         if not is_square(node, x, w) or x is None or w is None:
             continue
         if x.dtype == w.dtype == ir.DataType.FLOAT:
-            mark(node, shape_of(w), numbers, target, TILES)
+            mark(node, shape_of(w), numbers, target, TILES, any_size=alike is not None)
     if alike is not None:
         alike.tiles = tiles_of(graph)
 
@@ -101,16 +101,20 @@ def mark(
     numbers: Numbers,
     target: Target,
     tiles: Sequence[int],
+    *,
+    any_size: bool = False,
 ) -> None:
     """Let a channels-last convolution be computed in one of these tiles, if that is
-    faster.  filters: their shape."""
-    tile = best_tile(shape_of(node.outputs[0]), filters[1], numbers, target, tiles)
+    faster.  filters: their shape.  any_size: a batch of one counts as much."""
+    result = shape_of(node.outputs[0])
+    results = [result, (1, *result[1:])] if any_size else [result]
+    tile = best_tile(results, filters[1], numbers, target, tiles)
     if tile is not None:
         node.attributes.add(ir.AttrInt64("winograd", tile))
 
 
 def best_tile(
-    result: Sequence[int],
+    results: Sequence[Sequence[int]],
     channels: int,
     numbers: Numbers,
     target: Target,
@@ -118,31 +122,43 @@ def best_tile(
 ) -> int | None:
     """The tile of the fastest way; None if that is the direct one.
 
-    result: [n, h, w, c] of the convolution.  channels: of its image.
+    results: [n, h, w, c] of the convolution, for sizes that count alike: what takes
+    the least product of times.  channels: of its image.
     """
-    n, high, wide, made = result
-    worth = numbers.products / BYTES  # products a byte
+    if not all(map(prod, results)):
+        return None
 
     def cost(tile: int) -> float:
-        """In products, with what memory takes."""
-        points = (tile + TAPS - 1) ** 2
-        count = n * -(-high // tile) * -(-wide // tile)
-        sums = transform_products(tile)
-        moved = sums[0] * channels + numbers.sums * sums[1] * made
-        work = count * (points * channels * made + moved)
-        between = numbers.image * channels + numbers.result * made
-        between *= points * count
-        passes = PASSES if between > target.caches.l2 * PASSES else 0
-        filters = worth * numbers.filters * points * channels * made
-        return together(work, filters) + worth * passes * between
+        return prod(tiled(x, channels, numbers, target, tile) for x in results)
 
-    direct = n * high * wide * TAPS**2 * channels * made
-    filters = worth * numbers.kept * TAPS**2 * channels * made
-    direct = together(direct, filters)
     best = min(tiles, key=cost, default=None)
-    if best is None or not prod(result):
-        return None
-    return best if cost(best) < GAIN * direct else None
+    usual = prod(GAIN * direct(x, channels, numbers) for x in results)
+    return best if best is not None and cost(best) < usual else None
+
+
+def tiled(
+    result: Sequence[int], channels: int, numbers: Numbers, target: Target, tile: int
+) -> float:
+    """What a convolution takes in such tiles: in products, with what memory takes."""
+    n, high, wide, made = result
+    worth = numbers.products / BYTES  # products a byte
+    points = (tile + TAPS - 1) ** 2
+    count = n * -(-high // tile) * -(-wide // tile)
+    sums = transform_products(tile)
+    moved = sums[0] * channels + numbers.sums * sums[1] * made
+    work = count * (points * channels * made + moved)
+    between = numbers.image * channels + numbers.result * made
+    between *= points * count
+    passes = PASSES if between > target.caches.l2 * PASSES else 0
+    filters = worth * numbers.filters * points * channels * made
+    return together(work, filters) + worth * passes * between
+
+
+def direct(result: Sequence[int], channels: int, numbers: Numbers) -> float:
+    """The same by sums of nine products."""
+    points = TAPS**2 * channels * result[3]
+    filters = numbers.products / BYTES * numbers.kept * points
+    return together(prod(result[:3]) * points, filters)
 
 
 def together(one: float, other: float) -> float:

@@ -65,6 +65,14 @@ def test_samples_have_the_tile_of_the_first() -> None:
     assert tile_of((1, 512, 28, 28), (512, 512, 3, 3), alike=few, pads=SAME) == 2
 
 
+def test_one_image_counts_as_much_as_the_batch_of_a_sample() -> None:
+    """What the transformed images of three take from memory, one has in a cache."""
+    image, filters = (128, 14, 14), (16, 128, 3, 3)
+    assert tile_of((1, *image), filters, pads=SAME) == 4
+    assert tile_of((3, *image), filters, pads=SAME) is None
+    assert tile_of((3, *image), filters, alike=Alike(images=True), pads=SAME) == 4
+
+
 @pytest.mark.parametrize(
     ("image", "filters", "attributes"),
     [
