@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.group import Group, is_movable, is_view
 from nanoloom.kernels.left_out import leaves_out
-from nanoloom.kernels.nest import alone, begin_of, source_of
+from nanoloom.kernels.nest import begin_of, source_of
+from nanoloom.kernels.pad_readers import can_absorb, shares, slides
 from nanoloom.kernels.parts import (
     Part,
     chain_of,
@@ -29,28 +29,20 @@ from nanoloom.kernels.parts import (
 from nanoloom.kernels.structure import (
     BEHIND,
     PAD,
-    Kind,
     Op,
-    dims_of,
-    extents,
     input_count,
     inputs,
-    is_contraction,
     is_copy,
     is_fill,
     is_generic,
     is_identity,
-    iterators,
     map_dims,
     maps,
     yielded,
 )
 from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.mlir import arith, ir, linalg, tensor
-from nanoloom.nest.index import Index
-from nanoloom.nest.region import footprint
 
-MOST_ROWS = 8  # that one row of results reads: they are padded for each task
 Read = tuple[Op, int]  # a generic, and which of its operands
 
 
@@ -219,51 +211,6 @@ def insertion_of(copy: Op) -> Op | None:
             return None
         value = user.operation.results[0]
     return None
-
-
-def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
-    """Whether a kernel can compute a pad within its loops, and not too often.
-
-    Of products those of windows: others have tasks of many long rows.
-    """
-    if group is None or group.root is Kind.OPAQUE:
-        return False
-    products = [op for op in group.ops if is_generic(op) and is_contraction(op)]
-    if len(products) > 1:
-        return False
-    if not reads_few_rows(reader, number):
-        return False
-    if not is_contraction(reader):
-        return True
-    shape, windows = analyse(reader), None in map_dims(maps(reader)[number])
-    return windows and (shape is None or number == shape.left)
-
-
-def reads_few_rows(reader: Op, number: int) -> bool:
-    """Whether a row of results needs no more of a padded image than a few rows."""
-    stage = alone(reader)
-    *rows, _, _ = (Index(), Index(), *stage.reads[number].indices)
-    sizes = {a.name: a.extent if a.is_reduction else 1 for a in stage.axes}
-    reaches = [footprint(index, sizes, MOST_ROWS + 1) for index in rows]
-    return all(isinstance(n, int) and n <= MOST_ROWS for n in reaches)
-
-
-def slides(reader: Op, number: int) -> bool:
-    """Whether windows go along rows of pixels, as vectors do, by one or two."""
-    stage = alone(reader)
-    written = stage.writes[0].plain
-    if not is_contraction(reader) or not written or written[-1] is None:
-        return False
-    read, along = stage.reads[number], written[-1]
-    return along in read.axes and read.follows_on(along, 2)
-
-
-def shares(reader: Op, number: int) -> bool:
-    """Whether tasks of a reader have parts of what it reads: not its rows whole."""
-    sizes, kinds = extents(reader), iterators(reader)
-    *outer, _ = maps(reader)[number].results
-    moving = {d for expr in outer for d in dims_of(expr)}
-    return any(kinds[d] == "parallel" and sizes[d] > 1 for d in moving)
 
 
 def border_of(copy: Op, read: Read) -> Border | None:

@@ -64,8 +64,8 @@ def cut(
     }
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
-        plan = plan_layouts(lowered, target, layout_named(layout), alike, planes=planes)
-        plan.apply()
+        wanted = layout_named(layout)
+        plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
     fold_copies(lowered.module)
     if turns:
         pack_right_operands(lowered.module, len(lowered.inputs))
@@ -82,13 +82,12 @@ def cut(
     if open_images:
         first_slices(lowered.module)
     mark_parts(lowered.module, tiles=not open_images)  # canonicalize drops its copies
-    main = lowered.module.body.operations[0]
-    block = main.operation.regions[0].blocks[0]
+    block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
     flat = alike is None and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = joined(block, weights, target, in_rows=in_rows)
+    groups = joined(block, weights, target, in_rows=in_rows)  # before places are given
     cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     for group in groups:
         cutting.draft(group)

@@ -2,8 +2,7 @@
 
 The steps that change stages come first; then the loops of the nest that the schedule
 makes, from the outside in, each with what is computed inside of it; then what becomes
-of the innermost ones.  The script finds stages by their names (the discardable
-attribute nanoloom.stage of their operations), so that it can be read and edited.
+of the innermost ones.  Stages are found by names (attribute nanoloom.stage).
 """
 
 from __future__ import annotations
@@ -296,6 +295,6 @@ def width(lanes: Lanes) -> dict[str, object]:
 
 def fetching(schedule: Schedule) -> set[tuple[str, str]]:
     """The loops in which the next panel of a weight comes."""
-    words = [d for d in schedule.directives if isinstance(d, Prefetch)]
-    parts = (name.rpartition(".") for word in words for name in word.loops)
+    said = [d for d in schedule.directives if isinstance(d, Prefetch)]
+    parts = (name.rpartition(".") for word in said for name in word.loops)
     return {(stage, loop) for stage, _, loop in parts}

@@ -293,11 +293,3 @@ def read(
     else:
         rest = vector.broadcast(kind, filler(kind.element_type))
     return vector.maskedload(kind, buffer, at, mask, rest)
-
-
-def read_lanes(
-    kind: ir.VectorType, at_lane: Sequence[Sequence[ir.Value]], buffer: ir.Value
-) -> ir.Value:
-    """One load a lane."""
-    loaded = [memref.load(buffer, list(at)) for at in at_lane]
-    return vector.from_elements(kind, loaded)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import ir, memref
+from nanoloom.mlir import ir, memref, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.vector.access import Access, add, index
-from nanoloom.vector.body import read, read_lanes
+from nanoloom.vector.body import read
 from nanoloom.vector.border_body import read_second
 from nanoloom.vector.extended import extended
 from nanoloom.vector.gathered import Strided
@@ -44,3 +45,11 @@ def alone(strip: Strip, number: int, value: ir.Value) -> ir.Value:
     if not (strip.lanes.scalable and once) or str(x.element) in strip.halves:
         return value
     return extended(list(strip.block.arguments)[number], value)
+
+
+def read_lanes(
+    kind: ir.VectorType, at_lane: Sequence[Sequence[ir.Value]], buffer: ir.Value
+) -> ir.Value:
+    """One load a lane."""
+    loaded = [memref.load(buffer, list(at)) for at in at_lane]
+    return vector.from_elements(kind, loaded)

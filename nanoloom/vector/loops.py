@@ -16,27 +16,22 @@ from math import prod
 from nanoloom.kernels.structure import (
     all_dims,
     body,
-    bordered_by,
-    dims_of,
     input_count,
     is_pad,
     iterators,
     maps,
-    outputs,
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
-from nanoloom.nest.extent import ONE, Lanes
+from nanoloom.nest.extent import ONE
 from nanoloom.target.dots import DotUse
 from nanoloom.target.facts import Target
 from nanoloom.target.forms import MASKED_REMAINDER, SCALAR_REMAINDER
-from nanoloom.target.masks import has_masked_loads
 from nanoloom.vector import combine, pieces
-from nanoloom.vector.access import Access, Operand, index
+from nanoloom.vector.access import Operand, index
 from nanoloom.vector.at_tile import at_tile
 from nanoloom.vector.body import gathers, is_vectorizable
 from nanoloom.vector.dot_steps import dot_steps
 from nanoloom.vector.fills import fill_of, number_of
-from nanoloom.vector.gathered import has_distance
 from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
@@ -47,8 +42,13 @@ from nanoloom.vector.store_at import require_room, require_taken
 from nanoloom.vector.strip import Strip
 from nanoloom.vector.transposes import squares, turning_dimension
 from nanoloom.vector.vectorize import Stays, order_of, plan_of
-
-FUSED = (32, 64)  # bits of the floats that a multiply-add takes
+from nanoloom.vector.whole_vectors import (
+    are_written,
+    is_masked,
+    is_whole,
+    multiplies_and_adds,
+    reads_rows,
+)
 
 
 def vectorize_loops(module: ir.Module, target: Target) -> None:
@@ -97,18 +97,6 @@ def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | 
     return number
 
 
-def is_masked(op: ir.OpView, target: Target) -> bool:
-    """Whether a generic's results, and what they are made of, can be read in part."""
-    (kind, *_) = [ir.MemRefType(x.type).element_type for x in outputs(op)]
-    return has_masked_loads(target, kind.width // 8)
-
-
-def reads_rows(pad: ir.OpView, dim: int) -> bool:
-    """Whether vectors of a pad are parts of rows of what is inside."""
-    *outer, last = bordered_by(pad).results
-    return dim in dims_of(last) and not any(dim in dims_of(e) for e in outer)
-
-
 def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | None:
     """How each output of a reduction combines, None if that is not known of all."""
     count = input_count(op)
@@ -116,33 +104,6 @@ def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | No
     found = [combine.of(body(op), n, count, guarded=guarded) for n in outputs]
     known = [c for c in found if c is not None]
     return known if len(known) == len(found) else None
-
-
-def multiplies_and_adds(outputs: list[Operand], target: Target) -> bool:
-    """Whether an instruction of the target adds products to these."""
-    floats = all(
-        isinstance(x.element, ir.FloatType) and x.element.width in FUSED
-        for x in outputs
-    )
-    return floats and target.fuses
-
-
-def is_whole(operands: list[Operand], dim: int, target: Target) -> bool:
-    """Whether a body works on whole vectors: no lane is taken out by its number."""
-    return not any(
-        x.access(dim) is Access.STRIDED
-        and not (target.isa.strided_loads and has_distance(x, dim))
-        for x in operands
-    )
-
-
-def are_written(outputs: list[Operand], dim: int, lanes: Lanes) -> bool:
-    """Whether vectors of results can be stored: side by side, or at one distance."""
-    return all(
-        x.access(dim) is Access.CONTIGUOUS
-        or (lanes.scalable and x.access(dim) is Access.STRIDED)
-        for x in outputs
-    )
 
 
 @dataclass
@@ -167,14 +128,12 @@ class Loops(Strip):
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
         """The plan for a generic, None if it stays scalar."""
-        count = input_count(op)
         operands = [
             Operand(v, m) for v, m in zip(op.operation.operands, maps(op), strict=True)
         ]
-        inputs, outputs = operands[:count], operands[count:]
+        inputs, outputs = operands[: input_count(op)], operands[input_count(op) :]
         kinds = iterators(op)
-        plan = plan_of(op)
-        code = body(op)
+        plan, code = plan_of(op), body(op)
         if plan is None or not is_vectorizable(code, plan.axis):
             return None
         dim = plan.axis
@@ -206,8 +165,8 @@ class Loops(Strip):
             None,
             target.has("sve"),
             frozenset(filter(target.multiplies, ("f16", "bf16"))),
-            partial := not plan.lanes.scalable and is_masked(op, target),
-            partial and is_pad(op) and reads_rows(op, dim),
+            is_masked(op, plan.lanes, target),
+            is_pad(op) and reads_rows(op, dim, plan.lanes, target),
             plan.chains,
             combiners,
             plan.squares,

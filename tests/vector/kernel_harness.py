@@ -81,10 +81,10 @@ def build(make: Make, *inputs: Shaped) -> LinalgModule:
     return function(specs, results)
 
 
-def program_of(make: Make, *inputs: Shaped) -> Program:
-    """The kernels and calls of what `make` builds."""
+def program_of(make: Make, *inputs: Shaped, target: Target | None = None) -> Program:
+    """The kernels and calls of what `make` builds; target: what it is cut for."""
     with mlir.context():
-        return cut(build(make, *inputs))
+        return cut(build(make, *inputs), target)
 
 
 def stage_text(

@@ -17,6 +17,7 @@ from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
 from nanoloom.vector.access import Operand, add, coefficient, index
 from nanoloom.vector.lane_values import Uniform, Vector
+from nanoloom.vector.loaded import loaded
 from nanoloom.vector.once import Once
 from nanoloom.vector.pipelined import ROLLED
 from nanoloom.vector.points import Point
@@ -96,12 +97,12 @@ class Held:
         point = self.point(ivs, tap)
         if operand == self.result:
             return self.started(point)
-        loaded = self.loops.load(operand, point)
-        if isinstance(loaded, Uniform):
-            kind = vector_type(self.loops.lanes, loaded.value.type)
-            return vector.broadcast(kind, loaded.value)
-        assert isinstance(loaded, Vector), "loads give nothing else"
-        return loaded.value
+        found = loaded(self.loops, operand, point)
+        if isinstance(found, Uniform):
+            kind = vector_type(self.loops.lanes, found.value.type)
+            return vector.broadcast(kind, found.value)
+        assert isinstance(found, Vector), "loads give nothing else"
+        return found.value
 
     def compute(
         self,

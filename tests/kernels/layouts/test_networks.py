@@ -100,9 +100,10 @@ def alone(words: str, window: str, width: int) -> tuple[onnx.ModelProto, np.ndar
         ("pads = [1, 1, 1, 1]", "3x3", 45, True),
         ("pads = [1, 2, 0, 3], strides = [2, 1], dilations = [1, 2]", "3x3", 61, True),
         ("pads = [0, 1, 0, 1]", "1x3", 32, True),
-        ("pads = [1, 1, 1, 1], strides = [1, 2]", "3x3", 90, False),
-        ("pads = [1, 1, 1, 1]", "3x3", 28, False),  # rows that fill few vectors
-        ("pads = [2, 2, 2, 2]", "5x5", 45, False),  # many taps
+        ("pads = [1, 1, 1, 1], strides = [1, 2]", "3x3", 90, True),
+        ("pads = [2, 2, 2, 2]", "5x5", 7, True),
+        ("pads = [1, 1, 1, 1], strides = [3, 3]", "3x3", 45, False),
+        ("pads = [4, 4, 4, 4]", "9x9", 45, False),  # more taps than are written out
     ],
 )
 def test_a_depthwise_layer_alone(
