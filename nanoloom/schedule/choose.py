@@ -27,7 +27,7 @@ from nanoloom.schedule.library.turns import with_turns
 from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
-from nanoloom.schedule.library.windows import windows
+from nanoloom.schedule.library.windows import in_planes, windows
 from nanoloom.target.facts import Target
 
 
@@ -73,6 +73,8 @@ def by_product(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
         schedule = register_tiles(nest, last, target)
         if schedule is not None:
             return schedule
+    if len(products) == 1 and in_planes(nest, last, target):
+        return windows(nest, last, target)
     if len(products) == 1 and not is_window(nest, last):
         return contraction(nest, products[0], last, target) or dots(
             nest, products[0], last, target

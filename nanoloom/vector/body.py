@@ -98,13 +98,9 @@ class VectorBody:
                     steps = arith.index_cast(self.kind(start.type), steps)
                 base = vector.broadcast(self.kind(start.type), start)
                 return arith.addi(base, steps)
-            case Row():
-                return self.row(value)
-
-    def row(self, value: Row) -> ir.Value:
-        """What lies in memory, all lanes that count."""
-        kind = self.kind(ir.MemRefType(value.buffer.type).element_type)
-        return read(kind, value.buffer, list(value.at), self.mask)
+            case Row(buffer, at):
+                kind = self.kind(ir.MemRefType(buffer.type).element_type)
+                return read(kind, buffer, list(at), self.mask)
 
     def emit(self, block: ir.Block) -> list[LaneValue]:
         """Emit the body's operations; gives what it yields."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import ir, memref, vector
 from nanoloom.nest.extent import ONE
+from nanoloom.vector import second_lanes
 from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.body import read
-from nanoloom.vector.border_body import read_second
 from nanoloom.vector.extended import extended
 from nanoloom.vector.gathered import Strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
@@ -32,7 +32,10 @@ def loaded(strip: Strip, number: int, point: Point) -> LaneValue:
     if strip.lanes.scalable:
         return Vector(Strided(x, dim, strip.near).read(kind, at, point.mask))
     if strip.takes_second(x):
-        return Vector(read_second(kind, x.buffer, at, point.mask))
+        beside = [at, [*at[:-1], add(at[-1], index(kind.shape[0]))]]
+        parts = zip(beside, second_lanes.masks(kind.shape[0], point.mask), strict=True)
+        halves = [read(kind, x.buffer, place, mask) for place, mask in parts]
+        return Vector(second_lanes.joined(halves))
     iv, lanes = point.ivs[dim], range(strip.lanes.count)
     beside = [point.moved(dim, add(iv, index(lane))) for lane in lanes]
     return Vector(read_lanes(kind, [x.indices(p.ivs) for p in beside], x.buffer))

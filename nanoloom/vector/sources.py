@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from nanoloom.kernels.structure import map_dims
 from nanoloom.mlir import ir, vector
 from nanoloom.nest.extent import ONE, Lanes
-from nanoloom.vector.access import Access, index, written
-from nanoloom.vector.border_body import every
+from nanoloom.vector import second_lanes
+from nanoloom.vector.access import Access, add, index, written
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.once import Once
 
@@ -66,11 +66,21 @@ class Source:
 
     def computed(self, point: Point, lanes: Lanes, once: Once) -> Vector:
         """An elementwise generic at a point."""
-        dense = lanes if point.step == 1 else self.strip.lanes
-        strip = replace(self.strip, lanes=dense)
+        if point.step > 1:
+            return Vector(self.spread(point, lanes, once))
+        strip = replace(self.strip, lanes=lanes)
         before = [strip.started(x, point) for x in strip.outputs]
         (made,) = strip.compute(point, before, once)
-        return Vector(made if dense == lanes else every(point.step, made))
+        return Vector(made)
+
+    def spread(self, point: Point, lanes: Lanes, once: Once) -> ir.Value:
+        """The same where lanes are every second place."""
+        dim, parts = self.strip.dim, list[ir.Value]()
+        for n, mask in enumerate(second_lanes.masks(lanes.count, point.mask)):
+            at = add(point.ivs[dim], index(n * lanes.count))
+            here = replace(point.moved(dim, at), mask=mask, step=1)
+            parts.append(self.computed(here, lanes, once).value)
+        return second_lanes.joined(parts)
 
     def summed(self, points: list[Point], lanes: Lanes, once: Once) -> None:
         """A sum at some points together, for all that will read it."""

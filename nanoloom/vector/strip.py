@@ -230,8 +230,6 @@ class Strip:
         fused = tuple(sums) if self.fuses else ()
         made = BorderBody if self.is_border else VectorBody
         emitter = made(self.lanes, self.dim, list(point.ivs), point.mask, once, fused)
-        if isinstance(emitter, BorderBody):
-            emitter.step = point.step
         for number, argument in enumerate(arguments[: len(self.inputs)]):
             if number in known:
                 emitter.values[argument] = Vector(known[number])

@@ -91,6 +91,51 @@ def test_numbers(image: tuple[int, int], windows: Windows, kind: str) -> None:
         assert not (abs(np.roll(result, 1) - right) <= bound + 1e-30).all()
 
 
+def dense(windows: Windows, kind: str = "float32") -> Any:
+    """y[f, y, x] = max(0, sum of pad(image)[c, y + i, x + j] * weights[f, c, i, j])."""
+
+    def make(b: Any, x: Any, w: Any) -> Any:
+        padded = b.pad(x, (0, *windows.low), (0, *windows.high), windows.number)
+        extents = windows.extents(x.shape[1:])
+        pixels = windows.indexing(6, 3).results
+        pixels = [d.compose(ir.AffineMap.get(6, 0, axes())) for d in pixels]
+        image = ir.AffineMap.get(6, 0, [ir.AffineDimExpr.get(5), *pixels])
+        (sums,) = b.generic(
+            [(padded, image), (w, plain(6, 0, 5, 3, 4))],
+            [(b.full((w.shape[0], *extents), 0, x.dtype), plain(6, 0, 1, 2))],
+            ["parallel"] * 3 + ["reduction"] * 3,
+            lambda a, w, total: total + a * w,
+        )  # fmt: skip
+        return relu(b, sums)
+
+    return make
+
+
+def axes() -> list[ir.AffineExpr]:
+    """Pixels are the second and the third axis, features the first."""
+    return [ir.AffineDimExpr.get(n) for n in (1, 2, 0, 3, 4, 5)]
+
+
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+@pytest.mark.parametrize("features", [1, 13])
+def test_dense_layers(image: tuple[int, int], windows: Windows, features: int) -> None:
+    """The same of a first layer, whose features share what is read of the image."""
+    x = sample(3, (3, *image), "float32")
+    w = sample(4, (features, 3, *windows.window), "float32")
+    wide = x.transpose(1, 2, 0).astype(np.float64)
+    taps = windows.taps(wide).items()
+    sums = sum(tap @ w[:, :, i, j].T for (i, j), tap in taps)
+    sizes = sum(abs(tap) @ abs(w[:, :, i, j]).T for (i, j), tap in taps)
+    right = np.maximum(np.transpose(sums, (2, 0, 1)), 0)
+    bound = (w[0].size + 2) * np.finfo(np.float32).eps * np.transpose(sizes, (2, 0, 1))
+    for target, side in product(targets(), Side):
+        program = program_of(dense(windows), x, w, target=target)
+        assert stages(program) == [["pad", "fill", "product", "point"]]
+        (result,) = executable(program, target)(x, w, order=backwards, side=side)
+        assert (abs(result - right) <= bound + 1e-30).all()
+        assert not (abs(np.roll(result, 1) - right) <= bound + 1e-30).all()
+
+
 @pytest.mark.parametrize(("windows", "lanes"), [(SAME, 16), (BY_TWO, 32)])
 def test_the_words(windows: Windows, lanes: int) -> None:
     """A border is no memory: its vectors reach from the first lane to the last one."""
@@ -113,6 +158,22 @@ def test_the_code() -> None:
     loads = [x for x in loop if re.search(r"vmovups.*\{%k\d\} \{z\}", x)]
     assert rows >= 7 and count(loop, "vfmadd") == 9 * rows
     assert len(loads) == 3 * (rows + 2) and not touches_stack(loop)
+
+
+@pytest.mark.parametrize(("windows", "tile"), [(SAME, (4, 6)), (BY_TWO, (8, 3))])
+def test_the_code_of_a_first_layer(windows: Windows, tile: tuple[int, int]) -> None:
+    """A tile of features and rows: each vector of pixels is loaded once for all
+    features, each number of a filter for all rows, and all sums are in registers."""
+    shapes = ((3, 48, 160), "float32"), ((16, 3, 3, 3), "float32")
+    program = program_of(dense(windows), *shapes, target=AVX512)
+    loops = inner_loops(stage_text(program, "asm", AVX512))
+    loop = max(loops, key=lambda lines: count(lines, "vfmadd"))
+    loads = [x for x in loop if re.search(r"vmov[au]ps\s+-?\d*\(", x)]
+    features, rows = tile
+    spilled = [x for x in touches_stack(loop) if "zmm" in x]
+    assert count(loop, "vfmadd") == 3 * features * rows and not spilled
+    assert len(loads) == 3 * rows * (windows.steps[1])
+    assert count(loop, "vbroadcastss") == 3 * features
 
 
 @pytest.mark.parametrize("name", ["aarch64", "riscv64+v"])

@@ -96,6 +96,10 @@ def cycles(made: Product, read: Layout, written: Layout, target: Target) -> floa
         if read != written or not masked:
             return float("inf")
         return PLANES * multiply_adds(made, shape[-2], target)
+    if written == read == FIRST and made.slides and shape_of(made.image)[-1] <= FEW:
+        masked = not target.vector.scalable and has_masked_loads(target, WORD)
+        if masked:
+            return PLANES * multiply_adds(made, shape[-2], target)
     if written == FIRST and (read != FIRST or made.is_window):
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.kernels.contraction import analyse
-from nanoloom.kernels.layouts.links import Dim, axis
+from nanoloom.kernels.layouts.links import Dim, axis, shape_of
 from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
     Op,
@@ -59,6 +59,7 @@ class Product:
             for n, a in zip(extents(self.op), stage.axes, strict=True)
             if a.is_reduction
         )
+        taps //= 1 if self.is_depthwise else shape_of(self.image)[-1]
         steps = [row.factor(name) for name in along]
         return self.is_window and steps in ([1], [2]) and taps <= MOST_TAPS
 

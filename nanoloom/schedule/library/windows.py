@@ -23,10 +23,12 @@ from nanoloom.schedule.language import (
     ComputeAt,
     Directive,
     Parallel,
+    Reorder,
     Schedule,
     StoreAt,
     Unroll,
     UnrollAndJam,
+    Vectorize,
 )
 from nanoloom.schedule.library.finished import (
     is_finished,
@@ -35,30 +37,18 @@ from nanoloom.schedule.library.finished import (
     points,
 )
 from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
-from nanoloom.schedule.library.vector_axis import axis_of, slides
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
+from nanoloom.schedule.library.window import Window, unrolled, window_of
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import has_masked_loads
+from nanoloom.target.masks import WORD, has_masked_loads
 
 PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
 FEWEST_TASKS = 8  # that larger ones leave
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
 POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
-MOST_TAPS = 64  # of a window that is unrolled whole
-
-
-@dataclass(frozen=True)
-class Window:
-    """A reduction whose vectors run along a parallel axis.
-
-    stage: it.  pixels: the axis beside the vectors'.  in_planes: vectors are of pixels,
-    which slide, and the axis in front is of channels, which share nothing.
-    """
-
-    stage: Stage
-    pixels: int
-    in_planes: bool = False
+FEATURES = 4  # of a dense layer at once: they share what is read of the image
+MOST_TERMS = 256  # of a sum in planes
 
 
 @dataclass(frozen=True)
@@ -83,12 +73,12 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
 
     def form(block: Block) -> Form:
         stage, lanes = window.stage, lanes_at_tile(nest, window.stage, target)
-        made = tiles(nest, last, window, block, target)
+        made = in_order(tiles(nest, last, window, block, target), window)
         directives = (
             Parallel(last.name, tasks(nest, last, window, block), ALL),
             *(StoreAt(pad.name, "task") for pad in nest.pads if not masked),
             *(word for word in made if not masked or word.stage not in pads),
-            *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(stage)),
+            *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(window)),
             *(
                 word
                 for pad in nest.pads
@@ -101,9 +91,24 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     return schedule_of(nest, target, form(best), map(form, others))
 
 
+def in_planes(nest: LoopNest, last: Stage, target: Target) -> bool:
+    """Whether a dense layer of few channels has windows that go along rows of planes,
+    which are read under masks."""
+    window = window_of(nest, last, target)
+    if window is None or not window.shares:
+        return False
+    terms = prod(
+        size
+        for size, axis in zip(numbers(window.stage), window.stage.axes, strict=True)
+        if axis.is_reduction
+    )
+    masked = not target.vector.scalable and has_masked_loads(target, WORD)
+    return masked and terms <= MOST_TERMS
+
+
 def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
     """Whether what a border is around is read where it lies, in vectors along rows."""
-    taps = window.in_planes and len(unrolled(window.stage)) > 0
+    taps = window.in_planes and len(unrolled(window)) > 0
     read = [x for pad in nest.pads for x in pad.writes]
     return taps and all(has_masked_loads(target, bits(x.element) // 8) for x in read)
 
@@ -116,16 +121,11 @@ def at_taps(
     Its vectors are of all that lies between the first and the last of the lanes.
     """
     stage, rows = window.stage, len(pad.axes) - 2
-    place = ComputeAt(pad.name, stage.name, stage.names[-1])
+    place = ComputeAt(pad.name, stage.name, stage.names[unrolled(window)[-1]])
     (read,) = (x for x in stage.reads if x.buffer == pad.writes[0].buffer)
-    down, along = (
-        index.factor(stage.names[axis]) or 1
-        for index, axis in zip(
-            read.indices[-2:], (window.pixels, window.pixels + 1), strict=True
-        )
-    )
+    down = read.indices[-2].factor(stage.names[window.pixels]) or 1
     high = down * (block.pixels - 1) + 1
-    return (place, *points(pad, Lanes(along * lanes.count), {rows: high}))
+    return (place, *points(pad, Lanes(window.step * lanes.count), {rows: high}))
 
 
 def tasks(nest: LoopNest, last: Stage, window: Window, block: Block) -> tuple[int, ...]:
@@ -152,31 +152,12 @@ def tiles(
     if is_finished(nest, stage) and not has_functions(nest, stage):
         lanes = lanes_at_tile(nest, stage, target)
         return on_tile(nest, stage, last, lanes, jam)
+    if window.shares:
+        others = [each for each in nest.stages if each != stage]
+        here = points(stage, lanes_at_tile(nest, stage, target), jam)
+        return (*vectors(others, target), *here)
     words = (UnrollAndJam(stage.name, stage.names[p], n) for p, n in jam.items())
     return (*vectors(nest.stages, target), *words)
-
-
-def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
-    """The only reduction of a kernel, if its results are vectors in rows of rows."""
-    working = [stage for stage in nest.stages if stage.reads]
-    reductions = [stage for stage in working if stage.is_reduction]
-    if len(reductions) != 1 or 0 in numbers(last):
-        return None
-    (stage,) = reductions
-    parallel = stage.leading_parallel()
-    written = stage.writes[0].plain
-    if parallel < 3 or len(stage.writes) > 1 or written != stage.names[:parallel]:
-        return None
-    if axis_of(stage, target) != parallel - 1 or len(last.axes) < parallel:
-        return None
-    along = written[-1] or ""
-    in_planes = any(slides(x, along) for x in stage.reads)
-    if working[0] != stage or not all(
-        x.lies_along(along) or (in_planes and slides(x, along)) for x in stage.reads
-    ):
-        return None
-    follows = all(s.extents == stage.extents[:parallel] for s in working[1:])
-    return Window(stage, parallel - 2, in_planes) if follows else None
 
 
 def blocks(window: Window, target: Target) -> list[Block]:
@@ -191,6 +172,12 @@ def blocks(window: Window, target: Target) -> list[Block]:
     room = min(POINTS, unit.registers // (4 if unit.scalable else 2))
     high = sizes[pixels - 1] if pixels else 1
     found: list[Block] = []
+    if window.shares:
+        room = unit.registers * 3 // 4
+        rows = min(FEATURES * window.step, sizes[pixels - 1])
+        return [Block(rows, n) for n in range(min(room // rows, sizes[pixels]), 0, -1)][
+            :3
+        ]
     for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
         most = min(room // rows, sizes[pixels])
         widths = range(most, most // 2, -1)
@@ -199,19 +186,20 @@ def blocks(window: Window, target: Target) -> list[Block]:
     return list(dict.fromkeys(found))
 
 
-def unrolled(stage: Stage) -> tuple[int, ...]:
-    """The innermost axes of the window that are few enough taps."""
-    found: list[int] = []
-    taps = 1
-    for place in range(len(stage.axes) - 1, -1, -1):
-        extent = stage.axes[place].extent
-        if not stage.axes[place].is_reduction or not isinstance(extent, int):
-            break
-        taps *= extent
-        if taps > MOST_TAPS:
-            break
-        found.append(place)
-    return tuple(reversed(found))
+def in_order(words: tuple[Directive, ...], window: Window) -> tuple[Directive, ...]:
+    """The taps along a row innermost, of a dense layer in planes: what is at hand of a
+    row is as much as registers hold."""
+    stage = window.stage
+    if not window.shares:
+        return words
+    tap = stage.names[window.tap]
+    order = *(name for name in stage.names if name != tap), tap
+    at = next(
+        n
+        for n, x in enumerate(words)
+        if isinstance(x, Vectorize) and x.stage == stage.name
+    )
+    return (*words[:at], Reorder(stage.name, order), *words[at:])
 
 
 def has_functions(nest: LoopNest, sums: Stage) -> bool:

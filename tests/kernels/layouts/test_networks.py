@@ -120,6 +120,34 @@ def test_a_depthwise_layer_alone(
     assert (got == right).all() and np.max(right) > 4
 
 
+@pytest.mark.parametrize(
+    ("channels", "strides", "first"),
+    [(3, 1, True), (2, 2, True), (8, 1, False)],
+)
+def test_a_first_layer_alone(channels: int, strides: int, first: bool) -> None:
+    """It writes planes where few channels are read, here with a function behind it."""
+    random = np.random.default_rng(channels)
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 10, opset_import: ["": 21]>
+    alone (float[2, {channels}, 19, 45] x) => (float[2, 21, h, w] y)
+    {{
+        c = Conv<pads = [2, 2, 2, 2], strides = [{strides}, {strides}]>(x, weights)
+        s = Sigmoid(c)
+        y = Mul(c, s)
+    }}
+    """)
+    weights = random.integers(-4, 5, (21, channels, 5, 5)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    x = random.integers(-4, 5, (2, channels, 19, 45)).astype(np.float32)
+    (right,) = ReferenceEvaluator(model).run(None, {"x": x})
+    with mlir.context():
+        _, plan = planned(model)
+        assert (FIRST in plan.chosen.values()) == first
+    (got,) = nanoloom.compile(model, cache=shared_cache())({"x": x}).values()
+    close = abs(got - right) <= 4 * np.finfo(np.float32).eps * abs(right) + 1e-30
+    assert close.all() and np.max(right) > 4
+
+
 @pytest.mark.parametrize("name", ["aarch64+sve", "riscv64+v"])
 def test_vectors_of_any_width_are_of_channels(name: str) -> None:
     model, _ = alone("pads = [1, 1, 1, 1]", "3x3", 45)
