@@ -71,7 +71,8 @@ def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
     if parallel - 1 not in axes or len(last.axes) < parallel:
         return None
     along = written[-1] or ""
-    in_planes = any(slides(x, along) for x in stage.reads)
+    free = target.vector.any_length or stage.is_contraction
+    in_planes = free and any(slides(x, along) for x in stage.reads)
     if working[0] != stage or not all(
         x.lies_along(along) or (in_planes and slides(x, along)) for x in stage.reads
     ):
