@@ -55,7 +55,7 @@ def cut(
 
     target: on which tensors get the layouts that are the fastest, or this one; without
     a target they keep theirs.  turns: right operands that lie along the sum are turned
-    first, by kernels of their own.  planes: of depthwise layers may be apart.
+    first, by kernels of their own.  planes: of images of known sizes they may be apart.
     alike: the samples that the module is one of.  Bodies of repetitions are cut before.
     """
     bodies = {
@@ -64,7 +64,7 @@ def cut(
     }
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
-        wanted = layout_named(layout)
+        wanted, planes = layout_named(layout), planes and alike is None
         plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
     fold_copies(lowered.module)
     if turns:

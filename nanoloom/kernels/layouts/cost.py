@@ -55,11 +55,19 @@ def of_product(
     result = made.op.operation.results[0]
     read = layouts_of(edges, made.image, choices)
     written = layouts_of(edges, result, choices)
+    in_planes = edges.planes and takes_planes(made, target)
     costs = {
-        (one, other): cycles(made, one, other, target)
+        (one, other): cycles(made, one, other, target, in_planes=in_planes)
         for one, other in product(read[1], written[1])
     }
     return term_of([read[0], written[0]], costs)
+
+
+def takes_planes(made: Product, target: Target) -> bool:
+    """Whether a layer has vectors of pixels: depthwise, or of few channels."""
+    few = made.is_depthwise or shape_of(made.image)[-1] <= FEW
+    masked = not target.vector.scalable and has_masked_loads(target, WORD)
+    return few and masked and made.is_window and made.slides
 
 
 def layouts_of(
@@ -87,19 +95,19 @@ def term_of(
     return Term(variables, table)
 
 
-def cycles(made: Product, read: Layout, written: Layout, target: Target) -> float:
-    """Of a product; infinite for what has no kernel worth its name."""
+def cycles(
+    made: Product, read: Layout, written: Layout, target: Target, *, in_planes: bool
+) -> float:
+    """Of a product; infinite for what has no kernel worth its name.
+
+    in_planes: whether it can have vectors of pixels.
+    """
     shape = shape_of(made.op.operation.results[0])
     features, pixels = shape[-1], prod(shape[:-1])
-    if made.is_depthwise and FIRST in (read, written):
-        masked = not target.vector.scalable and has_masked_loads(target, WORD)
-        if read != written or not masked:
-            return float("inf")
+    if in_planes and read == written == FIRST:
         return PLANES * multiply_adds(made, shape[-2], target)
-    if written == read == FIRST and made.slides and shape_of(made.image)[-1] <= FEW:
-        masked = not target.vector.scalable and has_masked_loads(target, WORD)
-        if masked:
-            return PLANES * multiply_adds(made, shape[-2], target)
+    if made.is_depthwise and FIRST in (read, written):
+        return float("inf")
     if written == FIRST and (read != FIRST or made.is_window):
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0
