@@ -45,8 +45,8 @@ class Edges:
     """What a walk over the network finds.
 
     planes: those of depthwise layers and of few channels may be apart.  kept: tensors
-    that lie as they do.  unmoved, unsplit: dimensions that cannot be put in front, or in
-    blocks.  steps: numbers that a block must divide.
+    that lie as they do.  unmoved, unsplit: dimensions that cannot be put in front, or
+    in blocks.  steps: numbers that a block must divide.
     """
 
     weights: set[ir.Value]

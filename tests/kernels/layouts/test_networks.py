@@ -121,10 +121,12 @@ def test_a_depthwise_layer_alone(
 
 
 @pytest.mark.parametrize(
-    ("channels", "strides", "first"),
-    [(3, 1, True), (2, 2, True), (8, 1, False)],
+    ("channels", "strides", "window", "first"),
+    [(3, 1, 5, True), (2, 2, 3, True), (8, 1, 5, False)],
 )
-def test_a_first_layer_alone(channels: int, strides: int, first: bool) -> None:
+def test_a_first_layer_alone(
+    channels: int, strides: int, window: int, first: bool
+) -> None:
     """It writes planes where few channels are read, here with a function behind it."""
     random = np.random.default_rng(channels)
     model = onnx.parser.parse_model(f"""
@@ -136,7 +138,7 @@ def test_a_first_layer_alone(channels: int, strides: int, first: bool) -> None:
         y = Mul(c, s)
     }}
     """)
-    weights = random.integers(-4, 5, (21, channels, 5, 5)).astype(np.float32)
+    weights = random.integers(-4, 5, (21, channels, window, window)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
     x = random.integers(-4, 5, (2, channels, 19, 45)).astype(np.float32)
     (right,) = ReferenceEvaluator(model).run(None, {"x": x})
