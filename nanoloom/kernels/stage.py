@@ -31,7 +31,7 @@ from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, run_pipeline, tensor
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import WORD, has_masked_loads
+from nanoloom.target.masks import reads_rows_in_part
 
 SIMPLIFY = (
     "canonicalize",
@@ -107,8 +107,7 @@ def joined(
         groups = join_sums(groups, weights)
     groups = join_pools_that_read_once(groups)
     left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
-    masks = target is not None and has_masked_loads(target, WORD)
-    masks = masks and pools_in_tiles(target)
+    masks = target is not None and reads_rows_in_part(target)
     groups = absorb_pads(join_results(block, groups), left_out, masks=masks)
     return join_fronts(groups, weights, target) if in_rows else groups
 

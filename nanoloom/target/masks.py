@@ -16,6 +16,11 @@ def has_masked_loads(target: Target, size: int) -> bool:
     return has_mask_registers(target, size) or words
 
 
+def reads_rows_in_part(target: Target) -> bool:
+    """Whether vectors of a known width, of 32 bits a number, are read in part."""
+    return not target.vector.scalable and has_masked_loads(target, WORD)
+
+
 def has_mask_registers(target: Target, size: int) -> bool:
     """Whether mask registers say what is read of numbers of so many bytes.
 

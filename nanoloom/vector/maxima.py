@@ -33,7 +33,7 @@ def is_larger(op: ir.Operation) -> bool:
     above = op.operands[0].owner
     if isinstance(above, ir.Block) or above.name != "arith.cmpf":
         return False
-    predicate = above.attributes["predicate"].value  # type: ignore[attr-defined]
+    predicate = above.attributes["predicate"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     return predicate == ABOVE and list(above.operands) == list(op.operands)[1:]
 
 

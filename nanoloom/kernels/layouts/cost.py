@@ -25,7 +25,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import WORD, has_masked_loads
+from nanoloom.target.masks import reads_rows_in_part
 
 COLUMNS_OF_PIXELS = 1.12  # pixels as vectors
 PACKED = 0.5  # cycles for a number of the image, which is packed at each call then
@@ -34,7 +34,7 @@ PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
 # columns.  More pages are read in turns than a core translates at once.
 PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
 WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
-PLANES = 1.05  # depthwise, vectors of pixels, which are not where lines begin
+PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
 Choices = dict[Dim, tuple[Layout, ...]]
@@ -66,8 +66,7 @@ def of_product(
 def takes_planes(made: Product, target: Target) -> bool:
     """Whether a layer has vectors of pixels: depthwise, or of few channels."""
     few = made.is_depthwise or shape_of(made.image)[-1] <= FEW
-    masked = not target.vector.scalable and has_masked_loads(target, WORD)
-    return few and masked and made.is_window and made.slides
+    return few and reads_rows_in_part(target) and made.is_window and made.slides
 
 
 def layouts_of(

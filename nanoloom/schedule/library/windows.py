@@ -41,7 +41,7 @@ from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.schedule.library.window import Window, unrolled, window_of
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import WORD, has_masked_loads
+from nanoloom.target.masks import has_masked_loads, reads_rows_in_part
 
 PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
 FEWEST_TASKS = 8  # that larger ones leave
@@ -102,8 +102,7 @@ def in_planes(nest: LoopNest, last: Stage, target: Target) -> bool:
         for size, axis in zip(numbers(window.stage), window.stage.axes, strict=True)
         if axis.is_reduction
     )
-    masked = not target.vector.scalable and has_masked_loads(target, WORD)
-    return masked and terms <= MOST_TERMS
+    return reads_rows_in_part(target) and terms <= MOST_TERMS
 
 
 def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
@@ -175,9 +174,8 @@ def blocks(window: Window, target: Target) -> list[Block]:
     if window.shares:
         room = unit.registers * 3 // 4
         rows = min(FEATURES * window.step, sizes[pixels - 1])
-        return [Block(rows, n) for n in range(min(room // rows, sizes[pixels]), 0, -1)][
-            :3
-        ]
+        most = min(room // rows, sizes[pixels])
+        return [Block(rows, n) for n in range(most, max(0, most - 3), -1)]
     for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
         most = min(room // rows, sizes[pixels])
         widths = range(most, most // 2, -1)
