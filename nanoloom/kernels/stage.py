@@ -26,6 +26,7 @@ from nanoloom.kernels.reshaped import follow_products
 from nanoloom.kernels.several import join_results
 from nanoloom.kernels.slices import first_slices, shapes_before_slices
 from nanoloom.kernels.structure import base
+from nanoloom.kernels.turned import join_turns, turn_shapes
 from nanoloom.kernels.widened import widen_in_readers
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
@@ -77,6 +78,7 @@ def cut(
     in_rows = alike is None and pools_in_tiles(target)
     if in_rows:
         sum_rows(lowered.module)
+        turn_shapes(lowered.module)
     widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
@@ -104,7 +106,7 @@ def joined(
     """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
-        groups = join_sums(groups, weights)
+        groups = join_turns(join_sums(groups, weights), weights)
     groups = join_pools_that_read_once(groups)
     left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
     masks = target is not None and reads_rows_in_part(target)

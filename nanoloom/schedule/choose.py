@@ -7,6 +7,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.pooled import pooled
 from nanoloom.nest.pooled_rows import summed
 from nanoloom.nest.stage import Stage
+from nanoloom.nest.turned import turned
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
@@ -23,6 +24,7 @@ from nanoloom.schedule.library.register_tiles import (
 from nanoloom.schedule.library.rows import by_rows
 from nanoloom.schedule.library.stencils import stencils
 from nanoloom.schedule.library.tile_width import is_of_any_width
+from nanoloom.schedule.library.turned import turned_result
 from nanoloom.schedule.library.turns import with_turns
 from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
@@ -51,6 +53,10 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     rows = summed(nest)
     if rows is not None:
         return summed_rows(nest, rows, target)
+    turn = turned(nest)
+    made = None if turn is None else turned_result(nest, turn, target)
+    if made is not None:
+        return made
     if any(runs_across(product, target) for product in nest.products):
         return by_rows(nest, last, target)
     return by_product(nest, last, target) or (

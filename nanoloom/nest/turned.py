@@ -1,0 +1,69 @@
+"""Products whose result is written in another order: y[f, i, j] = t[i, j, f].
+
+t is what a convolution makes of channels-last images, with what follows it at the same
+places; y is the same as the model has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.nest import LoopNest, Role
+from nanoloom.nest.stage import Stage
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A product, what follows it at the same places up to `end`, and the turn.
+
+    inside: the nest without the turn, whose result is what `end` makes.
+    """
+
+    product: Stage
+    end: Stage
+    turn: Stage
+    inside: LoopNest
+
+    def sizes(self, wanted: dict[str, int]) -> tuple[int, ...]:
+        """Of blocks of the turn, from those of the axes of what `end` writes."""
+        pairs = zip(self.end.writes[0].plain, self.turn.reads[0].plain, strict=True)
+        names = {turned: axis for axis, turned in pairs}
+        return tuple(wanted.get(names[name] or "", 0) for name in self.turn.names)
+
+
+def is_turn(stage: Stage) -> bool:
+    """Whether a stage writes all that it reads, in another order of its axes."""
+    if stage.body or stage.is_reduction or stage.inside is not None:
+        return False
+    if len(stage.reads) != 1 or len(stage.writes) != 1:
+        return False
+    read, written = stage.reads[0].plain, stage.writes[0].plain
+    same = written == stage.names and sorted(map(str, read)) == sorted(stage.names)
+    return same and read[-1:] != written[-1:]
+
+
+def makes_columns(product: Stage) -> Contraction | None:
+    """The roles of the axes of a product of f32 with columns that rows share."""
+    shape = roles(product)
+    if shape is None or not shape.rows or 0 in shape.extents:
+        return None
+    if len(shape.extents) != len(product.axes):
+        return None
+    return shape if set(elements(product, shape)) == {"f32"} else None
+
+
+def turned(nest: LoopNest) -> Turned | None:
+    """The parts of a nest that is a product with a parameter, turned at its end."""
+    turn = nest.last
+    if turn is None or len(nest.products) != 1 or not is_turn(turn):
+        return None
+    (product,), (read,) = nest.products, turn.reads
+    end, shape = nest.writer(read.buffer), makes_columns(product)
+    if end is None or shape is None:
+        return None
+    weights = nest.buffer(product.reads[shape.right].buffer)
+    if weights.role is not Role.CONSTANT:
+        return None
+    stages = tuple(stage for stage in nest.stages if stage != turn)
+    return Turned(product, end, turn, LoopNest(nest.buffers, stages, (read.buffer,)))
