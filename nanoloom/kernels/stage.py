@@ -106,12 +106,14 @@ def joined(
     """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
-        groups = join_turns(join_sums(groups, weights), weights)
+        groups = join_sums(groups, weights)
     groups = join_pools_that_read_once(groups)
     left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
     masks = target is not None and reads_rows_in_part(target)
     groups = absorb_pads(join_results(block, groups), left_out, masks=masks)
-    return join_fronts(groups, weights, target) if in_rows else groups
+    if not in_rows:
+        return groups
+    return join_turns(join_fronts(groups, weights, target), weights)
 
 
 def pools_in_tiles(target: Target | None) -> bool:
