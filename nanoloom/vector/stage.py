@@ -23,6 +23,7 @@ from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
 from nanoloom.vector.absent_rows import skip_absent_rows
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_places import write_out_places
+from nanoloom.vector.choices import use_choices
 from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
 from nanoloom.vector.copies import copies_of_stages, copies_to_generics
 from nanoloom.vector.in_loops import vectors_in_loops
@@ -148,6 +149,7 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     make_lookups(module, target)
     use_ranges(module, target)
     use_maxima(module, target)
+    use_choices(module, target)
     use_widening_products(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)

@@ -147,6 +147,15 @@ def test_the_words(windows: Windows, lanes: int) -> None:
     assert Vectorize("pad", "d2", Lanes(lanes)) in words
 
 
+@pytest.mark.parametrize(("wide", "lanes"), [(9, 16), (8, 8), (4, 4)])
+def test_short_rows_are_parts_of_registers(wide: int, lanes: int) -> None:
+    shapes = ((3, 28, wide), "float32"), ((3, 3, 3), "float32")
+    program = program_of(layer(SAME), *shapes, target=AVX512)
+    (kernel,) = program.kernels.values()
+    words = choose(kernel.nest, AVX512).directives
+    assert Vectorize("pad", "d2", Lanes(lanes)) in words
+
+
 def test_the_code() -> None:
     """Nine products of each vector; a row's vectors are loaded for three of its
     neighbours, and no loop or branch asks where the border is."""

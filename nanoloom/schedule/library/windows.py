@@ -47,6 +47,7 @@ PADDED = 4  # times as much for a task that pads what it reads: edges are made t
 FEWEST_TASKS = 8  # that larger ones leave
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
 POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
+FEWEST_LANES = 4
 FEATURES = 4  # of a dense layer at once: they share what is read of the image
 MOST_TERMS = 256  # of a sum in planes
 
@@ -72,7 +73,7 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     pads = [pad.name for pad in nest.pads]
 
     def form(block: Block) -> Form:
-        stage, lanes = window.stage, lanes_at_tile(nest, window.stage, target)
+        stage, lanes = window.stage, lanes_at(nest, window, target)
         made = in_order(tiles(nest, last, window, block, target), window)
         directives = (
             Parallel(last.name, tasks(nest, last, window, block), ALL),
@@ -149,14 +150,26 @@ def tiles(
     rows = {pixels - 1: block.rows} if block.rows > 1 else {}
     jam = {**rows, pixels: block.pixels}
     if is_finished(nest, stage) and not has_functions(nest, stage):
-        lanes = lanes_at_tile(nest, stage, target)
-        return on_tile(nest, stage, last, lanes, jam)
+        return on_tile(nest, stage, last, lanes_at(nest, window, target), jam)
     if window.shares:
         others = [each for each in nest.stages if each != stage]
-        here = points(stage, lanes_at_tile(nest, stage, target), jam)
+        here = points(stage, lanes_at(nest, window, target), jam)
         return (*vectors(others, target), *here)
     words = (UnrollAndJam(stage.name, stage.names[p], n) for p, n in jam.items())
     return (*vectors(nest.stages, target), *words)
+
+
+def lanes_at(nest: LoopNest, window: Window, target: Target) -> Lanes:
+    """Of vectors at a tile: half a register, or less, for rows of planes that fit.
+
+    Loads of a whole one mostly lie in two lines of the cache, which takes twice as
+    long.
+    """
+    whole = lanes_at_tile(nest, window.stage, target)
+    extent, count = numbers(window.stage)[window.pixels + 1], whole.count
+    while window.in_planes and extent * 2 <= count and count > FEWEST_LANES:
+        count //= 2
+    return lanes_at_tile(nest, window.stage, target, count)
 
 
 def blocks(window: Window, target: Target) -> list[Block]:
