@@ -7,6 +7,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.pooled import pooled
 from nanoloom.nest.pooled_rows import summed
 from nanoloom.nest.stage import Stage
+from nanoloom.nest.windowed import windowed
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
@@ -27,6 +28,7 @@ from nanoloom.schedule.library.turns import with_turns
 from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
+from nanoloom.schedule.library.windowed import pooled_windows
 from nanoloom.schedule.library.windows import in_planes, windows
 from nanoloom.target.facts import Target
 
@@ -51,6 +53,9 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     rows = summed(nest)
     if rows is not None:
         return summed_rows(nest, rows, target)
+    overlapping = windowed(nest)
+    if overlapping is not None:
+        return pooled_windows(nest, overlapping, target) or by_rows(nest, last, target)
     if any(runs_across(product, target) for product in nest.products):
         return by_rows(nest, last, target)
     return by_product(nest, last, target) or (
