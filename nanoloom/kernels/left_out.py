@@ -25,6 +25,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.nest.left_out import may_leave_out
+from nanoloom.nest.windowed import is_window_pool
 
 if TYPE_CHECKING:
     from nanoloom.kernels.pads import Border, Read
@@ -43,7 +44,9 @@ def leaves_out(
     behind = [
         op for op in group.ops if is_generic(op) and op.operation != reader.operation
     ]
-    if any(kind(op) is not Kind.ELEMENTWISE for op in behind):
+    if not all(
+        kind(op) is Kind.ELEMENTWISE or is_window_pool(alone(op)) for op in behind
+    ):
         return False
     shape = analyse(reader)
     if shape is None or base(inputs(reader)[shape.right]) not in weights:

@@ -67,7 +67,7 @@ def results_of(before: list[Op], last: Op) -> list[ir.Value]:
         result
         for op in before
         for result in op.operation.results
-        if any(user.operation not in inside for user in users(result))
+        if any(outermost(user.operation) not in inside for user in users(result))
     ]
 
 

@@ -12,7 +12,7 @@ of what reads it: a generic whose body asks where it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.kernels.group import Group, is_movable, is_view
 from nanoloom.kernels.left_out import leaves_out
@@ -184,7 +184,12 @@ def reader_of(group: Group) -> Read | None:
     if len(group.ops) != 1 or not is_copy(group.ops[0]):
         return None
     insertion = insertion_of(group.ops[0])
-    if insertion is None or len(chain_of(insertion) or ()) != 1:
+    return None if insertion is None else reader_of_part(insertion)
+
+
+def reader_of_part(insertion: Op) -> Read | None:
+    """What alone reads a tensor that has a single part; None for others."""
+    if len(chain_of(insertion) or ()) != 1:
         return None
     value = insertion.operation.results[0]
     while True:
@@ -217,30 +222,43 @@ def border_of(copy: Op, read: Read) -> Border | None:
     """A copy's source and the border around it, as its reader has them."""
     insertion = insertion_of(copy)
     assert insertion is not None, "a group with a reader has one"
-    fill = origin_of([insertion])
     value = inputs(copy)[0]
-    source, begin = source_of(value), begin_of(value)
     reading, writing = maps(copy)
     dims = map_dims(reading)
+    if not is_identity(writing) or None in dims or len(set(dims)) != len(dims):
+        return None
+    source, begin = source_of(value), begin_of(value)
+    made = ir.RankedTensorType(copy.operation.results[0].type).shape
+    border = border_around(insertion, read, source, list(made))
+    if border is None:
+        return None
+    places = tuple(border.places[d] for d in dims if d is not None)
+    return replace(border, begin=begin or (0,) * len(dims), places=places)
+
+
+def border_around(
+    insertion: Op, read: Read, source: ir.Value, made: list[int]
+) -> Border | None:
+    """What an insertion puts around a tensor, as a reader has both.
+
+    source: what is inserted, or is copied for that.  made: the extents that are.
+    """
+    fill = origin_of([insertion])
     owner = source.owner
     free = not isinstance(owner, ir.Block) and is_movable(owner.opview)
-    if fill is None or not is_fill(fill.opview) or free or None in dims:
-        return None
-    if not is_identity(writing) or len(set(dims)) != len(dims):
+    if fill is None or not is_fill(fill.opview) or free:
         return None
     whole = ir.RankedTensorType(insertion.operation.results[0].type).shape
     shape = tuple(ir.RankedTensorType(inputs(read[0])[read[1]].type).shape)
     part = Part.of(insertion)
     kept = matched(shape, whole)
-    made = ir.RankedTensorType(copy.operation.results[0].type).shape
     found = matched(made, part.sizes)
-    places = [kept.index(p) if p in kept else None for p in found]
     number = yielded(fill.opview)[0].owner
     assert not isinstance(number, ir.Block), "a fill yields a constant"
     return Border(
         source,
-        begin or (0,) * len(dims),
-        tuple(places[d] for d in dims if d is not None),
+        (0,) * len(made),
+        tuple(kept.index(p) if p in kept else None for p in found),
         shape,
         tuple(part.offsets[d] for d in kept),
         tuple(part.sizes[d] for d in kept),

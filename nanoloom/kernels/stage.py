@@ -28,6 +28,7 @@ from nanoloom.kernels.slices import first_slices, shapes_before_slices
 from nanoloom.kernels.structure import base
 from nanoloom.kernels.turned import join_turns, turn_shapes
 from nanoloom.kernels.widened import widen_in_readers
+from nanoloom.kernels.windowed import join_windows
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, run_pipeline, tensor
@@ -106,7 +107,7 @@ def joined(
     """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
-        groups = join_sums(groups, weights)
+        groups = join_windows(join_sums(groups, weights), weights, target)
     groups = join_pools_that_read_once(groups)
     left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
     masks = target is not None and reads_rows_in_part(target)

@@ -123,14 +123,16 @@ class Stage:
 
     @property
     def taken(self) -> tuple[Access, ...]:
-        """All that it takes: what it reads, and what its results begin with."""
+        """All that it takes: what it reads, what is inside of its border, and what its
+        results begin with."""
         pairs = zip(self.writes, self.begins, strict=False)
-        return *self.reads, *(replace(w, buffer=name) for w, name in pairs if name)
+        begun = (replace(w, buffer=name) for w, name in pairs if name)
+        return *self.reads, *([self.inside] if self.inside else []), *begun
 
     @property
     def sources(self) -> set[str]:
         """The buffers of all that it takes."""
-        return {*(read.buffer for read in self.reads), *filter(None, self.begins)}
+        return {taken.buffer for taken in self.taken}
 
     def axis(self, name: str) -> Axis | None:
         return next((axis for axis in self.axes if axis.name == name), None)

@@ -8,6 +8,7 @@ from nanoloom.nest.pooled import pooled
 from nanoloom.nest.pooled_rows import summed
 from nanoloom.nest.stage import Stage
 from nanoloom.nest.turned import turned
+from nanoloom.nest.windowed import windowed
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
@@ -29,6 +30,7 @@ from nanoloom.schedule.library.turns import with_turns
 from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
+from nanoloom.schedule.library.windowed import pooled_windows
 from nanoloom.schedule.library.windows import in_planes, windows
 from nanoloom.target.facts import Target
 
@@ -44,19 +46,9 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
     if last is None:
         words = vectors(nest.stages, target)
         return schedule_of(nest, target, (words, "nothing to share"))
-    chain = chain_of(nest)
-    if chain is not None:
-        return chained(nest, chain, last, target)
-    pool = pooled(nest)
-    if pool is not None:
-        return pooled_tiles(nest, pool, target)
-    rows = summed(nest)
-    if rows is not None:
-        return summed_rows(nest, rows, target)
-    turn = turned(nest)
-    made = None if turn is None else turned_result(nest, turn, target)
-    if made is not None:
-        return made
+    together = of_several(nest, last, target)
+    if together is not None:
+        return together
     if any(runs_across(product, target) for product in nest.products):
         return by_rows(nest, last, target)
     return by_product(nest, last, target) or (
@@ -66,6 +58,25 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
         or stencils(nest, last, target)
         or by_rows(nest, last, target)
     )
+
+
+def of_several(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+    """Of a product with what else a task makes in its cache: another product, a pool,
+    sums, or a turn of its results."""
+    chain = chain_of(nest)
+    if chain is not None:
+        return chained(nest, chain, last, target)
+    pool = pooled(nest)
+    if pool is not None:
+        return pooled_tiles(nest, pool, target)
+    rows = summed(nest)
+    if rows is not None:
+        return summed_rows(nest, rows, target)
+    overlapping = windowed(nest)
+    if overlapping is not None:
+        return pooled_windows(nest, overlapping, target) or by_rows(nest, last, target)
+    turn = turned(nest)
+    return None if turn is None else turned_result(nest, turn, target)
 
 
 def by_product(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:

@@ -16,6 +16,7 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
 from nanoloom.nest.stage import Stage
+from nanoloom.nest.windowed import is_around
 from nanoloom.schedule.inner import (
     IN_MEMORY,
     at_tile,
@@ -134,9 +135,9 @@ class Writer:
         slowest = next((stage.place(x.axis) for x in group if x.slowest), None)
         loop = stage.name, group[-1].name
         name = ".".join(loop) if loop in self.fronts else ""
-        if self.is_all(stage, inner):
+        fused = [(s.name, is_around(self.nest, s)) for s in reversed(inner)]
+        if self.is_all(stage, inner) and not any(border for _, border in fused):
             return self.steps.fuse_all(stage.name, sizes, tasks, slowest, name)
-        fused = [s.name for s in reversed(inner)]
         return self.steps.tile(stage.name, sizes, tasks, fused, slowest, name)
 
     def stands_in(self, inner: Stage, stage: Stage, loops: tuple[str, ...]) -> bool:
@@ -163,7 +164,7 @@ class Writer:
 
     def store(self, stage: str, where: str) -> None:
         """Where a stage's results lie; of what stays in a loop, when that is made."""
-        if not self.stays(stage):
+        if not self.stays(stage) and not is_around(self.nest, self.nest.stage(stage)):
             self.steps.own("store_at", stage, {"where": where})
 
     def stays(self, stage: str) -> bool:
@@ -180,8 +181,7 @@ class Writer:
         """What the innermost loops of a stage become."""
         if stage.name in self.kernels:
             word = self.kernels[stage.name]
-            values = dict(vars(word))
-            del values["stage"]
+            values = {k: v for k, v in vars(word).items() if k != "stage"}
             self.steps.name_loops()
             self.steps.own("nanokernel", stage.name, values)
             return
@@ -202,9 +202,9 @@ class Writer:
             self.steps.own("hoist", stage.name, values)
         self.points(stage, placement)
         if stage.name in self.turned:
-            turn = dict(vars(self.turned[stage.name]))
-            del turn["stage"]
-            self.steps.own("turn", stage.name, turn)
+            turn = vars(self.turned[stage.name]).items()
+            said = {name: value for name, value in turn if name != "stage"}
+            self.steps.own("turn", stage.name, said)
         axes = order(self.nest, placement)
         if stage.name in self.stationary:
             word = self.stationary[stage.name]

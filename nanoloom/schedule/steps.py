@@ -143,11 +143,14 @@ class Steps:
         stage: str,
         sizes: Sequence[Size],
         tasks: bool,
-        fused: Iterable[str],
+        fused: Iterable[tuple[str, bool]],
         slowest: int | None,
         name: str = "",
     ) -> str:
-        """Tile a stage, with some others inside; gives the innermost loop's handle."""
+        """Tile a stage, with some others inside; gives the innermost loop's handle.
+
+        fused: their names, and whether they are borders around others.
+        """
         last = self.match(stage)
         by, given = self.sizes(last, sizes)
         tiled, loops = self.fresh("tile"), self.fresh("loops")
@@ -160,8 +163,11 @@ class Steps:
             f"tile_sizes {by} : ({given}) -> ({kinds})"
         )
         inner = f"{loops}#{count - 1}" if count > 1 else loops
-        for producer in fused:
-            inner = self.fuse(producer, inner)
+        for producer, is_border in fused:
+            if is_border:
+                self.own("store_at", producer, {"where": "around"})
+            else:
+                inner = self.fuse(producer, inner)
         return self.finished(inner, 1, slowest, name)
 
     def finished(

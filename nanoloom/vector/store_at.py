@@ -18,10 +18,11 @@ from nanoloom.kernels.structure import Op, is_generic, outputs
 from nanoloom.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.access import function_around
+from nanoloom.vector.around import put_around
 from nanoloom.vector.scratch import lines_of
 
 APART = "nanoloom.apart"  # on a copy of what was set apart; others stay copies
-PLACES = ("registers", "task", "arena", "source")
+PLACES = ("registers", "task", "arena", "source", "around")
 STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors
 
@@ -33,6 +34,9 @@ def store_at(op: Op, where: str) -> None:
     """
     if where not in PLACES:
         raise Error(f"where = {where}: one of {', '.join(PLACES)} is wanted")
+    if where == "around":
+        put_around(op)
+        return
     op.operation.attributes[STORED] = ir.StringAttr.get(where)
     if where in ("task", "source"):
         set_apart(op)

@@ -15,6 +15,7 @@ from functools import reduce
 from math import prod
 from typing import TypeAlias
 
+from nanoloom.kernels.structure import input_count, is_generic
 from nanoloom.mlir import arith, func, ir, named, scf
 from nanoloom.vector.access import add, index, multiply
 
@@ -50,6 +51,7 @@ def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
         if op.operation not in [loop.operation for loop in loops]
         and not op.operation.name.startswith(PURE)
         and not reads_constant(op, kernel)
+        and not is_shape(op)
     ]
     if not loops or others:
         for loop in reversed(named(module, "scf.forall")):
@@ -74,6 +76,17 @@ def reads_constant(op: ir.OpView, kernel: ir.OpView) -> bool:
     known = zip(block.arguments, attributes["arg_attrs"], strict=True)  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
     constants = [a for a, words in known if "nanoloom.constant" in words]
     return op.operation.operands[0] in constants
+
+
+def is_shape(op: ir.OpView) -> bool:
+    """Whether an operation makes a buffer that nothing writes: only its extents count,
+    as those of a pool's windows do."""
+    if op.operation.name != "memref.alloc":
+        return False
+    uses = [
+        (use.owner.opview, use.operand_number) for use in op.operation.results[0].uses
+    ]
+    return all(is_generic(user) and n < input_count(user) for user, n in uses)
 
 
 def top_loops(kernel: ir.OpView) -> list[ir.OpView]:

@@ -16,6 +16,7 @@ INNER = (
     "%z = arith.constant 0 : index %e = arith.constant 9 : index %s = arith.constant 1 "
     f": index scf.for %j = %z to %e step %s {{ {STORE} }}"
 )
+LOOP = f"scf.forall (%k) in (7) {{ {INNER.replace('%i', '%k')} }}"
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,15 @@ def test_one_loop_is_one_phase() -> None:
     CHECK-NOT: forall
     """,
     )
+
+
+def test_a_buffer_that_only_has_a_shape_is_no_work() -> None:
+    """Of a pool's windows; one that is filled in front of the loop is."""
+    made = "%w = memref.alloc() : memref<3xf32>"
+    assert split_into_phases(kernel(made, LOOP)) == [("kernel_0", 7)]
+    filled = "%n = arith.constant 0 : index %v = arith.constant 1.0 : f32"
+    filled += " memref.store %v, %w[%n] : memref<3xf32>"
+    assert split_into_phases(kernel(made, filled, LOOP)) == [("kernel_0", 1)]
 
 
 def test_two_dimensions_are_one_number_of_the_task() -> None:

@@ -71,6 +71,8 @@ def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | No
     form = form_of(nest, last)
     if form is None or len(form.right) == len(form.stage.reads):
         return None
+    if len(form.stage.body) < len(form.stage.reads):
+        return None  # what no operation takes tells extents, of a pool's windows
     return tiled(nest, last, form, target)
 
 

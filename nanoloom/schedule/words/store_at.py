@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from nanoloom.nest.left_out import AT_SOURCE, left_out
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.windowed import AROUND
 from nanoloom.schedule.inner import IN_MEMORY, at_tile
 from nanoloom.schedule.words.word import Word, refuse, stage_of
 
@@ -15,6 +16,7 @@ PLACES = {
     "task": IN_MEMORY,
     "arena": "the arena",
     "source": AT_SOURCE,
+    "around": AROUND,
 }
 
 
@@ -28,7 +30,9 @@ class StoreAt(Word):
     runs a task: a part at a time, of a stage that is computed inside of a loop of what
     reads it.  "arena", a whole tensor between two loops over tasks, of one that is not.
     "source", nowhere, of a border around an image: the nanokernel that reads it reads
-    the image, and leaves out of its sums what is around it.
+    the image, and leaves out of its sums what is around it.  "around", in the task's
+    memory as well, of a border around what another stage makes inside of the same loop:
+    that one writes into the middle of it, and nothing is copied.
     Without a word what is computed at a tile is in registers, as far as they can take
     it, what else is computed inside of a loop in the task's memory, and a kernel with
     anything between its loops over tasks is a single task.
@@ -51,6 +55,8 @@ class StoreAt(Word):
             self.require_tile(nest)
         elif self.where == "source":
             self.require_left_out(nest)
+        elif self.where == "around":
+            self.require_made(nest)
         elif placement.at is None and has_tasks(nest):
             reason = f"{self.stage} is made in front of the tasks, which share it"
             refuse(self, reason, "compute it inside of their loops, or say arena")
@@ -76,6 +82,19 @@ class StoreAt(Word):
         if stage not in [left_out(nest, product) for product in nest.products]:
             reason = f"{self.stage} is no border that a product can leave out"
             refuse(self, reason, "store it in the task")
+
+    def require_made(self, nest: LoopNest) -> None:
+        """That what is inside of a border is made with it, and for nothing else."""
+        stage, at = nest.stage(self.stage), nest.placement(self.stage).at
+        if stage.inside is None or at is None:
+            reason = f"{self.stage} is no border that is made inside of a loop"
+            refuse(self, reason, "ComputeAt the loop of what reads it")
+        source = nest.writer(stage.inside.buffer)
+        if source is None or nest.consumers(source.name) != (stage,):
+            refuse(self, f"what {self.stage} is around is not made for it alone")
+        if nest.placement(source.name).at != at:
+            where = f"{at[1]} of {at[0]}"
+            refuse(self, f"{source.name} is not computed inside of {where}, too")
 
     def require_whole(self, nest: LoopNest) -> None:
         """That the stage makes all that it makes at once, in an order of its own."""
