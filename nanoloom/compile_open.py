@@ -25,6 +25,7 @@ from nanoloom.graph.alike import Alike
 from nanoloom.kernels.batched import batched_program
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.sized import sized_program
+from nanoloom.kernels.ways import in_two_ways, pixels_of
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.bounds import Bounds
@@ -32,7 +33,7 @@ from nanoloom.sizes.differs import Differs
 from nanoloom.sizes.graph import open_values
 from nanoloom.sizes.rows import batch_of, require_rows
 from nanoloom.sizes.samples import Samples, are_of_images
-from nanoloom.sizes.size import Dims
+from nanoloom.sizes.size import Dims, Size
 from nanoloom.sizes.trace import Walks
 
 
@@ -72,16 +73,32 @@ def compile_open(
 def sized(
     model: OpenModel, walks: Walks, options: CompileOptions, report: Report
 ) -> Program:
-    """The program whose kernels take sizes."""
+    """The program whose kernels take sizes; two in one for few pixels and many."""
     with report.stage("sizes"):
         found = open_values(walks, model.samples)
+
+    def cut(alike: Alike) -> list[Program]:
+        return [
+            cut_model(model.bound(dims), options, report, found.kept, alike)
+            for dims in found.samples
+        ]
+
+    def joined(programs: Sequence[Program], words: Sequence[Size]) -> Program:
+        with report.stage("sizes"):
+            return sized_program(programs, found.samples, words, model.bounds)
+
     alike = Alike(are_of_images(found.samples))
-    programs = [
-        cut_model(model.bound(dims), options, report, found.kept, alike)
-        for dims in found.samples
-    ]
-    with report.stage("sizes"):
-        return sized_program(programs, found.samples, found.limits, model.bounds)
+    programs = cut(alike)
+    many = joined(programs, found.limits)
+    few = alike.for_few_pixels()
+    pixels = pixels_of(programs, found.samples)
+    if few is None or pixels is None or many.sizes is None or many.checks:
+        return many
+    always = pixels.are_few(model.bounds)
+    if always is False:
+        return many
+    made = joined(cut(few), (*many.sizes.words, pixels.count))
+    return made if always else in_two_ways(made, many, pixels)
 
 
 def compile_sized(

@@ -143,10 +143,9 @@ def repeats_of(
             continue
         shares = any(own_bytes(compiled[program.calls[call].kernel]) for call in calls)
         beside = repeat.beside and bool(made) and made[-1].end == first and not shares
-        trips, points = (repeat.trips, repeat.word), (repeat.points, repeat.points_word)
-        made.append(
-            Repeat(first, end - first, trips[0], moves, trips[1], beside, *points)
-        )
+        rest = repeat.points, repeat.points_word, repeat.within
+        trips, word = repeat.trips, repeat.word
+        made.append(Repeat(first, end - first, trips, moves, word, beside, *rest))
     return tuple(made)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.binary.sizes import NONE
+from nanoloom.sizes.bounds import Bounds
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Repeat:
     word: which of the program's sizes the trips are; NONE for a number.  beside: it may
     run at the same time as the repeat in front of it, behind whose steps its own stand.
     points: of all loops in a trip, or the word with them; 0 where nobody knows.
+    within: a word, and what it must be for the steps to run at all.
     """
 
     first: int
@@ -44,6 +46,7 @@ class Repeat:
     beside: bool = False
     points: int = 0
     points_word: int = NONE
+    within: tuple[int, Bounds] | None = None
 
     def __post_init__(self) -> None:
         if self.trips < 1 or self.count < 1 or self.first < 0:

@@ -56,7 +56,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         "static const struct nanoloom_sizes open_sizes = {",
         "    &nanoloom_program, size_dims, size_floors, size_terms, word_ends,",
         "    slot_words, slot_ends, open_buffers, open_steps, open_checks,",
-        "    shape_words, trip_words, point_words, move_words, shape_texts,",
+        "    shape_words, ranges, trip_words, point_words, move_words, shape_texts,",
         "    least, most, or_none,",
         f"    {len(sizes.dims)}, {sizes.grown}, {len(sizes.floors)},",
         f"    {len(sizes.words)}, {len(sizes.slots)},",
@@ -77,7 +77,13 @@ def bounded(bounds: Sequence[Bounds]) -> list[str]:
 
 def repeated(repeats: Sequence[Repeat]) -> list[str]:
     """Which words say how often steps are repeated, and how far operands move."""
+    always = NONE, Bounds()
+    ranges = [
+        f"{{{word}, {bounds.least}, {most(bounds)}}}"
+        for word, bounds in (x.within or always for x in repeats)
+    ]
     return [
+        *array("struct nanoloom_range", "ranges", ranges),
         *array("int32_t", "trip_words", [x.word for x in repeats]),
         *array("int32_t", "point_words", [x.points_word for x in repeats]),
         *array("int32_t", "move_words", [m.word for x in repeats for m in x.moves]),

@@ -19,14 +19,22 @@ WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows 
 class Alike:
     """tiles: of convolutions by Winograd's method.  layouts: of sets of tensors.
 
-    Both in the order of the graph; None before the first sample.  images: numbers may
-    be of pixels, and are no arguments.  ways: which bounds are taken (graph/counted/).
+    Both in the order of the graph; None before the first sample.  tiles_of_few: those
+    for images of few pixels.  images: numbers may be of pixels, and are no arguments.
+    ways: which bounds are taken (graph/counted/).
     """
 
     images: bool = False
     tiles: tuple[int | None, ...] | None = None
+    tiles_of_few: tuple[int | None, ...] | None = None
     layouts: tuple[Hashable, ...] | None = None
     ways: Sequence[Way] | None = None
+
+    def for_few_pixels(self) -> Alike | None:
+        """The same for images of few pixels; None where their tiles are no others."""
+        if not self.images or self.tiles_of_few in (None, self.tiles):
+            return None
+        return Alike(self.images, self.tiles_of_few, ways=self.ways)
 
 
 def keep_pads(graph: ir.Graph) -> None:

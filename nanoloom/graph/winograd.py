@@ -10,9 +10,10 @@ Those of integers do not (integer_winograd.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -22,10 +23,12 @@ from nanoloom.graph.origin import Origin
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.target.facts import Target
 
+Shape: TypeAlias = tuple[int, ...]
 TILES = (2, 4)  # results along an axis
 TAPS = 3
 GAIN = 0.9  # of the direct method's time that another one takes, at most
 BYTES = 6  # from memory in a cycle of one core
+FEW = ((1, 2), (2, 3))  # of a sample's sides have images of few pixels
 PASSES = 3  # that transformed images and results make: written with a read, read again
 
 
@@ -53,31 +56,52 @@ def transform_convolutions(
 
     alike: the samples that this graph is one of.
     """
-    if alike is not None and alike.tiles is not None:
-        mark_alike(graph, alike.tiles)
+    if alike is None:
+        mark_all(graph, tiles_of(graph, target, lambda result: [result]))
         return
-    numbers = Numbers(target.lanes(32) * target.vector.fma_per_cycle)
-    for node in convolutions(graph):
-        x, w, *_ = node.inputs
-        if not is_square(node, x, w) or x is None or w is None:
-            continue
-        if x.dtype == w.dtype == ir.DataType.FLOAT:
-            mark(node, shape_of(w), numbers, target, TILES, any_size=alike is not None)
-    if alike is not None:
-        alike.tiles = tiles_of(graph)
+    if alike.tiles is None:
+        alike.tiles = tiles_of(graph, target, of_any_batch)
+        alike.tiles_of_few = tiles_of(graph, target, of_few_pixels)
+    mark_all(graph, alike.tiles)
 
 
-def mark_alike(graph: ir.Graph, tiles: Sequence[int | None]) -> None:
-    """Mark convolutions as those of another sample are."""
+def mark_all(graph: ir.Graph, tiles: Sequence[int | None]) -> None:
+    """Mark convolutions, each for its tile."""
     for node, tile in zip(convolutions(graph), tiles, strict=True):
         if tile is not None:
             node.attributes.add(ir.AttrInt64("winograd", tile))
 
 
-def tiles_of(graph: ir.Graph) -> tuple[int | None, ...]:
-    """Of each convolution; None for one by the direct method."""
-    found = [node.attributes.get("winograd") for node in convolutions(graph)]
-    return tuple(x.as_int() if isinstance(x, ir.Attr) else None for x in found)
+def of_any_batch(result: Shape) -> list[Shape]:
+    """The results that count for a sample's: one image counts as much as several."""
+    return [result, (1, *result[1:])]
+
+
+def of_few_pixels(result: Shape) -> list[Shape]:
+    """The same where pixels are few: one image of half the sides, or two thirds."""
+    _, high, wide, made = result
+    return [(1, -(-high * n // d), -(-wide * n // d), made) for n, d in FEW]
+
+
+def tiles_of(
+    graph: ir.Graph, target: Target, sizes: Callable[[Shape], Sequence[Shape]]
+) -> tuple[int | None, ...]:
+    """Of each convolution; None for one by the direct method.
+
+    sizes: of the results that count, by a convolution's own.
+    """
+    numbers = Numbers(target.lanes(32) * target.vector.fma_per_cycle)
+
+    def tile(node: ir.Node) -> int | None:
+        x, w, *_ = node.inputs
+        if x is None or w is None or not is_square(node, x, w):
+            return None
+        if not x.dtype == w.dtype == ir.DataType.FLOAT:
+            return None
+        results, channels = sizes(shape_of(node.outputs[0])), shape_of(w)[1]
+        return best_tile(results, channels, numbers, target, TILES)
+
+    return tuple(map(tile, convolutions(graph)))
 
 
 def convolutions(graph: ir.Graph) -> list[ir.Node]:
@@ -101,13 +125,10 @@ def mark(
     numbers: Numbers,
     target: Target,
     tiles: Sequence[int],
-    *,
-    any_size: bool = False,
 ) -> None:
     """Let a channels-last convolution be computed in one of these tiles, if that is
-    faster.  filters: their shape.  any_size: a batch of one counts as much."""
-    result = shape_of(node.outputs[0])
-    results = [result, (1, *result[1:])] if any_size else [result]
+    faster.  filters: their shape."""
+    results = [shape_of(node.outputs[0])]
     tile = best_tile(results, filters[1], numbers, target, tiles)
     if tile is not None:
         node.attributes.add(ir.AttrInt64("winograd", tile))

@@ -150,7 +150,8 @@ class Repeated:
 
     word: which of the program's sizes the trips are; NONE for a number.  beside: they
     may run at the same time as the repeat whose calls end where these begin.  points:
-    of all loops of one trip, or the word with them; 0 where nobody knows.
+    of all loops of one trip, or the word with them; 0 where nobody knows.  within: a
+    word, and what it must be for them to run at all.
     """
 
     first: int
@@ -160,6 +161,7 @@ class Repeated:
     beside: bool = False
     points: int = 0
     points_word: int = NONE
+    within: tuple[int, Bounds] | None = None
 
     def __contains__(self, call: int) -> bool:
         return self.first <= call < self.first + self.count

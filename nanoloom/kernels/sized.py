@@ -42,17 +42,17 @@ from nanoloom.sizes.size import DEGREE, Dims, Size, found, number
 def sized_program(
     programs: Sequence[Program],
     samples: Sequence[Dims],
-    limits: Sequence[Size] = (),
+    words: Sequence[Size] = (),
     bounds: Mapping[str, Bounds] = NO_BOUNDS,
 ) -> Program:
     """The program for all sizes; its schedules are chosen for the first sample's.
 
-    limits: sizes that must not be below 0.  bounds: of dimensions by name.  Raises
-    Differs where the samples differ otherwise than in sizes.
+    words: sizes that come first, and must not be below 0.  bounds: of dimensions by
+    name.  Raises Differs where the samples differ otherwise than in sizes.
     """
     require_same(programs)
     inside = sized_parameters(programs, samples)
-    return Joining(programs, samples, bounds, inside, list(limits)).program()
+    return Joining(programs, samples, bounds, inside, list(words)).program()
 
 
 @dataclass

@@ -89,6 +89,7 @@ class Sizes(ctypes.Structure):
         ("steps", ctypes.c_void_p),
         ("checks", ctypes.c_void_p),
         ("shape_words", ctypes.c_void_p),
+        ("ranges", ctypes.c_void_p),
         ("trip_words", ctypes.c_void_p),
         ("point_words", ctypes.c_void_p),
         ("move_words", ctypes.c_void_p),

@@ -158,6 +158,8 @@ void nanoloom_report_layers(const struct nanoloom_program *program,
                 break;
             sum += nanoseconds[end];
         }
+        if (!sum)
+            continue; /* of a repeat without a trip */
         double mean = (double)sum / runs;
         printf("%10.*f  %5.1f  %s\n", decimals(mean), milliseconds(mean),
                total ? 100.0 * (double)sum / (double)total : 0.0, name);

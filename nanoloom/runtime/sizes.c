@@ -263,6 +263,10 @@ static void count_trips(const struct nanoloom_sizes *sizes, struct parts *to)
             to->repeats[i].trips = to->words[sizes->trip_words[i]];
         if (sizes->point_words[i] != NANOLOOM_NONE)
             to->repeats[i].points = to->words[sizes->point_words[i]];
+        struct nanoloom_range range = sizes->ranges[i];
+        if (range.word != NANOLOOM_NONE && (to->words[range.word] < range.least ||
+                                            to->words[range.word] > range.most))
+            to->repeats[i].trips = 0;
     }
 }
 

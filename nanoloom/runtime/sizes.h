@@ -47,6 +47,14 @@ struct nanoloom_open_check {
     int32_t extent;
 };
 
+/* For which sizes a repeat runs at all: where `word` is least .. most; NANOLOOM_NONE for
+ * all. */
+struct nanoloom_range {
+    int32_t word;
+    int64_t least;
+    int64_t most;
+};
+
 /* Word i is the sum of terms[word_ends[i - 1] ... word_ends[i] - 1].  Slot i of the arena
  * is as large as the largest of slot_words[slot_ends[i - 1] ... slot_ends[i] - 1]. */
 struct nanoloom_sizes {
@@ -61,6 +69,7 @@ struct nanoloom_sizes {
     const struct nanoloom_open_step *steps;
     const struct nanoloom_open_check *checks;
     const int32_t *shape_words; /* of inputs, then of outputs, one for each axis */
+    const struct nanoloom_range *ranges; /* one for each repeat */
     const int32_t *trip_words;  /* of each repeat; NANOLOOM_NONE where a number holds */
     const int32_t *point_words; /* of each repeat, as well */
     const int32_t *move_words;  /* what each stride is times, in whole lines where it

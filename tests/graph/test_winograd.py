@@ -73,6 +73,20 @@ def test_one_image_counts_as_much_as_the_batch_of_a_sample() -> None:
     assert tile_of((3, *image), filters, alike=Alike(images=True), pads=SAME) == 4
 
 
+def test_few_pixels_have_tiles_of_their_own() -> None:
+    """Those of half the sides: filters of 512 channels outweigh 7 x 7 results."""
+    alike, filters = Alike(images=True), (512, 512, 3, 3)
+    assert tile_of((3, 512, 13, 13), filters, alike=alike, pads=SAME) == 4
+    assert alike.tiles_of_few == (2,)
+    few = alike.for_few_pixels()
+    assert few is not None
+    assert tile_of((3, 512, 13, 13), filters, alike=few, pads=SAME) == 2
+    assert few.for_few_pixels() is None
+    same = Alike(images=True)
+    assert tile_of((1, 32, 56, 56), (32, 32, 3, 3), alike=same, pads=SAME) == 4
+    assert same.for_few_pixels() is None
+
+
 @pytest.mark.parametrize(
     ("image", "filters", "attributes"),
     [

@@ -112,6 +112,28 @@ def test_tiles_that_end_with_an_image_or_behind_it(
         assert is_open(program, x)
 
 
+@pytest.mark.parametrize("few", [None, 2])
+def test_few_pixels_and_many(
+    tmp_path: Path, few: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two ways one runs: the last step is that of up to 28,826 pixels."""
+    monkeypatch.setattr(winograd, "best_tile", lambda x, *_: 4 if x[0] == x[1] else few)
+    made, sizes = model(CHAIN), ((170, 169), (170, 170), (13, 33), (97, 500))
+    program = nanoloom.compile(made, threads=2, cache=Cache(tmp_path / "cache"))
+    loaded = nanoloom.load(program.save(tmp_path / "chain.so"), threads=1)
+    for size in sizes:
+        x = image(*size)
+        y, right = program({"x": x})["y"], wanted(made, x)
+        assert np.abs(y - right).max() <= 1e-5 < np.abs(right).max(), size
+        assert (loaded({"x": x})["y"] == y).all()
+        variant = program.variant({"x": x})
+        times = np.zeros(len(variant.library.steps), np.int64)
+        variant({"x": x}, times)
+        assert (times[-1] > 0) == (size[0] * size[1] <= 28826), size
+        assert (times > 0).sum() < len(times)
+        assert is_open(program, x)
+
+
 @pytest.mark.parametrize("text", [SKIP, LARGER])
 def test_a_skip_connection(tmp_path: Path, text: str) -> None:
     """Multiples of 32 are compiled once, others are variants."""
