@@ -14,9 +14,6 @@ import pytest
 from nanoloom.binary import link
 from nanoloom.binary.link import Source
 from nanoloom.workers import pool
-from nanoloom.workers.jobs import MakeKernel
-from nanoloom.workers.messages import Answer, Job
-from nanoloom.workers.process import Worker
 
 
 def pytest_collection() -> None:
@@ -46,25 +43,6 @@ def compiled_c_is_kept() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link, "_compiled", looked_up)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernels_are_kept() -> Iterator[None]:
-    """A worker process makes a kernel once; this one makes each as often as asked."""
-    kept: dict[MakeKernel, Answer] = {}
-    ask = Worker.ask
-
-    def looked_up(worker: Worker, job: Job) -> Answer:
-        if not isinstance(job, MakeKernel):
-            return ask(worker, job)
-        found = kept.get(job) or ask(worker, job)
-        if found.failure is None:
-            kept[job] = found
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Worker, "ask", looked_up)
         yield
 
 
