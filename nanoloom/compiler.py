@@ -261,9 +261,9 @@ def compile_kernels(
         for kernel in program.kernels.values():
             with report.stage("schedule"), noting(f"kernel {kernel.name}"):
                 job = job_of(kernel, options)
-            found = cache.get(job.entry)
-            if found is None:
                 names[job.name] = job.entry
+            found = cache.get(names[job.name])
+            if found is None:
                 batch.ask(job.name, job, cost=len(job.text) + len(job.script))
             else:
                 report.cached += 1

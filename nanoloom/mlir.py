@@ -56,12 +56,18 @@ __all__ = [
 OWN_DIALECT = "torch_mlir.dialects.nanoloom"
 sys.modules.setdefault(OWN_DIALECT, ModuleType(OWN_DIALECT))
 
+# Whose operations are made here.  Text and passes bring the others, when there are any:
+# with all that are known a context takes three times as long, and so does
+# each `canonicalize`, which begins with the patterns of every dialect.
+DIALECTS = ("affine", "arith", "bufferization", "func", "linalg", "llvm", "math",
+            "memref", "scf", "tensor", "ub", "vector", "x86")  # fmt: skip
+
 
 @contextmanager
 def context() -> Generator[ir.Context]:
     """A fresh MLIR context, current inside the `with`, single threaded."""
     with waiting():
-        made = ir.Context()
+        made = ir.Context(DIALECTS)  # type: ignore[call-arg] - of the package, not of MLIR
         made.enable_multithreading(False)
         with made, ir.Location.unknown():
             yield made
@@ -101,16 +107,39 @@ def operations(
 
 
 def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.OpView]:
-    """Every operation below `root` with one of these names."""
+    """Every operation below `root` with one of these names, parents before children.
+
+    MLIR looks for them, as it looks for what a pattern matches: most operations have
+    other names, and Python would take a hundred times as long to ask each for its own.
+    """
     found: list[ir.OpView] = []
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in names:  # most are not: a view of them would take longer
-            found.append(op.opview)
-        return ir.WalkResult.ADVANCE
+    def note(op: ir.OpView, _: rewrite.PatternRewriter) -> bool:
+        is_parent = bool(len(op.operation.regions))
+        place = before_children(op.operation, found) if is_parent else len(found)
+        found.insert(place, op)
+        return True  # nothing is changed
 
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    patterns = rewrite.RewritePatternSet()
+    for name in names:
+        patterns.add(name, note)
+    rewrite.walk_and_apply_patterns(root.operation, patterns.freeze())
     return found
+
+
+def before_children(op: ir.Operation, found: list[ir.OpView]) -> int:
+    """Where among found operations, of which the last may be in it, one comes first."""
+    place = len(found)
+    while place and is_inside(found[place - 1].operation, op):
+        place -= 1
+    return place
+
+
+def is_inside(op: ir.Operation, around: ir.Operation) -> bool:
+    parent = op.parent
+    while parent is not None and parent.operation != around:
+        parent = parent.operation.parent
+    return parent is not None
 
 
 def names(root: ir.Operation | ir.OpView | ir.Module) -> set[str]:

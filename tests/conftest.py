@@ -1,10 +1,11 @@
-"""C is compiled once in a process of tests, though most have a cache of their own.
+"""What tests have in common is made once in a process of them.
 
-The runtime's few files are the same in all of them and take half a second each time.
+Most have a cache of their own, and are about what comes behind it.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,10 +13,22 @@ import pytest
 
 from nanoloom.binary import link
 from nanoloom.binary.link import Source
+from nanoloom.workers import pool
+
+
+def pytest_collection() -> None:
+    gc.disable()  # all that is collected stays
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are no garbage: nobody looks for any among them."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_c_is_kept() -> Iterator[None]:
+    """The runtime's few files are the same in all tests, and take half a second."""
     kept: dict[tuple[Source, tuple[str, ...]], bytes] = {}
     compiled = link._compiled
 
@@ -30,4 +43,12 @@ def compiled_c_is_kept() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link, "_compiled", looked_up)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_stay() -> Iterator[None]:
+    """To begin takes a worker most of a second, and tests between may need none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "IDLE_SECONDS", 3600.0)
         yield

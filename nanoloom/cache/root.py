@@ -216,18 +216,18 @@ class Root:
         for _, each, path in entries:
             if total <= self.limit_bytes:
                 break
-            if self._discard(path):
+            if self._discard(Path(path)):
                 total -= each
         self._room = min(self.limit_bytes - total, self.limit_bytes // 8)
 
-    def _entries(self) -> Iterator[tuple[float, int, Path]]:
+    def _entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of the last use, bytes, path) of each entry."""
         for folder in (self._kernels, self._models, self._weights):
-            for path in files.children(folder):
+            for entry in files.entries(folder):
                 with suppress(OSError):  # another process may remove it meanwhile
-                    used = path.stat().st_mtime
-                    parts = path.rglob("*") if path.is_dir() else [path]
-                    yield used, sum(part.stat().st_size for part in parts), path
+                    found = entry.stat()
+                    size = files.size_in(entry) if entry.is_dir() else found.st_size
+                    yield found.st_mtime, size, entry.path
 
     def _clean(self) -> None:
         """Remove the drafts of processes that were killed."""

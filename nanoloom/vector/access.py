@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import arith, ir
@@ -84,7 +85,10 @@ def coefficient(expr: ir.AffineExpr, dim: int) -> int | None:
 
 
 def index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
+    """A constant; `arith.constant` would take twice as long to make the same."""
+    kind = ir.IndexType.get()
+    words: dict[str, ir.Attribute] = {"value": ir.IntegerAttr.get(kind, value)}
+    return ir.Operation.create("arith.constant", [kind], attributes=words).results[0]
 
 
 def constant_of(value: ir.Value) -> int | None:
@@ -95,7 +99,10 @@ def constant_of(value: ir.Value) -> int | None:
     return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
 
 
-def parts(value: ir.Value) -> tuple[ir.Value | None, int]:
+Parts: TypeAlias = tuple[ir.Value | None, int]
+
+
+def parts(value: ir.Value) -> Parts:
     """What an index is beside the number added to it, and that number."""
     number = constant_of(value)
     if number is not None:
@@ -108,32 +115,42 @@ def parts(value: ir.Value) -> tuple[ir.Value | None, int]:
     return (value, 0) if number is None else (left, number)
 
 
+def whole(found: Parts) -> ir.Value:
+    """What has these parts; the number stands last."""
+    base, number = found
+    if base is None:
+        return index(number)
+    return arith.addi(base, index(number)) if number else base
+
+
 def add(left: ir.Value, right: ir.Value) -> ir.Value:
     """left + right; what is added to both as a number stands last, and once."""
-    (one, near), (other, far) = parts(left), parts(right)
+    return whole(added(parts(left), parts(right)))
+
+
+def added(left: Parts, right: Parts) -> Parts:
+    (one, near), (other, far) = left, right
     if one is None or other is None:
-        base = other if one is None else one
-    else:
-        base = arith.addi(one, other)
-    if base is None:
-        return index(near + far)
-    if not near + far:
-        return base
-    return arith.addi(base, index(near + far))
+        return other if one is None else one, near + far
+    return arith.addi(one, other), near + far
 
 
 def multiply(left: ir.Value, right: ir.Value) -> ir.Value:
     """left * right; of a sum with a number the number stands last again."""
     (one, near), (other, far) = parts(left), parts(right)
-    if one is None and other is None:
-        return index(near * far)
-    if one is None:
-        (one, near), (other, far) = (other, far), (one, near)
-    assert one is not None
-    if other is not None:
+    if one is not None and other is not None:
         return arith.muli(left, right)
-    base = one if far == 1 else arith.muli(one, index(far))
-    return arith.addi(base, index(near * far)) if near and far else base
+    return whole(
+        times((one, near), far) if other is None else times((other, far), near)
+    )
+
+
+def times(of: Parts, number: int) -> Parts:
+    """The parts of a product with a number."""
+    base, near = of
+    if base is not None and number != 1:
+        base = arith.muli(base, index(number))
+    return base, near * number
 
 
 def written(value: ir.Value) -> Hashable:
@@ -169,20 +186,35 @@ def apply(
         return ivs[expr.position]
     if isinstance(expr, ir.AffineSymbolExpr):
         return symbols[expr.position]
+    return whole(applied(expr, ivs, symbols))
+
+
+def applied(
+    expr: ir.AffineExpr, ivs: Sequence[ir.Value], symbols: Sequence[ir.Value]
+) -> Parts:
+    """Its parts: numbers on the way become no operations."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return parts(ivs[expr.position])
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return parts(symbols[expr.position])
     if isinstance(expr, ir.AffineConstantExpr):
-        return index(expr.value)
+        return None, expr.value
     assert isinstance(expr, ir.AffineBinaryExpr), expr
-    left, right = (apply(e, ivs, symbols) for e in (expr.lhs, expr.rhs))
     if isinstance(expr, ir.AffineAddExpr):
-        return add(left, right)
+        return added(applied(expr.lhs, ivs, symbols), applied(expr.rhs, ivs, symbols))
+    if isinstance(expr, ir.AffineMulExpr) and isinstance(
+        expr.rhs, ir.AffineConstantExpr
+    ):
+        return times(applied(expr.lhs, ivs, symbols), expr.rhs.value)
+    left, right = (apply(e, ivs, symbols) for e in (expr.lhs, expr.rhs))
     if isinstance(expr, ir.AffineMulExpr):
-        return multiply(left, right)
+        return parts(multiply(left, right))
     if isinstance(expr, ir.AffineFloorDivExpr):
-        return arith.floordivsi(left, right)
+        return arith.floordivsi(left, right), 0
     if isinstance(expr, ir.AffineCeilDivExpr):
-        return arith.ceildivsi(left, right)
+        return arith.ceildivsi(left, right), 0
     assert isinstance(expr, ir.AffineModExpr), expr
-    return arith.remsi(left, right)
+    return arith.remsi(left, right), 0
 
 
 def function_around(op: ir.OpView) -> ir.Operation:

@@ -48,8 +48,11 @@ def apply_script(
 
 def load_operations() -> None:
     """Make the operations known in the current context, once: it takes long."""
-    if ir.Context.current.is_dialect_loaded("nanoloom"):
+    context = ir.Context.current
+    if context.is_dialect_loaded("nanoloom"):
         return
+    for used in ("irdl", "transform"):
+        _ = context.dialects[used]  # loads it
     Dialect.load()
     touch_no_memory()
     for kind, fields in FIELDS.items():

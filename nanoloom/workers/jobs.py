@@ -8,8 +8,9 @@ Values, which load nothing: who asks for them does not do the work (making.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
-from nanoloom.cache import key
+from nanoloom.cache import digest, key
 from nanoloom.options import AS_IT_LIKES, Strategy, Unrolling
 from nanoloom.target.facts import Target
 from nanoloom.workers.messages import Stage
@@ -35,13 +36,19 @@ class MakeKernel:
     def entry(self) -> str:
         """Of the cache that keeps what comes of it."""
         way = (self.strategy, self.unrolling)
-        return key("kernel", self.name, self.text, self.script, self.target, way)
+        return key("kernel", self.name, self.text, self.script, facts(self.target), way)
 
     def run(self, stage: Stage) -> bytes:
         """Raises Error, naming the schedule, for a script that does not fit."""
         from nanoloom.workers.making import made
 
         return made(self, stage)
+
+
+@cache
+def facts(target: Target) -> str:
+    """Its digest: hundreds of facts, and the same of all kernels of a model."""
+    return digest.of(target)
 
 
 @dataclass(frozen=True)
