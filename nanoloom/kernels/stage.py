@@ -106,9 +106,10 @@ def joined(
     if in_rows:
         groups = join_sums(groups, weights)
     groups = join_pools_that_read_once(groups)
-    left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
     masks = target is not None and reads_rows_in_part(target)
-    groups = absorb_pads(join_results(block, groups), left_out, masks=masks)
+    loops = target is not None and target.vector.any_length
+    made = join_results(block, groups)
+    groups = absorb_pads(made, weights, masks=masks, in_loops=loops)
     return join_fronts(groups, weights, target) if in_rows else groups
 
 
