@@ -51,7 +51,8 @@ def read_where_it_lies(
     chunks: of the axes, those of a sum that are cut.  Not along rows: where a tile is
     at an end of one is known.
     """
-    stage, found = form.stage, left_out(nest, form.stage)
+    stage = form.stage
+    found = left_out(nest, stage) if nest.pads and stage.is_contraction else None
     if found is None or nest.pads != (found,):
         return ()
     read = next(x for x in stage.reads if x.buffer == found.writes[0].buffer)
