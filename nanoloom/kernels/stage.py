@@ -87,7 +87,9 @@ def cut(
     separate_repeats(block, lowered)
     flat = alike is None and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = joined(block, weights, target, in_rows=in_rows)  # before places are given
+    known = alike is None
+    # Before places are given.
+    groups = joined(block, weights, target, in_rows=in_rows, known=known)
     cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     for group in groups:
         cutting.draft(group)
@@ -95,12 +97,18 @@ def cut(
 
 
 def joined(
-    block: ir.Block, weights: list[ir.Value], target: Target | None, *, in_rows: bool
+    block: ir.Block,
+    weights: list[ir.Value],
+    target: Target | None,
+    *,
+    in_rows: bool,
+    known: bool,
 ) -> list[Group]:
     """The groups of a block that become kernels.
 
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
-    of images, of sizes that are known.
+    of images, of sizes that are known.  known: whether sizes are; tiles of loops are
+    at the end of a row where nobody knows else.
     """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
@@ -109,7 +117,8 @@ def joined(
     masks = target is not None and reads_rows_in_part(target)
     loops = target is not None and target.vector.any_length
     made = join_results(block, groups)
-    groups = absorb_pads(made, weights, masks=masks, in_loops=loops)
+    left_out = weights if known or not loops else ()
+    groups = absorb_pads(made, left_out, masks=masks, in_loops=loops)
     return join_fronts(groups, weights, target) if in_rows else groups
 
 
