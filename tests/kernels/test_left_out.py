@@ -113,6 +113,20 @@ def test_numbers(
             assert not (abs(0 * result - right) <= bound).all()
 
 
+@pytest.mark.parametrize("name", ["aarch64+sve", "rv64gcv"])
+def test_vectors_of_any_width(name: str) -> None:
+    """Long rows of several channels are read where they lie, others are copied."""
+    target, windows = by_name(name), replace(SAME, steps=(2, 2))
+    for channels, pixels, copies in ((3, 96, 0), (3, 90, 1), (1, 96, 1)):
+        weights = np.ones((3, 3, channels, 32), np.float32)
+        image = (channels, 10, pixels), "float32"
+        program = program_of(first_layer(windows, weights), image, target=target)
+        found = [x for x in stages(program) if "product" in x]
+        assert [x.count("pad") for x in found] == [1 - copies]
+        words = [str(choose(k.nest, target)) for k in program.kernels.values()]
+        assert any("ComputeAt('pad', 'product'" in x for x in words) == (not copies)
+
+
 def in_loops(nest: LoopNest, target: Target) -> Schedule:
     """What vectors of any width have, with those of a target."""
     assert nest.last is not None
