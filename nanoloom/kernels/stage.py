@@ -87,9 +87,7 @@ def cut(
     separate_repeats(block, lowered)
     flat = alike is None and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    known = alike is None
-    # Before places are given.
-    groups = joined(block, weights, target, in_rows=in_rows, known=known)
+    groups = joined(block, weights, target, in_rows=in_rows, known=alike is None)
     cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     for group in groups:
         cutting.draft(group)
@@ -104,7 +102,7 @@ def joined(
     in_rows: bool,
     known: bool,
 ) -> list[Group]:
-    """The groups of a block that become kernels.
+    """The groups of a block that become kernels, before places are given.
 
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
     of images, of sizes that are known.  known: whether sizes are; tiles of loops are
