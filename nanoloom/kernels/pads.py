@@ -137,14 +137,19 @@ def add(value: ir.Value, number: int) -> ir.Value:
 
 
 def absorb_pads(
-    groups: list[Group], weights: Sequence[ir.Value] = (), *, masks: bool = False
+    groups: list[Group],
+    weights: Sequence[ir.Value] = (),
+    *,
+    masks: bool = False,
+    in_loops: bool = False,
 ) -> list[Group]:
     """The groups without those that only copy into a border which the reader can make,
     or leave out.
 
     In place: the readers' operands are the pads themselves.  weights: the arguments
     that are parameters, of which panels can be packed.  masks: whether vectors of
-    pixels are loaded in part, so that rows may have a border.
+    pixels are loaded in part, so that rows may have a border.  in_loops: whether tiles
+    of products are loops.
     """
     owner = {op.operation: group for group in groups for op in group.ops}
     left: list[Group] = []
@@ -158,7 +163,8 @@ def absorb_pads(
         around = owner.get(reader.operation)
         along = border.lies_along or (masks and slides(*read))
         made = along and can_absorb(*read, around) and shares(*read)
-        if not made and not leaves_out(read, around, border, weights):
+        known = border, weights
+        if not made and not leaves_out(read, around, *known, in_loops=in_loops):
             left.append(group)
             continue
         before = reader.operation.operands[number]

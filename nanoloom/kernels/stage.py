@@ -90,7 +90,7 @@ def cut(
     separate_repeats(block, lowered)
     flat = alike is None and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = joined(block, weights, target, in_rows=in_rows)  # before places are given
+    groups = joined(block, weights, target, in_rows=in_rows, known=alike is None)
     cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     for group in groups:
         cutting.draft(group)
@@ -98,20 +98,28 @@ def cut(
 
 
 def joined(
-    block: ir.Block, weights: list[ir.Value], target: Target | None, *, in_rows: bool
+    block: ir.Block,
+    weights: list[ir.Value],
+    target: Target | None,
+    *,
+    in_rows: bool,
+    known: bool,
 ) -> list[Group]:
-    """The groups of a block that become kernels.
+    """The groups of a block that become kernels, before places are given.
 
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
-    of images, of sizes that are known.
+    of images, of sizes that are known.  known: whether sizes are; tiles of loops are
+    at the end of a row where nobody knows else.
     """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
         groups = join_windows(join_sums(groups, weights), weights, target)
     groups = join_pools_that_read_once(groups)
-    left_out = weights if pools_in_tiles(target) else ()  # by nanokernels alone
     masks = target is not None and reads_rows_in_part(target)
-    groups = absorb_pads(join_results(block, groups), left_out, masks=masks)
+    loops = target is not None and target.vector.any_length
+    made = join_results(block, groups)
+    left_out = weights if known or not loops else ()
+    groups = absorb_pads(made, left_out, masks=masks, in_loops=loops)
     if not in_rows:
         return groups
     return join_turns(join_fronts(groups, weights, target), weights)

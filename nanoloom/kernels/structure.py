@@ -146,7 +146,12 @@ def is_contraction(op: Op) -> bool:
     a and b are the two inputs themselves, or the inputs widened (bf16 to f32 ...).  Of
     bits, acc + extended(ones(a ^ b)).
     """
-    if input_count(op) != 2 or len(op.operation.results) != 1:
+    return len(op.operation.results) == 1 and sums_products(op)
+
+
+def sums_products(op: Op) -> bool:
+    """The same of a generic on buffers, which has no result."""
+    if input_count(op) != 2 or len(yielded(op)) != 1:
         return False
     if "reduction" not in iterators(op):
         return False

@@ -66,13 +66,28 @@ def at_tile(nest: LoopNest, stage: Stage) -> bool:
     if around.by or placement.by or not behind or not all(map(is_point, behind)):
         return False
     own = [x for x in placement.loops if not is_point(x)]
-    if any(x.trips != 1 for x in own if not x.is_reduction):
+    points = all(x.trips == 1 for x in own if not x.is_reduction)
+    if not points and not is_read_by_number(nest, stage):
         return False
     if not any(x.how is How.VECTOR for x in placement.loops):
         return False
     return not outer_loops(nest, placement) and all(
         reads_in_place(nest, reader, stage, placement)
         for reader in nest.consumers(stage.name)
+    )
+
+
+def is_read_by_number(nest: LoopNest, stage: Stage) -> bool:
+    """Whether each number of a border is read by itself, wherever windows are."""
+    if stage.inside is None:
+        return False
+    made = {write.buffer for write in stage.writes}
+    return not any(
+        loop.axis in x.axes
+        for reader in nest.consumers(stage.name)
+        for loop in nest.placement(reader.name).loops
+        for x in reader.taken
+        if loop.how is How.VECTOR and x.buffer in made
     )
 
 

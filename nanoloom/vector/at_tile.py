@@ -7,12 +7,13 @@ One that does not fit is left where it is, a pass of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from nanoloom.kernels.structure import input_count, map_dims
 from nanoloom.mlir import ir
 from nanoloom.vector.access import SECOND, Access
+from nanoloom.vector.bordered import read_inside
 from nanoloom.vector.fills import HARMLESS, SAME, fill_of, root
 from nanoloom.vector.sources import Source
 from nanoloom.vector.strip import Strip
@@ -130,24 +131,35 @@ def at_tile(
     strip: Strip,
     plan: Plan,
     started: Callable[[ir.OpView, Strip], Strip],
-) -> tuple[Mapping[int, Source], list[ir.OpView]]:
-    """What computes the operands of a generic at its tile, and those generics.
+) -> tuple[Strip, list[ir.OpView]]:
+    """A generic with what computes its operands at its tile, and those generics.
 
     started: a plan with what its results start from.
     """
     tile = Tile(op, plan, {op.operation: strip})
     tile.collect()
     if not tile.is_whole():
-        return {}, []
+        return strip, []
     made: dict[ir.Operation, Strip] = {}
     for each, its in reversed(list(tile.plans.items())):
         sources = {
             number: Source(by, made[by]) for number, by in tile.served(each).items()
         }
         begun = its if each == op.operation else started(each.opview, its)
-        made[each] = replace(begun, sources=sources)
+        made[each] = served_by(replace(begun, sources=sources), each.opview)
     taken = [each.opview for each in tile.plans if each != op.operation]
-    return made[op.operation].sources, taken
+    return made[op.operation], taken
+
+
+def served_by(strip: Strip, op: ir.OpView) -> Strip:
+    """A generic with its sources, but for borders: what is within them is read where
+    it lies."""
+    inside = read_inside(strip, op)
+    return replace(
+        strip,
+        inputs=[inside.get(n, x) for n, x in enumerate(strip.inputs)],
+        sources={n: x for n, x in strip.sources.items() if n not in inside},
+    )
 
 
 def fits(reader: Strip, number: int, made: Strip) -> bool:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.nest.extent import ONE
 from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
-from nanoloom.vector.access import add, index
+from nanoloom.vector.access import add, constant_of, index
+from nanoloom.vector.border_sums import windows_inside
+from nanoloom.vector.bordered import difference
 from nanoloom.vector.extents import is_next, is_same, rounded_down
 from nanoloom.vector.masked_rounds import (
     Masks,
@@ -36,25 +38,71 @@ if TYPE_CHECKING:
 # Numbers of points that may be left: none, and those of two kinds of block.  A bound of
 # the code's size, no word: each number has a block of its own, as long as the tile's.
 MOST_RESTS = 3
+MOST_ENDS = 4  # blocks at the ends of an image's row that have code of their own
 Emit = Callable[["Loops", Sequence[ir.Value]], None]
 
 
 def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
     """All points of a dimension."""
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
-    whole = rounded_down(extent, count)
-
-    def some(count: int) -> Callable[[Sequence[ir.Value]], None]:
-        jam = {**loops.jam, dim: count} if dim in loops.jam else loops.jam
-        return lambda at: inner(replace(loops, jam=jam), at)
-
-    tiles(loops, dim, ivs, (index(0), whole), count, some(count))
-    rests = left_of(extent, count)
+    inside = windows_inside(loops, dim) if count > 1 else None
+    if inside is not None and with_ends(loops, dim, ivs, inside, inner):
+        return
+    begin, end = inside or (index(0), extent)
+    whole = add(begin, rounded_down(difference(end, begin), count))
+    some = partial(of_points, loops, dim, inner)
+    if inside is not None:
+        stepped(dim, ivs, (index(0), begin), 1, some(1))
+    tiles(loops, dim, ivs, (begin, whole), count, some(count))
+    rests = left_of(difference(end, begin), count)
     if not rests and count > 1:
-        stepped(dim, ivs, (whole, extent), 1, some(1))
+        stepped(dim, ivs, (whole, end), 1, some(1))
     for rest in rests:
         here = moved(ivs, dim, whole)
-        for_rest(rest, rests, (whole, extent), partial(some(rest), here))
+        for_rest(rest, rests, (whole, end), partial(some(rest), here))
+    if inside is not None:
+        stepped(dim, ivs, (end, extent), 1, some(1))
+
+
+def with_ends(
+    loops: Loops,
+    dim: int,
+    ivs: Sequence[ir.Value],
+    inside: tuple[ir.Value, ir.Value],
+    inner: Emit,
+) -> bool:
+    """Blocks of an image's row, those at its ends by themselves; nothing, and False,
+    where these are too many, or nobody knows.
+
+    inside: the points whose windows are within the image.
+    """
+    count, known = (
+        loops.jam[dim],
+        [constant_of(x) for x in (*inside, loops.extent(dim))],
+    )
+    if None in known:
+        return False
+    begin, end, extent = (number or 0 for number in known)
+    first = -(-begin // count) * count
+    last = max(first, end // count * count)
+    ends = range(0, min(first, extent), count), range(last, extent, count)
+    if sum(map(len, ends)) > MOST_ENDS:
+        return False
+    some = partial(of_points, loops, dim, inner)
+    for at in ends[0]:
+        some(min(count, extent - at))(moved(ivs, dim, index(at)))
+    tiles(loops, dim, ivs, (index(first), index(last)), count, some(count))
+    for at in ends[1]:
+        some(min(count, extent - at))(moved(ivs, dim, index(at)))
+    return True
+
+
+def of_points(
+    loops: Loops, dim: int, inner: Emit, count: int
+) -> Callable[[Sequence[ir.Value]], None]:
+    """What is done for so many points of a dimension at once."""
+    jam = {**loops.jam, dim: count} if dim in loops.jam else loops.jam
+    return lambda at: inner(replace(loops, jam=jam), at)
 
 
 def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:

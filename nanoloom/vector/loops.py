@@ -9,7 +9,7 @@ vectors of them, combined at the end in a fixed order (reductions.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -35,7 +35,6 @@ from nanoloom.vector.fills import fill_of, number_of
 from nanoloom.vector.jam import Emit, blocks, strips
 from nanoloom.vector.pipelined import refuse_inner
 from nanoloom.vector.reductions import reduce_along
-from nanoloom.vector.sources import Source
 from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
 from nanoloom.vector.store_at import require_room, require_taken
@@ -69,9 +68,9 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
             lowered = Loops.of(op, target)
             if lowered is None:
                 continue
-            sources, taken = lowered.sources_of(op, target, begun)
+            lowered, taken = lowered.with_sources(op, target, begun)
             begin = begun(op, lowered) if lowered.begins_once else lowered.unbegun()
-            replace(begin, sources=sources).emit()
+            begin.emit()
         op.operation.erase()
         for each in taken:
             plan = plan_of(each)
@@ -203,19 +202,21 @@ class Loops(Strip):
             return None
         return turning_dimension(self.inputs, self.dim)
 
-    def sources_of(
+    def with_sources(
         self, op: ir.OpView, target: Target, begun: Callable[[ir.OpView, Strip], Strip]
-    ) -> tuple[Mapping[int, Source], list[ir.OpView]]:
-        """What is computed on the points of its tile, and by which generics."""
+    ) -> tuple[Loops, list[ir.OpView]]:
+        """With what is computed on the points of its tile, and the generics of that."""
         if self.turning is not None or self.stays is not None:
-            return {}, []
+            return self, []
 
         def plan(op: ir.OpView) -> Loops | None:
             made = Loops.of(op, target)
             apart = made is None or made.turning is not None or made.stays is not None
             return None if apart else made
 
-        return at_tile(op, self, plan, begun)
+        made, taken = at_tile(op, self, plan, begun)
+        assert isinstance(made, Loops)
+        return made, taken
 
     # ---- loops ---------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from nanoloom.kernels.structure import dims_of
 from nanoloom.mlir import ir
 from nanoloom.vector.access import Operand, constant_of, index, parts
+from nanoloom.vector.bordered import Bordered
 from nanoloom.vector.once import Once
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def shared_operand(strip: Strip, dims: list[int]) -> Operand | None:
     """
     moving = {dim for dim in strip.jam if dim != strip.dim}
     across = strip.kinds[strip.dim] == "reduction"
+    if any(isinstance(x, Bordered) for x in strip.inputs):
+        return None  # whose sums have bounds
     if across or strip.dots or not all(is_written_out(strip, dim) for dim in dims):
         return None
     for x in strip.inputs:

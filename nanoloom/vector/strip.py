@@ -14,21 +14,22 @@ from itertools import product
 from types import MappingProxyType
 
 from nanoloom.kernels.structure import all_dims
-from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
-from nanoloom.vector.access import Access, Operand, add, constant_of, index, written
+from nanoloom.vector.access import Access, Operand, add, index, written
 from nanoloom.vector.body import VectorBody, gathers, read
 from nanoloom.vector.border_body import BorderBody
-from nanoloom.vector.dot_steps import SeveralSteps, cuts, in_groups, summed
-from nanoloom.vector.extents import is_next, is_same, size
+from nanoloom.vector.border_sums import at_ends, limits, points_inside
+from nanoloom.vector.dot_steps import SeveralSteps, in_groups, summed
+from nanoloom.vector.extents import size
 from nanoloom.vector.gathered import Strided
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.loaded import loaded
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
-from nanoloom.vector.pipelined import sums
 from nanoloom.vector.points import Point, Step
 from nanoloom.vector.sources import Source, compute_sums
+from nanoloom.vector.sum_rounds import in_rounds, looped
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
@@ -168,6 +169,9 @@ class Strip:
         if x is not None:
             return written_out(self, x, dims, points, values, inner, once)
         dim, *rest = dims
+        ends = points_inside(self, dim, points)
+        if ends is not None:
+            return at_ends(self, ends, dims, points, values, inner, once)
 
         def steps(
             begin: ir.Value, count: int, values: list[ir.Value], once: Once
@@ -179,25 +183,10 @@ class Strip:
                 values = self.accumulate(rest, here, values, inner, once)
             return values
 
-        extent = self.extent(dim)
-        known, count = constant_of(extent), self.unrolled.get(dim, 1)
-        if known is not None and (count == 0 or known <= count):
-            return steps(index(0), known, values, once)
-        for begin, end, by in cuts(self, dims, extent, count or 1):
-            if is_same(begin, end) or begin == end:
-                continue
-            if is_next(begin, end, by):
-                values = steps(begin, by, values, once)
-                continue
-            if dim in self.ahead and not self.masks:  # they need registers, too
-                values = sums(self, dims, (begin, end), by, points, values, steps)
-                continue
-            loop = scf.ForOp(begin, end, index(by), values)
-            with ir.InsertionPoint(loop.body):
-                carried = list(loop.inner_iter_args)
-                scf.yield_(steps(loop.induction_variable, by, carried, Once()))
-            values = list(loop.results)
-        return values
+        inside = limits(self, dim, points)
+        if inside is not None:
+            return looped(self, inside, 1, values, steps)
+        return in_rounds(self, dims, points, values, steps, once)
 
     def computed(
         self,

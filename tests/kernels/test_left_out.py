@@ -14,6 +14,7 @@ from nanoloom.errors import Error
 from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.left_out import left_out, tiles_at_ends
+from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import (
     ALL,
@@ -23,8 +24,9 @@ from nanoloom.schedule.language import (
     StoreAt,
     Tile,
 )
+from nanoloom.schedule.library.register_tiles import register_tiles
 from nanoloom.schedule.packing import Packing
-from nanoloom.target import by_name
+from nanoloom.target import Target, by_name
 from tests.guarded import Side
 from tests.kernels.padded_programs import (
     Array,
@@ -101,11 +103,36 @@ def test_numbers(
     least = sum(abs(tap) @ abs(exact[at]) for at, tap in taps)
     bound = (weights[..., 0].size + 2) * np.finfo(np.float32).eps * least + 1e-30
     (kernel,) = program.kernels.values()
-    for target, order, side in product(targets(), (at_once, backwards), Side):
-        assert "source" in str(choose(kernel.nest, target))
-        (result,) = executable(program, target)(x, order=order, side=side)
-        assert (abs(result - right) <= bound).all()
-        assert not (abs(0 * result - right) <= bound).all()
+    for target, loops in product(targets(), (False, True)):
+        script = in_loops(kernel.nest, target) if loops else choose(kernel.nest, target)
+        assert ("ComputeAt('pad'" if loops else "source") in str(script)
+        made = executable(program, target, script)
+        for order, side in product((at_once, backwards), Side):
+            (result,) = made(x, order=order, side=side)
+            assert (abs(result - right) <= bound).all()
+            assert not (abs(0 * result - right) <= bound).all()
+
+
+@pytest.mark.parametrize("name", ["aarch64+sve", "rv64gcv"])
+def test_vectors_of_any_width(name: str) -> None:
+    """Long rows of several channels are read where they lie, others are copied."""
+    target, windows = by_name(name), replace(SAME, steps=(2, 2))
+    for channels, pixels, copies in ((3, 96, 0), (3, 90, 1), (1, 96, 1)):
+        weights = np.ones((3, 3, channels, 32), np.float32)
+        image = (channels, 10, pixels), "float32"
+        program = program_of(first_layer(windows, weights), image, target=target)
+        found = [x for x in stages(program) if "product" in x]
+        assert [x.count("pad") for x in found] == [1 - copies]
+        words = [str(choose(k.nest, target)) for k in program.kernels.values()]
+        assert any("ComputeAt('pad', 'product'" in x for x in words) == (not copies)
+
+
+def in_loops(nest: LoopNest, target: Target) -> Schedule:
+    """What vectors of any width have, with those of a target."""
+    assert nest.last is not None
+    schedule = register_tiles(nest, nest.last, target)
+    assert schedule is not None
+    return schedule
 
 
 @pytest.mark.parametrize("apart", [6, 20, 29])

@@ -15,20 +15,24 @@ from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.weighted import built
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
-# Numbers of channels that no vector divides; a first layer; one, two, three dimensions;
-# groups of one channel and of several.  What is turned has no sum.
+# Numbers of channels that no vector divides; first layers, whose border is copied
+# or left out; one, two, three dimensions; groups of one channel and of several.
+# What is turned has no sum.
 MODEL = """
 all (FLOAT[1, 19, 9, 7] x, FLOAT[1, 3, 11, 8] i, FLOAT[2, 5, 21] l,
      FLOAT[1, 4, 5, 4, 6] v, FLOAT[3, 23] r, FLOAT[1, 20, 7, 6] u,
+     FLOAT[1, 2, 9, 101] z,
      FLOAT[41, 37] t,
      FLOAT[37, 19, 3, 3] wa, FLOAT[21, 19, 5, 5] wb, FLOAT[33, 3, 3, 3] wc,
      FLOAT[35, 5, 4] wd, FLOAT[11, 4, 3, 3, 3] we, FLOAT[19, 13, 4, 4] wf,
      FLOAT[38, 1, 3, 3] wg, FLOAT[41, 23] wh, FLOAT[70, 19, 1, 1] wk,
-     FLOAT[28, 5, 3, 3] wm)
+     FLOAT[28, 5, 3, 3] wm, FLOAT[21, 2, 3, 4] wp,
+     FLOAT[37, 2, 5, 5] wq)
  => (FLOAT[1, 37, 5, 4] a, FLOAT[1, 21, 9, 7] b, FLOAT[1, 33, 6, 4] c,
      FLOAT[2, 35, 21] d, FLOAT[1, 11, 5, 4, 6] e, FLOAT[1, 13, 18, 14] f,
      FLOAT[1, 38, 9, 7] g, FLOAT[3, 41] h, FLOAT[1, 70, 9, 7] k,
-     FLOAT[1, 28, 7, 6] m, FLOAT[37, 41] o, FLOAT[7, 1, 9, 19] s)
+     FLOAT[1, 28, 7, 6] m, FLOAT[37, 41] o, FLOAT[7, 1, 9, 19] s,
+     FLOAT[1, 21, 8, 51] p, FLOAT[1, 37, 5, 49] q)
 {
     a = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, wa)
     b = Conv<pads = [2, 2, 2, 2]>(x, wb)
@@ -43,6 +47,8 @@ all (FLOAT[1, 19, 9, 7] x, FLOAT[1, 3, 11, 8] i, FLOAT[2, 5, 21] l,
     n = Transpose<perm = [1, 0]>(t)
     o = Add(n, n)
     s = Transpose<perm = [3, 0, 2, 1]>(x)
+    p = Conv<pads = [2, 0, 1, 3], strides = [1, 2], dilations = [2, 1]>(z, wp)
+    q = Conv<pads = [2, 1, 2, 0], strides = [2, 2]>(z, wq)
 }
 """
 LAYER = """

@@ -1,17 +1,23 @@
-"""Borders of images that a nanokernel leaves out of its sums (nest/left_out.py).
+"""Borders of images that a product leaves out of its sums (nest/left_out.py).
 
-A tile at an end of an image's row has code of its own.
+In a nanokernel a tile at an end of an image's row has code of its own.  In loops tiles
+are of windows that stay in the image, and the others are computed one by one.
 """
 
 from __future__ import annotations
 
 from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.left_out import left_out, tiles_at_ends
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
 from nanoloom.schedule.families import FMA_FAMILY
-from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.language import ComputeAt, Directive, Nanokernel, Unroll
+from nanoloom.schedule.library.finished import points
+from nanoloom.schedule.library.product_form import Form
+from nanoloom.target.facts import Target
 
+FEW_STEPS = 4  # of the innermost sum, the channels of an image: written out
 MOST_ENDS = 4  # tiles of a row in which rows ask where they are
 
 
@@ -35,3 +41,43 @@ def left_out_by(
         return pad
     ends = tiles_at_ends(nest, root, root.names[row], plan.rows)
     return pad if ends <= MOST_ENDS else None
+
+
+def read_where_it_lies(
+    nest: LoopNest, form: Form, chunks: tuple[int, ...]
+) -> tuple[Stage, ...]:
+    """The borders that loops leave out of a sum: all in front of it, or none.
+
+    chunks: of the axes, those of a sum that are cut.  Not along rows: where a tile is
+    at an end of one is known.
+    """
+    stage = form.stage
+    found = left_out(nest, stage) if nest.pads and stage.is_contraction else None
+    if found is None or nest.pads != (found,):
+        return ()
+    read = next(x for x in stage.reads if x.buffer == found.writes[0].buffer)
+    along = {a for index in read.indices if form.row in index.axes for a in index.axes}
+    cut = {name for name, size in zip(stage.names, chunks, strict=True) if size}
+    return () if cut & {*along, form.reduced[-1]} else nest.pads
+
+
+def without(
+    pads: tuple[Stage, ...],
+    words: tuple[Directive, ...],
+    form: Form,
+    lanes: Lanes,
+    target: Target,
+) -> tuple[Directive, ...]:
+    """The words of a kernel, with borders at the points of the tile that reads them:
+    made nowhere."""
+    if not pads:
+        return words
+    stage, last = form.stage.name, form.reduced[-1]
+    names = [pad.name for pad in pads]
+    others = [word for word in words if getattr(word, "stage", "") not in names]
+    few = form.extent(last) <= FEW_STEPS and target.isa.scalar_factors
+    if few and not any(isinstance(word, Unroll) for word in words):
+        others.append(Unroll(stage, last))
+    for pad in pads:
+        others += ComputeAt(pad.name, stage, last), *points(pad, lanes, {})
+    return tuple(others)

@@ -38,6 +38,7 @@ from nanoloom.schedule.library.dot_groups import (
     woven_steps,
 )
 from nanoloom.schedule.library.finished import is_finished, on_tile, points
+from nanoloom.schedule.library.left_out import read_where_it_lies, without
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
@@ -112,16 +113,18 @@ def with_tile(
     if steps := woven_steps(nest, form, target):
         packing, columns = panels(nest, form, steps, columns, lanes.count)
         packings = (packing,)
-    sizes = task_sizes(form, tile, columns, target)
-    chunks = chunk_sizes(form, columns, target)
+    chunks = chunk_sizes(form, min(columns, form.extent(form.column)), target)
+    pads = read_where_it_lies(nest, form, chunks)
+    sizes = task_sizes(form, tile, columns, target, in_rows=bool(pads))
     names = stage.names if last == stage else form.parallel
     jam = {form.parallel.index(form.column): vectors}
     if form.row:
         jam = {form.parallel.index(form.row): tile.rows, **jam}
+    inner = tile_words(nest, last, form, chunks, lanes, jam, target)
     directives = (
         *packings,
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
-        *tile_words(nest, last, form, chunks, lanes, jam, target),
+        *without(pads, inner, form, lanes, target),
         *(() if packings else copies(form, tile, columns, sizes, target)),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
@@ -205,11 +208,11 @@ def most_vectors(form: Form, target: Target) -> int:
 
 
 def task_sizes(
-    form: Form, tile: RegisterTile, columns: int, target: Target
+    form: Form, tile: RegisterTile, columns: int, target: Target, *, in_rows: bool
 ) -> dict[str, int]:
     """Points of each axis of the result that are a task: whole tiles of rows.
 
-    0 for an axis that is left whole.
+    0 for an axis that is left whole.  in_rows: no task ends within an image's row.
     """
     depth = form.extent(*form.reduced)
     rows = form.extent(form.row, *form.blocks)
@@ -223,6 +226,7 @@ def task_sizes(
     for axis in (form.row, *reversed(form.blocks)):
         if axis:
             extent, step = form.extent(axis), tile.rows if axis == form.row else 1
+            step = extent if in_rows and axis == form.row else step
             sizes[axis] = row_block(extent, step, max(step, wanted))
             wanted //= sizes[axis]
     sizes[form.column] = columns if form.row else columns * wanted
