@@ -73,13 +73,10 @@ def cut(
         pack_right_operands(lowered.module, len(lowered.inputs))
     open_images = alike is not None and alike.images
     shapes_before_slices(lowered.module, open_images=open_images)
-    follow_products(lowered.module)
-    if not open_images and pools_in_tiles(target):
-        pool_tiles(lowered.module)
-    in_rows = alike is None and pools_in_tiles(target)
-    if in_rows:
-        sum_rows(lowered.module)
-        turn_shapes(lowered.module)
+    known = alike is None
+    in_rows = known and pools_in_tiles(target)
+    tiles = not open_images and pools_in_tiles(target)
+    follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
     widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
@@ -88,13 +85,26 @@ def cut(
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
-    flat = alike is None and target is not None and target.vector.any_length
+    flat = known and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = joined(block, weights, target, in_rows=in_rows, known=alike is None)
+    groups = joined(block, weights, target, in_rows=in_rows, known=known)
     cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     for group in groups:
         cutting.draft(group)
     return cutting.program()
+
+
+def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:
+    """Let what follows products have the shape that it has there.
+
+    tiles: pools, too.  in_rows: and sums of pixels, and turns.
+    """
+    follow_products(module)
+    if tiles:
+        pool_tiles(module)
+    if in_rows:
+        sum_rows(module)
+        turn_shapes(module)
 
 
 def joined(

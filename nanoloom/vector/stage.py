@@ -147,10 +147,8 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     write_out_places(module)
     vectorize_loops(module, target)
     make_lookups(module, target)
-    use_ranges(module, target)
-    use_maxima(module, target)
-    use_choices(module, target)
-    use_widening_products(module, target)
+    for use in (use_ranges, use_maxima, use_choices, use_widening_products):
+        use(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
     read_extents(module)
