@@ -107,7 +107,7 @@ def operations(
 
 
 def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.OpView]:
-    """Every operation below `root` with one of these names, parents before children.
+    """`root` and all below it with one of these names, parents before children.
 
     MLIR looks for them, as it looks for what a pattern matches: most operations have
     other names, and Python would take a hundred times as long to ask each for its own.
@@ -124,7 +124,8 @@ def named(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Op
     for name in names:
         patterns.add(name, note)
     rewrite.walk_and_apply_patterns(root.operation, patterns.freeze())
-    return found
+    own = [root.operation.opview] if root.operation.name in names else []
+    return own + found
 
 
 def before_children(op: ir.Operation, found: list[ir.OpView]) -> int:

@@ -43,3 +43,10 @@ def test_parents_come_before_children(names: tuple[str, ...], count: int) -> Non
         found = mlir.named(module, *names)
         assert [op.operation for op in found] == [op.operation for op in every]
         assert len(found) == count and {type(x) for x in found} == set(map(type, every))
+
+
+def test_what_is_asked_is_found_first() -> None:
+    with mlir.context():
+        module = ir.Module.parse(NESTED)
+        (outer, *inner) = mlir.named(module, "scf.for")[:2]
+        assert mlir.named(outer, "scf.for")[:2] == [outer, *inner]

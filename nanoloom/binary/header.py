@@ -105,9 +105,9 @@ _COUNTED_OF_SIZES = """
 _TAKEN = """
     arena arguments beside bf16 bind buffer call check contradiction counted default
     element failed feature floating floor given half identity kept kernel level levels
-    library made memory move number parallel parameter pool program refusal refuse
-    repeat request results rows run sizes space status step task tensor term tried
-    workspace
+    library made memory move number parallel parameter pool program range refusal
+    refuse repeat request results rows run sizes space status step task tensor term
+    tried workspace
 """
 
 
