@@ -82,10 +82,10 @@ def close(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> bool:
     return got.shape == right.shape and bool((abs(got - right) <= bound).all())
 
 
-@given(cases(), st.booleans())
+@given(cases(), st.booleans(), st.sampled_from([19, 22]))
 @settings(max_examples=15, deadline=None)
 def test_average_pool(
-    drawn: tuple[tuple[int, ...], Case, bool], with_padding: bool
+    drawn: tuple[tuple[int, ...], Case, bool], with_padding: bool, version: int
 ) -> None:
     shape, case, ceil = drawn
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
@@ -94,6 +94,7 @@ def test_average_pool(
         [x],
         ceil_mode=int(ceil),
         count_include_pad=int(with_padding),
+        version=version,
         **case,
     )[0]
     values, inside, counted = windows(x.astype(np.float64), case, ceil, 0)
@@ -105,13 +106,20 @@ def test_average_pool(
         assert not close(0 * got, right, bound)
 
 
-@given(cases(), st.sampled_from(["float32", "float64", "int8", "uint8"]))
+@given(
+    cases(),
+    st.sampled_from(["float32", "float64", "int8", "uint8"]),
+    st.sampled_from([12, 22]),
+)
 @settings(max_examples=15, deadline=None)
-def test_max_pool(drawn: tuple[tuple[int, ...], Case, bool], kind: str) -> None:
+def test_max_pool(
+    drawn: tuple[tuple[int, ...], Case, bool], kind: str, version: int
+) -> None:
     shape, case, ceil = drawn
     r = np.random.default_rng(1)
     x = (50 * r.standard_normal(shape) + 60 * (kind == "uint8")).astype(kind)
-    got = run_node("MaxPool", [x], ceil_mode=int(ceil), **case)[0]
+    words = {"ceil_mode": int(ceil), "version": version}
+    got = run_node("MaxPool", [x], **words, **case)[0]
     right = windows(x.astype(np.float64), case, ceil, -np.inf)[0].max(0)
     assert got.dtype == x.dtype
     assert (got == right).all() and got.shape == right.shape
@@ -130,6 +138,16 @@ def test_max_pool_places(drawn: tuple[tuple[int, ...], Case, bool], order: int) 
     stored = x if order == 0 else np.transpose(x, [0, 1, *range(x.ndim - 1, 1, -1)])
     assert places.dtype == np.int64
     assert (stored.reshape(-1)[places] == got).all()
+
+
+@pytest.mark.parametrize(
+    ("op", "version"), [("MaxPool", 12), ("AveragePool", 19), ("LpPool", 18)]
+)
+def test_no_window_begins_behind_the_image(op: str, version: int) -> None:
+    """At any version, as ONNX's reference has it; its inference learned so later."""
+    x = np.ones((1, 1, 81), np.float32)
+    case = {"kernel_shape": [2], "strides": [3], "ceil_mode": 1}
+    assert run_node(op, [x], version=version, **case)[0].shape == (1, 1, 27)
 
 
 def test_max_pool_of_nothing_but_infinity_and_nan() -> None:
