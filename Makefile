@@ -23,7 +23,7 @@ demo: .venv/run.stamp ## find the sentences that mean the same, with a real mode
 	$(BIN)/nanoloom demo
 
 # Every worker and every other process of the tests reads 250 modules of nanoloom:
-# without bytecode beside them, which some environments ask for, half a second longer.
+# without bytecode beside them, which some environments ask for, it takes longer.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/run.stamp qemu ## run every test; TESTS='tests/cache -k keys' runs some
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)

@@ -35,7 +35,7 @@ from nanoloom.kernels.structure import (
     maps,
 )
 from nanoloom.mlir import ir, named, tensor
-from nanoloom.nest.turned import is_turn, makes_columns
+from nanoloom.nest.turned import is_turn, may_turn
 
 
 def turn_shapes(module: ir.Module) -> None:
@@ -116,6 +116,6 @@ def source_of(
         return None
     if str(ir.RankedTensorType(end.type).element_type) != "f32":
         return None
-    shape = makes_columns(alone(made))
+    shape = may_turn(alone(made), plain=len(source.ops) == 1)
     known = shape is not None and base(inputs(made)[shape.right]) in weights
     return source if known else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.contraction import Contraction, of_rows
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.stage import Stage
 
@@ -46,12 +46,8 @@ def is_sum_of_rows(sums: Stage) -> bool:
 
 def makes_rows(product: Stage) -> Contraction | None:
     """The roles of the axes of a product of f32 whose columns all rows share."""
-    shape = roles(product)
-    if shape is None or shape.shared or not shape.rows or 0 in shape.extents:
-        return None
-    if len(shape.extents) != len(product.axes):
-        return None
-    return shape if set(elements(product, shape)) == {"f32"} else None
+    shape = of_rows(product)
+    return None if shape is None or shape.shared else shape
 
 
 def summed(nest: LoopNest) -> Summed | None:

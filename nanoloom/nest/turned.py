@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.contraction import Contraction, of_rows
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.stage import Stage
 
@@ -43,14 +43,15 @@ def is_turn(stage: Stage) -> bool:
     return same and read[-1:] != written[-1:]
 
 
-def makes_columns(product: Stage) -> Contraction | None:
-    """The roles of the axes of a product of f32 with columns that rows share."""
-    shape = roles(product)
-    if shape is None or not shape.rows or 0 in shape.extents:
-        return None
-    if len(shape.extents) != len(product.axes):
-        return None
-    return shape if set(elements(product, shape)) == {"f32"} else None
+def may_turn(product: Stage, *, plain: bool) -> Contraction | None:
+    """The roles of the axes of a product whose results can be turned in a task.
+
+    plain: nothing follows it; the sums of a matrix may be cut then, and are written
+    from a place of their own.
+    """
+    shape = of_rows(product)
+    cut = shape is None or (plain and len(shape.reduced) == 1)
+    return None if cut else shape
 
 
 def turned(nest: LoopNest) -> Turned | None:
@@ -59,7 +60,8 @@ def turned(nest: LoopNest) -> Turned | None:
     if turn is None or len(nest.products) != 1 or not is_turn(turn):
         return None
     (product,), (read,) = nest.products, turn.reads
-    end, shape = nest.writer(read.buffer), makes_columns(product)
+    end = nest.writer(read.buffer)
+    shape = may_turn(product, plain=end == product)
     if end is None or shape is None:
         return None
     weights = nest.buffer(product.reads[shape.right].buffer)

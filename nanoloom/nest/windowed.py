@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.contraction import Contraction, of_rows
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.stage import Stage
 from nanoloom.target.facts import Target
@@ -102,14 +102,12 @@ def makes_image(product: Stage) -> Contraction | None:
 
     Of windows: without them all pixels are one axis (kernels/flatten.py).
     """
-    shape = roles(product)
-    if shape is None or shape.shared or 0 in shape.extents or len(shape.reduced) < 2:
+    shape = of_rows(product)
+    if shape is None or shape.shared or len(shape.reduced) < 2:
         return None
-    if len(shape.extents) != len(product.axes) or len(shape.result) < 3:
+    if len(shape.result) < 3 or shape.rows != shape.result[:-1]:
         return None
-    if None in product.reads[shape.right].plain or shape.rows != shape.result[:-1]:
-        return None
-    return shape if set(elements(product, shape)) == {"f32"} else None
+    return None if None in product.reads[shape.right].plain else shape
 
 
 def pays(shape: Contraction, pool: Stage, target: Target) -> bool:

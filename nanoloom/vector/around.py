@@ -74,7 +74,7 @@ def put_around(op: Op) -> None:
     source, reading, _ = bordered(op)
     lows = [low_of(expr, place) for place, expr in enumerate(reading.results)]
     choice = yielded(op)[0].owner
-    value = choice.operands[2].owner.attributes["value"]  # type: ignore[union-attr]
+    value = choice.operands[2].owner.attributes["value"]  # type: ignore[union-attr] - a pad chooses a constant
     for use in list(op.operation.results[0].uses):
         user = use.owner.operation
         if user.name != SLICE:
@@ -171,7 +171,7 @@ def bounds(starts: Sequence[Number], sizes: Sequence[Number]) -> list[list[Numbe
         static(starts),
         static(sizes),
         [1] * len(sizes),
-    ]  # type: ignore[list-item]
+    ]  # type: ignore[list-item] - MLIR's stubs take no numbers beside values
 
 
 def static(numbers: Sequence[Number]) -> list[Number]:

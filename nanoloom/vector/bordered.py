@@ -155,7 +155,7 @@ def is_around_zero(block: ir.Block) -> bool:
     owner = choices[0].operands[2].owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return False
-    return float(owner.attributes["value"].value) == 0  # type: ignore[attr-defined]
+    return float(owner.attributes["value"].value) == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
 
 
 def slides(strip: Strip, expr: ir.AffineExpr) -> bool:
@@ -175,7 +175,7 @@ def traced(value: ir.Value, block: ir.Block) -> Place | None:
         number = constant_of(value)
         return None if number is None else (None, index(number))
     if owner.name == "linalg.index":
-        return owner.attributes["dim"].value, index(0)  # type: ignore[attr-defined]
+        return owner.attributes["dim"].value, index(0)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     given = [p for x in owner.operands if (p := traced(x, block)) is not None]
     if len(given) != 2 or len(list(owner.operands)) != 2:
         return None

@@ -11,8 +11,7 @@ import math
 
 from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
-
-ABOVE = int(arith.CmpFPredicate.OGT)
+from nanoloom.vector.choices import chosen_by
 
 
 def use_maxima(module: ir.Module, target: Target) -> None:
@@ -30,11 +29,7 @@ def use_maxima(module: ir.Module, target: Target) -> None:
 
 def is_larger(op: ir.Operation) -> bool:
     """Whether an operation is select(x > y, x, y)."""
-    above = op.operands[0].owner
-    if isinstance(above, ir.Block) or above.name != "arith.cmpf":
-        return False
-    predicate = above.attributes["predicate"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
-    return predicate == ABOVE and list(above.operands) == list(op.operands)[1:]
+    return chosen_by(op) == "max"
 
 
 def is_number(value: ir.Value, assumed: frozenset[ir.Value]) -> bool:

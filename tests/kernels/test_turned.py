@@ -63,7 +63,22 @@ def roots(make: Make, x: Array) -> list[str]:
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("plain", [False, True])
 def test_a_turn_is_no_kernel(order: tuple[int, ...], plain: bool) -> None:
-    assert roots(*layer(CASES[0], order, plain=plain)) == ["contraction"]
+    """But for sums of a matrix alone, which may be cut (sum_chunks.py)."""
+    found = roots(*layer(CASES[0], order, plain=plain))
+    assert found == ["contraction", "elementwise"][: 1 + plain]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_long_sums(plain: bool) -> None:
+    case = (1, 1, 130, 4096, 70)
+    make, x = layer(case, ORDERS[0], plain=plain)
+    (got,) = executable(program_of(make, x), by_name("x86-64-v3"))(x)
+    _, w, bias = arrays(case)
+    one, other = x.astype(np.float64), w.astype(np.float64)
+    image = np.einsum(EQUATION, one, other)
+    size = np.einsum(EQUATION, abs(one), abs(other)) + abs(bias)
+    image = image if plain else np.maximum(image + bias, 0)
+    check(got, image.transpose(ORDERS[0]), case[3] + 3, size.transpose(ORDERS[0]))
 
 
 def test_channels_of_groups_are_turned_as_one() -> None:
@@ -72,6 +87,7 @@ def test_channels_of_groups_are_turned_as_one() -> None:
 
     def make(b: Any, image: Any) -> Any:
         made = b.einsum("hwgc,gcf->hwgf", image, b.constant(w))
+        made = b.elementwise(lambda s: -s, made)
         return b.transpose(b.reshape(made, (7, 19, 60)), [2, 0, 1])
 
     program = program_of(make, x)
@@ -82,7 +98,7 @@ def test_channels_of_groups_are_turned_as_one() -> None:
         np.einsum("hwgc,gcf->gfhw", *each).reshape(60, 7, 19)
         for each in ((one, other), (abs(one), abs(other)))
     )
-    check(got, exact, 8, size)
+    check(got, -exact, 8, size)
 
 
 def test_what_others_read_too_is_in_memory() -> None:
