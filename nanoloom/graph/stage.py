@@ -32,6 +32,7 @@ from nanoloom.graph.grouped import share_heads
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known import require_known
 from nanoloom.graph.layout import channels_last
+from nanoloom.graph.limits import limit_sums
 from nanoloom.graph.moved_rows import move_rows
 from nanoloom.graph.naming import Names, name_made, unique_names
 from nanoloom.graph.propagate import Propagation
@@ -182,3 +183,6 @@ def in_integers(model: ir.Model, opsets: dict[str, int], *, fuses: bool) -> None
     integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph, fuses=fuses)
     model.meta[SIGNS] = binary_products(model.graph)
+    if model.meta[SIGNS]:
+        passes.RemoveUnusedNodesPass()(model)  # sums ask who reads them
+        limit_sums(model.graph)

@@ -101,6 +101,15 @@ INT8_LANES = Family(
 # An xor, the six instructions that count the ones of bytes by a table of sixteen, and
 # an addition: all of them of any kind.  The table and its mask are in registers.
 BIT_COUNTS = Family("bit-counts", BITS, 4, StepCost(1, 7, others=5))
+# An xor, a ternary operation, a count and an addition for two words; where those of a
+# row differ, an operation beside the columns.  A column's words are two lines, of deep
+# panels from the second-level cache: as long as three loads each.
+BIT_PAIRS = Family(
+    "bit-pairs",
+    BITS,
+    8,
+    StepCost(1, 3, left=1, left_loads=3, right_loads=6, right_registers=2, others=3),
+)
 # Two shuffles and two additions, of bytes; the columns' halves are three operations,
 # the rows' two pieces of the table loads behind a load.
 BIT_TABLES = Family(
@@ -124,7 +133,8 @@ FAMILIES = {
     family.name: family
     for family in (
         FMA_FAMILY, AMX_BF16, AMX_INT8, SME, BF16_DOT, BF16_CONVERT, BF16_HALVES,
-        INT8_DOT, INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_TABLES, BIT_COUNTS,
+        INT8_DOT, INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_PAIRS, BIT_TABLES,
+        BIT_COUNTS,
     )
 }  # fmt: skip
 
@@ -141,6 +151,8 @@ def has_family(
         return use is not None and (packed or not use.flipped)
     if family is BIT_TABLES:
         return packed and target.has("avx2") and not counts_words(target)
+    if family is BIT_PAIRS:
+        return packed and counts_words(target)
     if family in (INT8_PAIRS, INT16_PAIRS):
         return pair_products(target) is not None
     if family is BF16_CONVERT:  # loads make f32 of bf16

@@ -14,7 +14,7 @@ class Packing(Word):
     """logical [...] -> [shared..., panels, reduced..., columns], zeros at the edges.
 
     argument: which kernel argument.  shared, column, reduced: its dimensions by role.
-    columns, group, sums, steps, bits: of the panels (weights/panels.py).
+    columns, group, sums, steps, bits, differences: of the panels (weights/panels.py).
     """
 
     argument: int
@@ -26,13 +26,14 @@ class Packing(Word):
     sums: int = 0
     steps: int = 1
     bits: int = 0
+    differences: bool = False
 
     @property
     def panels(self) -> Panels:
         """What is made of the weight."""
         return Panels(
             self.shared, self.column, self.reduced, self.columns, self.group, self.sums,
-            self.steps, self.bits,
+            self.steps, self.bits, self.differences,
         )  # fmt: skip
 
     def apply(self, nest: LoopNest) -> LoopNest:

@@ -45,6 +45,7 @@ class PackOp(Dialect.Operation, name="pack"):
     sums: ir.IntegerAttr
     steps: ir.IntegerAttr
     bits: ir.IntegerAttr
+    differences: ir.IntegerAttr
 
 
 class PrefetchOp(Dialect.Operation, name="prefetch"):

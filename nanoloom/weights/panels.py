@@ -9,6 +9,8 @@ import numpy as np
 from nanoloom.weights.pieces import Array, Stored
 from nanoloom.weights.weight import Change, Shape
 
+WORD = 4  # bytes of bits
+
 
 @dataclass(frozen=True)
 class Panels(Change):
@@ -22,6 +24,9 @@ class Panels(Change):
     its numbers times this, as 32 bits (modulo 2^32); zeros but in the first of the
     outer reduced dimensions.
     bits: unless 0, integers become such of so many bits, those of sums not.
+    differences: whether a group of eight bytes is two words of bits: those of all
+    columns, then where each column's second word is another than its first.  Sums are
+    the numbers of those places.
     """
 
     shared: tuple[int, ...]
@@ -32,6 +37,7 @@ class Panels(Change):
     sums: int = 0
     steps: int = 1
     bits: int = 0
+    differences: bool = False
 
     @property
     def cuts(self) -> tuple[tuple[int, ...], int]:
@@ -69,6 +75,8 @@ class Panels(Change):
             self.group,
         )
         lanes = np.moveaxis(split, at + 1, -2)  # [..., reduced, columns, group]
+        if self.differences:
+            lanes = in_words(lanes)
         packed = np.ascontiguousarray(lanes).reshape(*shape[:-2], steps, shape[-1])
         if self.sums:
             return self.with_sums(packed)
@@ -77,9 +85,23 @@ class Panels(Change):
     def with_sums(self, packed: Array) -> Array:
         """Panels with their columns' sums as a last step."""
         reduced = range(len(self.shared) + 1, packed.ndim - 1)
-        split = packed.reshape(*packed.shape[:-1], self.columns, self.group)
-        added = split.sum((*reduced, -1), dtype=np.int64) * self.sums
+        added = self.numbers(packed).sum((*reduced, -1), dtype=np.int64) * self.sums
         last = np.zeros((*packed.shape[:-2], 1, packed.shape[-1]), packed.dtype)
         panels = last.reshape(*added.shape[:-1], -1, packed.shape[-1])
-        panels[..., 0, :] = added.astype(np.int32).view(packed.dtype)
+        words = added.astype(np.int32).view(packed.dtype)
+        panels[..., 0, : words.shape[-1]] = words
         return np.concatenate([packed, last], axis=-2)
+
+    def numbers(self, packed: Array) -> Array:
+        """What is added up for each column: [..., columns, number]."""
+        if not self.differences:
+            return packed.reshape(*packed.shape[:-1], self.columns, self.group)
+        words = packed.reshape(*packed.shape[:-1], 2, self.columns, WORD)
+        return np.bitwise_count(words[..., 1, :, :])
+
+
+def in_words(lanes: Array) -> Array:
+    """[..., columns, two words] -> [..., first and where they differ, columns, word]."""
+    words = lanes.reshape(*lanes.shape[:-1], 2, WORD)
+    first, second = words[..., 0, :], words[..., 1, :]
+    return np.stack([first, first ^ second], axis=-3)

@@ -48,3 +48,22 @@ def test_sums_wrap() -> None:
     exact = 128 * 255 * (1 << 17)
     assert exact > 2**31
     assert last[0] == (exact + 2**31) % 2**32 - 2**31
+
+
+@pytest.mark.parametrize(("depth", "columns"), [(16, 8), (21, 5), (3, 9)])
+def test_words_of_bits_and_where_they_differ(depth: int, columns: int) -> None:
+    """The second words are found again, and their places are counted."""
+    panels = Panels((0,), 2, (1,), 4, 8, -1, differences=True)
+    weight = sample(2, (2, depth, columns), "uint8", 0, 255)
+    packed = panels.of(weight)
+    assert packed.shape == panels.shape(weight.shape)
+    steps, wide = packed.shape[2] - 1, packed.shape[1] * 4
+    words = packed[:, :, :-1].reshape(2, -1, steps, 2, 4, 4)
+    second = words[:, :, :, 0] ^ words[:, :, :, 1]
+    back = np.stack([words[:, :, :, 0], second], 3)  # [2, panel, step, 2, column, 4]
+    found = back.transpose(0, 2, 3, 5, 1, 4).reshape(2, steps * 8, wide)
+    assert (found[:, :depth, :columns] == weight).all()
+    assert not found[:, depth:].any() and not found[:, :, columns:].any()
+    last = np.ascontiguousarray(packed[:, :, -1]).view(np.int32)
+    ones = np.bitwise_count(words[:, :, :, 1]).sum((2, 4), dtype=np.int32)
+    assert (last[..., :4] == -ones).all() and not last[..., 4:].any()

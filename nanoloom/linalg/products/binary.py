@@ -12,7 +12,8 @@ convolution has f.  Attribute times:
 
     float(shift - times * (bits that differ)) * factor + offset
 
-The sums are exact.
+The sums are exact.  With the attribute compare there is a third operand alone, limit,
+of the shape of shift: the result is whether the bits that differ are as many.
 """
 
 from __future__ import annotations
@@ -112,7 +113,15 @@ def conv(b: Builder, node: Node) -> Tensor:
 
 
 def scaled(b: Builder, node: Node, total: Tensor) -> Tensor:
-    """The sums of products of signs, each column scaled."""
+    """The sums of products of signs, each column scaled, or compared."""
+    compare, _ = COMPARISONS.get(node.string("compare"), (None, 0))
+    if compare is not None:
+        return b.elementwise(
+            lambda ones, limit: compare(ones, limit.cast(INT32)),
+            total,
+            node.input(2),
+            dtype=BOOL,
+        )
     dtype, times = node.output_dtypes[0], node.int("times")
     shift, factor, offset = node.input(2), node.input(3), node.optional(4)
 

@@ -16,6 +16,7 @@ from nanoloom.schedule.families import (
     BF16_DOT,
     BF16_HALVES,
     BIT_COUNTS,
+    BIT_PAIRS,
     BIT_TABLES,
     FMA_FAMILY,
     INT8_DOT,
@@ -57,6 +58,7 @@ PREFERENCE = (
     INT8_PAIRS,
     INT16_PAIRS,
     INT8_LANES,
+    BIT_PAIRS,
     BIT_TABLES,
     BIT_COUNTS,
     FMA_FAMILY,
@@ -106,6 +108,8 @@ def is_wanted(
     """Whether a family that the target has suits a product, and pays."""
     if family is BF16_DOT:
         return pays(target)
+    if family is BIT_PAIRS:
+        return shape.extents[shape.reduced[-1]] >= family.group
     if family is BIT_TABLES:
         return suits_tables(shape, target)
     if family.tiles:
@@ -178,6 +182,8 @@ def dot_use(root: Stage, shape: Contraction, target: Target) -> DotUse | None:
 
 def column_sums(family: Family, root: Stage, shape: Contraction, target: Target) -> int:
     """What panels hold of their columns' sums (weights/panels.py), 0 for nothing."""
+    if family is BIT_PAIRS:
+        return -1  # where a column's words differ
     use = dot_use(root, shape, target) if family is INT8_DOT else None
     return 0 if use is None else use.correction
 

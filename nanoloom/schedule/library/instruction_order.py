@@ -7,6 +7,7 @@ from dataclasses import replace
 from nanoloom.schedule.families import (
     BF16_DOT,
     BIT_COUNTS,
+    BIT_PAIRS,
     BIT_TABLES,
     INT8_DOT,
     INT8_LANES,
@@ -24,6 +25,7 @@ GROUPED = (
     INT8_PAIRS,
     INT16_PAIRS,
     INT8_LANES,
+    BIT_PAIRS,
     BIT_TABLES,
     BIT_COUNTS,
 )

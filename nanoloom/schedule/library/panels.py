@@ -9,7 +9,13 @@ from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import Buffer, LoopNest, Role
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.families import FAMILIES, FEW_ROWS, IMAGE_ROWS, Family
+from nanoloom.schedule.families import (
+    BIT_PAIRS,
+    FAMILIES,
+    FEW_ROWS,
+    IMAGE_ROWS,
+    Family,
+)
 from nanoloom.schedule.language import (
     ALL,
     Directive,
@@ -266,5 +272,6 @@ def weight_packing(
             sums,
             family.steps,
             wide,
+            family is BIT_PAIRS,
         ),
     )

@@ -14,6 +14,7 @@ from nanoloom.vector.nanokernel import (
     bf16_dot,
     bf16_halves,
     bit_counts,
+    bit_pairs,
     bit_tables,
     fma,
     int8_dot,
@@ -50,6 +51,8 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
             return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
+        case "bit-pairs":
+            return bit_pairs.accumulate(tile)
         case "bit-tables" | "bit-counts":
             return differing(tile, target)
         case _:

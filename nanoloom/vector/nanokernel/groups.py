@@ -11,6 +11,7 @@ packed are interleaved in registers.  The left operand is never read behind K.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -98,13 +99,18 @@ def starts(tile: Tile) -> list[ir.Value]:
     return start_values(tile, vector_kind(tile))
 
 
-class Sums:
-    """Emits the loops of one tile."""
+class Groups(ABC):
+    """Goes through the steps of one tile by groups."""
 
-    def __init__(self, tile: Tile, step: Step) -> None:
-        self.tile, self.step = tile, step
+    def __init__(self, tile: Tile, group: int) -> None:
+        self.tile, self.group = tile, group
         self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
-        self.right = right_reader(tile, step.group, step.most)
+
+    @abstractmethod
+    def products(
+        self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """One group, `count` steps of it inside the operands."""
 
     def innermost(
         self,
@@ -116,22 +122,38 @@ class Sums:
         step: sum_loops.Step,
     ) -> list[ir.Value]:
         """The last dimension (sum_loops.Innermost), in groups; then a part of one."""
-        whole, rest = divmod(extent, self.step.group)
+        whole, rest = divmod(extent, self.group)
         sums = unrolled(whole, steps, dim, ivs, sums, step)
         return self.products(ivs, index(whole), rest, sums) if rest else sums
 
     def whole(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         """A whole group; its number is the last dimension's variable."""
-        return self.products(ivs, ivs[self.depth], self.step.group, sums)
+        return self.products(ivs, ivs[self.depth], self.group, sums)
 
     @property
     def depth(self) -> int:
         return self.tile.shape.reduced[-1]
 
+    def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
+        here = [*ivs]
+        here[self.depth] = multiply(number, index(self.group))
+        if self.tile.row is not None:
+            here[self.tile.row] = self.rows[r]
+        return Row(self.tile, self.group, here, count)
+
+
+class Sums(Groups):
+    """Emits the loops of one tile."""
+
+    def __init__(self, tile: Tile, step: Step) -> None:
+        super().__init__(tile, step.group)
+        self.step = step
+        self.right = right_reader(tile, step.group, step.most)
+
     def products(
         self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
     ) -> list[ir.Value]:
-        """One group, `count` steps of it inside the operands."""
+        """One group: all rows by all columns."""
         plan = self.tile.plan
         rows = [self.row(r, ivs, number, count) for r in range(plan.rows)]
         if plan.swapped:
@@ -173,13 +195,6 @@ class Sums:
                 ]
             made.append(in_order(self.tile.plan, now))
         return [made[v][r] for r in range(len(rows)) for v in range(vectors)]
-
-    def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
-        here = [*ivs]
-        here[self.depth] = multiply(number, index(self.step.group))
-        if self.tile.row is not None:
-            here[self.tile.row] = self.rows[r]
-        return Row(self.tile, self.step.group, here, count)
 
 
 RightReader = Callable[[list[ir.Value], ir.Value, int, int], ir.Value]

@@ -37,6 +37,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
 )
 from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
 from nanoloom.vector.panel_round import Counted, PanelRound
+from nanoloom.weights.panels import WORD
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,20 @@ class PackedPanel:
 
         wide: so many vectors of sums at once.
         """
+        width = self.tile.lanes * self.group * wide
+        return self.numbers(ivs, v * width, width)
+
+    def word(self, ivs: list[ir.Value], v: int, number: int) -> ir.Value:
+        """The first or second words of a vector's columns (Panels.differences)."""
+        width = self.tile.lanes * WORD
+        return self.numbers(ivs, number * self.tile.columns * WORD + v * width, width)
+
+    def numbers(self, ivs: list[ir.Value], place: int, count: int) -> ir.Value:
+        """So many of a step's numbers, from a place on."""
         self.mark_round()
         inner = [add(ivs[d], begin) for d, begin in self.begins.items()]
-        width = self.tile.lanes * self.group * wide
-        return read_vector(
-            self.argument, [*self.lead, *inner, index(v * width)], width, None
-        )
+        at = [*self.lead, *inner, index(place)]
+        return read_vector(self.argument, at, count, None)
 
     def mark_round(self) -> None:
         """Let a loop that goes along the panel say so, once, where it begins."""

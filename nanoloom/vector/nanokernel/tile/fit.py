@@ -19,6 +19,7 @@ from nanoloom.kernels.structure import (
 from nanoloom.mlir import ir
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import (
+    BIT_PAIRS,
     FAMILIES,
     SME,
     TILE_ROWS,
@@ -179,7 +180,8 @@ def require_panels(
             require_pairs(op, shape, plan, columns)
         return
     use = dot_for(target, *elements(op, shape)[:2])
-    sums = plan.family == "int8-dot" and use is not None and use.flipped
+    flipped = plan.family == "int8-dot" and use is not None and use.flipped
+    sums = flipped or plan.family == BIT_PAIRS.name
     dims = map_dims(maps(op)[shape.right])
     depth = ir.RankedTensorType(logical.type).shape[dims.index(shape.reduced[-1])]
     require_panel(shape, plan, logical, columns, depth, int(sums))
