@@ -78,8 +78,11 @@ PEER_KEYS = tuple(peer.key for peer in PEERS)
 class Remote:
     """The process of one.  It lives on when a task is done, for the next `open`.
 
-    name: with the version; facts: what `open` said of the task.
+    name: with the version; facts: what `open` said of the task.  took: seconds of the
+    call that gave its outputs.
     """
+
+    took = 0.0
 
     def __init__(
         self, peer: Peer, threads: int, folder: Path, limits: Mapping[str, str]
@@ -113,8 +116,9 @@ class Remote:
         self.name, self.facts = answer["name"], answer["facts"]
 
     def outputs(self) -> list[Array]:
+        """Run once; `took` is how many seconds that lasted."""
         path = self._folder / f"outputs-{self.key}.npz"
-        self._ask("outputs", path=str(path))
+        self.took = self._ask("outputs", path=str(path))["seconds"]
         found = stored.load(path)
         path.unlink()
         return [found[str(index)] for index in range(len(found))]

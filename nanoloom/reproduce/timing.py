@@ -50,7 +50,10 @@ def interleaved(
     A call much shorter than a burst has one before it that is not counted: its threads
     are woken and its data is fetched there, as in a loop of a program.
     """
-    firsts = [min(each.time(1, 0)) for each in contenders]
+    firsts = [
+        each.took if each.took > pace.longest else min(each.time(1, 0))
+        for each in contenders
+    ]
     found = [[first] if first > pace.longest else [] for first in firsts]
     lengths = [
         first if times else min(first, *each.time(1, 0))

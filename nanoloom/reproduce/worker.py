@@ -3,7 +3,7 @@
 It reads one JSON object a line and answers each by another:
 
     {"do": "open", "function": "module:function", "job": {...}}  {"name": "...", ...}
-    {"do": "outputs", "path": "FILE.npz"}                        {}
+    {"do": "outputs", "path": "FILE.npz"}                        {"seconds": ...}
     {"do": "time", "calls": 5, "warm_ups": 1}                    {"seconds": [...]}
     {"do": "steps"}                                              {"steps": [...]}
 
@@ -40,10 +40,12 @@ class Worker:
                 return {"name": self.ready.name, "facts": dict(self.ready.facts)}
             case "outputs":
                 assert self.ready is not None
+                started = time.perf_counter()
                 outputs = self.ready.outputs()
+                seconds = time.perf_counter() - started
                 named = {str(index): array for index, array in enumerate(outputs)}
                 stored.save(Path(request["path"]), named)
-                return {}
+                return {"seconds": seconds}
             case "steps":
                 assert self.ready is not None
                 return {"steps": self.ready.steps()}

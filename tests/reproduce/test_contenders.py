@@ -120,6 +120,9 @@ def test_a_slow_contender_has_fewer_turns() -> None:
     one, other = interleaved([slow, long], pace)
     assert (len(one.seconds), len(other.seconds)) == (1, 2)
     assert log.count("s1+0") == 1
+    slow.took = 9.0  # as its results were asked for: that was its call
+    one, _ = interleaved([slow, long], pace)
+    assert one.seconds == (9.0,) and log.count("s1+0") == 1
 
 
 def test_the_quick_pace_calls_once() -> None:
