@@ -69,7 +69,7 @@ class Limits(GraphEditor):
 
 
 def packs_of(node: ir.Node) -> list[ir.Node]:
-    """What reads a product, if those are the bits of one comparison and nothing else."""
+    """What reads a product, if all of it packs the bits of one comparison."""
     value = node.outputs[0]
     users = [use.node for use in value.uses()]
     packs = [x for x in users if x.domain == DOMAIN and x.op_type == "Pack"]

@@ -101,7 +101,7 @@ class Panels(Change):
 
 
 def in_words(lanes: Array) -> Array:
-    """[..., columns, two words] -> [..., first and where they differ, columns, word]."""
+    """[..., columns, two words] -> [..., first or where they differ, columns, word]."""
     words = lanes.reshape(*lanes.shape[:-1], 2, WORD)
     first, second = words[..., 0, :], words[..., 1, :]
     return np.stack([first, first ^ second], axis=-3)

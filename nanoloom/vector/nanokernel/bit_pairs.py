@@ -88,7 +88,7 @@ class WordPairs(groups.Groups):
         made, ones = list[ir.Value](), sums[plan.rows * plan.vectors :]
         for r in range(plan.rows):
             row = self.row(r, ivs, number, count)
-            # Kept as vectors: LLVM would broadcast numbers that it has xored before, which
+            # Kept as vectors: LLVM would xor numbers and then broadcast them, which
             # takes the unit that counts.
             first, second = in_order(
                 plan,

@@ -51,9 +51,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
             return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
-        case "bit-pairs":
-            return bit_pairs.accumulate(tile)
-        case "bit-tables" | "bit-counts":
+        case "bit-pairs" | "bit-tables" | "bit-counts":
             return differing(tile, target)
         case _:
             return multiply_adds(tile, target)
@@ -71,6 +69,8 @@ def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
 
 def differing(tile: Tile, target: Target) -> list[ir.Value]:
     """Sums of bits that differ."""
+    if tile.plan.family == "bit-pairs":
+        return bit_pairs.accumulate(tile)
     if tile.plan.family == "bit-tables":
         return bit_tables.accumulate(tile, target)
     return bit_counts.accumulate(tile, counts_words(target))
