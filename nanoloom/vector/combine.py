@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
@@ -81,11 +82,20 @@ def bits_of(lanes: ir.Value) -> ir.Value:
 
     One instruction makes a number of conditions on x86 (vmovmskps, vpmovmskb).
     """
-    kind = ir.VectorType(lanes.type)
+    return vector.extract(all_bits([lanes]), [], [0])
+
+
+def all_bits(every: Sequence[ir.Value]) -> ir.Value:
+    """A vector of such numbers: conditions of all, then their bits at once."""
+    kind = ir.VectorType(every[0].type)
     zeros = vector.broadcast(kind, arith.constant(kind.element_type, 0))
-    holds = arith.cmpi(arith.CmpIPredicate.ne, lanes, zeros)
-    whole = vector.bitcast(ir.VectorType.get([1], kind.element_type), holds)
-    return vector.extract(whole, [], [0])
+    holds = [arith.cmpi(arith.CmpIPredicate.ne, lanes, zeros) for lanes in every]
+    while len(holds) > 1:
+        count = 2 * ir.VectorType(holds[0].type).shape[0]
+        pairs = zip(holds[::2], holds[1::2], strict=True)
+        holds = [vector.shuffle(*pair, list(range(count))) for pair in pairs]
+    whole = ir.VectorType.get([len(every)], kind.element_type)
+    return vector.bitcast(whole, holds[0])
 
 
 def number_of(word: str, element: ir.Type) -> ir.Value:

@@ -13,31 +13,37 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nanoloom.mlir import ir, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import Access
-from nanoloom.vector.combine import PACKED, Combiner
+from nanoloom.vector.combine import PACKED, Combiner, all_bits
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
 
-FOUR = 4
+FOUR, EIGHT = 4, 8
 # Of each four lanes: which of two vectors, and which of its lanes; what they meet.
 HALVES = (((0, 0), (0, 1), (1, 0), (1, 1)), ((0, 2), (0, 3), (1, 2), (1, 3)))
 SINGLES = (((0, 0), (0, 2), (1, 0), (1, 2)), ((0, 1), (0, 3), (1, 1), (1, 3)))
 
 
-def meet_in_fours(loops: Loops) -> bool:
-    """Whether each four points of a tile give one behind the other in memory."""
+def meeting(loops: Loops) -> int:
+    """How many points of a tile give one behind the other in memory: four, eight of
+    those whose bits are bytes; 1 for points that stand alone."""
     axes = sorted(loops.jam, key=loops.order.index)
     if len(loops.outputs) != 1 or not axes or axes[-1] == loops.dim:
-        return False
+        return 1
+    count = FOUR
+    if loops.combiners[0].operation == PACKED:
+        count = EIGHT if loops.lanes == Lanes(EIGHT) else 1
     wide = not loops.lanes.scalable and loops.lanes.count >= FOUR
     beside = loops.outputs[0].access(axes[-1]) is Access.CONTIGUOUS
-    packed = loops.combiners[0].operation == PACKED
-    return wide and beside and not packed and loops.jam[axes[-1]] % FOUR == 0
+    return count if wide and beside and loops.jam[axes[-1]] % count == 0 else 1
 
 
 def met(c: Combiner, sums: Sequence[ir.Value]) -> ir.Value:
-    """A vector with all lanes of each of four vectors combined."""
+    """A vector with all lanes of each of some vectors combined."""
+    if c.operation == PACKED:
+        return all_bits(sums)
     one, other, third, last = sums
     pairs = crossed(c, one, other, HALVES), crossed(c, third, last, HALVES)
     total = crossed(c, *pairs, SINGLES)

@@ -16,7 +16,7 @@ from nanoloom.nest.extent import ONE
 from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
-from nanoloom.vector.in_fours import FOUR, meet_in_fours, met
+from nanoloom.vector.in_fours import meeting, met
 from nanoloom.vector.jam import side_by_side
 from nanoloom.vector.masked_rounds import Masks, by_lengths, rest_lanes, under_masks
 from nanoloom.vector.once import Once
@@ -47,8 +47,9 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
             pairs = zip(chains[::2], chains[1::2], strict=True)
             chains = [c.apply(one, other) for one, other in pairs]
         sums += chains
-    if meet_in_fours(loops):
-        store_fours(loops, points, sums)
+    together = meeting(loops)
+    if together > 1:
+        store_together(loops, points, sums, together)
         return
     for lanes, c, (x, point) in zip(sums, combiners, places, strict=True):
         at = x.indices(point.ivs)
@@ -58,11 +59,13 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
         memref.store(c.apply(before, lone), x.buffer, at)
 
 
-def store_fours(loops: Loops, points: list[Point], sums: list[ir.Value]) -> None:
-    """Four results at once, one behind the other."""
+def store_together(
+    loops: Loops, points: list[Point], sums: list[ir.Value], count: int
+) -> None:
+    """So many results at once, one behind the other."""
     (c,), (x,), (start,) = loops.combiners, loops.outputs, loops.starts
-    for first in range(0, len(points), FOUR):
-        at, made = x.indices(points[first].ivs), met(c, sums[first : first + FOUR])
+    for first in range(0, len(points), count):
+        at, made = x.indices(points[first].ivs), met(c, sums[first : first + count])
         if start is None:
             before = vector.load(ir.VectorType(made.type), x.buffer, at)
         else:

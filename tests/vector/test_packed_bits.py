@@ -68,7 +68,7 @@ def test_bits_along_another_axis() -> None:
 
 @pytest.mark.parametrize(
     ("name", "word", "least"),
-    [("x86-64-v3", "vmovmskps", 1), ("znver5", "kmov", 1), ("aarch64", "addv", 1)],
+    [("x86-64-v3", "vpmovmskb", 1), ("znver5", "kmov", 1), ("aarch64", "addv", 1)],
 )
 def test_eight_conditions_are_a_byte_at_once(name: str, word: str, least: int) -> None:
     made = packing("GreaterOrEqual", 0, -1)

@@ -45,6 +45,8 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
             if packs_bits(stage, axis):
                 lanes, chains = Lanes(BYTE), 1
             found.append(Vectorize(stage.name, stage.names[axis], lanes, chains))
+            if packs_bits(stage, axis):
+                found += bytes_together(stage)
             if lanes.scalable and group == 1 and is_short(stage):
                 found.append(UnrollAndJam(stage.name, stage.names[axis], GROUPED))
             found += beside(stage, axis)
@@ -96,6 +98,15 @@ def lane_bits(stage: Stage) -> set[int]:
 def widened(kind: str) -> str:
     """The type that numbers are computed in."""
     return "f32" if kind in HALVES else kind
+
+
+def bytes_together(stage: Stage) -> tuple[UnrollAndJam, ...]:
+    """Eight bytes of conditions at once, where they lie side by side."""
+    *_, last = (None, *stage.writes[0].plain)
+    extent = stage.axes[stage.place(last)].extent if last is not None else 1
+    if last is None or not isinstance(extent, int) or extent < BYTE:
+        return ()
+    return (UnrollAndJam(stage.name, last, BYTE),)
 
 
 def packs_bits(stage: Stage, axis: int) -> bool:
