@@ -1,10 +1,11 @@
-"""Sums of four neighbours whose lanes are combined together: each becomes a lane.
+"""Sums of neighbours whose lanes are combined together: each becomes a lane.
 
     a b c d, vectors of partial results   ->   [all of a, all of b, all of c, all of d]
 
 Shuffles of two vectors and an addition halve how many there are: four sums of eight
 lanes take seven shuffles and not twelve, and are stored at once.  Within 128 bits of
 32-bit numbers a shuffle is one instruction (unpcklpd, shufps; zip1, uzp1).
+Bits of eight bytes are made of 64 conditions at once (combine.py).
 """
 
 from __future__ import annotations
