@@ -17,6 +17,7 @@ from tests.sources import ROOT, Source, files, lines, python, relative
 ORDER = (
     "errors",
     "forks",
+    "later",
     "mlir",
     "cache",
     "target",

@@ -25,6 +25,7 @@ from nanoloom.cli import (
     verify,
 )
 from nanoloom.cli.failures import DONE, guarded, is_debugging
+from nanoloom.later import load_later
 
 # Objects between two looks for garbage: the modules and the graph stay to the end, and
 # looking through them again and again took a tenth of a compilation's time.
@@ -106,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The console entry; arguments: those of the process by default."""
     if arguments is None:  # the process does nothing else
         gc.set_threshold(COLLECTED)
+        load_later()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not is_debugging(given):
         warnings.simplefilter("ignore")  # of libraries: not for users
