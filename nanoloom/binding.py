@@ -91,18 +91,19 @@ class Binding:
 
     def to_link(self) -> Compiled:
         """The program; what a library holds beside it is in the cache meanwhile."""
+        self._start_workers()
         with waiting():
             from nanoloom.binary.shared import runtime_meanwhile
 
         with runtime_meanwhile(self.options.target.triple, self.cache):
-            return self.compiled()
+            return self._compiled()
 
     def compiled(self) -> Compiled:
         """The program, its kernels from the cache where it has them."""
-        with waiting():
-            from nanoloom.workers.pool import start_early
-        if not self._is_made():  # else the cache has its kernels
-            start_early(self.report.workers if self.report else None)
+        self._start_workers()
+        return self._compiled()
+
+    def _compiled(self) -> Compiled:
         with waiting():
             from nanoloom.compiler import Report
 
@@ -116,6 +117,13 @@ class Binding:
 
         model = self.source.entry(self.shapes, self.values)
         return compile_model(model, self.options, self.cache, report)
+
+    def _start_workers(self) -> None:
+        """Before the compiler is loaded here: it takes as long there."""
+        with waiting():
+            from nanoloom.workers.pool import start_early
+        if not self._is_made():  # else the cache has its kernels
+            start_early(self.report.workers if self.report else None)
 
     def _is_made(self) -> bool:
         """Whether the cache has seen this variant, as far as is known at once."""

@@ -157,7 +157,8 @@ def runtime_meanwhile(triple: str, cache: Cache) -> Generator[None]:
 
     def work() -> None:
         with waiting(), suppress(Error, OSError):  # whoever links says so
-            runtime_objects(triple, cache)
+            for name in RUNTIME_SOURCES:  # one at a time: they are in no hurry
+                compile_c([Source.of_runtime(name)], triple=triple, cache=cache)
 
     thread = Thread(target=work, name="nanoloom runtime")
     thread.start()

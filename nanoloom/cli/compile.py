@@ -123,6 +123,7 @@ def compile(
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.run import show_times
     from nanoloom.cli.schedules import dataflows, load_schedules
+    from nanoloom.workers.pool import start_early
 
     chosen, bound = emits.chosen(emit, out), words.sizes(dims)
     store = opened.open_cache(cache, no_cache)
@@ -130,6 +131,8 @@ def compile(
     place, several = emits.place(chosen, out, model), tuple(levels[:-1] and levels)
     job = Job(model, chosen, place, schedule, only, several, session)
     check_place(job)
+    if no_cache and chosen.form is not None:
+        start_early(threads)  # nobody else has the kernels
 
     with Watch(workers=threads) as watch:
         options = opened.compile_options(

@@ -18,6 +18,7 @@ from typing import IO, cast
 from nanoloom.errors import Error, noting
 from nanoloom.workers.messages import (
     HELLO,
+    READY,
     Answer,
     Failure,
     Job,
@@ -38,6 +39,7 @@ def main(parent: int) -> None:
     jobs, answers = own_pipes()
     send(answers, HELLO)
     load()
+    send(answers, READY)
     while (frame := receive(jobs)) is not None:
         send(answers, packed(answered(frame)))
     os._exit(0)  # nothing here is worth the time of an orderly end

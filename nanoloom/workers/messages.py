@@ -18,6 +18,7 @@ from nanoloom.errors import Error
 
 LENGTH = struct.Struct("<Q")
 HELLO = b"nanoloom"  # a worker's first frame: what was started is one
+READY = b"ready"  # its second: it has loaded the compiler
 Stage = Callable[[str], AbstractContextManager[None]]  # times a part of the work
 
 

@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from nanoloom.forks import waiting
@@ -25,6 +25,7 @@ from nanoloom.workers.process import Worker
 
 IDLE_SECONDS = 10.0  # that a worker is kept for the next model
 EARLY_WORKERS = 8  # of a model whose kernels nobody has counted yet
+AT_ONCE = nullcontext()
 _here = threading.Lock()  # dialects written in Python keep state outside the context
 
 
@@ -54,10 +55,15 @@ class Pool:
         self._workers: set[Worker] = set()
 
     def prepare(self, count: int) -> None:
-        """Have `count` workers, started now: there will be jobs."""
+        """Have `count` workers, started now: there will be jobs.
+
+        All but one load the compiler at once: this process reads a model meanwhile,
+        for which all wait.
+        """
+        loading = threading.Semaphore(max(count - 1, 1))
         with self._changed:
             for _ in range(count - self._attending):
-                self._attend()
+                self._attend(loading)
 
     def submit(self, job: Job, cost: float, most: int) -> Future[Answer]:
         """Ask for a job; those that cost most come first.  most: workers to have.
@@ -84,16 +90,17 @@ class Pool:
         for worker in self._workers:
             worker.forget()
 
-    def _attend(self) -> None:
+    def _attend(self, loading: AbstractContextManager[object] = AT_ONCE) -> None:
         self._attending += 1
         self._idle += 1
         threading.Thread(
-            target=self._serve, name="nanoloom worker", daemon=True
+            target=self._serve, args=(loading,), name="nanoloom worker", daemon=True
         ).start()
 
-    def _serve(self) -> None:
+    def _serve(self, loading: AbstractContextManager[object]) -> None:
         """The life of a worker, from before its first job to the end of idleness."""
-        worker = self._started()
+        with loading:
+            worker = self._started()
         while (task := self._next()) is not None:
             if task.answer.set_running_or_notify_cancel():
                 worker = worker or self._started()
@@ -110,6 +117,7 @@ class Pool:
         except OSError:
             return None
         self._workers.add(worker)
+        worker.wait_loaded()
         return worker
 
     def _ended(self, worker: Worker | None) -> None:

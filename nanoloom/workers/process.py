@@ -88,15 +88,20 @@ class Worker:
         answer = self._frame()
         return cast("Answer", unpacked(answer))
 
-    def _frame(self) -> bytes:
-        """The next frame behind the greeting."""
+    def wait_loaded(self) -> None:
+        """Wait until it has loaded the compiler, or has ended."""
         answers = cast("IO[bytes]", self.process.stdout)
-        if not self._greeted:
-            if receive(answers) != HELLO:
-                self.stop()
-                raise OSError("what was started is no worker")
+        if not self._greeted and receive(answers) == HELLO:
             self._greeted = True
-        frame = receive(answers)
+            receive(answers)  # READY
+
+    def _frame(self) -> bytes:
+        """The next frame behind the greetings."""
+        self.wait_loaded()
+        if not self._greeted:
+            self.stop()
+            raise OSError("what was started is no worker")
+        frame = receive(cast("IO[bytes]", self.process.stdout))
         if frame is None:
             raise self._ended()
         return frame
