@@ -26,7 +26,7 @@ from nanoloom.llvm.lengths import MASK, use_lengths
 from nanoloom.llvm.masked import mask_integers
 from nanoloom.llvm.named import as_llvm22
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
-from nanoloom.llvm.rolled import PRODUCTS, bound_copies, keep_rolled
+from nanoloom.llvm.rolled import PRODUCTS, bound_loops, keep_rolled
 from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.math import expand_math
@@ -50,7 +50,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     signatures = [signature_of(function_named(module, phase)) for phase, _ in phases]
     flatten_empty(module, phases)
     expand_math(module)
-    bound_copies(module)
+    bound_loops(module)
     run_pipeline(module, TO_ADDRESSES, verify=False)
     share_addresses(module)
     run_pipeline(module, TO_LLVM, verify=False)

@@ -9,7 +9,7 @@ import pytest
 
 from nanoloom.linalg.words.builder import Builder
 from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.llvm.rolled import bound_copies
+from nanoloom.llvm.rolled import LARGE_OPERATIONS, bound_loops
 from nanoloom.mlir import context, ir
 from nanoloom.target import by_name
 from tests.vector.kernel_harness import program_of, run, stage_text
@@ -40,7 +40,7 @@ def annotated(steps: int, work: str = "") -> str:
     with context():
         inner = work.format(steps=8 * steps)
         module = ir.Module.parse(LOOPS.format(steps=8 * steps, work=inner))
-        bound_copies(module)
+        bound_loops(module)
         return str(module)
 
 
@@ -81,3 +81,12 @@ def test_the_bound_reaches_llvm_and_the_copy_is_right() -> None:
     x = np.random.default_rng(0).standard_normal((14, 14, 384), np.float32)
     assert np.array_equal(run(sliced, x), x[:, 3:6])
     assert not np.array_equal(run(sliced, x), x[:, 4:7])
+
+
+def test_loops_around_much_work_stay_as_they_are() -> None:
+    lines = [FMA.replace("%y", f"%y{n}") for n in range(LARGE_OPERATIONS)]
+    uses = [
+        annotated(3, "\n".join(lines[:count])).count("{loop_annotation = ")
+        for count in (1, LARGE_OPERATIONS - 3, LARGE_OPERATIONS)
+    ]
+    assert uses == [0, 1, 2]  # none, the outer one, both
