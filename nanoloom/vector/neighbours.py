@@ -62,11 +62,12 @@ def written_out(
     values: the results so far, a point's together.
     """
     extents = [range(constant_of(strip.extent(dim)) or 0) for dim in dims]
+    places = [[index(number) for number in extent] for extent in extents]
     steps: list[tuple[int, Point]] = []
-    for numbers in product(*extents):
+    for numbers in product(*places):
         for which, point in enumerate(points):
             for dim, number in zip(dims, numbers, strict=True):
-                point = point.moved(dim, index(number))
+                point = point.moved(dim, number)
             steps.append((which, point))
     made, count = list(values), len(strip.outputs)
     for which, point in sorted(steps, key=lambda step: place_of(x, step[1])):
