@@ -33,11 +33,12 @@ def compiled_c_is_kept() -> Iterator[None]:
     compiled = link._compiled
 
     def looked_up(
-        sources: Sequence[Source], command: Sequence[str], scratch: Path
+        sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
     ) -> list[bytes]:
         words = tuple(command)
         new = [source for source in sources if (source, words) not in kept]
-        for source, code in zip(new, compiled(new, command, scratch), strict=True):
+        made = compiled(new, command, scratch, nice)
+        for source, code in zip(new, made, strict=True):
             kept[source, words] = code
         return [kept[source, words] for source in sources]
 

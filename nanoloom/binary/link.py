@@ -94,10 +94,11 @@ def compile_c(
     triple: str,
     flags: Sequence[str] = (),
     cache: Cache,
+    nice: int = 0,
 ) -> list[bytes]:
     """Compile sources side by side to an object each, those that the cache has not.
 
-    `flags` are the compiler's, for example `-mcpu=x86_64_v3`.
+    `flags` are the compiler's, for example `-mcpu=x86_64_v3`.  nice: as of Run.
 
     Raises:
         Error: ziglang is missing or the compiler refused a source.
@@ -113,7 +114,7 @@ def compile_c(
     ]
     if missing:
         wanted = [source for source, _ in missing]
-        made = cache.in_draft(lambda scratch: _compiled(wanted, command, scratch))
+        made = cache.in_draft(lambda scratch: _compiled(wanted, command, scratch, nice))
         for (_, name), code in zip(missing, made, strict=True):
             cache.put(name, code)
             found[name] = code
@@ -121,7 +122,7 @@ def compile_c(
 
 
 def _compiled(
-    sources: Sequence[Source], command: Sequence[str], scratch: Path
+    sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
 ) -> list[bytes]:
     """Each source in a folder of its own: their names may be the same."""
     running: list[tuple[Run, Path]] = []
@@ -135,7 +136,7 @@ def _compiled(
             arguments = [*command, "-iquote", str(RUNTIME), file.name, "-o", made.name]
             arguments += [f"-D{define}" for define in source.defines]
             what = f"compiling {source.name}.c for {command[-1]}"
-            running.append((Run(arguments, what, folder), made))
+            running.append((Run(arguments, what, folder, nice), made))
         for run, _ in running:
             run.wait()
         return [made.read_bytes() for _, made in running]

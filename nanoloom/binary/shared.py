@@ -25,6 +25,7 @@ from nanoloom.errors import Error
 from nanoloom.forks import waiting
 
 LOADER_EXPORT = "nanoloom_library"
+NICE = 15  # of compilers that nobody waits for yet
 REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
 RUNTIME_SOURCES = (
     "program",
@@ -140,25 +141,24 @@ def public_functions(
 
 
 def runtime_objects(
-    triple: str, cache: Cache, *, single_thread: bool = False
+    triple: str, cache: Cache, *, single_thread: bool = False, nice: int = 0
 ) -> list[bytes]:
     """The runtime that every binary holds, in the order of RUNTIME_SOURCES."""
     defines = ("NANOLOOM_SINGLE_THREAD",) if single_thread else ()
     sources = [Source.of_runtime(name, *defines) for name in RUNTIME_SOURCES]
-    return compile_c(sources, triple=triple, cache=cache)
+    return compile_c(sources, triple=triple, cache=cache, nice=nice)
 
 
 @contextmanager
 def runtime_meanwhile(triple: str, cache: Cache) -> Generator[None]:
     """Have the cache hold the runtime at the end of the `with`, to be linked with.
 
-    Its compilers run while the model is read, when most CPUs wait.
+    Its compilers run while the model is read, on CPUs that would wait.
     """
 
     def work() -> None:
         with waiting(), suppress(Error, OSError):  # whoever links says so
-            for name in RUNTIME_SOURCES:  # one at a time: they are in no hurry
-                compile_c([Source.of_runtime(name)], triple=triple, cache=cache)
+            runtime_objects(triple, cache, nice=NICE)
 
     thread = Thread(target=work, name="nanoloom runtime")
     thread.start()

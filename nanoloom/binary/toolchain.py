@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from nanoloom.errors import Error, refused
@@ -38,8 +39,13 @@ def zig_triple(triple: str) -> str:
 class Run:
     """One running tool; started at once, so that several may run side by side."""
 
-    def __init__(self, arguments: Sequence[str], what: str, folder: Path) -> None:
-        """`what` names the work in an error; the tool works in `folder`."""
+    def __init__(
+        self, arguments: Sequence[str], what: str, folder: Path, nice: int = 0
+    ) -> None:
+        """`what` names the work in an error; the tool works in `folder`.
+
+        nice: more than 0 where others come first.
+        """
         self._what = what
         # zig wants a cache even where it writes none, and checks nothing that it finds
         # there: it gets one of its own that nothing outlives.
@@ -60,6 +66,9 @@ class Run:
         except OSError as error:
             said = f"{what}: cannot start {tool}"
             raise refused(said, error, hint=_HINT, stage="binary") from error
+        if nice:
+            with suppress(OSError):  # it may not be there any more
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, nice)
 
     def wait(self) -> str:
         """Wait for the end; what the tool has said.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -123,16 +122,13 @@ def compile(
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.run import show_times
     from nanoloom.cli.schedules import dataflows, load_schedules
-    from nanoloom.workers.pool import start_early
 
     chosen, bound = emits.chosen(emit, out), words.sizes(dims)
     store = opened.open_cache(cache, no_cache)
     levels = opened.levels_named(target, store)
     place, several = emits.place(chosen, out, model), tuple(levels[:-1] and levels)
     job = Job(model, chosen, place, schedule, only, several, session)
-    check_place(job)
-    if no_cache and chosen.form is not None:
-        start_early(threads)  # nobody else has the kernels
+    begin(job, threads, keeps=not no_cache)
 
     with Watch(workers=threads) as watch:
         options = opened.compile_options(
@@ -158,6 +154,15 @@ def tell(job: Job) -> None:
         header = job.out.with_suffix(".h")
         beside = f" and {header}" if job.emit.has_header else ""
         say(f"nanoloom: wrote {job.out}{beside}")
+
+
+def begin(job: Job, threads: int | None, *, keeps: bool) -> None:
+    """Refuse what cannot be written; start workers that no cache makes idle."""
+    check_place(job)
+    if job.emit.form is not None and not keeps:
+        from nanoloom.workers.pool import start_early
+
+        start_early(threads)
 
 
 def check_place(job: Job) -> None:
@@ -282,17 +287,4 @@ def write_objects(
             with places.written(job.out / f"{name}{job.emit.ending}") as file:
                 file.write(code)
         return
-    merge(objects, job.out, cache)
-
-
-def merge(objects: Mapping[str, bytes], out: Path, cache: Cache) -> None:
-    """One relocatable object of many."""
-    from nanoloom.binary.link import merged
-    from nanoloom.cli import places
-    from nanoloom.errors import Error
-
-    if not objects:
-        raise Error("the model needs no kernel: its outputs are constants or inputs")
-    code = merged(list(objects.values()), out.name, cache)
-    with places.written(out) as file:
-        file.write(code)
+    places.write_merged(objects, job.out, cache)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from nanoloom.binary.output import replaced
 from nanoloom.errors import Error
+
+if TYPE_CHECKING:
+    from nanoloom.cache import Cache
 
 
 @contextmanager
@@ -85,3 +88,14 @@ def file_name(name: str) -> str:
     """A file's name for a value's name, which may hold slashes and anything else."""
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
     return plain.lstrip(".")[:100] or "value"
+
+
+def write_merged(objects: Mapping[str, bytes], out: Path, cache: Cache) -> None:
+    """One relocatable object of many."""
+    from nanoloom.binary.link import merged
+
+    if not objects:
+        raise Error("the model needs no kernel: its outputs are constants or inputs")
+    code = merged(list(objects.values()), out.name, cache)
+    with written(out) as file:
+        file.write(code)

@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from nanoloom.forks import waiting
@@ -25,7 +25,6 @@ from nanoloom.workers.process import Worker
 
 IDLE_SECONDS = 10.0  # that a worker is kept for the next model
 EARLY_WORKERS = 8  # of a model whose kernels nobody has counted yet
-AT_ONCE = nullcontext()
 _here = threading.Lock()  # dialects written in Python keep state outside the context
 
 
@@ -90,17 +89,16 @@ class Pool:
         for worker in self._workers:
             worker.forget()
 
-    def _attend(self, loading: AbstractContextManager[object] = AT_ONCE) -> None:
+    def _attend(self, loading: threading.Semaphore | None = None) -> None:
         self._attending += 1
         self._idle += 1
         threading.Thread(
             target=self._serve, args=(loading,), name="nanoloom worker", daemon=True
         ).start()
 
-    def _serve(self, loading: AbstractContextManager[object]) -> None:
+    def _serve(self, loading: threading.Semaphore | None) -> None:
         """The life of a worker, from before its first job to the end of idleness."""
-        with loading:
-            worker = self._started()
+        worker = self._started() if loading is None else self._loaded(loading)
         while (task := self._next()) is not None:
             if task.answer.set_running_or_notify_cancel():
                 worker = worker or self._started()
@@ -117,7 +115,14 @@ class Pool:
         except OSError:
             return None
         self._workers.add(worker)
-        worker.wait_loaded()
+        return worker
+
+    def _loaded(self, loading: threading.Semaphore) -> Worker | None:
+        """A worker that has loaded the compiler, as one of a few at once."""
+        with loading:
+            worker = self._started()
+            if worker is not None:
+                worker.wait_loaded()
         return worker
 
     def _ended(self, worker: Worker | None) -> None:

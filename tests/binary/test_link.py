@@ -128,6 +128,16 @@ def test_an_output_that_is_a_folder(tmp_path: Path, cache: Cache) -> None:
         link_shared(made, output, exports=["answer"], cache=cache)
 
 
+def test_what_nobody_waits_for_is_nice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(os, "setpriority", lambda *words: told.append(words[-1]))
+    for nice in (0, 15):
+        toolchain.Run(["version"], "asking zig", tmp_path, nice).wait()
+    assert told == [15]
+
+
 def test_missing_ziglang_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from nanoloom.workers import process
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.messages import Answer, InWorker, Job
 from nanoloom.workers.pool import Pool, in_process
-from nanoloom.workers.process import Crashed
+from nanoloom.workers.process import Crashed, Worker
 from tests.sources import ROOT
 from tests.test_forks import forked
 from tests.workers.stand_ins import Dies, Echo, Prints, Raises
@@ -114,6 +114,34 @@ def test_as_many_workers_as_asked_for(pool: Pool) -> None:
         jobs = [pool.submit(Echo(seconds=0.3), 0.0, most) for _ in range(6)]
         numbers = {job.result(LONG).value[1] for job in jobs}  # type: ignore[index]
         assert len(numbers) == most
+
+
+class Slow(Worker):
+    """Loads for a while; `most` of them did so at once."""
+
+    loading, most, lock = 0, 0, threading.Lock()
+    is_loaded = False
+
+    def wait_loaded(self) -> None:
+        if self.is_loaded:
+            return
+        self.is_loaded = True
+        with Slow.lock:
+            Slow.loading += 1
+            Slow.most = max(Slow.most, Slow.loading)
+        super().wait_loaded()
+        with Slow.lock:
+            Slow.loading -= 1
+
+
+def test_all_but_one_of_the_early_workers_load_at_once() -> None:
+    pool = Pool(Slow)
+    try:
+        pool.prepare(2)
+        jobs = [pool.submit(Echo(seconds=0.1), 0.0, 2) for _ in range(4)]
+        assert all(job.result(LONG) for job in jobs) and Slow.most == 1
+    finally:
+        pool.close()
 
 
 def test_idle_workers_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
