@@ -4,7 +4,7 @@
       ->  one kernel, which reads x itself (nest/left_out.py)
 
 An image whose channels stand in front of its pixels, as models take them: vectors lie
-along the filters, and each number of the image is read by itself.
+along the filters, and each number of the image is read by itself, or four bytes are.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def leaves_out(
     shape = analyse(reader)
     if shape is None or base(inputs(reader)[shape.right]) not in weights:
         return False
-    if any(border.begin) or not is_zero(border.number):
+    number = number_of(border.number)
+    if any(border.begin) or number is None:
         return False
     extents = ir.RankedTensorType(border.source.type).shape
     inside = (1 if p is None else border.sizes[p] for p in border.places)
@@ -74,7 +75,7 @@ def leaves_out(
     whole &= all(d in border.places for d, here in enumerate(around) if here)
     if in_loops and not suits_loops(alone(reader), operand, around):
         return False
-    return whole and may_leave_out(alone(reader), shape, operand, around)
+    return whole and may_leave_out(alone(reader), shape, operand, around, number)
 
 
 def suits_loops(product: Stage, operand: int, around: Sequence[bool]) -> bool:
@@ -95,5 +96,5 @@ def suits_loops(product: Stage, operand: int, around: Sequence[bool]) -> bool:
     return len(long) == len(few) == 1
 
 
-def is_zero(number: ir.Attribute) -> bool:
-    return isinstance(number, ir.FloatAttr) and number.value == 0
+def number_of(number: ir.Attribute) -> float | None:
+    return number.value if isinstance(number, (ir.FloatAttr, ir.IntegerAttr)) else None

@@ -4,7 +4,8 @@
       ->  y[i] = sum of x[s i + k - low] w[k], over the steps k that are within x
 
 Of borders at the ends of an image's rows: those around rows that are whole are made by
-tasks as they need them (kernels/pads.py).
+tasks as they need them (kernels/pads.py).  Of bytes, of which instructions multiply
+four pixels of a row at once, a border adds what it does for its number, known before.
 """
 
 from __future__ import annotations
@@ -17,32 +18,55 @@ from nanoloom.nest.stage import Stage
 
 AT_SOURCE = "its source"  # where what a pad makes is stored, if it is left out
 FLOATS = ({"f32"}, {"f64"})
+FOUR = 4  # bytes that are multiplied at once
 
 
 def may_leave_out(
-    product: Stage, shape: Contraction, operand: int, around: Sequence[bool]
+    product: Stage,
+    shape: Contraction,
+    operand: int,
+    around: Sequence[bool],
+    number: float,
 ) -> bool:
     """Whether a border adds steps to a product's sums, and does nothing else.
 
     around: which dimensions of the operand have one.  Each of them is gone along by one
-    axis of the sum, and at most one of rows, which no other dimension is.
+    axis of the sum, and at most one of rows, which no other dimension is; along a row
+    bytes have an axis of groups beside.  number: of the border.
     """
     if operand != shape.left or not around or not around[-1]:
         return False
-    if set(elements(product, shape)) not in FLOATS:
+    floats = set(elements(product, shape)) in FLOATS and not number
+    if not floats and not is_in_fours(product, shape):
         return False
     indices = product.reads[operand].indices
     every = [axis for index in indices for axis in index.axes]
-    for index, here in zip(indices, around, strict=True):
+    for place, (index, here) in enumerate(zip(indices, around, strict=True)):
         if not here:
             continue
+        most = 1 if floats or place < len(indices) - 1 else 2
         steps = [axis for axis, _ in index.terms if is_summed(product, axis)]
         plain = not index.other and not index.offset
-        if not plain or len(steps) != 1 or len(index.terms) > 2:
+        if not plain or not 1 <= len(steps) <= most:
+            return False
+        if len(index.terms) - len(steps) > 1:
             return False
         if any(n < 1 or every.count(axis) > 1 for axis, n in index.terms):
             return False
     return True
+
+
+def is_in_fours(product: Stage, shape: Contraction) -> bool:
+    """Whether four bytes that lie together in a row of pixels are a step of a sum."""
+    *kinds, sums = elements(product, shape)
+    if sums != "i32" or not {*kinds} <= {"s8", "u8"} or not shape.reduced:
+        return False
+    read, last = product.reads[shape.left], shape.reduced[-1]
+    name = product.names[last]
+    apart = sum(name in index.axes for index in read.indices) == 1
+    row = read.indices[-1]
+    pixels = any(not is_summed(product, axis) for axis in row.axes)
+    return apart and pixels and row.factor(name) == 1 and shape.extents[last] == FOUR
 
 
 def is_summed(stage: Stage, axis: str) -> bool:
@@ -59,11 +83,11 @@ def left_out(nest: LoopNest, product: Stage) -> Stage | None:
     pad = nest.writer(left)
     if pad is None or pad.inside is None or nest.readers(left) != (product,):
         return None
-    if nest.buffer(right).role is not Role.CONSTANT or float(pad.outside):
-        return None
     around = borders(nest, pad)
-    fits = around is not None and may_leave_out(product, shape, shape.left, around)
-    return pad if fits else None
+    if nest.buffer(right).role is not Role.CONSTANT or around is None:
+        return None
+    number = float(pad.outside)
+    return pad if may_leave_out(product, shape, shape.left, around, number) else None
 
 
 def is_at_source(nest: LoopNest, stage: Stage) -> bool:

@@ -6,12 +6,12 @@ are of windows that stay in the image, and the others are computed one by one.
 
 from __future__ import annotations
 
-from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.contraction import Contraction, roles
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.left_out import left_out, tiles_at_ends
+from nanoloom.nest.left_out import is_in_fours, left_out, tiles_at_ends
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.families import FMA_FAMILY
+from nanoloom.schedule.families import FMA_FAMILY, INT8_DOT
 from nanoloom.schedule.language import ComputeAt, Directive, Nanokernel, Unroll
 from nanoloom.schedule.library.finished import points
 from nanoloom.schedule.library.product_form import Form
@@ -34,11 +34,16 @@ def left_out_by(
     rows ask, a task makes the border.
     """
     pad = left_out(nest, root)
-    plain = plan.packed and plan.family == FMA_FAMILY.name and not plan.widened
-    if pad is None or not plain or nest.in_front(root.name) != (pad,):
+    if pad is None or not plan.packed or nest.in_front(root.name) != (pad,):
         return None
-    if row is None:
-        return pad
+    if is_in_fours(root, shape):
+        *_, pixels = root.reads[shape.left].indices
+        fits = plan.family == INT8_DOT.name
+        fits &= row is not None and root.names[row] in pixels.axes
+    else:
+        fits = plan.family == FMA_FAMILY.name and not plan.widened
+    if not fits or row is None:
+        return pad if fits else None
     ends = tiles_at_ends(nest, root, root.names[row], plan.rows)
     return pad if ends <= MOST_ENDS else None
 
@@ -53,7 +58,10 @@ def read_where_it_lies(
     """
     stage = form.stage
     found = left_out(nest, stage) if nest.pads and stage.is_contraction else None
-    if found is None or nest.pads != (found,):
+    shape = roles(stage)
+    if found is None or shape is None or nest.pads != (found,):
+        return ()
+    if is_in_fours(stage, shape):
         return ()
     read = next(x for x in stage.reads if x.buffer == found.writes[0].buffer)
     along = {a for index in read.indices if form.row in index.axes for a in index.axes}

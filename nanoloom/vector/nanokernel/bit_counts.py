@@ -41,7 +41,7 @@ def accumulate(tile: Tile, words: bool) -> list[ir.Value]:
     step = groups.Step(FOUR, ((left, right),), add_differing, most)
     if words:
         return groups.accumulate(tile, step)
-    made, wide = groups.Sums(tile, step), vector_kind(tile)
+    made, wide = groups.Sums(tile, step, tile.row_indices), vector_kind(tile)
 
     def rest(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         dim = tile.shape.reduced[-1]

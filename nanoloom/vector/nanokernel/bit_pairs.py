@@ -28,7 +28,7 @@ from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.sum_loops import nest, with_value
+from nanoloom.vector.nanokernel.sum_loops import with_value
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.weights.panels import WORD
@@ -45,14 +45,10 @@ def accumulate(tile: Tile) -> Values:
     pairs, kind = WordPairs(tile), vector_kind(tile)
     start, plan = groups.starts(tile), tile.plan
     zero, none = vector_of(kind, 0), arith.constant(kind.element_type, 0)
-    sums = nest(
-        tile,
-        list(tile.shape.reduced),
+    sums = pairs.through(
+        tile.shape.reduced,
         tile.ivs(index(0), index(0)),
         [zero] * len(start) + [none] * plan.rows,
-        pairs.whole,
-        pairs.innermost,
-        PAIR,
     )
     less, made = pairs.less(), list[ir.Value]()
     for r, ones in enumerate(sums[len(start) :]):
@@ -69,7 +65,7 @@ class WordPairs(groups.Groups):
     """A tile's sums of majorities, and behind them those of its rows' own ones."""
 
     def __init__(self, tile: Tile) -> None:
-        super().__init__(tile, PAIR)
+        super().__init__(tile, PAIR, tile.row_indices)
         self.panel = PackedPanel.of(tile, PAIR)
 
     def products(

@@ -107,7 +107,7 @@ class Step:
         self, tile: Tile, kind: ir.VectorType, table: ir.Value, shuffle: str
     ) -> None:
         self.tile, self.kind, self.table, self.shuffle = tile, kind, table, shuffle
-        self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
+        self.rows = tile.row_indices
         self.panel = PackedPanel.of(tile, most=ROUND)
 
     def __call__(self, ivs: Values, sums: Values) -> Values:

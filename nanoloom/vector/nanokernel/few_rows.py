@@ -29,14 +29,12 @@ SAVED = 0.9  # of the rows of the next larger version, at most
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
-    plan = tile.plan
-    if plan.family != FMA_FAMILY.name or plan.copied:
-        return families.accumulate(tile, target)
-    fewer = fewer_rows(plan.rows) if has_versions(tile) else []
+    rows = tile.plan.rows
+    fewer = fewer_rows(rows) if has_versions(tile) else []
     return by_ends(
         tile,
         lambda whole: families.accumulate(whole, target),
-        lambda few: versions(few, target, plan.rows, fewer),
+        lambda few: versions(few, target, rows, fewer),
     )
 
 

@@ -88,10 +88,8 @@ def outer_products(
 
     innermost: makes the last of the loops, in place of `unrolled`.
     """
-    rows = [tile.row_index(r) for r in range(tile.plan.rows)]
-    step = product_step(tile, columns, number, rows)
-    ivs = tile.ivs(index(0), index(0))
-    dims = list(tile.shape.reduced)
+    step = product_step(tile, columns, number, tile.row_indices)
+    ivs, dims = tile.ivs(index(0), index(0)), tile.shape.reduced
     return nest(tile, dims, ivs, start, step, innermost or unrolled)
 
 

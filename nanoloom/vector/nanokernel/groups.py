@@ -12,7 +12,7 @@ packed are interleaved in registers.  The left operand is never read behind K.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nanoloom.kernels.structure import dims_of, maps
@@ -21,19 +21,29 @@ from nanoloom.vector.access import add, coefficient, index, multiply
 from nanoloom.vector.nanokernel import sum_loops
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.sum_loops import nest, unrolled, with_value
+from nanoloom.vector.nanokernel.sum_loops import (
+    NO_LIMITS,
+    Limits,
+    nest,
+    unrolled,
+    with_value,
+)
 from nanoloom.vector.nanokernel.tile.order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
 
 
 @dataclass(frozen=True)
 class Row:
-    """One group of the left operand: numbers k to k + count of a row, zeros behind."""
+    """One group of the left operand: numbers k to k + count of a row, zeros behind.
+
+    place_in_tile: the row's.
+    """
 
     tile: Tile
     group: int
     ivs: list[ir.Value]
     count: int
+    place_in_tile: int
 
     def number(self, g: int) -> ir.Value:
         """The scalar left[r][k + g]."""
@@ -88,10 +98,9 @@ def accumulate(
 
     start: their values before the first step, default those of the result.
     """
-    made, dims = Sums(tile, step), list(tile.shape.reduced)
-    begin = tile.ivs(index(0), index(0))
-    start = start or starts(tile)
-    return nest(tile, dims, begin, start, made.whole, made.innermost, step.group)
+    ivs = tile.ivs(index(0), index(0))
+    made = Sums(tile, step, tile.row_indices)
+    return made.through(tile.shape.reduced, ivs, start or starts(tile))
 
 
 def starts(tile: Tile) -> list[ir.Value]:
@@ -100,17 +109,28 @@ def starts(tile: Tile) -> list[ir.Value]:
 
 
 class Groups(ABC):
-    """Goes through the steps of one tile by groups."""
+    """Goes through the steps of one tile by groups, of these rows of it."""
 
-    def __init__(self, tile: Tile, group: int) -> None:
-        self.tile, self.group = tile, group
-        self.rows = [tile.row_index(r) for r in range(tile.plan.rows)]
+    def __init__(self, tile: Tile, group: int, rows: list[ir.Value]) -> None:
+        self.tile, self.group, self.rows = tile, group, rows
 
     @abstractmethod
     def products(
         self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
     ) -> list[ir.Value]:
         """One group, `count` steps of it inside the operands."""
+
+    def through(
+        self,
+        dims: Sequence[int],
+        ivs: list[ir.Value],
+        sums: list[ir.Value],
+        limits: Mapping[int, Limits] = NO_LIMITS,
+    ) -> list[ir.Value]:
+        """Loops over these dimensions."""
+        return nest(
+            self.tile, dims, ivs, sums, self.whole, self.innermost, self.group, limits
+        )
 
     def innermost(
         self,
@@ -139,14 +159,14 @@ class Groups(ABC):
         here[self.depth] = multiply(number, index(self.group))
         if self.tile.row is not None:
             here[self.tile.row] = self.rows[r]
-        return Row(self.tile, self.group, here, count)
+        return Row(self.tile, self.group, here, count, r)
 
 
 class Sums(Groups):
-    """Emits the loops of one tile."""
+    """Emits the loops of one tile, of these rows of it."""
 
-    def __init__(self, tile: Tile, step: Step) -> None:
-        super().__init__(tile, step.group)
+    def __init__(self, tile: Tile, step: Step, rows: list[ir.Value]) -> None:
+        super().__init__(tile, step.group, rows)
         self.step = step
         self.right = right_reader(tile, step.group, step.most)
 
@@ -155,7 +175,7 @@ class Sums(Groups):
     ) -> list[ir.Value]:
         """One group: all rows by all columns."""
         plan = self.tile.plan
-        rows = [self.row(r, ivs, number, count) for r in range(plan.rows)]
+        rows = [self.row(r, ivs, number, count) for r in range(len(self.rows))]
         if plan.swapped:
             return self.column_after_column(ivs, rows, number, sums)
         panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
@@ -260,4 +280,14 @@ def zeros_like(value: ir.Value) -> ir.Value:
     return vector.broadcast(kind, zero_of(kind.element_type))
 
 
-__all__ = ["Row", "Step", "accumulate", "interleaved", "spread", "starts", "zero_of"]
+__all__ = [
+    "Groups",
+    "Row",
+    "Step",
+    "Sums",
+    "accumulate",
+    "interleaved",
+    "spread",
+    "starts",
+    "zero_of",
+]

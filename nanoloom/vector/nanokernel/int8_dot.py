@@ -12,11 +12,14 @@ columns as i32, takes back what that adds (weights/panels.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.dots import DotUse
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import groups
 from nanoloom.vector.nanokernel.instructions import dot
+from nanoloom.vector.nanokernel.operands import bordered_bytes
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -30,8 +33,8 @@ def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
     wide = ir.VectorType.get([tile.lanes], i32)
     bytes_of = ir.VectorType.get([tile.lanes * FOUR], i8)
 
-    def left(row: groups.Row) -> ir.Value:
-        lanes = groups.spread(row.together(), tile.lanes, i32)
+    def spread(group: ir.Value) -> ir.Value:
+        lanes = groups.spread(group, tile.lanes, i32)
         if use.flipped:
             bits = vector.broadcast(wide, arith.constant(i32, SIGN_BITS))
             lanes = arith.xori(lanes, bits)
@@ -41,8 +44,17 @@ def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
         pair = (other, one) if use.swapped else (one, other)
         return dot(use.dot, sums, *pair)
 
-    step = groups.Step(FOUR, ((left, lambda panel: panel),), product)
-    return groups.accumulate(tile, step, corrected(tile, use))
+    def step_of(read: Callable[[groups.Row], ir.Value]) -> groups.Step:
+        def left(row: groups.Row) -> ir.Value:
+            return spread(read(row))
+
+        return groups.Step(FOUR, ((left, lambda panel: panel),), product)
+
+    start, image = corrected(tile, use), bordered_bytes.image_of(tile)
+    if image is None:
+        return groups.accumulate(tile, step_of(groups.Row.together), start)
+    adds = use.flipped or image.border != "0"
+    return bordered_bytes.accumulate(tile, image, step_of, start, adds=adds)
 
 
 def corrected(tile: Tile, use: DotUse) -> list[ir.Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.vector.access import add, index, multiply
@@ -12,6 +12,8 @@ from nanoloom.vector.nanokernel.tile.tile import Tile
 # steps of a round, the dimension, loop variables, sums, what a step does.
 Step = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 Extent = int | ir.Value  # a number, or one that is known at run time
+Limits = tuple[Extent, Extent]  # the first step, and the one behind the last
+NO_LIMITS: Mapping[int, Limits] = {}
 FEW = 4  # steps that are no loop
 Innermost = Callable[
     [Extent, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
@@ -20,30 +22,38 @@ Innermost = Callable[
 
 def nest(
     tile: Tile,
-    dims: list[int],
+    dims: Sequence[int],
     ivs: list[ir.Value],
     sums: list[ir.Value],
     step: Step,
     innermost: Innermost,
     together: int = 1,
+    limits: Mapping[int, Limits] = NO_LIMITS,
 ) -> list[ir.Value]:
     """One loop a reduced dimension, the accumulators carried through all of them.
 
     together: numbers of the last one in a step.  Where that is all of them, a few steps
-    of the loop around it are no loop.
+    of the loop around it are no loop.  limits: of dimensions of which some steps are
+    left out.
     """
-    extent = tile.extent(dims[0])
-    if len(dims) == 1:
-        return innermost(extent, tile.plan.unroll, dims[0], ivs, sums, step)
-    if extent == 1:
-        return nest(tile, dims[1:], ivs, sums, step, innermost, together)
+    dim, *inner = dims
+    extent = tile.extent(dim)
 
     def inside(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
-        here = with_value(ivs, dims[0], place)
-        return nest(tile, dims[1:], here, now, step, innermost, together)
+        here = with_value(ivs, dim, place)
+        if not inner:
+            return step(here, now)
+        return nest(tile, inner, here, now, step, innermost, together, limits)
 
-    last = tile.extent(dims[1])
-    single = len(dims) == 2 and isinstance(last, int) and last <= together
+    if dim in limits:
+        begin, end = limits[dim]
+        return counted(end, 1, sums, inside, begin=begin)
+    if not inner:
+        return innermost(extent, tile.plan.unroll, dim, ivs, sums, step)
+    if extent == 1:
+        return inside(index(0), sums)
+    last = tile.extent(inner[0])
+    single = len(inner) == 1 and isinstance(last, int) and last <= together
     if single and isinstance(extent, int) and extent <= FEW:
         for number in range(extent):
             sums = inside(index(number), sums)

@@ -5,15 +5,15 @@ pad[y + k, s x + l]  ->  x[y + k - low, s x + l - low], where that is within x
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nanoloom.kernels.structure import BEHIND, bordered, dims_of, is_pad, maps
-from nanoloom.mlir import arith, ir, tensor, vector
+from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import add, apply, coefficient, constant_of, index
-from nanoloom.vector.nanokernel.fma import Factor
+from nanoloom.vector.nanokernel.sum_loops import Limits
 from nanoloom.vector.nanokernel.tile.in_row import InRow
-from nanoloom.vector.nanokernel.tile.tile import Tile, as_index, origin, zero_of
+from nanoloom.vector.nanokernel.tile.tile import Tile, as_index, origin
 from nanoloom.vector.store_at import APART, is_at_source
 
 Values = list[ir.Value]
@@ -24,25 +24,25 @@ class Around:
     """A dimension of an image with a border, as a tile reads it.
 
     begin: of the tile, in the padded image.  low, size: where the image is in it; a
-    value where only a run knows.  high: how wide the border behind it is.  dim, step:
-    the axis of the sum that goes along it, and how far.  row_step: the same of the
-    tile's rows, 0 where they do not.
+    value where only a run knows.  high: how wide the border behind it is.  steps: how
+    far each axis of the sum goes along it.  reach: how far all of them go.  row_step:
+    how far the tile's rows do, 0 where they do not.
     """
 
     begin: ir.Value | int
     low: int
     high: int
     size: ir.Value | int
-    dim: int
-    step: int
+    steps: Mapping[int, int]
+    reach: int
     row_step: int
 
-    def is_inside(self, begin: int, row: int, number: int) -> bool:
-        """Whether a row's step of the sum is within the image; begin: of the tile.
+    def is_inside(self, begin: int, row: int, ahead: int) -> bool:
+        """Whether what is so far ahead of a row's first step is within the image.
 
-        Of an image of any size, whether it is not in front of it.
+        begin: of the tile.  Of an image of any size, whether it is not in front of it.
         """
-        at = begin + row * self.row_step + number * self.step - self.low
+        at = begin + row * self.row_step + ahead - self.low
         return at >= 0 and not (isinstance(self.size, int) and at >= self.size)
 
     def may_leave(self, tile: Tile, row: int) -> bool:
@@ -57,20 +57,24 @@ class Around:
         """Where the image ends in the padded one."""
         return add(as_index(self.size), index(self.low))
 
-    def limits(self, extent: int) -> tuple[ir.Value | int, ir.Value | int]:
-        """The steps of the sum that are within the image, where rows do not matter."""
+    def limits(self, extents: Sequence[int]) -> tuple[int, Limits]:
+        """The axis of the sum, and its steps that are within the image, where rows do
+        not matter; extents: of all axes."""
+        ((dim, step),) = self.steps.items()
+        extent = extents[dim]
         if isinstance(self.begin, int) and isinstance(self.size, int):
-            steps = [n for n in range(extent) if self.is_inside(self.begin, 0, n)]
-            return (steps[0], steps[-1] + 1) if steps else (0, 0)
+            begin = self.begin
+            steps = [n for n in range(extent) if self.is_inside(begin, 0, n * step)]
+            return dim, ((steps[0], steps[-1] + 1) if steps else (0, 0))
 
         def first_from(edge: ir.Value) -> ir.Value:
             zero = index(0)
             ahead = arith.maxsi(arith.subi(edge, as_index(self.begin)), zero)
-            if self.step > 1:
-                ahead = arith.ceildivui(ahead, index(self.step))
+            if step > 1:
+                ahead = arith.ceildivui(ahead, index(step))
             return arith.minui(ahead, index(extent))
 
-        return first_from(index(self.low)), first_from(self.end)
+        return dim, (first_from(index(self.low)), first_from(self.end))
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Inside:
 
     source: the image.  places: of each of its dimensions the one of the padded image,
     None for one of a single element.  begins: of the tile in the padded image.  around:
-    the dimensions of that with a border.
+    the dimensions of that with a border.  border: its number, as text.
     """
 
     tile: Tile
@@ -87,6 +91,7 @@ class Inside:
     places: tuple[int | None, ...]
     begins: tuple[ir.Value | int, ...]
     around: Mapping[int, Around]
+    border: str
 
     @staticmethod
     def of(tile: Tile) -> Inside | None:
@@ -100,75 +105,99 @@ class Inside:
             return None
         if not is_at_source(owner.opview):
             return None
-        source, reading, _ = bordered(owner.opview)
+        source, reading, border = bordered(owner.opview)
         places = [next(iter(dims_of(e)), None) for e in reading.results]
         behind = ir.DenseI64ArrayAttr(owner.attributes[BEHIND])
         found: dict[int, Around] = {}
         for place, (dim, expr) in enumerate(zip(places, reading.results, strict=True)):
-            border = (0, 0) if dim is None else (-offset_of(expr), behind[dim])
-            if dim is not None and any(border):
+            wide = (0, 0) if dim is None else (-offset_of(expr), behind[dim])
+            if dim is not None and any(wide):
                 size = size_of(source, place)
-                found[dim] = around_of(tile, dim, begins[dim], border, size)
-        return Inside(tile, source, tuple(places), tuple(begins), found)
+                found[dim] = around_of(tile, dim, begins[dim], wide, size)
+        return Inside(tile, source, tuple(places), tuple(begins), found, border)
 
     @property
     def along(self) -> Around | None:
         """The dimension that the tile's rows go along."""
         return next((x for x in self.around.values() if x.row_step), None)
 
-    def number(self, begin: ir.Value | int | None, kind: ir.VectorType) -> Factor:
-        """What a row of the tile has at a step of the sum.
+    @property
+    def limits(self) -> dict[int, Limits]:
+        """The steps of a sum that are within the image, where rows do not matter."""
+        across = [each for each in self.around.values() if not each.row_step]
+        return dict(each.limits(self.tile.shape.extents) for each in across)
 
-        begin: where a tile at an end of a row begins, None within it; a value where
-        only a run knows.
-        """
-        indexing = maps(self.tile.op)[self.tile.shape.left]
-        moved = [as_index(start) for start in self.begins]  # in the image
+    @property
+    def outside(self) -> ir.Value:
+        """The number of the border."""
+        element = ir.RankedTensorType(self.source.type).element_type
+        whole = isinstance(element, ir.IntegerType)
+        return arith.constant(element, int(self.border) if whole else 0.0)
+
+    def at(self, begin: ir.Value | int | None) -> Pixels:
+        """The image for a tile that begins at a place of a row; None: within it."""
+        moved = [as_index(start) for start in self.begins]
         for p, around in self.around.items():
             at_end = begin is not None and around.row_step
             start = as_index(begin or 0) if at_end else moved[p]
             moved[p] = add(start, index(-around.low))
+        return Pixels(self, begin, moved)
 
-        def read(ivs: Values, row: int) -> ir.Value:
-            at = [
-                index(0)
-                if p is None
-                else add(moved[p], apply(indexing.results[p], ivs))
-                for p in self.places
-            ]
-            found = None if begin is None else self.crossing(begin, ivs, row)
-            if found is None:
-                return vector.broadcast(kind, tensor.extract(self.source, at))
-            dim, around = found
-            here = at[dim]
-            inside = arith.cmpi(
-                arith.CmpIPredicate.ult, here, as_index(around.size)
-            )  # also of one below zero
-            at[dim] = arith.select(inside, here, index(0))
-            number = tensor.extract(self.source, at)
-            chosen = arith.select(inside, number, zero_of(kind.element_type))
-            return vector.broadcast(kind, chosen)
 
-        return read
+@dataclass(frozen=True)
+class Pixels:
+    """The numbers of an image at the steps of a tile's sums.
 
-    def crossing(
-        self, begin: ir.Value | int, ivs: Values, row: int
-    ) -> tuple[int, Around] | None:
+    begin: where a tile at an end of a row begins, None within it; a value where only a
+    run knows.  moved: the place in the image of its first number.
+    """
+
+    image: Inside
+    begin: ir.Value | int | None
+    moved: Values
+
+    def place(self, ivs: Values) -> Values:
+        """Where a number is, if it is inside."""
+        tile = self.image.tile
+        results = maps(tile.op)[tile.shape.left].results
+        return [
+            index(0) if p is None else add(self.moved[p], apply(results[p], ivs))
+            for p in self.image.places
+        ]
+
+    def number(self, ivs: Values, row: int) -> ir.Value:
+        """What a row of the tile has at a step of the sum."""
+        source, at = self.image.source, self.place(ivs)
+        found = self.crossing(ivs, row)
+        if found is None:
+            return tensor.extract(source, at)
+        dim, around = found
+        here = at[dim]
+        inside = arith.cmpi(
+            arith.CmpIPredicate.ult, here, as_index(around.size)
+        )  # also of one below zero
+        at[dim] = arith.select(inside, here, index(0))
+        number = tensor.extract(source, at)
+        return arith.select(inside, number, self.image.outside)
+
+    def crossing(self, ivs: Values, row: int) -> tuple[int, Around] | None:
         """Where a row of a tile at an end leaves the image: a dimension of that.
 
         None for a row that is within it at all steps of the sum.
         """
-        around = self.along
-        assert around is not None
-        last = self.tile.shape.extents[around.dim] - 1
-        if isinstance(begin, int):
-            at = row_of(self.tile, ivs)
-            if all(around.is_inside(begin, at, n) for n in (0, last)):
-                return None
-        elif not around.may_leave(self.tile, row):
+        if self.begin is None:
             return None
-        (place,) = (p for p, each in self.around.items() if each is around)
-        return self.places.index(place), around
+        image, begin = self.image, self.begin
+        around = image.along
+        assert around is not None
+        if isinstance(begin, int):
+            at = row_of(image.tile, ivs)
+            if all(around.is_inside(begin, at, n) for n in (0, around.reach)):
+                return None
+        elif not around.may_leave(image.tile, row):
+            return None
+        (place,) = (p for p, each in image.around.items() if each is around)
+        return image.places.index(place), around
 
 
 def row_of(tile: Tile, ivs: Values) -> int:
@@ -206,18 +235,18 @@ def around_of(
     border: how wide it is in front and behind.
     """
     expr = maps(tile.op)[tile.shape.left].results[place]
-    (dim,) = [d for d in dims_of(expr) if d in tile.shape.reduced]
-    step = coefficient(expr, dim)
+    dims = [d for d in tile.shape.reduced if d in dims_of(expr)]
+    steps = {d: factor for d in dims if (factor := coefficient(expr, d))}
+    reach = sum(n * (tile.shape.extents[d] - 1) for d, n in steps.items())
     rows = 0 if tile.row is None else coefficient(expr, tile.row)
-    assert step and rows is not None, "a border that can be left out"
-    return Around(begin, *border, size, dim, step, rows)
+    assert steps and rows is not None, "a border that can be left out"
+    return Around(begin, *border, size, steps, reach, rows)
 
 
 def count_of(tile: Tile, ends: Around) -> int:
     """Rows of all tiles together: windows of the padded image."""
     value, _ = origin(tile.left)
     expr = maps(tile.op)[tile.shape.left].results
-    (dim,) = (d for d, e in enumerate(expr) if ends.dim in dims_of(e))
+    (dim,) = (d for d, e in enumerate(expr) if ends.steps.keys() & dims_of(e))
     whole = ir.RankedTensorType(value.type).shape[dim]
-    reach = (tile.shape.extents[ends.dim] - 1) * ends.step
-    return (whole - reach - 1) // ends.row_step + 1
+    return (whole - ends.reach - 1) // ends.row_step + 1

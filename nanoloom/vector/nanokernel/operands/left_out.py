@@ -15,10 +15,10 @@ fewer rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from nanoloom.mlir import arith, ir, scf
+from nanoloom.mlir import arith, ir, scf, vector
 from nanoloom.vector.access import add, constant_of, index, multiply
 from nanoloom.vector.multiples import multiple
 from nanoloom.vector.nanokernel.fma import (
@@ -27,14 +27,13 @@ from nanoloom.vector.nanokernel.fma import (
     start_values,
     vector_kind,
 )
-from nanoloom.vector.nanokernel.operands.inside import Around, Inside, count_of
-from nanoloom.vector.nanokernel.sum_loops import (
-    Step,
-    counted,
-    place,
-    unrolled,
-    with_value,
+from nanoloom.vector.nanokernel.operands.inside import (
+    Around,
+    Inside,
+    Pixels,
+    count_of,
 )
+from nanoloom.vector.nanokernel.sum_loops import nest, unrolled
 from nanoloom.vector.nanokernel.tile.in_row import InRow
 from nanoloom.vector.nanokernel.tile.tile import Tile, as_index
 
@@ -46,40 +45,45 @@ SAME, LESS = arith.CmpIPredicate.eq, arith.CmpIPredicate.slt
 def accumulate(tile: Tile, operand: Inside) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     kind = vector_kind(tile)
-    sums = start_values(tile, kind)
-    columns = right_columns(tile)
-    across = [each for each in operand.around.values() if not each.row_step]
-    limits = {x.dim: x.limits(tile.shape.extents[x.dim]) for x in across}
+    start, columns = start_values(tile, kind), right_columns(tile)
+    limits, ivs = operand.limits, tile.ivs(index(0), index(0))
 
-    def within() -> Values:
-        step = product_step(tile, columns, operand.number(None, kind), rows(tile))
-        return loops(tile, limits, step, sums)
+    def sums(pixels: Pixels, rows: Values) -> Values:
+        def number(ivs: Values, row: int) -> ir.Value:
+            return vector.broadcast(kind, pixels.number(ivs, row))
 
+        step, dims = product_step(tile, columns, number, rows), tile.shape.reduced
+        return nest(tile, dims, ivs, start, step, unrolled, limits=limits)
+
+    return by_place(tile, operand, sums)
+
+
+def by_place(
+    tile: Tile, operand: Inside, sums: Callable[[Pixels, Values], Values]
+) -> Values:
+    """The sums of a tile by where in a row of an image it is, of known rows of it."""
     along = operand.along
     if along is None or tile.place is InRow.WITHIN:
-        return within()
-
-    def at_end(begin: ir.Value | int, there: Values) -> Values:
-        step = product_step(tile, columns, operand.number(begin, kind), there)
-        return loops(tile, limits, step, sums)
-
+        return sums(operand.at(None), tile.row_indices)
     known = known_ends(tile, along)
     if known is None:
         begin = 0 if tile.place is InRow.FIRST else as_index(along.begin)
-        return at_end(begin, rows(tile))
+        return sums(operand.at(begin), tile.row_indices)
     every, ends = known
+    kinds = [vector_kind(tile)] * tile.plan.rows * tile.plan.vectors
 
     def some(left: list[int]) -> Values:
         if not left:
-            return within()
-        there = known_rows(tile, along, left[0])
-        if len(left) == 1 and len(ends) == len(every):
-            return at_end(left[0], there)
-        here = arith.cmpi(SAME, as_index(along.begin), index(left[0]))
-        kinds = [value.type for value in sums]
-        return either(
-            here, lambda: at_end(left[0], there), lambda: some(left[1:]), kinds
-        )
+            return sums(operand.at(None), tile.row_indices)
+        first, *rest = left
+
+        def at_end() -> Values:
+            return sums(operand.at(first), known_rows(tile, along, first))
+
+        if not rest and len(ends) == len(every):
+            return at_end()
+        here = arith.cmpi(SAME, as_index(along.begin), index(first))
+        return either(here, at_end, lambda: some(rest), kinds)
 
     return some(ends)
 
@@ -126,9 +130,9 @@ def places_of(tile: Tile, along: Around) -> list[tuple[Tile, ir.Value]]:
     whole = replace(tile, row_count=None)
     within = whole if tile.sized else tile
     rows_end = multiply(within.row_index(tile.plan.rows - 1), index(along.row_step))
-    reach = (tile.shape.extents[along.dim] - 1) * along.step
     begin = as_index(along.begin)
-    before = arith.cmpi(LESS, add(add(begin, rows_end), index(reach)), along.end)
+    reached = add(add(begin, rows_end), index(along.reach))
+    before = arith.cmpi(LESS, reached, along.end)
     behind = arith.cmpi(arith.CmpIPredicate.sge, begin, index(along.low))
     first = arith.andi(before, arith.cmpi(SAME, begin, index(0)))
     inside, last = arith.andi(before, behind), behind
@@ -158,38 +162,6 @@ def either(
     return list(made.results)
 
 
-def loops(
-    tile: Tile,
-    limits: Mapping[int, tuple[ir.Value | int, ir.Value | int]],
-    step: Step,
-    sums: Values,
-) -> Values:
-    """The loops of a sum.  limits: of dimensions where not all steps are."""
-
-    def inside(dims: tuple[int, ...], ivs: Values, now: Values) -> Values:
-        if not dims:
-            return step(ivs, now)
-        (dim, *rest), extent = dims, tile.shape.extents[dims[0]]
-
-        def one(at: ir.Value, before: Values) -> Values:
-            return inside(tuple(rest), with_value(ivs, dim, at), before)
-
-        if dim in limits:
-            begin, end = limits[dim]
-            return counted(place(end), 1, now, one, begin=begin)
-        if extent == 1:
-            return inside(tuple(rest), ivs, now)
-        if not rest:
-            return unrolled(extent, tile.plan.unroll, dim, ivs, now, step)
-        return counted(extent, 1, now, one)
-
-    return inside(tile.shape.reduced, tile.ivs(index(0), index(0)), sums)
-
-
-def rows(tile: Tile) -> Values:
-    return [tile.row_index(r) for r in range(tile.plan.rows)]
-
-
 def known_rows(tile: Tile, ends: Around, begin: int) -> Values:
     """The rows of a tile that begins at a place: the last one for those behind it."""
     assert tile.row is not None
@@ -210,17 +182,16 @@ def known_ends(tile: Tile, ends: Around) -> tuple[list[int], list[int]] | None:
     if begin is None and multiple(as_index(ends.begin)) % apart:
         return None
     every = list(range(0, count * ends.row_step, apart)) if begin is None else [begin]
-    reach = (tile.shape.extents[ends.dim] - 1) * ends.step
     found = [
         begin
         for begin in every
-        if is_end(begin, min(size, count - begin // ends.row_step), ends, reach)
+        if is_end(begin, min(size, count - begin // ends.row_step), ends)
     ]
     return (every, found) if len(found) <= MOST_ENDS else None
 
 
-def is_end(begin: int, rows: int, ends: Around, reach: int) -> bool:
-    """Whether a tile reads what is beside the image.  reach: of a row's steps."""
-    last = begin + (rows - 1) * ends.row_step + reach
+def is_end(begin: int, rows: int, ends: Around) -> bool:
+    """Whether a tile reads what is beside the image."""
+    last = begin + (rows - 1) * ends.row_step + ends.reach
     assert isinstance(ends.size, int), "where an image ends is known"
     return begin < ends.low or last >= ends.low + ends.size

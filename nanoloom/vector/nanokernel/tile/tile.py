@@ -130,6 +130,10 @@ class Tile:
         last = arith.subi(self.row_count, index(1))
         return arith.minui(index(row), last)
 
+    @property
+    def row_indices(self) -> list[ir.Value]:
+        return [self.row_index(r) for r in range(self.plan.rows)]
+
     def mask(self, row: int, place: int) -> ir.Value | None:
         """Which lanes of a result vector are inside, None if all of them are."""
         if self.row_count is None and self.column_count is None:

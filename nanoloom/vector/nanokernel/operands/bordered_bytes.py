@@ -1,0 +1,121 @@
+"""Dot products of bytes with an image that is read where it lies, its border left out.
+
+Reference loop, x in fours of pixels of a row, z the number of the border:
+
+    acc[v] = sum of z * w[k] over the rows k above and below the image
+    for k of the others: for r in rows: acc[r] += x[y + k, s (x + r) + l] * w[k, l]
+
+What is above and below is the same for all pixels of a tile: it is added up once, and
+where it is zero not at all.  At the ends of a row (left_out.py) a group of four is put
+together of the pixels that are there, and of the border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.vector.access import add, constant_of, index
+from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel.fma import vector_kind
+from nanoloom.vector.nanokernel.operands.inside import Inside, Pixels
+from nanoloom.vector.nanokernel.operands.left_out import by_place
+from nanoloom.vector.nanokernel.sum_loops import Limits, counted, with_value
+from nanoloom.vector.nanokernel.tile.tile import Tile, read_vector, zero_of
+
+Values = list[ir.Value]
+StepOf = Callable[[Callable[[groups.Row], ir.Value]], groups.Step]
+
+
+def image_of(tile: Tile) -> Inside | None:
+    """The image, None where a tile's left operand is read as it is."""
+    operand = Inside.of(tile)
+    along = None if operand is None else operand.along
+    fours = along is not None and tile.shape.reduced[-1] in along.steps
+    return operand if fours else None
+
+
+def accumulate(
+    tile: Tile, operand: Inside, step_of: StepOf, start: Values, *, adds: bool
+) -> Values:
+    """Emit the loops over the reduced dimensions; gives rows * vectors accumulators.
+
+    step_of: a step, of what reads a group.  adds: whether the border does to a sum.
+    """
+    shape, limits, ivs = tile.shape, operand.limits, tile.ivs(index(0), index(0))
+    if adds:
+        more = border_sums(tile, operand, limits, step_of)
+        start = [arith.addi(x, more[n % len(more)]) for n, x in enumerate(start)]
+
+    def sums(pixels: Pixels, rows: Values) -> Values:
+        made = groups.Sums(tile, step_of(partial(group, pixels)), rows)
+        if pixels.begin is None or operand.along is None:
+            return made.through(shape.reduced, ivs, start, limits)
+        apart = [d for d in operand.along.steps if d != shape.reduced[-1]]
+        others, now = [d for d in shape.reduced if d not in apart], start
+        for number in range(prod(shape.extents[d] for d in apart)):
+            here = [index(number) if d in apart else x for d, x in enumerate(ivs)]
+            now = made.through(others, here, now, limits)
+        return now
+
+    return by_place(tile, operand, sums)
+
+
+def border_sums(
+    tile: Tile, operand: Inside, limits: Mapping[int, Limits], step_of: StepOf
+) -> Values:
+    """What is above and below the image adds to each row of the tile: its vectors."""
+    shape, number, kind = tile.shape, operand.outside, vector_kind(tile)
+
+    def border(row: groups.Row) -> ir.Value:
+        return vector.broadcast(ir.VectorType.get([row.group], number.type), number)
+
+    alone = replace(tile, plan=replace(tile.plan, rows=1))
+    made = groups.Sums(alone, step_of(border), [index(0)])
+
+    def through(dims: Sequence[int], ivs: Values, sums: Values) -> Values:
+        if not limits.keys() & {*dims}:
+            return sums
+        (dim, *inner), extent = dims, shape.extents[dims[0]]
+        begin, end = limits.get(dim, (0, extent))
+
+        def outside(place: ir.Value, now: Values) -> Values:
+            return made.through(inner, with_value(ivs, dim, place), now)
+
+        def inside(place: ir.Value, now: Values) -> Values:
+            return through(inner, with_value(ivs, dim, place), now)
+
+        sums = counted(begin, 1, sums, outside)
+        sums = counted(end, 1, sums, inside, begin=begin)
+        return counted(extent, 1, sums, outside, begin=end)
+
+    zero = vector.broadcast(kind, zero_of(kind.element_type))
+    start = tile.ivs(index(0), index(0))
+    return through(shape.reduced, start, [zero] * tile.plan.vectors)
+
+
+def group(pixels: Pixels, row: groups.Row) -> ir.Value:
+    """A group of a row, of the border what is not in the image."""
+    source, place = pixels.image.source, pixels.place(row.ivs)
+    found = pixels.crossing(row.ivs, row.place_in_tile)
+    if found is None or is_whole(place[found[0]], found[1].size, row.group):
+        return read_vector(source, place, row.group, None)
+    dim = row.tile.shape.reduced[-1]
+    numbers: Values = []
+    for g in range(row.group):
+        ivs = with_value(row.ivs, dim, add(row.ivs[dim], index(g)))
+        numbers.append(pixels.number(ivs, row.place_in_tile))
+    return vector.from_elements(
+        ir.VectorType.get([row.group], numbers[0].type), numbers
+    )
+
+
+def is_whole(begin: ir.Value, size: ir.Value | int, count: int) -> bool:
+    """Whether so many pixels are known to be in an image."""
+    first = constant_of(begin)
+    if first is None or not isinstance(size, int):
+        return False
+    return 0 <= first <= size - count
