@@ -58,10 +58,10 @@ def read_where_it_lies(
     """
     stage = form.stage
     found = left_out(nest, stage) if nest.pads and stage.is_contraction else None
-    shape = roles(stage)
-    if found is None or shape is None or nest.pads != (found,):
+    if found is None or nest.pads != (found,):
         return ()
-    if is_in_fours(stage, shape):
+    shape = roles(stage)
+    if shape is None or is_in_fours(stage, shape):
         return ()
     read = next(x for x in stage.reads if x.buffer == found.writes[0].buffer)
     along = {a for index in read.indices if form.row in index.axes for a in index.axes}
