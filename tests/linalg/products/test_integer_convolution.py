@@ -22,7 +22,6 @@ from nanoloom.linalg.products.integer_convolution import (
 from nanoloom.linalg.words.window import Window
 from nanoloom.schedule.choose import choose
 from nanoloom.target import by_name
-from nanoloom.target.dots import dot_for
 from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import run_node
@@ -196,56 +195,6 @@ def test_planes(
     for target, side in product(targets(), Side):
         run = executable(program, target)
         (got,) = run(x, order=backwards, side=side)
-        assert (got == right).all() and (got != np.roll(right, 1, -1)).any()
-
-
-SIGNS = {"uint8": "u8", "int8": "s8"}
-BORDERS = [  # image, window, steps, border in front and behind
-    ((3, 11, 75), (7, 7), (2, 2), (3, 3), (3, 2)),  # ends, and tiles between them
-    ((3, 40, 9), (3, 3), (2, 2), (1, 1), (1, 1)),  # a single tile of a row
-    ((2, 2, 62), (5, 3), (1, 1), (2, 1), (2, 2)),  # windows reach above and below
-    ((2, 9, 64), (2, 8), (1, 3), (0, 3), (1, 5)),
-    ((3, 30, 2), (3, 3), (1, 1), (2, 2), (1, 1)),  # no whole group in a row
-    (
-        (3, 4, 50),
-        (1, 3),
-        (1, 1),
-        (0, 300),
-        (0, 0),
-    ),  # more tiles of border than have code
-]
-
-
-@pytest.mark.parametrize("case", BORDERS, ids=str)
-@pytest.mark.parametrize(
-    ("kind", "number", "filters"),
-    [("uint8", 200, "int8"), ("int8", -7, "int8"), ("int8", 0, "uint8")],
-)
-def test_borders_of_planes(case: Any, kind: str, number: int, filters: str) -> None:
-    """An image in memory that ends with it is read without its border."""
-    image, kernel, strides, low, high = case
-    r = np.random.default_rng(11)
-    x, w = integers(r, kind, 1, *image), integers(r, filters, 17, image[0], *kernel)
-    padded = tuple(a + n + b for a, n, b in zip(low, image[1:], high, strict=True))
-    places = zip(padded, kernel, strides, strict=True)
-    result = tuple((size - k) // s + 1 for size, k, s in places)
-    window = Window(kernel, strides, (1, 1), low, high, image[1:], result)
-
-    def make(b: Any, x: Any) -> Any:
-        groups = in_groups(window)
-        return contract_planes(b, groups.pad(b, x, number), b.constant(w), groups)
-
-    program = program_of(make, x)
-    (kernel_,) = program.kernels.values()  # none that copies
-    around = [(0, 0), (0, 0), *zip(low, high, strict=True)]
-    whole = np.pad(x.astype(np.int64), around, constant_values=number)
-    case = {"pads": [0] * 4, "strides": strides, "dilations": [1, 1]}
-    right = np.moveaxis(convolve(whole, w.astype(np.int64), 1, case), 1, -1)[0]
-    for target, side in product(targets(), Side):
-        lies = dot_for(target, SIGNS[kind], SIGNS[filters]) and max(low) < 300
-        where = "source" if lies else "task"
-        assert f"StoreAt('pad', '{where}')" in str(choose(kernel_.nest, target))
-        (got,) = executable(program, target)(x, order=backwards, side=side)
         assert (got == right).all() and (got != np.roll(right, 1, -1)).any()
 
 
