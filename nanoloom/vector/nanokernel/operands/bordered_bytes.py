@@ -99,23 +99,57 @@ def border_sums(
 
 def group(pixels: Pixels, row: groups.Row) -> ir.Value:
     """A group of a row, of the border what is not in the image."""
-    source, place = pixels.image.source, pixels.place(row.ivs)
+    source, at = pixels.image.source, pixels.place(row.ivs)
     found = pixels.crossing(row.ivs, row.place_in_tile)
-    if found is None or is_whole(place[found[0]], found[1].size, row.group):
-        return read_vector(source, place, row.group, None)
-    dim = row.tile.shape.reduced[-1]
-    numbers: Values = []
+    if found is None:
+        return read_vector(source, at, row.group, None)
+    place, around = found
+    begin, last = constant_of(at[place]), known_last(around.size, row.group)
+    if begin is None or last < 0:
+        return one_by_one(pixels, row)
+    inside = min(max(begin, 0), last)
+    at[place] = index(inside)
+    whole = read_vector(source, at, row.group, None)
+    return moved(whole, inside - begin, pixels.image.outside)
+
+
+def known_last(size: ir.Value | int, group: int) -> int:
+    """Where the last whole group of a row begins, below 0 where nobody knows."""
+    return size - group if isinstance(size, int) else -1
+
+
+def moved(whole: ir.Value, by: int, border: ir.Value) -> ir.Value:
+    """The group that begins so many numbers in front of one, or behind it, with the
+    border for the others: by shifts, as ports of shuffles are busy with products."""
+    kind = ir.VectorType(whole.type)
+    (count,) = kind.shape
+    around = vector.broadcast(kind, border)
+    if not by:
+        return whole
+    if abs(by) >= count:
+        return around
+    bits = kind.element_type.width  # type: ignore[attr-defined] - MLIR's stubs know no widths
+    word = ir.IntegerType.get_signless(bits * count)
+    number, beside = (word_of(x, word) for x in (whole, around))
+    far = arith.constant(word, bits * abs(by))
+    rest = arith.constant(word, bits * (count - abs(by)))
+    if by > 0:
+        made = arith.ori(arith.shli(number, far), arith.shrui(beside, rest))
+    else:
+        made = arith.ori(arith.shrui(number, far), arith.shli(beside, rest))
+    return vector.bitcast(kind, vector.broadcast(ir.VectorType.get([1], word), made))
+
+
+def word_of(group: ir.Value, word: ir.Type) -> ir.Value:
+    one = vector.bitcast(ir.VectorType.get([1], word), group)
+    return vector.extract(one, [], [0])
+
+
+def one_by_one(pixels: Pixels, row: groups.Row) -> ir.Value:
+    """A group where only a run knows how much of it is inside."""
+    dim, numbers = row.tile.shape.reduced[-1], list[ir.Value]()
     for g in range(row.group):
         ivs = with_value(row.ivs, dim, add(row.ivs[dim], index(g)))
         numbers.append(pixels.number(ivs, row.place_in_tile))
-    return vector.from_elements(
-        ir.VectorType.get([row.group], numbers[0].type), numbers
-    )
-
-
-def is_whole(begin: ir.Value, size: ir.Value | int, count: int) -> bool:
-    """Whether so many pixels are known to be in an image."""
-    first = constant_of(begin)
-    if first is None or not isinstance(size, int):
-        return False
-    return 0 <= first <= size - count
+    kind = ir.VectorType.get([row.group], numbers[0].type)
+    return vector.from_elements(kind, numbers)
