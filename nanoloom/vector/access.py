@@ -135,6 +135,13 @@ def added(left: Parts, right: Parts) -> Parts:
     return arith.addi(one, other), near + far
 
 
+def difference(left: ir.Value, right: ir.Value) -> ir.Value:
+    """left - right, without the useless ones."""
+    base, number = parts(right)
+    moved = add(left, index(-number))
+    return moved if base is None else arith.subi(moved, base)
+
+
 def multiply(left: ir.Value, right: ir.Value) -> ir.Value:
     """left * right; of a sum with a number the number stands last again."""
     (one, near), (other, far) = parts(left), parts(right)

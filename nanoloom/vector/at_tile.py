@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from nanoloom.kernels.structure import input_count, map_dims
 from nanoloom.mlir import ir
 from nanoloom.vector.access import SECOND, Access
+from nanoloom.vector.addends import take_addend
 from nanoloom.vector.bordered import read_inside
 from nanoloom.vector.fills import HARMLESS, SAME, fill_of, root
 from nanoloom.vector.sources import Source
@@ -146,9 +147,22 @@ def at_tile(
             number: Source(by, made[by]) for number, by in tile.served(each).items()
         }
         begun = its if each == op.operation else started(each.opview, its)
-        made[each] = served_by(replace(begun, sources=sources), each.opview)
+        begun = replace(begun, sources=sources)
+        made[each] = served_by(begun_once(begun, tile), each.opview)
     taken = [each.opview for each in tile.plans if each != op.operation]
     return made[op.operation], taken
+
+
+def begun_once(strip: Strip, tile: Tile) -> Strip:
+    """A generic whose sums begin with what it adds to them, if it alone reads them."""
+    read = [by for each in tile.plans for by in tile.served(each).values()]
+    sources = {
+        number: replace(source, begins=take_addend(strip, number, source.strip))
+        if read.count(source.made_by) == 1
+        else source
+        for number, source in strip.sources.items()
+    }
+    return replace(strip, sources=sources)
 
 
 def served_by(strip: Strip, op: ir.OpView) -> Strip:

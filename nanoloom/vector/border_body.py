@@ -3,7 +3,8 @@
     p[i, j] = select(0 <= i - 1 < h and 0 <= j - 1 < w, x[i - 1, j - 1], 0)
       ->  p[i, j .. j + 15] = load x[i - 1, j - 1 ..] where lanes are inside, else 0
 
-No lane outside is touched; a row that is outside has no lanes inside.
+No lane outside is touched; a row that is outside has no lanes inside, and where that
+is known it is the border's number alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.mlir import arith, ir, vector
+from nanoloom.vector.access import add, constant_of
 from nanoloom.vector.body import VectorBody
 from nanoloom.vector.lane_values import Lane, LaneValue, Row, Uniform, Vector
 
@@ -26,6 +28,14 @@ class BorderBody(VectorBody):
         if op.name in CLAMPS and isinstance(operands[0], Lane):
             return [operands[0]]
         match op.name, operands:
+            case "arith.addi", (Uniform(one), Uniform(other)):
+                return [Uniform(add(one, other))]
+            case "arith.cmpi", (Uniform(at), Uniform(end)) if is_beyond(op, at, end):
+                return [Uniform(arith.constant(op.results[0].type, 0))]
+            case "arith.andi", _ if nowhere := [x for x in operands if is_nowhere(x)]:
+                return nowhere[:1]
+            case "arith.select", (inside, Row(), Uniform()) if is_nowhere(inside):
+                return operands[2:]
             case "arith.cmpi", (Lane(start), Uniform(end)):
                 return [Vector(self.compared(op, start, end))]
             case "memref.load", (Uniform(buffer), *outer, Lane(start)):
@@ -49,6 +59,31 @@ class BorderBody(VectorBody):
         rest = vector.broadcast(self.kind(number.type), number)
         mask = inside if self.mask is None else arith.andi(inside, self.mask)
         return vector.maskedload(rest.type, row.buffer, list(row.at), mask, rest)
+
+
+def is_beyond(op: ir.Operation, at: ir.Value, bound: ir.Value) -> bool:
+    """Whether a place is known to be in front of an image, or behind it."""
+    here, there = constant_of(at), constant_of(bound)
+    if here is None or there is None:
+        return False
+    behind = op.attributes["predicate"].value == int(arith.CmpIPredicate.slt)  # type: ignore[attr-defined]
+    return here >= there if behind else here < there
+
+
+def is_nowhere(inside: LaneValue) -> bool:
+    """Whether no lane is inside of an image."""
+    return isinstance(inside, Uniform) and constant_of(inside.value) == 0
+
+
+def is_zero(value: ir.Value) -> bool:
+    """Whether all lanes of a vector are known to be 0."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "vector.broadcast":
+        return False
+    number = owner.operands[0].owner
+    if isinstance(number, ir.Block) or number.name != "arith.constant":
+        return False
+    return number.attributes["value"].value == 0  # type: ignore[attr-defined]
 
 
 def steps(kind: ir.VectorType) -> ir.Value:

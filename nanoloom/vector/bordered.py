@@ -21,10 +21,10 @@ from nanoloom.vector.access import (
     add,
     coefficient,
     constant_of,
+    difference,
     divide,
     index,
     multiply,
-    parts,
     written,
 )
 from nanoloom.vector.border_body import CLAMPS
@@ -190,13 +190,6 @@ def traced(value: ir.Value, block: ir.Block) -> Place | None:
 
 
 # ---- numbers -------------------------------------------------------------------------
-
-
-def difference(left: ir.Value, right: ir.Value) -> ir.Value:
-    """left - right, without the useless ones."""
-    base, number = parts(right)
-    moved = add(left, index(-number))
-    return moved if base is None else arith.subi(moved, base)
 
 
 def steps_to(ahead: ir.Value, by: int, most: ir.Value) -> ir.Value:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.nest.extent import ONE
 from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
-from nanoloom.vector.access import add, constant_of, index
+from nanoloom.vector.access import add, constant_of, difference, index
 from nanoloom.vector.border_sums import windows_inside
-from nanoloom.vector.bordered import difference
 from nanoloom.vector.extents import is_next, is_same, rounded_down
 from nanoloom.vector.masked_rounds import (
     Masks,

@@ -5,12 +5,17 @@
 
 What lies between them is not touched.  Of a vector of both under one mask LLVM 22 reads
 the upper half without it on AVX2, where none of its lanes count.
+
+What is loaded with a border around it is within the image: taps of a window take their
+lanes of the same two loads, as far as these reach.
 """
 
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.vector.access import SECOND
+from nanoloom.vector.access import SECOND, Parts, constant_of
+
+CREATE = "vector.create_mask"
 
 
 def masks(count: int, mask: ir.Value | None) -> list[ir.Value]:
@@ -27,11 +32,33 @@ def masks(count: int, mask: ir.Value | None) -> list[ir.Value]:
     return made
 
 
-def joined(parts: list[ir.Value]) -> ir.Value:
-    """The lanes that are taken of what was loaded."""
+def joined(parts: list[ir.Value], shift: int = 0) -> ir.Value:
+    """The lanes that are taken of what was loaded, from one of them on."""
     low, high = parts
-    count = ir.VectorType(low.type).shape[0]
-    return vector.shuffle(low, high, range(0, SECOND * count, SECOND))
+    wide = SECOND * ir.VectorType(low.type).shape[0]
+    lanes = range(shift, shift + wide, SECOND)
+    return vector.shuffle(low, high, [min(lane, wide - 1) for lane in lanes])
+
+
+def shared(place: Parts, count: int, mask: ir.Value | None) -> tuple[Parts, int]:
+    """Where two loads begin that many taps share, and the first lane that is taken.
+
+    place: of that lane.  count: of the lanes of a vector; mask: those that count.
+    """
+    base, number = place
+    shift = number % (SECOND * count)
+    if shift + SECOND * (counted(mask, count) - 1) >= SECOND * count:
+        shift = number % SECOND
+    return (base, number - shift), shift
+
+
+def counted(mask: ir.Value | None, count: int) -> int:
+    """How many lanes of a vector count, at most."""
+    owner = None if mask is None else mask.owner
+    if owner is None or isinstance(owner, ir.Block) or owner.name != CREATE:
+        return count
+    known = constant_of(owner.operands[0])
+    return count if known is None else known
 
 
 def number_of(kind: ir.VectorType, number: int) -> ir.Value:

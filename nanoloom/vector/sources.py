@@ -15,10 +15,23 @@ from typing import TYPE_CHECKING
 from nanoloom.kernels.structure import map_dims
 from nanoloom.mlir import ir, vector
 from nanoloom.nest.extent import ONE, Lanes
-from nanoloom.vector import second_lanes
-from nanoloom.vector.access import Access, add, index, written
+from nanoloom.vector.access import (
+    SECOND,
+    Access,
+    added,
+    constant_of,
+    difference,
+    index,
+    parts,
+    whole,
+    written,
+)
+from nanoloom.vector.border_body import is_zero
+from nanoloom.vector.bounds import bounds
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.masked_rounds import first_lanes
 from nanoloom.vector.once import Once
+from nanoloom.vector.second_lanes import joined, shared
 
 if TYPE_CHECKING:
     from nanoloom.vector.points import Point
@@ -27,10 +40,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A generic of one result that is computed where another one reads it."""
+    """A generic of one result that is computed where another one reads it.
+
+    begins: which of that one's inputs it begins with (addends.py).
+    """
 
     made_by: ir.Operation
     strip: Strip
+    begins: int | None = None
 
     def here(self, reader: Strip, number: int, point: Point) -> Point:
         """The point that a reader's operand is at one of its own points."""
@@ -74,20 +91,41 @@ class Source:
         return Vector(made)
 
     def spread(self, point: Point, lanes: Lanes, once: Once) -> ir.Value:
-        """The same where lanes are every second place."""
-        dim, parts = self.strip.dim, list[ir.Value]()
-        for n, mask in enumerate(second_lanes.masks(lanes.count, point.mask)):
-            at = add(point.ivs[dim], index(n * lanes.count))
+        """The same where lanes are every second place, of a border."""
+        dim, count, made = self.strip.dim, lanes.count, list[ir.Value]()
+        first, shift = shared(parts(point.ivs[dim]), count, point.mask)
+        for n in range(SECOND):
+            at = whole(added(first, (None, n * count)))
+            mask = in_front(at, lanes, self.strip.extent(dim), once)
             here = replace(point.moved(dim, at), mask=mask, step=1)
-            parts.append(self.computed(here, lanes, once).value)
-        return second_lanes.joined(parts)
+            place = self.place(here, lanes)
+            if place not in once.read:
+                once.read[place] = self.computed(here, lanes, once)
+            made.append(once.read[place].value)  # type: ignore[union-attr]
+        return made[0] if all(map(is_zero, made)) else joined(made, shift)
 
-    def summed(self, points: list[Point], lanes: Lanes, once: Once) -> None:
-        """A sum at some points together, for all that will read it."""
+    def summed(
+        self, points: list[Point], lanes: Lanes, once: Once, start: list[ir.Value]
+    ) -> None:
+        """A sum at some points together, for all that will read it.
+
+        start: what it begins with; [] for what its plan says.
+        """
         strip = replace(self.strip, lanes=lanes)
-        sums = strip.summed(points, strip.computed, once)
+        sums = strip.summed(points, strip.computed, once, start)
         for point, value in zip(points, sums, strict=True):
             once.read[self.place(point, lanes)] = Vector(value)
+
+
+def in_front(at: ir.Value, lanes: Lanes, end: ir.Value, once: Once) -> ir.Value | None:
+    """The mask of the lanes in front of an end, None where all are."""
+    here, there = bounds(at), constant_of(end)
+    if here is not None and there is not None and here[1] + lanes.count <= there:
+        return None
+    key = "in front", written(at), written(end)
+    if key not in once.read:
+        once.read[key] = Vector(first_lanes(lanes, difference(end, at)))
+    return once.read[key].value  # type: ignore[union-attr] - a vector
 
 
 def compute_sums(reader: Strip, points: list[Point], once: Once) -> None:
@@ -97,4 +135,7 @@ def compute_sums(reader: Strip, points: list[Point], once: Once) -> None:
         if not source.strip.reduced:
             compute_sums(replace(source.strip, lanes=reader.lanes), here, once)
         elif source.place(here[0], reader.lanes) not in once.read:
-            source.summed(here, reader.lanes, once)
+            start: list[ir.Value] = []
+            if source.begins is not None:
+                start = [reader.vector_of(source.begins, p, once) for p in points]
+            source.summed(here, reader.lanes, once, start)

@@ -17,8 +17,8 @@ from nanoloom.kernels.structure import all_dims
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, index, written
-from nanoloom.vector.body import VectorBody, gathers, read
-from nanoloom.vector.border_body import BorderBody
+from nanoloom.vector.body import VectorBody, gathers, read, takes_any
+from nanoloom.vector.border_body import BorderBody, is_zero
 from nanoloom.vector.border_sums import at_ends, limits, points_inside
 from nanoloom.vector.dot_steps import SeveralSteps, in_groups, summed
 from nanoloom.vector.extents import size
@@ -133,15 +133,17 @@ class Strip:
         ) -> list[ir.Value]:
             return self.computed(here, values, once, known)
 
-        results = iter(self.summed(points, step, once))
+        results = iter(self.summed(points, step, once, []))
         for point in points:
             for x in self.outputs:
                 self.write(next(results), x, point)
 
-    def summed(self, points: list[Point], step: Step, once: Once) -> list[ir.Value]:
-        """The results of some points together."""
-        start = [self.started(x, point) for point in points for x in self.outputs]
-        return summed(self, points, start, step, once)
+    def summed(
+        self, points: list[Point], step: Step, once: Once, start: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The results of some points together; start: what they begin with, or []."""
+        begin = start or [self.started(x, p) for p in points for x in self.outputs]
+        return summed(self, points, begin, step, once)
 
     def write(self, value: ir.Value, x: Operand, point: Point) -> None:
         at = x.indices(point.ivs)
@@ -213,7 +215,12 @@ class Strip:
         once: Once,
         known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[ir.Value]:
-        """The body at one point; `sofar` stands for the outputs' old values."""
+        """The body at one point; `sofar` stands for the outputs' old values.
+
+        Those as they are where what is multiplied is a border of zeros.
+        """
+        if self.reduced and takes_any(self.block) and self.is_outside(point, once):
+            return list(sofar)
         arguments = list(self.block.arguments)
         sums = arguments[len(self.inputs) :]
         fused = tuple(sums) if self.fuses else ()
@@ -257,6 +264,16 @@ class Strip:
         if place not in once.read:
             once.read[place] = loaded(self, number, point)
         return once.read[place]
+
+    def vector_of(self, number: int, point: Point, once: Once) -> ir.Value:
+        """The same as a vector."""
+        body = VectorBody(self.lanes, self.dim, list(point.ivs), point.mask, once)
+        return body.vector(self.lanes_of(number, point, once))
+
+    def is_outside(self, point: Point, once: Once) -> bool:
+        """Whether a border that is made at the tile is all zeros at a point."""
+        borders = [n for n, source in self.sources.items() if source.strip.is_border]
+        return any(is_zero(self.vector_of(n, point, once)) for n in borders)
 
     def place(self, number: int, point: Point) -> Hashable:
         """What an input at a point is known by."""
