@@ -9,6 +9,7 @@ it is in a register; the sums' own order stays as it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -70,9 +71,13 @@ def written_out(
                 point = point.moved(dim, number)
             steps.append((which, point))
     made, count = list(values), len(strip.outputs)
+    left = Counter(which for which, _ in steps)
     for which, point in sorted(steps, key=lambda step: place_of(x, step[1])):
         mine = slice(which * count, (which + 1) * count)
         made[mine] = inner([point], made[mine], once)
+        left[which] -= 1
+        if once.added is not None and not left[which] and count == 1:
+            once.added(which, made[which])
     return made
 
 

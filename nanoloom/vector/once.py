@@ -20,10 +20,12 @@ class Once:
 
     read: by the operand and its place.  made: by the operation of a body and what it
     takes.  wide: of a number, the vectors with it in so many lanes.  passed: what is
-    told, behind each point, the places that it has read (pipelined.py).
+    told, behind each point, the places that it has read (pipelined.py).  added: what is
+    told of a point, by its number, whose sum is whole before those of others are.
     """
 
     read: dict[Hashable, LaneValue] = field(default_factory=dict)
     made: dict[Hashable, list[LaneValue]] = field(default_factory=dict)
     wide: dict[tuple[ir.Value, Lanes], ir.Value] = field(default_factory=dict)
     passed: Callable[[Sequence[Hashable]], None] | None = None
+    added: Callable[[int, ir.Value], None] | None = None

@@ -111,10 +111,18 @@ class Source:
 
         start: what it begins with; [] for what its plan says.
         """
-        strip = replace(self.strip, lanes=lanes)
-        sums = strip.summed(points, strip.computed, once, start)
-        for point, value in zip(points, sums, strict=True):
-            once.read[self.place(point, lanes)] = Vector(value)
+        strip, told = replace(self.strip, lanes=lanes), once.added
+
+        def added(which: int, value: ir.Value) -> None:
+            once.read[self.place(points[which], lanes)] = Vector(value)
+            if told is not None:
+                told(which, value)
+
+        once = replace(once, added=added)
+        for which, value in enumerate(
+            strip.summed(points, strip.computed, once, start)
+        ):
+            once.read[self.place(points[which], lanes)] = Vector(value)
 
 
 def in_front(at: ir.Value, lanes: Lanes, end: ir.Value, once: Once) -> ir.Value | None:
@@ -126,6 +134,18 @@ def in_front(at: ir.Value, lanes: Lanes, end: ir.Value, once: Once) -> ir.Value 
     if key not in once.read:
         once.read[key] = Vector(first_lanes(lanes, difference(end, at)))
     return once.read[key].value  # type: ignore[union-attr] - a vector
+
+
+def is_outside(reader: Strip, point: Point, once: Once) -> bool:
+    """Whether a border that is made at the tile is all zeros at a point."""
+    borders = [n for n, source in reader.sources.items() if source.strip.is_border]
+    return any(is_zero(reader.vector_of(n, point, once)) for n in borders)
+
+
+def sums_at_tile(reader: Strip) -> int:
+    """How often a tile reads sums that are computed at it."""
+    strips = [source.strip for source in reader.sources.values()]
+    return sum(1 if strip.reduced else sums_at_tile(strip) for strip in strips)
 
 
 def compute_sums(reader: Strip, points: list[Point], once: Once) -> None:

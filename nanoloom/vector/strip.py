@@ -18,7 +18,7 @@ from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.access import Access, Operand, add, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
-from nanoloom.vector.border_body import BorderBody, is_zero
+from nanoloom.vector.border_body import BorderBody
 from nanoloom.vector.border_sums import at_ends, limits, points_inside
 from nanoloom.vector.dot_steps import SeveralSteps, in_groups, summed
 from nanoloom.vector.extents import size
@@ -28,7 +28,7 @@ from nanoloom.vector.loaded import loaded
 from nanoloom.vector.neighbours import shared_operand, written_out
 from nanoloom.vector.once import Once
 from nanoloom.vector.points import Point, Step
-from nanoloom.vector.sources import Source, compute_sums
+from nanoloom.vector.sources import Source, compute_sums, is_outside, sums_at_tile
 from nanoloom.vector.sum_rounds import in_rounds, looped
 from nanoloom.vector.widths import as_index, elements, vector_type
 
@@ -122,17 +122,27 @@ class Strip:
     ) -> None:
         """Compute all points that begin here, and write them.
 
-        known: vectors of inputs, by number, that are in registers already; once: the
-        same, by their places.
+        known: vectors of inputs, by number, that are at hand already; once: the same,
+        by their places.  A point is written once its sum is whole.
         """
         points, once = self.points(ivs), once or Once()
-        compute_sums(self, points, once)
+        written: set[int] = set()
 
         def step(
             here: list[Point], values: list[ir.Value], once: Once
         ) -> list[ir.Value]:
             return self.computed(here, values, once, known)
 
+        def write(which: int, _: ir.Value) -> None:
+            written.add(which)
+            self.finish(points[which : which + 1], step, replace(once, added=None))
+
+        one = not self.reduced and sums_at_tile(self) == 1
+        compute_sums(self, points, replace(once, added=write) if one else once)
+        self.finish([p for n, p in enumerate(points) if n not in written], step, once)
+
+    def finish(self, points: list[Point], step: Step, once: Once) -> None:
+        """Compute some points and write them."""
         results = iter(self.summed(points, step, once, []))
         for point in points:
             for x in self.outputs:
@@ -215,11 +225,9 @@ class Strip:
         once: Once,
         known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[ir.Value]:
-        """The body at one point; `sofar` stands for the outputs' old values.
-
-        Those as they are where what is multiplied is a border of zeros.
-        """
-        if self.reduced and takes_any(self.block) and self.is_outside(point, once):
+        """The body at one point; `sofar` stands for the outputs' old values, which stay
+        where a border of zeros is multiplied."""
+        if self.reduced and takes_any(self.block) and is_outside(self, point, once):
             return list(sofar)
         arguments = list(self.block.arguments)
         sums = arguments[len(self.inputs) :]
@@ -267,13 +275,8 @@ class Strip:
 
     def vector_of(self, number: int, point: Point, once: Once) -> ir.Value:
         """The same as a vector."""
-        body = VectorBody(self.lanes, self.dim, list(point.ivs), point.mask, once)
-        return body.vector(self.lanes_of(number, point, once))
-
-    def is_outside(self, point: Point, once: Once) -> bool:
-        """Whether a border that is made at the tile is all zeros at a point."""
-        borders = [n for n, source in self.sources.items() if source.strip.is_border]
-        return any(is_zero(self.vector_of(n, point, once)) for n in borders)
+        value = self.lanes_of(number, point, once)
+        return VectorBody(self.lanes, self.dim, [], point.mask, once).vector(value)
 
     def place(self, number: int, point: Point) -> Hashable:
         """What an input at a point is known by."""
