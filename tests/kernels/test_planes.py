@@ -160,7 +160,7 @@ def test_short_rows_are_parts_of_registers(wide: int, lanes: int) -> None:
 def test_the_code() -> None:
     """Nine products of each vector; a row's vectors are loaded for three of its
     neighbours, and no loop or branch asks where the border is."""
-    shapes = ((3, 28, 112), "float32"), ((3, 3, 3), "float32")
+    shapes = ((3, 40, 112), "float32"), ((3, 3, 3), "float32")
     program = program_of(layer(SAME), *shapes, target=AVX512)
     text = stage_text(program, "asm", AVX512)
     loop = max(inner_loops(text), key=lambda lines: count(lines, "vfmadd"))

@@ -47,6 +47,9 @@ PADDED = 4  # times as much for a task that pads what it reads: edges are made t
 FEWEST_TASKS = 8  # that larger ones leave
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
 POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
+# Rows of a whole plane at once, and their taps: which of them are border is known, and
+# what follows writes each once it is whole, so that few registers hold them.
+PLANE, PLANE_TAPS = 28, 256
 FEWEST_LANES = 4
 FEATURES = 4  # of a dense layer at once: they share what is read of the image
 MOST_TERMS = 256  # of a sum in planes
@@ -68,7 +71,8 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     window = window_of(nest, last, target)
     if window is None:
         return None
-    best, *others = blocks(window, target)
+    following = window.stage != last and stays_at_tile(nest, window.stage)
+    best, *others = blocks(window, target, following)
     masked = reads_under_masks(nest, window, target)
     pads = [pad.name for pad in nest.pads]
 
@@ -149,7 +153,7 @@ def tiles(
     stage, pixels = window.stage, window.pixels
     rows = {pixels - 1: block.rows} if block.rows > 1 else {}
     jam = {**rows, pixels: block.pixels}
-    if is_finished(nest, stage) and not has_functions(nest, stage):
+    if stays_at_tile(nest, stage):
         return on_tile(nest, stage, last, lanes_at(nest, window, target), jam)
     if window.shares:
         others = [each for each in nest.stages if each != stage]
@@ -172,12 +176,13 @@ def lanes_at(nest: LoopNest, window: Window, target: Target) -> Lanes:
     return lanes_at_tile(nest, window.stage, target, count)
 
 
-def blocks(window: Window, target: Target) -> list[Block]:
+def blocks(window: Window, target: Target, following: bool) -> list[Block]:
     """Pixels at once, the best first.
 
     Two rows of them, which read most of the same rows; a part of a row if there is one,
     then as many as registers allow.  Each place that scalable vectors are read from
-    takes a register for its address: fewer of them.
+    takes a register for its address: fewer of them.  following: whether other stages
+    are computed at the tile.
     """
     sizes, pixels = numbers(window.stage), window.pixels
     unit = target.vector
@@ -191,10 +196,18 @@ def blocks(window: Window, target: Target) -> list[Block]:
         return [Block(rows, n) for n in range(most, max(0, most - 3), -1)]
     for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
         most = min(room // rows, sizes[pixels])
+        if following and room == POINTS and is_plane(window):
+            most = sizes[pixels]
         widths = range(most, most // 2, -1)
         even = sorted(widths, key=lambda n: (sizes[pixels] % n > 0, -n))
         found += [Block(rows, n) for n in even]
     return list(dict.fromkeys(found))
+
+
+def is_plane(window: Window) -> bool:
+    """Whether a plane is so small that all of its rows are computed at once."""
+    rows, _, *taps = numbers(window.stage)[window.pixels :]
+    return window.in_planes and rows <= PLANE and rows * prod(taps) <= PLANE_TAPS
 
 
 def in_order(words: tuple[Directive, ...], window: Window) -> tuple[Directive, ...]:
@@ -211,6 +224,11 @@ def in_order(words: tuple[Directive, ...], window: Window) -> tuple[Directive, .
         if isinstance(x, Vectorize) and x.stage == stage.name
     )
     return (*words[:at], Reorder(stage.name, order), *words[at:])
+
+
+def stays_at_tile(nest: LoopNest, sums: Stage) -> bool:
+    """Whether what follows a sum is computed on its register tile."""
+    return is_finished(nest, sums) and not has_functions(nest, sums)
 
 
 def has_functions(nest: LoopNest, sums: Stage) -> bool:
