@@ -41,7 +41,10 @@ def graph_of(
         (3, (7, 7), VNNI, {"strides": [2, 2], "dilations": [2, 1]}, True),
         (2, (7,), VNNI, {}, True),
         (3, (3, 3), "aarch64+dotprod", {}, True),
-        (3, (5, 5), VNNI, {}, False),  # six groups of four in a row, of five channels
+        (3, (5, 5), VNNI, {}, True),  # six groups of four, or three and three numbers
+        (3, (5, 5), "x86-64-v3+avxvnni", {}, False),
+        (4, (3, 3), VNNI, {}, False),  # four groups, or three
+        (5, (5, 5), VNNI, {}, False),  # ten groups, or six and one number
         (1, (3, 3), VNNI, {}, False),  # a single channel is in front and last
         (16, (3, 3), VNNI, {}, False),
         (3, (3, 3), VNNI, {"dilations": [1, 2]}, False),  # pixels lie apart
