@@ -49,6 +49,8 @@ from nanoloom.vector.whole_vectors import (
     reads_rows,
 )
 
+MANY = 32  # registers: of 16, sums that wait to be written are spilled
+
 
 def vectorize_loops(module: ir.Module, target: Target) -> None:
     """Lower every generic on buffers to loops: vectors where possible, else scalars.
@@ -105,6 +107,13 @@ def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combine.Combiner] | No
     return known if len(known) == len(found) else None
 
 
+def operands_of(op: ir.OpView) -> tuple[list[Operand], list[Operand]]:
+    """Inputs and outputs."""
+    pairs = zip(op.operation.operands, maps(op), strict=True)
+    operands, count = [Operand(*pair) for pair in pairs], input_count(op)
+    return operands[:count], operands[count:]
+
+
 @dataclass
 class Loops(Strip):
     """One generic on its way to loops.
@@ -127,10 +136,7 @@ class Loops(Strip):
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
         """The plan for a generic, None if it stays scalar."""
-        operands = [
-            Operand(v, m) for v, m in zip(op.operation.operands, maps(op), strict=True)
-        ]
-        inputs, outputs = operands[: input_count(op)], operands[input_count(op) :]
+        inputs, outputs = operands_of(op)
         kinds = iterators(op)
         plan, code = plan_of(op), body(op)
         if plan is None or not is_vectorizable(code, plan.axis):
@@ -142,7 +148,7 @@ class Loops(Strip):
             if found is None:
                 return None
             combiners = found
-        whole = not plan.lanes.scalable or is_whole(operands, dim, target)
+        whole = not plan.lanes.scalable or is_whole([*inputs, *outputs], dim, target)
         lanes = plan.lanes if whole else ONE
         if kinds[dim] == "parallel" and not are_written(outputs, dim, lanes):
             return None
@@ -166,6 +172,7 @@ class Loops(Strip):
             frozenset(filter(target.multiplies, ("f16", "bf16"))),
             is_masked(op, plan.lanes, target),
             is_pad(op) and reads_rows(op, dim, plan.lanes, target),
+            not plan.lanes.scalable and target.vector.registers >= MANY,
             plan.chains,
             combiners,
             plan.squares,

@@ -49,7 +49,7 @@ class Strip:
     several steps of a sum at once.  near: places of lanes are counted in 32 bits.
     halves: types of 16 bits whose products the target adds to f32.  partial: vectors
     of a known width can be loaded in part.  is_border: of a pad, whose lanes outside of
-    the image are not loaded then.
+    the image are not loaded then.  early: points are written between others' products.
     """
 
     block: ir.Block
@@ -71,6 +71,7 @@ class Strip:
     halves: frozenset[str]
     partial: bool
     is_border: bool
+    early: bool
 
     @property
     def reduced(self) -> list[int]:
@@ -123,7 +124,7 @@ class Strip:
         """Compute all points that begin here, and write them.
 
         known: vectors of inputs, by number, that are at hand already; once: the same,
-        by their places.  A point is written once its sum is whole.
+        by their places.
         """
         points, once = self.points(ivs), once or Once()
         written: set[int] = set()
@@ -137,7 +138,7 @@ class Strip:
             written.add(which)
             self.finish(points[which : which + 1], step, replace(once, added=None))
 
-        one = not self.reduced and sums_at_tile(self) == 1
+        one = self.early and not self.reduced and sums_at_tile(self) == 1
         compute_sums(self, points, replace(once, added=write) if one else once)
         self.finish([p for n, p in enumerate(points) if n not in written], step, once)
 

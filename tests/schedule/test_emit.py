@@ -132,7 +132,8 @@ def test_packing_and_vectors_are_steps_of_the_script() -> None:
     CHECK: [[KERNEL:%.*]] = transform.structured.match ops {["func.func"]}
     CHECK-NEXT: "nanoloom.pack"([[KERNEL]]) {argument = 1 : i64, shared = [],
     CHECK-SAME: column = 1 : i64, reduced = [0 : i64], columns = 64 : i64,
-    CHECK-SAME: group = 2 : i64, sums = 0 : i64, steps = 1 : i64, bits = 0 : i64}
+    CHECK-SAME: group = 2 : i64, sums = 0 : i64, steps = 1 : i64, bits = 0 : i64,
+    CHECK-SAME: differences = 0 : i64}
     CHECK: "nanoloom.vectorize"(%point{{.*}}, [[LANES]]) {axis = 1 : i64,
     CHECK-SAME: scalable = 0 : i64, chains = 1 : i64, form = "masked remainder"}
     """,
