@@ -43,4 +43,4 @@ def begins_with_zero(sums: Strip) -> bool:
     owner = None if start is None else start.owner
     if owner is None or isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return False
-    return owner.attributes["value"].value == 0  # type: ignore[attr-defined]
+    return owner.attributes["value"].value == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes

@@ -66,7 +66,7 @@ def is_beyond(op: ir.Operation, at: ir.Value, bound: ir.Value) -> bool:
     here, there = constant_of(at), constant_of(bound)
     if here is None or there is None:
         return False
-    behind = op.attributes["predicate"].value == int(arith.CmpIPredicate.slt)  # type: ignore[attr-defined]
+    behind = op.attributes["predicate"].value == int(arith.CmpIPredicate.slt)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     return here >= there if behind else here < there
 
 
@@ -83,7 +83,7 @@ def is_zero(value: ir.Value) -> bool:
     number = owner.operands[0].owner
     if isinstance(number, ir.Block) or number.name != "arith.constant":
         return False
-    return number.attributes["value"].value == 0  # type: ignore[attr-defined]
+    return number.attributes["value"].value == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
 
 
 def steps(kind: ir.VectorType) -> ir.Value:

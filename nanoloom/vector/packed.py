@@ -8,6 +8,7 @@ from nanoloom.mlir import ir, named
 from nanoloom.schedule.packing import Packing
 from nanoloom.sizes.lift import EXTENTS, NUMBER
 from nanoloom.vector.dialect import PACKED, make
+from nanoloom.weights.panels import WORD
 
 WIDE = 16  # bits
 
@@ -79,6 +80,13 @@ def packable(kernel: Op, block: ir.Block, packing: Packing) -> ir.Value:
         raise Error(f"only bytes become wider in panels, not {element}")
     if packing.bits not in (0, WIDE) or (packing.bits and packing.sums):
         raise Error(f"bytes become {WIDE} bits in panels, of which none holds sums")
+    paired = packing.group == 2 * WORD and packing.sums != 0
+    of_bits = packing.sums == -1 and is_byte(element)
+    if packing.differences != paired or (paired and not of_bits):
+        raise Error(
+            "panels of two words of bits are bytes in groups of 8, with sums = -1 and "
+            "differences = 1"
+        )
     return argument
 
 

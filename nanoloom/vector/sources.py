@@ -101,7 +101,7 @@ class Source:
             place = self.place(here, lanes)
             if place not in once.read:
                 once.read[place] = self.computed(here, lanes, once)
-            made.append(once.read[place].value)  # type: ignore[union-attr]
+            made.append(once.read[place].value)  # type: ignore[union-attr] - vectors are read
         return made[0] if all(map(is_zero, made)) else joined(made, shift)
 
     def summed(

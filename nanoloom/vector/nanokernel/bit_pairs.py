@@ -128,8 +128,7 @@ def differing(row: groups.Row) -> ir.Value:
     Of all eight bytes at once: the words alone come from memory into all lanes.
     """
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (BITS, 2 * BITS))
-    one = vector.bitcast(ir.VectorType.get([1], i64), row.together())
-    both = vector.extract(one, [], [0])
+    both = groups.word_of(row.together(), i64)
     other = arith.shrui(both, arith.constant(i64, BITS))
     return arith.trunci(i32, arith.xori(both, other))
 

@@ -267,12 +267,15 @@ def lies_along(indexing: ir.AffineMap, dim: int) -> bool:
 def spread(value: ir.Value, lanes: int, element: ir.Type) -> ir.Value:
     """A group of the left operand in every lane, as a vector of these elements."""
     i32 = ir.IntegerType.get_signless(32)
-    one = vector.bitcast(ir.VectorType.get([1], i32), value)
-    wide = vector.broadcast(
-        ir.VectorType.get([lanes], i32), vector.extract(one, [], [0])
-    )
+    wide = vector.broadcast(ir.VectorType.get([lanes], i32), word_of(value, i32))
     count = lanes * 32 // element.width  # type: ignore[attr-defined]
     return vector.bitcast(ir.VectorType.get([count], element), wide)
+
+
+def word_of(group: ir.Value, word: ir.Type) -> ir.Value:
+    """A short vector as one number of as many bits."""
+    one = vector.bitcast(ir.VectorType.get([1], word), group)
+    return vector.extract(one, [], [0])
 
 
 def zeros_like(value: ir.Value) -> ir.Value:
@@ -289,5 +292,6 @@ __all__ = [
     "interleaved",
     "spread",
     "starts",
+    "word_of",
     "zero_of",
 ]

@@ -130,7 +130,7 @@ def moved(whole: ir.Value, by: int, border: ir.Value) -> ir.Value:
         return around
     bits = kind.element_type.width  # type: ignore[attr-defined] - MLIR's stubs know no widths
     word = ir.IntegerType.get_signless(bits * count)
-    number, beside = (word_of(x, word) for x in (whole, around))
+    number, beside = (groups.word_of(x, word) for x in (whole, around))
     far = arith.constant(word, bits * abs(by))
     rest = arith.constant(word, bits * (count - abs(by)))
     if by > 0:
@@ -138,11 +138,6 @@ def moved(whole: ir.Value, by: int, border: ir.Value) -> ir.Value:
     else:
         made = arith.ori(arith.shrui(number, far), arith.shli(beside, rest))
     return vector.bitcast(kind, vector.broadcast(ir.VectorType.get([1], word), made))
-
-
-def word_of(group: ir.Value, word: ir.Type) -> ir.Value:
-    one = vector.bitcast(ir.VectorType.get([1], word), group)
-    return vector.extract(one, [], [0])
 
 
 def one_by_one(pixels: Pixels, row: groups.Row) -> ir.Value:
