@@ -165,6 +165,16 @@ def test_only_bytes_become_wide_in_panels() -> None:
     assert "only bytes become wider in panels, not f32" in refusal(packed, packing)
 
 
+@pytest.mark.parametrize(
+    ("group", "sums", "differences"), [(8, -1, False), (4, -1, True), (8, -1, True)]
+)
+def test_panels_of_bits_are_whole(group: int, sums: int, differences: bool) -> None:
+    """The weight is of f32; a half of what says so is refused of bytes as well."""
+    word = Packing(1, (), 1, (0,), 16, group, sums, differences=differences)
+    said = refusal(packed, Schedule((word,)))
+    assert "panels of two words of bits are bytes in groups of 8" in said
+
+
 def test_what_has_no_lowering() -> None:
     """It would end the process in the translation to LLVM IR."""
     text = given(
