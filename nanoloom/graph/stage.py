@@ -20,6 +20,7 @@ from nanoloom.graph.apart import heads_apart
 from nanoloom.graph.averaged_first import average_first
 from nanoloom.graph.averages import integer_averages
 from nanoloom.graph.binary import binary_products
+from nanoloom.graph.border_taps import cut_border_taps
 from nanoloom.graph.byte_planes import read_planes
 from nanoloom.graph.byte_sums import sum_bytes
 from nanoloom.graph.caches import Pairs, append_in_place
@@ -103,6 +104,7 @@ def optimize(
     heads_apart(model.graph)
     if kept is None:
         move_rows(model.graph)
+        cut_border_taps(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     share_heads(model.graph)
     in_integers(model, opsets, fuses=fuses)

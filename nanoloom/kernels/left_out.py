@@ -61,8 +61,9 @@ def leaves_out(
     ):
         return False
     shape = analyse(reader)
-    if shape is None or base(inputs(reader)[shape.right]) not in weights:
+    if shape is None:
         return False
+    known = base(inputs(reader)[shape.right]) in weights
     number = number_of(border.number)
     if any(border.begin) or number is None:
         return False
@@ -75,7 +76,8 @@ def leaves_out(
     whole &= all(d in border.places for d, here in enumerate(around) if here)
     if in_loops and not suits_loops(alone(reader), operand, around):
         return False
-    return whole and may_leave_out(alone(reader), shape, operand, around, number)
+    given = operand, around, number
+    return whole and may_leave_out(alone(reader), shape, *given, known=known)
 
 
 def suits_loops(product: Stage, operand: int, around: Sequence[bool]) -> bool:

@@ -142,6 +142,7 @@ def absorb_pads(
     *,
     masks: bool = False,
     in_loops: bool = False,
+    leave_out: bool = True,
 ) -> list[Group]:
     """The groups without those that only copy into a border which the reader can make,
     or leave out.
@@ -149,28 +150,30 @@ def absorb_pads(
     In place: the readers' operands are the pads themselves.  weights: the arguments
     that are parameters, of which panels can be packed.  masks: whether vectors of
     pixels are loaded in part, so that rows may have a border.  in_loops: whether tiles
-    of products are loops.
+    of products are loops.  leave_out: whether products may read images where they lie.
     """
     owner = {op.operation: group for group in groups for op in group.ops}
+
+    def absorbs(read: Read, border: Border) -> bool:
+        around = owner.get(read[0].operation)
+        along = border.lies_along or (masks and slides(*read))
+        if along and can_absorb(*read, around) and shares(*read):
+            return True
+        known = border, weights
+        return leave_out and leaves_out(read, around, *known, in_loops=in_loops)
+
     left: list[Group] = []
     for group in groups:
-        read = reader_of(group)
-        border = None if read is None else border_of(group.ops[0], read)
-        if read is None or border is None:
+        found = [(read, border_of(group.ops[0], read)) for read in readers_of(group)]
+        borders = [(r, b) for r, b in found if b is not None and absorbs(r, b)]
+        if not borders or len(borders) < len(found):
             left.append(group)
             continue
-        reader, number = read
-        around = owner.get(reader.operation)
-        along = border.lies_along or (masks and slides(*read))
-        made = along and can_absorb(*read, around) and shares(*read)
-        known = border, weights
-        if not made and not leaves_out(read, around, *known, in_loops=in_loops):
-            left.append(group)
-            continue
-        before = reader.operation.operands[number]
-        with ir.InsertionPoint(reader), group.ops[0].operation.location:
-            reader.operation.operands[number] = border.made()
-        erase_unused(before)
+        for (reader, number), border in borders:
+            before = reader.operation.operands[number]
+            with ir.InsertionPoint(reader), group.ops[0].operation.location:
+                reader.operation.operands[number] = border.made()
+            erase_unused(before)
     return left
 
 
@@ -185,31 +188,30 @@ def erase_unused(value: ir.Value) -> None:
         erase_unused(operand)
 
 
-def reader_of(group: Group) -> Read | None:
-    """What alone reads the tensor that a group only copies into; None for others."""
+def readers_of(group: Group) -> list[Read]:
+    """What reads the tensor that a group only copies into; none for others."""
     if len(group.ops) != 1 or not is_copy(group.ops[0]):
-        return None
+        return []
     insertion = insertion_of(group.ops[0])
-    return None if insertion is None else reader_of_part(insertion)
+    return [] if insertion is None else readers_of_part(insertion)
 
 
-def reader_of_part(insertion: Op) -> Read | None:
-    """What alone reads a tensor that has a single part; None for others."""
+def readers_of_part(insertion: Op) -> list[Read]:
+    """The generics that read a tensor of a single part; none if others do, too."""
     if len(chain_of(insertion) or ()) != 1:
-        return None
-    value = insertion.operation.results[0]
-    while True:
-        uses = list(value.uses)
-        if len(uses) != 1:
-            return None
-        user = uses[0].owner.opview
-        if not is_view(user):
-            break
-        if not drops_ones(user):
-            return None
-        value = user.operation.results[0]
-    number = uses[0].operand_number
-    return (user, number) if is_generic(user) and number < input_count(user) else None
+        return []
+    found: list[Read] = []
+    values = [insertion.operation.results[0]]
+    while values:
+        for use in values.pop().uses:
+            user, number = use.owner.opview, use.operand_number
+            if is_view(user) and drops_ones(user):
+                values.append(user.operation.results[0])
+            elif is_generic(user) and number < input_count(user):
+                found.append((user, number))
+            else:
+                return []
+    return found
 
 
 def insertion_of(copy: Op) -> Op | None:

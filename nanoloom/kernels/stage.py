@@ -128,8 +128,10 @@ def joined(
     masks = target is not None and reads_rows_in_part(target)
     loops = target is not None and target.vector.any_length
     made = join_results(block, groups)
-    left_out = weights if known or not loops else ()
-    groups = absorb_pads(made, left_out, masks=masks, in_loops=loops)
+    open_loops = loops and not known
+    groups = absorb_pads(
+        made, weights, masks=masks, in_loops=loops, leave_out=not open_loops
+    )
     if not in_rows:
         return groups
     return join_turns(join_fronts(groups, weights, target), weights)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from nanoloom.kernels.chain import product
 from nanoloom.kernels.group import Group, group_of, users
 from nanoloom.kernels.nest import alone
-from nanoloom.kernels.pads import border_around, erase_unused, reader_of_part
+from nanoloom.kernels.pads import border_around, erase_unused, readers_of_part
 from nanoloom.kernels.parts import is_part, source_of
 from nanoloom.kernels.pooled import is_pool
 from nanoloom.kernels.structure import Kind, Op, base, inputs
@@ -80,11 +80,10 @@ def suits(
 
 def bordered(pool: Op, insertion: Op, image: ir.Value) -> list[Op] | None:
     """Let a pool read a border that is made around an image; None where it cannot."""
-    read = reader_of_part(insertion)
-    if read is None or read != (pool, 0):
+    if readers_of_part(insertion) != [(pool, 0)]:
         return None
     extents = list(ir.RankedTensorType(image.type).shape)
-    border = border_around(insertion, read, image, extents)
+    border = border_around(insertion, (pool, 0), image, extents)
     if border is None or None in border.places or len(extents) != len(border.shape):
         return None
     before = inputs(pool)[0]

@@ -27,17 +27,20 @@ def may_leave_out(
     operand: int,
     around: Sequence[bool],
     number: float,
+    *,
+    known: bool,
 ) -> bool:
     """Whether a border adds steps to a product's sums, and does nothing else.
 
     around: which dimensions of the operand have one.  Each of them is gone along by one
     axis of the sum, and at most one of rows, which no other dimension is; along a row
-    bytes have an axis of groups beside.  number: of the border.
+    bytes have an axis of groups beside, and filters that are known: they lie in fours.
+    number: of the border.
     """
     if operand != shape.left or not around or not around[-1]:
         return False
     floats = set(elements(product, shape)) in FLOATS and not number
-    if not floats and not is_in_fours(product, shape):
+    if not floats and not (known and is_in_fours(product, shape)):
         return False
     indices = product.reads[operand].indices
     every = [axis for index in indices for axis in index.axes]
@@ -84,10 +87,11 @@ def left_out(nest: LoopNest, product: Stage) -> Stage | None:
     if pad is None or pad.inside is None or nest.readers(left) != (product,):
         return None
     around = borders(nest, pad)
-    if nest.buffer(right).role is not Role.CONSTANT or around is None:
+    if around is None:
         return None
-    number = float(pad.outside)
-    return pad if may_leave_out(product, shape, shape.left, around, number) else None
+    known = nest.buffer(right).role is Role.CONSTANT
+    given = shape.left, around, float(pad.outside)
+    return pad if may_leave_out(product, shape, *given, known=known) else None
 
 
 def is_at_source(nest: LoopNest, stage: Stage) -> bool:

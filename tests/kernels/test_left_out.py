@@ -127,6 +127,20 @@ def test_vectors_of_any_width(name: str) -> None:
         assert any("ComputeAt('pad', 'product'" in x for x in words) == (not copies)
 
 
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+def test_weights_that_are_not_known(image: tuple[int, int], windows: Windows) -> None:
+    """Nothing is packed; whole numbers, exact."""
+    x = np.rint(4 * sample(7, (3, *image), "float32"))
+    weights = np.rint(4 * sample(8, (*windows.window, 3, 35), "float32"))
+    program = program_of(first_layer(windows, weights, known=False), x, weights)
+    assert stages(program) == [["pad", "fill", "product", "point"]]
+    taps = windows.taps(x.transpose(1, 2, 0)).items()
+    right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
+    for target, order, side in product(targets(), (at_once, backwards), Side):
+        (result,) = executable(program, target)(x, weights, order=order, side=side)
+        assert (result == right).all() and right.max() > 1
+
+
 def in_loops(nest: LoopNest, target: Target) -> Schedule:
     """What vectors of any width have, with those of a target."""
     assert nest.last is not None
@@ -187,15 +201,13 @@ def test_the_code() -> None:
 
 
 def test_what_is_copied_still() -> None:
-    """Another number around the image, and weights that no panels are made of."""
+    """An image in another number, and a single row in the middle of others."""
     x, weights = ((3, 20, 30), "float32"), np.ones((3, 3, 3, 8), np.float32)
     assert kernels(program_of(first_layer(SAME, weights), x)) == ["contraction"]
     other = replace(SAME, number=1.5)
     assert "copy" in stages(program_of(first_layer(other, weights), x))[-2]
     row = program_of(first_layer(SAME, weights), ((3, 1, 30), "float32"))
-    assert "copy" in stages(row)[-2]  # a single row, in the middle of three
-    given = program_of(first_layer(SAME, weights, known=False), x, weights)
-    assert "copy" in stages(given)[-2]
+    assert "copy" in stages(row)[-2]
 
 
 def test_refusals() -> None:

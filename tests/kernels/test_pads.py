@@ -164,14 +164,16 @@ def test_what_can_be_written_in_place_still_is() -> None:
     assert "pad" not in [s for each in stages(program) for s in each]
 
 
-def test_a_pad_that_two_kernels_read_is_made_once() -> None:
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_pad_that_several_kernels_read(alike: bool) -> None:
+    """Each makes what it reads, if all of them can; else it is made once."""
     weights = np.ones((3, 3, 16, 8), np.float32)
 
     def make(b: Any, x: Any) -> list[Any]:
         padded = SAME.pad(b, x)
         start = b.full((56, 57, 8), 0, x.dtype)
         kinds = ["parallel"] * 3 + ["reduction"] * 3
-        return [
+        sums = [
             b.generic(
                 [(padded, SAME.indexing(6, 3, 5)),
                  (b.constant(weights * n), plain(6, 3, 4, 5, 2))],
@@ -179,9 +181,16 @@ def test_a_pad_that_two_kernels_read_is_made_once() -> None:
             )[0]
             for n in (1, 2)
         ]  # fmt: skip
+        other = b.constant(np.ones((16, 24), np.float32))
+        return sums if alike else [*sums, b.einsum("yxc,cf->yxf", padded, other)]
 
     program = program_of(make, (IMAGE, "float32"))
-    assert kernels(program) == ["opaque", "elementwise", "contraction", "contraction"]
+    made = [] if alike else ["opaque", "elementwise"]
+    assert kernels(program) == [*made, *["contraction"] * (2 if alike else 3)]
+    x = np.rint(4 * sample(9, IMAGE, "float32"))
+    right = np.sum([tap.sum(-1) for tap in SAME.taps(x).values()], axis=0)
+    one, two, *_ = executable(program, host())(x)
+    assert (one == right[..., None]).all() and (two == 2 * right[..., None]).all()
 
 
 def test_rows_with_a_border_are_copied() -> None:

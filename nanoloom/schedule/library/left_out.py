@@ -34,14 +34,15 @@ def left_out_by(
     rows ask, a task makes the border.
     """
     pad = left_out(nest, root)
-    if pad is None or not plan.packed or nest.in_front(root.name) != (pad,):
+    if pad is None or nest.in_front(root.name) != (pad,):
         return None
     if is_in_fours(root, shape):
         *_, pixels = root.reads[shape.left].indices
         fits = plan.family == INT8_DOT.name
         fits &= row is not None and root.names[row] in pixels.axes
     else:
-        fits = plan.family == FMA_FAMILY.name and not plan.widened
+        fits = plan.family == FMA_FAMILY.name
+        fits &= not plan.widened and not plan.copied
     if not fits or row is None:
         return pad if fits else None
     ends = tiles_at_ends(nest, root, root.names[row], plan.rows)
