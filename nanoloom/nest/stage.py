@@ -9,6 +9,18 @@ from nanoloom.nest.extent import Extent
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.reduction import SUMS_OF_PRODUCTS
 
+SIMPLE_MATH = (
+    "math.absf",
+    "math.absi",
+    "math.sqrt",
+    "math.fma",
+    "math.floor",
+    "math.ceil",
+    "math.trunc",
+    "math.roundeven",
+    "math.copysign",
+)  # an instruction, or a few: others are series of them
+
 
 class AxisKind(Enum):
     """PARALLEL: its points do not wait for each other.  REDUCTION: they add up."""
@@ -109,6 +121,12 @@ class Stage:
         known = ("linalg.index", "tensor.extract")
         plain = all(x.startswith(("arith.", "math.")) or x in known for x in self.body)
         return plain and "arith.remf" not in self.body
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether an exp or its kin is in a point: these have numbers enough of their
+        own to hold in registers."""
+        return any(x.startswith("math.") and x not in SIMPLE_MATH for x in self.body)
 
     @property
     def is_copy(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import WIDENING
+from nanoloom.nest.stage import SIMPLE_MATH
 from nanoloom.vector.access import index
 from nanoloom.vector.gathered import gathered, linear
 from nanoloom.vector.lane_values import Lane, LaneValue, Row, Uniform, Vector
@@ -43,19 +44,6 @@ def is_vectorizable(block: ir.Block, dim: int) -> bool:
             return False
         varying.update(operation.results)
     return True
-
-
-SIMPLE_MATH = (
-    "math.absf",
-    "math.absi",
-    "math.sqrt",
-    "math.fma",
-    "math.floor",
-    "math.ceil",
-    "math.trunc",
-    "math.roundeven",
-    "math.copysign",
-)
 
 
 def has_vector_math(op: ir.Operation) -> bool:

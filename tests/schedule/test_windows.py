@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import nanoloom
@@ -163,6 +164,25 @@ def test_depthwise_convolution(case: tuple[int, ...], known: bool) -> None:
     assert got.shape == exact.shape
     assert (abs(got - exact) <= bound).all()
     assert not (abs(0 * got - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("window", [3, 5])
+def test_a_function_behind_the_windows_of_a_single_channel(window: int) -> None:
+    """As of attention over pixels: vectors are of these, and what follows is a loop."""
+    x, w = (
+        sample(1, (2, 1, 11, 14), "float32"),
+        sample(2, (1, 1, window, window), "float32"),
+    )
+    pad = window // 2
+    model, feeds = model_of("Conv", [x, w], {"pads": [pad] * 4}, constants=(1,))
+    node = onnx.helper.make_node("Sigmoid", ["y0"], ["made"])
+    model.graph.node.append(node)
+    model.graph.output[0].name = "made"
+    (made,) = nanoloom.compile(model, cache=shared_cache())(feeds).values()
+    exact, magnitude = windows(x, w[:, 0], pad, 1, 1)
+    bound = (window * window + 8) * np.finfo(np.float32).eps * (magnitude + 1)
+    assert (abs(made - 1 / (1 + np.exp(-exact))) <= bound).all()
+    assert exact.std() > 0.1
 
 
 def test_pixels_without_rows() -> None:

@@ -63,7 +63,7 @@ def front_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directiv
     """
     front = [s for s in nest.in_front(root.name) if s.inside is None]
     others = [s for s in nest.stages if s != root and s not in front]
-    if not front or any(x.startswith("math.") for s in front for x in s.body):
+    if not front or any(stage.has_functions for stage in front):
         return vectors([*front, *others], target)
     *before, last = front
     lanes = Lanes(lanes_of(last, target))

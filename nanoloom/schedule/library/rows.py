@@ -73,7 +73,7 @@ def one_loop(
     working = [stage for stage in nest.stages if stage.reads]
     if any(stage.is_reduction for stage in nest.stages) or nest.pads:
         return None
-    if any(name.startswith("math.") for stage in working for name in stage.body):
+    if any(stage.has_functions for stage in working):
         return None
     first, *_ = working
     if axis_of(first, target) != len(first.axes) - 1:  # a single number, for one

@@ -82,8 +82,7 @@ def is_short(stage: Stage) -> bool:
     reads at places that it computes or converts numbers, and does little else."""
     if stage.inside is not None or stage.is_reduction:
         return False
-    functions = any(name.startswith("math.") for name in stage.body)
-    return bool(stage.found) or (converts(stage) and not functions)
+    return bool(stage.found) or (converts(stage) and not stage.has_functions)
 
 
 def lane_bits(stage: Stage) -> set[int]:

@@ -155,7 +155,7 @@ def tiles(
     jam = {**rows, pixels: block.pixels}
     if stays_at_tile(nest, stage):
         return on_tile(nest, stage, last, lanes_at(nest, window, target), jam)
-    if window.shares:
+    if window.in_planes:
         others = [each for each in nest.stages if each != stage]
         here = points(stage, lanes_at(nest, window, target), jam)
         return (*vectors(others, target), *here)
@@ -232,7 +232,6 @@ def stays_at_tile(nest: LoopNest, sums: Stage) -> bool:
 
 
 def has_functions(nest: LoopNest, sums: Stage) -> bool:
-    """Whether an exp or its kin follows the sums: it has numbers enough of its own to
-    hold in registers, and is faster in a loop over the task's memory."""
-    following = nest.stages[nest.stages.index(sums) + 1 :]
-    return any(name.startswith("math.") for stage in following for name in stage.body)
+    """Whether an exp or its kin follows the sums: it is faster in a loop over the
+    task's memory."""
+    return any(x.has_functions for x in nest.stages[nest.stages.index(sums) + 1 :])
