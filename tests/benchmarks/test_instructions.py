@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks import instructions
 from benchmarks.instructions import IN_C, Row, in_c, parse, sheet
-from nanoloom.reproduce.counted import Count, build_plugin, counted
+from nanoloom.reproduce.counted import Count, counted
 from nanoloom.runtime.emulation import machine
 
 
-def test_the_product_in_c_is_made_of_vectors(tmp_path: Path) -> None:
+def test_the_product_in_c_is_made_of_vectors(tmp_path: Path, plugin: Path) -> None:
     """`product, C` reads a vector of columns for every number of a."""
-    plugin, cpu = build_plugin(tmp_path), "riscv64+v"
+    cpu = "riscv64+v"
     one, two = (in_c("product, C", cpu, turns, tmp_path) for turns in (1, 2))
     where = machine("riscv64+v:vlen=512")
     count = counted(plugin, where, two) - counted(plugin, where, one)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from nanoloom.cache import Cache
+from nanoloom.cli.main import VERBS, main
 from tests.c_libraries import lend
 
 ROOT = Path(__file__).parents[2]
@@ -84,12 +85,18 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_what_a_page_says_works(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """Commands in this process, which has loaded the compiler already."""
     for arch in EXECUTABLES.get(name, ()):
         lend(arch, Cache(cache_of(tmp_path)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("NANOLOOM_CACHE", str(cache_of(tmp_path)))
+    monkeypatch.delenv("NANOLOOM_DEBUG", raising=False)
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs" / name):
         if block.language == "python":
@@ -97,10 +104,10 @@ def test_what_a_page_says_works(
         for program, *words in commands(block):
             if program.startswith("./"):
                 done = run([program, *words], tmp_path)
+                assert done.returncode == 0, f"{words}: {done.stderr}"
             else:
                 assert program == "nanoloom"
-                done = nanoloom(words, tmp_path)
-            assert done.returncode == 0, f"{words}: {done.stderr}"
+                assert main(words) == 0, f"{words}: {capfd.readouterr().err}"
 
 
 def test_a_command_that_fails_is_seen(tmp_path: Path) -> None:
@@ -108,8 +115,6 @@ def test_a_command_that_fails_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_readme_lists_the_verbs_that_exist() -> None:
-    from nanoloom.cli.main import VERBS
-
     text = "".join(b.text for b in blocks(ROOT / "README.md"))
     listed = set(re.findall(r"^nanoloom (\w+)", text, re.MULTILINE))
     assert listed | {"demo"} == {verb.name for verb in VERBS}

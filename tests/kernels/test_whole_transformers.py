@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import nanoloom
+from nanoloom.compiler import Report, compile_kernels, cut_model
+from tests.vector.kernel_harness import shared_cache
 
 MODELS = Path(__file__).parents[1] / "models"
 # Different attentions of a model: DeBERTa's with relative places, with batches of 2;
@@ -22,11 +25,13 @@ ATTENTIONS = {
 
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_attention_is_one_kernel(name: str) -> None:
-    path = MODELS / f"{name}.onnx"
-    inputs = nanoloom.compile(path, threads=1).inputs
-    names = {d for x in inputs for d in x.shape if isinstance(d, str)}
-    dims = {d: 2 if d == "batch" else 11 for d in names}
-    nests = nanoloom.compile(path, threads=1, dims=dims).nests()
-    found = [nest for key, nest in nests.items() if key.startswith("contractions")]
+    """Which compiles; all others are kernels like those of any model."""
+    program = nanoloom.compile(MODELS / f"{name}.onnx", threads=1)
+    sizes = {d: 2 if d == "batch" else 11 for d in program.texts}
+    shapes = {x.name: tuple(sizes.get(d, d) for d in x.shape) for x in program.inputs}
+    made = cut_model(program.source.entry(shapes, {}), program.options, Report())
+    found = {n: k for n, k in made.kernels.items() if n.startswith("contractions")}
     assert len(found) == ATTENTIONS[name]
-    assert all(len(nest.products) == 2 for nest in found)
+    assert all(len(kernel.nest.products) == 2 for kernel in found.values())
+    attentions = replace(made, kernels=found)
+    compile_kernels(attentions, program.options, shared_cache(), Report())

@@ -15,7 +15,7 @@ from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.counted import Count, build_plugin, counted, of_one_run
+from nanoloom.reproduce.counted import Count, counted, of_one_run
 from nanoloom.runtime.emulation import machine
 from tests.c_libraries import lend
 
@@ -45,11 +45,6 @@ _start:
     li a0, STATUS
     ecall
 """
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_plugin(tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture(scope="module")

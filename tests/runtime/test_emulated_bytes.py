@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.reproduce.counted import build_plugin, of_one_run
+from nanoloom.reproduce.counted import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.weighted import built
 
@@ -104,13 +104,13 @@ def test_sums_are_exact_at_every_length(name: str, text: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_wider_vectors_execute_fewer_instructions(
-    layer: str, name: str, tmp_path: Path
+    layer: str, name: str, tmp_path: Path, plugin: Path
 ) -> None:
     made = parser.parse_model(f"{HEAD} {LAYERS[layer]}")
     given = arrays(made)
     _, path = built(made, given, name, tmp_path)
     np.save(image := tmp_path / "x.npy", given["x"])
-    plugin, (word, lengths) = build_plugin(tmp_path), LENGTHS[name]
+    word, lengths = LENGTHS[name]
     one, two, four = (
         of_one_run(plugin, machine(f"{name}:{word}={bits}"), path, [image]).all
         for bits in lengths[:3]

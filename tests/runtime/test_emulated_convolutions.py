@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.reproduce.counted import build_plugin, of_one_run
+from nanoloom.reproduce.counted import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.weighted import built
 
@@ -114,10 +114,12 @@ def test_one_file_at_every_length(
 
 
 @pytest.mark.parametrize("name", LENGTHS)
-def test_wider_vectors_execute_fewer_instructions(name: str, tmp_path: Path) -> None:
+def test_wider_vectors_execute_fewer_instructions(
+    name: str, tmp_path: Path, plugin: Path
+) -> None:
     _, path = built(parsed(LAYER, "float"), arrays(LAYER), name, tmp_path)
     np.save(image := tmp_path / "x.npy", arrays(LAYER)["x"])
-    plugin, (word, lengths) = build_plugin(tmp_path), LENGTHS[name]
+    word, lengths = LENGTHS[name]
     one, two, four = (
         of_one_run(plugin, machine(f"{name}:{word}={bits}"), path, [image]).all
         for bits in lengths[:3]

@@ -11,7 +11,7 @@ import pytest
 from onnx import parser
 
 from nanoloom.program import Program
-from nanoloom.reproduce.counted import build_plugin, of_one_run
+from nanoloom.reproduce.counted import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.weighted import built
 
@@ -122,14 +122,14 @@ def test_sums_are_right_at_every_length(kind: str, name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_wider_vectors_execute_fewer_instructions(
-    kind: str, name: str, tmp_path: Path
+    kind: str, name: str, tmp_path: Path, plugin: Path
 ) -> None:
     program, path, given = executable(LAYER, kind, name, tmp_path)
     files: list[Path] = []
     for x in program.inputs:
         files.append(tmp_path / f"{x.name}.npy")
         np.save(files[-1], given[x.name])
-    plugin, (word, lengths) = build_plugin(tmp_path), LENGTHS[name]
+    word, lengths = LENGTHS[name]
     one, two, four = (
         of_one_run(plugin, machine(f"{name}:{word}={bits}"), path, files).all
         for bits in lengths[:3]

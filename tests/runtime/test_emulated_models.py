@@ -23,7 +23,7 @@ from nanoloom.inspect.compare import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program, compile
-from nanoloom.reproduce.counted import Count, build_plugin, counted
+from nanoloom.reproduce.counted import Count, counted
 from nanoloom.runtime.emulation import Machine, machine, run_emulated
 from tests.c_libraries import lend
 from tests.examples.test_minilm import BOUND, bert
@@ -117,11 +117,6 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     wanted = open_reference("ort", path, 1)(given)
     others = disturbed("ort", bound, folder, 1, given)
     return lambda got: passes(got, wanted, others)
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_plugin(tmp_path_factory.mktemp("plugin"))
 
 
 def build(name: str, folder: Path) -> tuple[Program, Path]:

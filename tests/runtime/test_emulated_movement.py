@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
-from nanoloom.reproduce.counted import build_plugin, of_one_run
+from nanoloom.reproduce.counted import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.c_libraries import lend
 
@@ -95,11 +95,11 @@ def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("text", [TURNED, LOOKED_UP], ids=["turned", "looked up"])
 def test_wider_vectors_execute_fewer_instructions(
-    text: str, name: str, tmp_path: Path
+    text: str, name: str, tmp_path: Path, plugin: Path
 ) -> None:
     """Not as many times fewer: rows end in parts of vectors, and begin each time."""
     model = parser.parse_model(text)
-    path, plugin = executable(model, name, tmp_path), build_plugin(tmp_path)
+    path = executable(model, name, tmp_path)
     files: list[Path] = []
     for x, array in inputs_of(model).items():
         np.save(tmp_path / f"{x}.npy", array)

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from nanoloom.reproduce.counted import build_plugin, of_one_run
+from nanoloom.reproduce.counted import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.test_emulated_movement import executable
 
@@ -163,11 +163,11 @@ COUNTED = {
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("kernel", COUNTED)
 def test_wider_vectors_execute_fewer_instructions(
-    kernel: str, name: str, tmp_path: Path
+    kernel: str, name: str, tmp_path: Path, plugin: Path
 ) -> None:
     given, made, nodes, fewer, most = COUNTED[kernel]
     model = parser.parse_model(f"{HEAD} k ({given}) => ({made}) {{ {nodes} }}")
-    path, plugin = executable(model, name, tmp_path), build_plugin(tmp_path)
+    path = executable(model, name, tmp_path)
     files: list[Path] = []
     for x in model.graph.input:
         kind = onnx.helper.tensor_dtype_to_np_dtype(x.type.tensor_type.elem_type)

@@ -6,6 +6,7 @@ A nanokernel; loops of words where vectors are as wide as the machine's.
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -33,6 +34,7 @@ SUMS = 4  # registers of them that are added to at once, where there are so many
 HALVES = "float16", "bfloat16"  # widened between the sums of a single row
 
 
+@cache
 def kernel_of(kind: str, packed: bool, m: int, n: int) -> Kernel:
     """The kernel of x[m, 35] @ w[35, n]; packed: w is a parameter."""
     right = sample(n, (35, n), "int8" if kind == "uint8" else kind)

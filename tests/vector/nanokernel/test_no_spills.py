@@ -6,11 +6,13 @@ The sizes divide nothing: tiles reach over every edge.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nanoloom.kernels.program import Program
 from nanoloom.target import TARGETS, by_name
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count, inner_loops
@@ -62,6 +64,19 @@ def spills(text: str) -> list[str]:
     return [x for x in lines if LENGTH in x or (PLACE.search(x) and VECTOR.search(x))]
 
 
+@cache
+def product(kind: str, m: int, k: int, n: int, activation: bool) -> Program:
+    """By a weight or another activation: the same kernels for all targets."""
+    right = sample(n, (k, n), "int8" if kind == "uint8" else kind)
+
+    def make(b: Any, x: Any, *w: Any) -> Any:
+        given = w[0] if w else b.constant(right)
+        return b.einsum("mk,kn->mn", x, given, dtype=np.dtype(KINDS[kind]))
+
+    others = [((k, n), right.dtype.name)] if activation else []
+    return program_of(make, ((m, k), kind), *others)
+
+
 @pytest.mark.parametrize(
     ("target", "kind"),
     [
@@ -73,16 +88,9 @@ def spills(text: str) -> list[str]:
 )
 def test_no_vector_is_spilled(target: str, kind: str) -> None:
     for m, k, n in SIZES[2:] if target in SAME else SIZES:
-        right = sample(n, (k, n), "int8" if kind == "uint8" else kind)
-        weight = ((k, n), right.dtype.name)
-        for activation in ((), (weight,)) if n % 2 else ((),):
-
-            def make(b: Any, x: Any, *w: Any, right: np.ndarray = right) -> Any:
-                given = w[0] if w else b.constant(right)
-                return b.einsum("mk,kn->mn", x, given, dtype=np.dtype(KINDS[kind]))
-
-            product = program_of(make, ((m, k), kind), *activation)
-            text = stage_text(product, "asm", by_name(target))
+        for activation in (False, True) if n % 2 else (False,):
+            program = product(kind, m, k, n, activation)
+            text = stage_text(program, "asm", by_name(target))
             assert loops_of_products(text) or SUMS_OF_TILES in text, (m, k, n)
             assert spills(text) == [], (m, k, n, activation)
 
