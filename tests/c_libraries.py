@@ -1,6 +1,7 @@
-"""The C library of static executables: built once for all runs of the tests.
+"""C that is compiled before a test, and put into the cache that it uses.
 
-It takes half a minute for each machine, and no file of nanoloom's changes it.
+The library of static executables is built once for all runs of the tests: it takes half
+a minute for each machine, and no file of nanoloom's changes it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import fcntl
 
 from nanoloom.binary.libc import PARTS, c_library, key_of
+from nanoloom.binary.shared import runtime_objects
 from nanoloom.cache import Cache, default_root
+from nanoloom.target.host import host
 
 
 def lend(arch: str, cache: Cache) -> None:
@@ -21,3 +24,9 @@ def lend(arch: str, cache: Cache) -> None:
         parts = c_library(triple, kept)
     for part, code in zip(PARTS, parts, strict=True):
         cache.put(key_of(triple, part), code)
+
+
+def lend_runtime(cache: Cache) -> None:
+    """Put this machine's runtime into the cache of another process, which would take a
+    second to compile it."""
+    runtime_objects(host().triple, cache)

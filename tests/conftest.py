@@ -14,6 +14,7 @@ import pytest
 from nanoloom.binary import link
 from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
+from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
 from nanoloom.reproduce.counted import build_plugin
 from nanoloom.workers import pool
@@ -34,22 +35,29 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_c_is_kept() -> Iterator[None]:
-    """The runtime's few files are the same in all tests, and take half a second; so
-    are the stand-ins for the system's libraries."""
-    kept: dict[tuple[Source, tuple[str, ...]], bytes] = {}
+def compiled_c_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> Iterator[None]:
+    """The runtime's few files are the same in all tests, and take a second for each
+    machine; pytest-xdist's workers share them.  So are the stand-ins for the system's
+    libraries."""
+    base = tmp_path_factory.getbasetemp()
+    kept = Cache((base if worker_id == "master" else base.parent) / "C")
     stand_ins: dict[Machine, list[bytes]] = {}
     compiled, made_stubs = link._compiled, link._made_stubs
 
     def looked_up(
         sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
     ) -> list[bytes]:
-        words = tuple(command)
-        new = [source for source in sources if (source, words) not in kept]
-        made = compiled(new, command, scratch, nice)
-        for source, code in zip(new, made, strict=True):
-            kept[source, words] = code
-        return [kept[source, words] for source in sources]
+        names = {source: key("C of tests", source, command) for source in sources}
+        found = {source: kept.get(name) for source, name in names.items()}
+        new = [source for source, code in found.items() if code is None]
+        for source, code in zip(
+            new, compiled(new, command, scratch, nice), strict=True
+        ):
+            kept.put(names[source], code)
+            found[source] = code
+        return [found[source] or b"" for source in sources]
 
     def stubs(machine: Machine, scratch: Path) -> list[bytes]:
         if machine not in stand_ins:

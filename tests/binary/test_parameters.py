@@ -20,6 +20,7 @@ from nanoloom.weights.changes import Cast, Transposed, reshaped
 from nanoloom.weights.panels import Panels
 from nanoloom.weights.pieces import PIECE
 from nanoloom.weights.weight import Weight, weight_of
+from tests.c_libraries import lend_runtime
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 MB = 1 << 20
@@ -160,6 +161,7 @@ def peaks(kind: str, folder: Path, *sizes: int) -> list[int]:
     It is all that is resident: pages of the weight's file, too, where they are mapped.
     sizes: bytes of their weights, ascending.
     """
+    lend_runtime(Cache(folder / "c"))
     words = [folder / "c", "bf16" if kind == "bf16" else "f32"]
     words += [layer(kind, size, folder / str(size)) for size in sizes]
     done = subprocess.run(

@@ -14,7 +14,7 @@ import onnx
 
 from nanoloom.cache import Cache
 
-CACHE_BYTES = 200 << 20
+CACHE, CACHE_BYTES = "cache", 200 << 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Bench:
         self.case = folder / "case"
         self.journal = folder / "journal"
         folder.mkdir(parents=True, exist_ok=True)
-        self.cache = Cache(folder / "cache", CACHE_BYTES)
+        self.cache = Cache(folder / CACHE, CACHE_BYTES)
         self.label = ""
 
     def begin(self, label: str) -> None:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.fuzz.cases import Finding, Outcome
+from nanoloom.cache import Cache
+from tests.c_libraries import lend_runtime
+from tests.fuzz.cases import CACHE, Finding, Outcome
 
 SECONDS = 120.0  # that a case may take
 CASES = 150  # of one process: what it holds goes with it
@@ -62,6 +64,7 @@ class Worker:
         if self.process is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
+            lend_runtime(Cache(self.folder / CACHE))
             self.count = 0
             with (self.folder / "stderr").open("w") as errors:
                 self.process = subprocess.Popen(

@@ -21,6 +21,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.program import Program
 from nanoloom.target.remembered import host
 from nanoloom.weights.weight import Weight
+from tests.c_libraries import lend_runtime
 
 DEPTH, WIDTH = 300, 500
 W = np.random.default_rng(5).standard_normal((DEPTH, WIDTH)).astype(np.float32)
@@ -257,6 +258,7 @@ assert len(set(mapped(root))) == len(mapped(root)) <= mappings + 1
 
 
 def test_many_sizes_one_after_the_other(tmp_path: Path) -> None:
+    lend_runtime(Cache(tmp_path))
     done = subprocess.run(
         [sys.executable, "-c", MANY, str(tmp_path)],
         capture_output=True,

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from nanoloom.cache import Cache
+from tests.c_libraries import lend_runtime
+
 BEGIN = """
 import gc, os, resource, sys
 from pathlib import Path
@@ -105,6 +108,7 @@ assert STORE._spare is None
 
 @pytest.mark.parametrize("part", [MADE_AND_DROPPED, MANY_AT_ONCE, NONE_IS_LEFT])
 def test_descriptors_threads_and_mappings(tmp_path: Path, part: str) -> None:
+    lend_runtime(Cache(tmp_path / "cache"))
     words = [sys.executable, "-c", BEGIN + part, str(tmp_path / "cache")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -192,10 +191,11 @@ def test_planes(
     wide = x.astype(np.int64), w.astype(np.int64)
     right = np.moveaxis(convolve(*wide, 1, case), 1, -1)
     right = right[tuple(slice(n) for n in (1, *result, 17))]
-    for target, side in product(targets(), Side):
+    for target in targets():
         run = executable(program, target)
-        (got,) = run(x, order=backwards, side=side)
-        assert (got == right).all() and (got != np.roll(right, 1, -1)).any()
+        for side in Side:
+            (got,) = run(x, order=backwards, side=side)
+            assert (got == right).all() and (got != np.roll(right, 1, -1)).any()
 
 
 def test_channels_of_planes_are_no_loop() -> None:
