@@ -26,6 +26,7 @@ NAMES = [t.name for t in TARGETS if t.name not in LEFT_OUT]
 SIZES = (
     (1, 768, 768),
     (3, 130, 517),
+    (97, 17, 64),  # whose tiles are of other rows and vectors, on three targets of four
     (127, 333, 517),
 )
 FLOATS = ("float32", "float64")  # all that targets of PowerPC promise
@@ -86,7 +87,7 @@ def product(kind: str, m: int, k: int, n: int, activation: bool) -> Program:
     ],
 )
 def test_no_vector_is_spilled(target: str, kind: str) -> None:
-    for m, k, n in SIZES[-1:] if target in SAME else SIZES:
+    for m, k, n in SIZES[2:] if target in SAME else SIZES:
         for activation in (False, True) if n % 2 else (False,):
             program = product(kind, m, k, n, activation)
             text = stage_text(program, "asm", by_name(target))
