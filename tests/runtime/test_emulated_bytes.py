@@ -57,8 +57,8 @@ all (uint8[13, 71] u, uint8[1, 19, 9, 7] image, int8[71, 53] wa, int8[37, 19, 3,
 LAYERS = {
     "bytes": """l (uint8[64, 256] x, int8[256, 96] w) => (int32[64, 96] y)
         { y = MatMulInteger(x, w) }""",
-    "image": """l (uint8[1, 48, 14, 14] x, int8[96, 48, 3, 3] w)
-        => (int32[1, 96, 14, 14] y)
+    "image": """l (uint8[1, 24, 10, 10] x, int8[96, 24, 3, 3] w)
+        => (int32[1, 96, 10, 10] y)
         { y = ConvInteger<pads = [1, 1, 1, 1]>(x, w) }""",
 }
 LENGTHS = {

@@ -52,7 +52,7 @@ all (FLOAT[1, 19, 9, 7] x, FLOAT[1, 3, 11, 8] i, FLOAT[2, 5, 21] l,
 }
 """
 LAYER = """
-layer (FLOAT[1, 96, 13, 13] x, FLOAT[128, 96, 3, 3] w) => (FLOAT[1, 128, 7, 7] y)
+layer (FLOAT[1, 48, 13, 13] x, FLOAT[64, 48, 3, 3] w) => (FLOAT[1, 64, 7, 7] y)
 { y = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w) }
 """
 MOST = 19 * 25  # products of a sum

@@ -37,7 +37,7 @@ all (KIND[37, 71] a, KIND[71, 53] b, KIND[1, 71] row, KIND[2, 5, 37] c,
     xww = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, ww)
 }
 """
-LAYER = "l (KIND[64, 256] x, KIND[256, 96] v) => (KIND[64, 96] y) { y = MatMul(x, v) }"
+LAYER = "l (KIND[32, 128] x, KIND[128, 96] v) => (KIND[32, 96] y) { y = MatMul(x, v) }"
 # In ONNX's words; a unit of rounding, and of the smallest numbers.
 KINDS = {
     "float16": (np.dtype(np.float16), 2.0**-11, 2.0**-25),
