@@ -21,16 +21,12 @@ from nanoloom.schedule.words.memory import LEVELS, Prefetch
 from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
+from nanoloom.vector.nanokernel.tile.task import locality
 from nanoloom.vector.nanokernel.tile.tile import origin
 from nanoloom.vector.panel_round import Counted, PanelRound
 
 LINE = 64  # bytes
 MORE = 2  # times the lines of a round, where one tile may ask for most of a panel
-
-
-def locality(word: Prefetch) -> int:
-    """memref.prefetch's: 3 for the first of the caches, 1 for the third."""
-    return 1 + LEVELS - word.level
 
 
 def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:

@@ -34,6 +34,7 @@ from nanoloom.schedule.library.panels import (
     weight_packing,
 )
 from nanoloom.schedule.library.result_rows import in_rows
+from nanoloom.schedule.library.rows_ahead import rows_ahead
 from nanoloom.schedule.library.sum_chunks import in_chunks, may_be_cut, sum_chunks
 from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.register_tile import RegisterTile
@@ -131,9 +132,9 @@ class Product:
         def with_prefetches(loops: tuple[Directive, ...]) -> tuple[Directive, ...]:
             if isinstance(loops[0], StoreAt):
                 return (*packings, *loops, *without(behind, loops[0].stage))
-            names = row_names(root, shape)
-            fetched = prefetches(nest, packings, loops, names, target)
+            fetched = prefetches(nest, packings, loops, row_names(root, shape), target)
             fetched = fetched or flat_prefetches(nest, nanokernel, product)
+            fetched += rows_ahead(nest, loops, nanokernel, product, target)
             return (*packings, *loops, *fetched, *behind)
 
         front = nest.in_front(root.name)

@@ -47,7 +47,7 @@ def around(words: Words, nest: LoopNest, found: Turned, target: Target) -> Words
     turned = tuple(
         outer if word == tasks else word
         for word in words
-        if not isinstance(word, Prefetch)
+        if not (isinstance(word, Prefetch) and word.loops)
     )
     packings = tuple(word for word in turned if isinstance(word, Packing))
     loops = tuple(word for word in turned if not isinstance(word, Packing))

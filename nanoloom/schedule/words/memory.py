@@ -30,7 +30,8 @@ class Prefetch(Word):
     in front of the reader.
 
     Of an operand that lies as it is, for a nanokernel that copies its panel: it comes
-    so many steps of the sum `ahead`.
+    so many steps of the sum `ahead`; so do rows beside a weight in panels, by whole
+    rounds of the sum's outermost axis: those of an image further down.
 
     level: of the caches that it comes into, 1 for the nearest to the core.
     """

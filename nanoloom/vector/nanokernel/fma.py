@@ -13,6 +13,7 @@ from nanoloom.mlir import ir, tensor, vector
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.operands.rows_ahead import with_rows_ahead
 from nanoloom.vector.nanokernel.operands.rows_together import (
     Number,
     RowsTogether,
@@ -89,6 +90,7 @@ def outer_products(
     innermost: makes the last of the loops, in place of `unrolled`.
     """
     step = product_step(tile, columns, number, tile.row_indices)
+    step = with_rows_ahead(tile, step)
     ivs, dims = tile.ivs(index(0), index(0)), tile.shape.reduced
     return nest(tile, dims, ivs, start, step, innermost or unrolled)
 

@@ -31,10 +31,9 @@ from nanoloom.vector.nanokernel.fma import (
 from nanoloom.vector.nanokernel.operands.wide_rows import WideRows
 from nanoloom.vector.nanokernel.operands.widened import extended
 from nanoloom.vector.nanokernel.sum_loops import nest, unrolled
-from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
+from nanoloom.vector.nanokernel.tile.task import as_buffer, locality, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
 from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of
-from nanoloom.vector.prefetch import locality
 from nanoloom.vector.temporaries import LINE, bytes_of
 
 

@@ -21,7 +21,7 @@ from nanoloom.vector.nanokernel.sum_loops import (
     unrolled,
     with_value,
 )
-from nanoloom.vector.nanokernel.tile.task import as_buffer, whole_loops
+from nanoloom.vector.nanokernel.tile.task import as_buffer, locality, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     as_index,
@@ -29,7 +29,6 @@ from nanoloom.vector.nanokernel.tile.tile import (
     place_of,
     read_vector,
 )
-from nanoloom.vector.prefetch import locality
 from nanoloom.vector.temporaries import LINE
 
 

@@ -6,6 +6,8 @@ from nanoloom.errors import Error
 from nanoloom.kernels.structure import Op, inputs, map_dims, maps
 from nanoloom.mlir import bufferization, ir
 from nanoloom.nest.contraction import Contraction
+from nanoloom.schedule.language import Prefetch
+from nanoloom.schedule.words.memory import LEVELS
 from nanoloom.vector.nanokernel.tile.tile import plus, slice_offsets
 
 
@@ -69,6 +71,11 @@ def as_buffer(value: ir.Value) -> ir.Value:
     layout = ir.StridedLayoutAttr.get(any_number, [any_number] * kind.rank)
     made = ir.MemRefType.get(kind.shape, kind.element_type, layout)
     return bufferization.ToBufferOp(made, value, read_only=True).result
+
+
+def locality(word: Prefetch) -> int:
+    """memref.prefetch's: 3 for the first of the caches, 1 for the third."""
+    return 1 + LEVELS - word.level
 
 
 def behind(source: ir.Value, op: Op) -> ir.InsertionPoint:
