@@ -149,11 +149,16 @@ def test_groups_write_as_they_compute() -> None:
 
 
 def test_windows_with_steps_have_many_channels_last() -> None:
-    """A few, of an image, are read as they come."""
+    """A few are read as they come, and no more from pages than are translated."""
     steps: dict[str, Any] = {"pads": PIXELS, "strides": [2, 2]}
-    for channels, layout in ((3, FIRST), (384, LAST)):
+    for channels, size, features, layout in (
+        (3, 14, 768, FIRST),
+        (384, 14, 768, LAST),
+        (64, 112, 64, FIRST),
+        (128, 56, 128, LAST),
+    ):
         with mlir.context():
-            _, plan = planned(convolution(channels, 14, 768, 3, **steps))
+            _, plan = planned(convolution(channels, size, features, 3, **steps))
             (made,) = plan.edges.products
             assert plan.chosen[plan.edges.links.find(made.parts)] == layout
 
