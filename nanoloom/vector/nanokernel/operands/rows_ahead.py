@@ -4,8 +4,8 @@
         fetch left[y + ky + 1, x + kx, c]; f(left[y + ky, x + kx, c])
 
 Each of a tile's rows goes along a line of its own, all at once, which no processor
-follows far.  One step asks for one row's line, and so many steps, as there are numbers
-in it, for all rows.
+follows far.  A round of the innermost loop asks for some rows' lines, and as many
+rounds as go along one for those of all rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import maps
 from nanoloom.mlir import arith, ir, memref
-from nanoloom.vector.access import add, index, multiply
+from nanoloom.vector.access import add, index, multiply, parts
 from nanoloom.vector.nanokernel.sum_loops import Step
 from nanoloom.vector.nanokernel.tile.task import as_buffer, locality
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
@@ -41,18 +41,23 @@ def with_rows_ahead(tile: Tile, step: Step) -> Step:
     rounds = word.ahead // whole
     source, level = as_buffer(tile.left), locality(word)
     line = LINE // bytes_of(ir.RankedTensorType(tile.left.type).element_type)
-    share = -(-tile.plan.rows // line)
+    steps = tile.plan.unroll
+    share = -(-tile.plan.rows // max(1, line // steps))
     indexing, deepest = maps(tile.op)[tile.shape.left], tile.shape.reduced[-1]
 
     def fetched(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
-        first = multiply(arith.remui(ivs[deepest], index(line)), index(share))
+        begun, here = parts(ivs[deepest])
+        if begun is None:
+            return step(ivs, sums)
+        number = arith.divui(arith.remui(begun, index(line)), index(steps))
+        first = multiply(number, index(share))
         later, begin = list(ivs), 0
         if inner:
             later[outer] = add(ivs[outer], index(rounds))
         else:
             begin = rounds * tile.plan.rows
-        for number in range(share):
-            row = add(first, index(begin + number))
+        for more in range(here, share, steps):
+            row = add(first, index(begin + more))
             at = place_of(indexing, tile.at_row(later, row))
             memref.PrefetchOp(source, at, False, level, True)
         return step(ivs, sums)
