@@ -7,16 +7,27 @@ lane.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nanoloom.kernels.structure import dims_of
-from nanoloom.mlir import ir, vector
+from nanoloom.mlir import arith, ir
 from nanoloom.nest.extent import ONE, Lanes
-from nanoloom.vector.access import Access, Operand, add, coefficient, index
+from nanoloom.vector.access import (
+    Access,
+    Operand,
+    add,
+    coefficient,
+    constant_of,
+    difference,
+    index,
+)
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.jam import moved, stepped
+from nanoloom.vector.possible import possible
+from nanoloom.vector.square import Square, transpose
 
 if TYPE_CHECKING:
     from nanoloom.vector.loops import Loops
@@ -44,117 +55,6 @@ def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def transpose(square: Square) -> list[ir.Value]:
-    """The columns of a square, each a vector.
-
-    The square is one of squares, of P elements a side.  Vector q gathers row q of all
-    that stand one below the other, so that P vectors hold P columns; these are turned
-    without an element leaving its P lanes.
-    """
-    groups = square.lanes // square.size
-    gathered = [
-        [square.gathered(q, group) for group in range(groups)]
-        for q in range(square.size)
-    ]
-    columns: list[ir.Value] = []
-    for group in range(groups):
-        columns += turned([vectors[group] for vectors in gathered])
-    if not square.is_bf16:
-        return columns
-    kind = ir.VectorType.get([square.lanes], square.operand.element)
-    return [vector.bitcast(kind, column) for column in columns]
-
-
-@dataclass(frozen=True)
-class Square:
-    """lanes x lanes elements of an operand, rows along `turning`.
-
-    piece: bits of a row that stay together, `size` elements.
-    """
-
-    operand: Operand
-    ivs: list[ir.Value]
-    dim: int
-    turning: int
-    lanes: int
-    piece: int
-
-    @property
-    def size(self) -> int:
-        width = self.operand.element.width  # type: ignore[attr-defined]
-        return min(self.lanes, self.piece // width)
-
-    @property
-    def is_bf16(self) -> bool:
-        """bf16 is turned as integers.
-
-        LLVM stops at some shuffles of it where there are conversions of bf16 and no
-        AVX-512.
-        """
-        return isinstance(self.operand.element, ir.BF16Type)
-
-    def load(self, row: int, column: int, count: int) -> ir.Value:
-        here = moved(self.ivs, self.dim, add(self.ivs[self.dim], index(row)))
-        along = add(self.ivs[self.turning], index(column))
-        here = moved(here, self.turning, along)
-        kind = ir.VectorType.get([count], self.operand.element)
-        made = vector.load(kind, self.operand.buffer, self.operand.indices(here))
-        if not self.is_bf16:
-            return made
-        bits = ir.VectorType.get([count], ir.IntegerType.get_signless(16))
-        return vector.bitcast(bits, made)
-
-    def gathered(self, q: int, group: int) -> ir.Value:
-        """Pieces `group` of the rows q, q + P, ..., side by side.
-
-        One of them is in its place in the whole row, the others are put beside it.
-        """
-        made = self.load(group * self.size + q, 0, self.lanes)
-        for i in range(self.lanes // self.size):
-            if i != group:
-                piece = self.load(i * self.size + q, group * self.size, self.size)
-                start = [i * self.size]
-                made = vector.insert_strided_slice(piece, made, start, [1])
-        return made
-
-
-def turned(rows: list[ir.Value]) -> list[ir.Value]:
-    """P vectors: element i of every P lanes of vector j becomes element j of vector i.
-
-    log2(P) rounds: bundles of neighbouring rows are woven, each vector of one with that
-    of the other, its first halves and its second halves.
-    """
-    bundles = [[row] for row in rows]
-    while len(bundles) > 1:
-        both = zip(bundles[::2], bundles[1::2], strict=True)
-        unit = len(rows) // len(bundles)
-        bundles = [weave(one, other, len(rows), unit) for one, other in both]
-    return bundles[0]
-
-
-def weave(
-    bundle: list[ir.Value], other: list[ir.Value], size: int, unit: int
-) -> list[ir.Value]:
-    count = ir.VectorType(bundle[0].type).shape[0]
-    return [
-        vector.shuffle(x, y, lanes_woven(count, size, unit, half))
-        for x, y in zip(bundle, other, strict=True)
-        for half in range(2)
-    ]
-
-
-def lanes_woven(count: int, size: int, unit: int, half: int) -> list[int]:
-    """Of every `size` lanes of two vectors one half: units of each in turns."""
-    start = half * size // 2
-    return [
-        vector_start + group + place + lane
-        for group in range(0, count, size)
-        for place in range(start, start + size // 2, unit)
-        for vector_start in (0, count)
-        for lane in range(unit)
-    ]
-
-
 def squares(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
     """All of the vector dimension and of the one that strided operands lie along."""
     rows = index(0), loops.extent(turning)
@@ -164,7 +64,7 @@ def squares(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
 def rectangle(
     loops: Loops, ivs: Sequence[ir.Value], turning: int, rows: Range, columns: Range
 ) -> None:
-    """Squares of lanes x lanes, then what they leave of rows and columns by smaller.
+    """Squares of lanes x lanes, pieces of them, then what is left by smaller ones.
 
     Rows are places along `turning`.  Squares one below the other come first: what they
     read lies side by side.
@@ -174,26 +74,95 @@ def rectangle(
     if loops.lanes == ONE:
         singly(loops, ivs, turning, rows, columns)
         return
+    right = ended(loops, columns[1], loops.lanes.count)
+    bottom = ended(loops, rows[1], piece_of(loops))
+    if not is_same(rows[0], bottom):
+        down = partial(strip, loops, turning, (rows[0], bottom))
+        covered(loops.dim, ivs, (columns[0], right), loops.lanes.count, down)
+        narrow = narrower(loops, columns[1])
+        rectangle(narrow, ivs, turning, (rows[0], bottom), (right, columns[1]))
+    least = narrower(loops, None)
+    rectangle(least, ivs, turning, (bottom, rows[1]), columns)
+
+
+def strip(loops: Loops, turning: int, rows: Range, ivs: Sequence[ir.Value]) -> None:
+    """As many columns as a vector has: squares of all rows, then pieces."""
+    lanes, piece, begin = loops.lanes.count, piece_of(loops), rows[0]
+    if piece < lanes:
+        full = rounded_down(rows[1], lanes)
+        some = partial(square, loops, turning, lanes)
+        covered(turning, ivs, (begin, full), lanes, some)
+        begin = full
+    some = partial(square, loops, turning, piece)
+    covered(turning, ivs, (begin, rows[1]), piece, some)
+
+
+def ended(loops: Loops, extent: ir.Value, size: int) -> ir.Value:
+    """Where blocks of a size end: where the extent does, if the last one can overlap
+    the one before it.
+
+    What both write is the same, unless results are added to what is there.
+    """
+    arguments = list(loops.block.arguments)[len(loops.inputs) :]
+    reads = any(list(argument.uses) for argument in arguments)
+    overlaps = not reads and min(possible(extent), default=0) >= size
+    return extent if overlaps else rounded_down(extent, size)
+
+
+def covered(
+    dim: int,
+    ivs: Sequence[ir.Value],
+    bounds: Range,
+    size: int,
+    inner: Callable[[Sequence[ir.Value]], None],
+) -> None:
+    """Blocks of a dimension; the last one begins where it ends with it."""
+    begin, end = bounds
+    last = difference(end, index(size))
+    number, known = constant_of(begin), constant_of(end)
+    if number is not None and known is not None and 0 < known - number <= size:
+        inner(moved(ivs, dim, last))
+        return
+
+    def block(here: Sequence[ir.Value]) -> None:
+        inner(moved(here, dim, arith.minsi(here[dim], last)))
+
+    overlaps = any(extent % size for extent in possible(end))
+    stepped(dim, ivs, bounds, size, block if overlaps else inner)
+
+
+def narrower(loops: Loops, extent: ir.Value | None) -> Loops:
+    """With fewer lanes: as many as an extent has room for, or the fewest.
+
+    One where these are more than that, or than there are.
+    """
     _, rest = squares_of(loops)
-    full = rounded_down(rows[1], loops.lanes.count)
-    whole = rounded_down(columns[1], loops.lanes.count)
-
-    def below(here: Sequence[ir.Value]) -> None:
-        stepped(turning, here, (rows[0], full), loops.lanes.count, one)
-
-    def one(here: Sequence[ir.Value]) -> None:
-        square(loops, here, turning)
-
-    stepped(loops.dim, ivs, (columns[0], whole), loops.lanes.count, below)
-    narrow = replace(loops, lanes=Lanes(rest if loops.lanes.count > rest else 1))
-    rectangle(narrow, ivs, turning, (rows[0], full), (whole, columns[1]))
-    rectangle(narrow, ivs, turning, (full, rows[1]), columns)
+    room = 0 if extent is None else min(possible(extent), default=0)
+    count = rest
+    while count * 2 <= room and count * 2 < loops.lanes.count:
+        count *= 2
+    return replace(loops, lanes=Lanes(count if count < loops.lanes.count else 1))
 
 
 def squares_of(loops: Loops) -> tuple[int, int]:
-    """Bits of a piece, and lanes of what full vectors leave, as the script says."""
+    """Bits of a piece, and lanes of the smallest squares, as the script says."""
     assert loops.squares is not None, "nothing is turned without a word"
     return loops.squares
+
+
+def across(loops: Loops) -> dict[int, int]:
+    """The operands that are turned, by their numbers, and elements of their pieces."""
+    piece, _ = squares_of(loops)
+    return {
+        number: min(loops.lanes.count, piece // x.element.width)  # type: ignore[attr-defined]
+        for number, x in enumerate(loops.inputs)
+        if x.access(loops.dim) is Access.STRIDED
+    }
+
+
+def piece_of(loops: Loops) -> int:
+    """Elements of a row that are turned at once: a piece of any operand."""
+    return max(across(loops).values())
 
 
 def singly(
@@ -207,15 +176,14 @@ def singly(
     stepped(turning, ivs, rows, 1, row)
 
 
-def square(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
-    """lanes x lanes results: read along `turning`, turn, compute, write along dim."""
-    (piece, _), lanes = squares_of(loops), loops.lanes.count
+def square(loops: Loops, turning: int, count: int, ivs: Sequence[ir.Value]) -> None:
+    """lanes x count results: read along `turning`, turn, compute, write along dim."""
+    dim, lanes = loops.dim, loops.lanes.count
     columns = {
-        number: transpose(Square(x, list(ivs), loops.dim, turning, lanes, piece))
-        for number, x in enumerate(loops.inputs)
-        if x.access(loops.dim) is Access.STRIDED
+        n: transpose(Square(loops.inputs[n], [*ivs], dim, turning, lanes, count, size))
+        for n, size in across(loops).items()
     }
-    for row in range(loops.lanes.count):
+    for row in range(count):
         here = moved(ivs, turning, add(ivs[turning], index(row)))
         known = {number: made[row] for number, made in columns.items()}
         loops.tile(here, known)

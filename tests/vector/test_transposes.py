@@ -14,7 +14,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Schedule, Turn, Vectorize
 from nanoloom.target import by_name
-from nanoloom.vector.transposes import lanes_woven
+from nanoloom.vector.square import lanes_woven
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample, wide
 from tests.nest.nests import matmul
@@ -62,7 +62,19 @@ def test_types(target: Any, name: str) -> None:
 
 @TARGETS
 @pytest.mark.parametrize(
-    "shape", [(1, 1), (1, 31), (31, 1), (16, 16), (15, 17), (97, 16), (33, 64)], ids=str
+    "shape",
+    [
+        (1, 1),
+        (1, 31),
+        (31, 1),
+        (16, 16),
+        (15, 17),
+        (97, 16),
+        (33, 64),
+        (7, 30),
+        (70, 3),
+    ],
+    ids=str,
 )
 def test_sizes(target: Any, shape: tuple[int, ...]) -> None:
     x = sample(4, shape, "float32")
@@ -193,6 +205,22 @@ def test_a_transpose_uses_shuffles_and_whole_vectors() -> None:
     CHECK-NOT: memref.load
     """,
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "order"), [((64, 5, 14), (1, 2, 0)), ((5, 14, 64), (2, 0, 1))], ids=str
+)
+def test_short_rows_are_turned_in_pieces(
+    shape: tuple[int, ...], order: tuple[int, ...]
+) -> None:
+    """No number is moved by itself: the last piece overlaps the one before it."""
+    text = stage_text(
+        program_of(turned(order), (shape, "float32")),
+        "vector",
+        by_name("sapphirerapids"),
+    )
+    assert "vector.shuffle" in text
+    assert "memref.load" not in text and "memref.store" not in text
 
 
 def test_bf16_is_turned_as_integers() -> None:

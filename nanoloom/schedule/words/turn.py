@@ -28,8 +28,10 @@ class Turn(Word):
     What lies along another axis than the vectors of a stage is read along that one, a
     square of lanes x lanes numbers at a time, and turned in registers by shuffles; else
     one number a lane.  piece: bits of a row that are put beside others as they come
-    from memory, and turned without leaving their place.  rest: lanes of the squares
-    that fill what full vectors leave.
+    from memory, and turned without leaving their place: where no square is left of a
+    row some of it are.  The last square and the last piece overlap the ones before.
+    rest: lanes of the smallest squares, where an axis has no room for larger ones or
+    nobody knows how much is left.
     """
 
     stage: str
