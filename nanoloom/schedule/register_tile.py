@@ -91,17 +91,35 @@ def cost(
     lanes: int,
     unit: VectorUnit,
     step: StepCost = FMA,
+    *,
+    ends: bool = False,
 ) -> float:
     """Cycles per useful multiply-add vector, relative to the multiply-add limit.
 
     Three limits of the inner loop: multiply-add throughput, loads (each step loads
     `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
     the chain through one accumulator; of a single row, its lines of the right operand.
-    Work beyond the edge is wasted, and so are the bytes there.  Below its limit a load
-    still costs a little, and the right operand's thrice: those are whole lines, from
-    the second-level cache.
+    Work beyond the edge is wasted, and so are the bytes there.  ends: but for whole
+    vectors behind the last column, in the last of several panels.
     """
-    vectors, lanes = vectors // step.narrow, lanes * step.narrow
+    panels, rest = divmod(n, vectors * lanes)
+    spent = panels * cycles(rows, vectors, m, unit, step)
+    if rest:
+        last = -(-rest // lanes) if ends and panels else vectors
+        spent += cycles(rows, last, m, unit, step)
+    useful = arithmetic(m * n / (lanes * step.narrow), 0, unit, step)
+    return -(-m // rows) * spent / useful
+
+
+def cycles(
+    rows: int, vectors: int, m: int, unit: VectorUnit, step: StepCost = FMA
+) -> float:
+    """Of a step of a tile, for m rows of a result.
+
+    Below its limit a load still costs a little, and the right operand's thrice: those
+    are whole lines, from the second-level cache.
+    """
+    vectors = vectors // step.narrow
     prepared = rows * step.left + vectors * step.right
     work = arithmetic(rows * vectors, prepared, unit, step)
     shifted = (rows * step.multiplies + step.shifts) * vectors / unit.fma_per_cycle
@@ -111,10 +129,7 @@ def cost(
     hidden = LOAD * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
     chain = step.multiplies * unit.fma_latency
     lines = LINE * vectors * step.right_loads * unit.bits / LINE_BITS if m == 1 else 0
-    cycles = max(work, shifted, loads, chain, lines) + hidden + step.lines + copied
-    tiles = -(-m // rows) * -(-n // (vectors * lanes))
-    useful = arithmetic(m * n / lanes, 0, unit, step)
-    return tiles * cycles / useful
+    return max(work, shifted, loads, chain, lines) + hidden + step.lines + copied
 
 
 def arithmetic(sums: float, prepared: float, unit: VectorUnit, step: StepCost) -> float:
@@ -141,11 +156,18 @@ def choose(
 
 
 def ranked(
-    m: int, n: int, bits: int, unit: VectorUnit, step: StepCost = FMA
+    m: int,
+    n: int,
+    bits: int,
+    unit: VectorUnit,
+    step: StepCost = FMA,
+    *,
+    ends: bool = False,
 ) -> list[RegisterTile]:
     """All tiles that fit, the cheapest first.
 
-    Ties go to the wider tile: fewer passes over the left operand.
+    Ties go to the wider tile: fewer passes over the left operand.  ends: the last
+    panel's have only as many vectors as there are columns for (last_panel.py).
     """
     lanes = max(1, unit.bits // bits)
     plain = step.swaps and not step.right  # numbers as they are, as it was measured
@@ -153,7 +175,7 @@ def ranked(
         RegisterTile(
             rows,
             vectors,
-            cost(rows, vectors, m, n, lanes, unit, step)
+            cost(rows, vectors, m, n, lanes, unit, step, ends=ends)
             * (asked(n, vectors * lanes, unit) if plain else 1),
             step.swaps and swapped(rows, vectors, unit.registers),
         )

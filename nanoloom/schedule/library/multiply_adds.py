@@ -54,8 +54,7 @@ def multiply_adds(
 ) -> Schedule | None:
     """The family's register tile, or that of a panel which every task copies.
 
-    None for a right operand that can neither be packed nor read in vectors, nor copied
-    for a sum of any length.
+    None for what can neither be packed nor read in vectors, nor copied as it is long.
     """
     packed, row = is_parameter(nest, root, shape), row_of(shape)
     m = 1 if row is None else shape.extents[row]
@@ -82,7 +81,8 @@ def multiply_adds(
         def ranked(unit: VectorUnit) -> list[RegisterTile]:
             if is_matrix(shape) and not lane_factors(target, width):
                 return register_tile.as_of_many_rows(m, n, width, unit, cost)
-            return register_tile.ranked(m, n, width, unit, cost)
+            ends = has_ends(root, shape, cost)
+            return register_tile.ranked(m, n, width, unit, cost, ends=ends)
 
         tiles, target = best_width(ranked, n, width, target)
     product = Product(nest, root, last, shape, target)
@@ -94,6 +94,15 @@ def multiply_adds(
         ]
 
     return Schedule(*product.with_tile(tiles[0], family, cost, copied), weighed)
+
+
+def has_ends(root: Stage, shape: Contraction, cost: StepCost) -> bool:
+    """Whether a tile is weighed with a smaller last panel (last_panel.py).
+
+    Of images of known sizes: a weight of matrices has one width for any rows.
+    """
+    known = not any(axis.is_sample for axis in root.axes)
+    return known and cost == FMA and not is_matrix(shape)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeVar
 
 from nanoloom.kernels.contraction import elements
@@ -20,6 +21,7 @@ from nanoloom.vector.nanokernel import (
     int8_dot,
     int8_lanes,
     int8_pairs,
+    last_panel,
 )
 from nanoloom.vector.nanokernel.operands import fma_panel, left_out
 from nanoloom.vector.nanokernel.operands.flat_panel import copy_right
@@ -54,7 +56,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         case "bit-pairs" | "bit-tables" | "bit-counts":
             return differing(tile, target)
         case _:
-            return multiply_adds(tile, target)
+            return last_panel.accumulate(tile, partial(multiply_adds, target=target))
 
 
 def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:

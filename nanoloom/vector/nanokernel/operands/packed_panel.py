@@ -15,6 +15,7 @@ from math import prod
 from nanoloom.errors import Error
 from nanoloom.kernels.structure import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.sizes.lift import ARGUMENT
 from nanoloom.vector.access import (
     add,
@@ -64,11 +65,13 @@ class PackedPanel:
         logical, offsets = origin(inputs(tile.op)[shape.right])
         dims = map_dims(maps(tile.op)[shape.right])
         by_dim = dict(zip(dims, offsets, strict=True))
-        number = arith.divui(as_index(by_dim[shape.column]), index(tile.columns))
+        argument = packed_argument(logical)
+        width = ir.RankedTensorType(argument.type).shape[-1]
+        columns = width // FAMILIES[tile.plan.family].group
+        number = arith.divui(as_index(by_dim[shape.column]), index(columns))
         shared = [as_index(by_dim[d]) for d in shape.shared if d in by_dim]
         reduced = [d for d in shape.reduced if d in by_dim]
         begins = {d: as_index(by_dim[d]) for d in reduced}
-        argument = packed_argument(logical)
         return PackedPanel(tile, argument, (*shared, number), begins, group, most)
 
     def read(self, ivs: list[ir.Value], v: int, wide: int = 1) -> ir.Value:
