@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.kernels.chain import only_reader, product
-from nanoloom.kernels.fronts import reads_pad
 from nanoloom.kernels.group import LIMIT, Group, group_of, users
 from nanoloom.kernels.nest import alone
 from nanoloom.kernels.reshaped import (
@@ -108,8 +107,6 @@ def source_of(
     if source is None or made is None or len(source.ops) >= LIMIT:
         return None
     if any(kind(op) is not Kind.ELEMENTWISE for op in source.ops[1:]):
-        return None
-    if any(map(reads_pad, inputs(made))):  # its border is left out where tasks are rows
         return None
     end = source.ops[-1].operation.results[0]
     if end != inputs(first)[0] or not only_reader(source, group):

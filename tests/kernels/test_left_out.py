@@ -113,6 +113,21 @@ def test_numbers(
             assert not (abs(0 * result - right) <= bound).all()
 
 
+@pytest.mark.parametrize(("image", "windows"), [GEOMETRY[0], GEOMETRY[2]])
+def test_what_is_turned_is_one_kernel(image: tuple[int, int], windows: Windows) -> None:
+    """The same bits in another order, by the kernel that leaves a border out."""
+    x = sample(1, (3, *image), "float32")
+    weights = sample(2, (*windows.window, 3, 20), "float32")
+    layer = first_layer(windows, weights)
+    turned = program_of(lambda b, x: b.transpose(layer(b, x), [2, 0, 1]), x)
+    assert stages(turned) == [["pad", "fill", "product", "point", "copy"]]
+    for target, side in product(targets(), Side):
+        (one,) = executable(program_of(layer, x), target)(x)
+        (other,) = executable(turned, target)(x, order=backwards, side=side)
+        assert (other == one.transpose(2, 0, 1)).all()
+        assert not (other == np.roll(one.transpose(2, 0, 1), 1)).all()
+
+
 @pytest.mark.parametrize("name", ["aarch64+sve", "rv64gcv"])
 def test_vectors_of_any_width(name: str) -> None:
     """Long rows of several channels are read where they lie, others are copied."""

@@ -18,6 +18,7 @@ from nanoloom.schedule.language import (
     Parallel,
     Prefetch,
     Schedule,
+    StoreAt,
     Words,
 )
 from nanoloom.schedule.library.contraction import contraction
@@ -54,6 +55,7 @@ def around(words: Words, nest: LoopNest, found: Turned, target: Target) -> Words
     shape = roles(found.product)
     assert shape is not None, "it is the product of a nest that is turned"
     named = row_names(found.product, shape)
-    fetched = prefetches(nest, packings, loops, named, target)
+    lies = isinstance(loops[0], StoreAt)  # an image without its border
+    fetched = () if lies else prefetches(nest, packings, loops, named, target)
     at = next(n for n, word in enumerate(turned) if isinstance(word, Nanokernel)) + 1
     return (*turned[:at], *fetched, *turned[at:], *vectors((found.turn,), target))
