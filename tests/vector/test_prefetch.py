@@ -284,3 +284,14 @@ def test_weights_that_are_no_panels(
     got = nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"]
     sums = w.astype(np.int64).sum(tuple(range(1, w.ndim)))
     assert (got[0].reshape(8, -1) == sums[:, None]).all()
+
+
+def test_groups_of_a_single_panel_come_one_after_the_other() -> None:
+    """Of a weight beyond the second-level cache: a group's tiles ask for the next."""
+    weight = np.ones((64, 160, 32), np.float32)
+    program = program_of(
+        lambda b, x: b.einsum("hwgc,gcf->hwgf", x, b.constant(weight)),
+        ((7, 7, 64, 160), "float32"),
+    )
+    text = stage_text(program, "schedule", by_name("sapphirerapids"))
+    assert "nanoloom.prefetch" in text and "level = 2" in text

@@ -193,8 +193,9 @@ def prefetches(
     tiles = FAMILIES[plan.family].tiles
     if not tiles and not has_rounds(weight.shape[packing.reduced[-1]], packing, plan):
         return ()
-    columns = weight.shape[packing.column]
-    several = isinstance(columns, int) and columns > packing.columns
+    of_panel = {packing.column: packing.columns, **dict.fromkeys(packing.shared, 1)}
+    extents = [(weight.shape[d], size) for d, size in of_panel.items()]
+    several = any(isinstance(n, int) and n > size for n, size in extents)
     if loops and (tiles or several):
         return (Prefetch(packing.argument, LINES, loops=loops, level=2),)
     if loops:
