@@ -50,14 +50,15 @@ def compiled_c_is_kept(
         sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
     ) -> list[bytes]:
         names = {source: key("C of tests", source, command) for source in sources}
-        found = {source: kept.get(name) for source, name in names.items()}
-        new = [source for source, code in found.items() if code is None]
+        held = {source: kept.get(name) for source, name in names.items()}
+        found = {source: code for source, code in held.items() if code is not None}
+        new = [source for source in names if source not in found]
         for source, code in zip(
             new, compiled(new, command, scratch, nice), strict=True
         ):
             kept.put(names[source], code)
             found[source] = code
-        return [found[source] or b"" for source in sources]
+        return [found[source] for source in sources]
 
     def stubs(machine: Machine, scratch: Path) -> list[bytes]:
         if machine not in stand_ins:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 import onnx_ir as ir
 
 from nanoloom.graph.averaged_first import numbers
+from nanoloom.graph.binary import steps_of
 from nanoloom.graph.changed import changed
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.orders import is_tensor_op
@@ -154,17 +155,17 @@ def axes_of(
     node: ir.Node, sizes: Sequence[int], taps: Sequence[int]
 ) -> list[Taps] | None:
     """The spatial axes of a convolution; None for filters that do not fit it."""
-    rank, mode = len(sizes), node.attributes.get("auto_pad")
-    fitted = "NOTSET" if mode is None else mode.as_string()
-    steps = numbers(node, "strides") or [1] * rank
-    apart = numbers(node, "dilations") or [1] * rank
-    pads = (fitted == "NOTSET" and numbers(node, "pads")) or [0] * (2 * rank)
-    if {len(steps), len(apart), len(taps), len(pads) / 2} != {rank} or min(pads) < 0:
+    rank, pads = len(sizes), numbers(node, "pads")
+    words = [numbers(node, x) for x in ("strides", "dilations", "kernel_shape")]
+    lengths = {len(pads) / 2, *map(len, words)} - {0}
+    whole = words[-1] in ([], list(taps)) and min(pads, default=0) >= 0
+    if {len(taps), *lengths} != {rank} or not whole:
         return None
+    found: list[Taps] = []
     results = shape_of(node.outputs[0])[2:]
-    rows = zip(sizes, results, steps, apart, pads, taps, strict=False)
-    axes = [Taps(n, r, s, a, low, 0, k - 1) for n, r, s, a, low, k in rows]
-    if not fitted.startswith("SAME"):
-        return axes
-    upper = fitted == "SAME_UPPER"  # an odd border is wider behind
-    return [replace(x, low=(max(x.behind, 0) + (not upper)) // 2) for x in axes]
+    for axis, (size, result, count) in enumerate(
+        zip(sizes, results, taps, strict=True)
+    ):
+        low, step, apart = steps_of(node, axis, size, result, count)
+        found.append(Taps(size, result, step, apart, low, 0, count - 1))
+    return found

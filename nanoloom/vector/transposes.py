@@ -153,6 +153,7 @@ def squares_of(loops: Loops) -> tuple[int, int]:
 def across(loops: Loops) -> dict[int, int]:
     """The operands that are turned, by their numbers, and elements of their pieces."""
     piece, _ = squares_of(loops)
+    # MLIR's stubs give kinds of elements no width.
     return {
         number: min(loops.lanes.count, piece // x.element.width)  # type: ignore[attr-defined]
         for number, x in enumerate(loops.inputs)
