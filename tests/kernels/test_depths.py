@@ -13,6 +13,7 @@ from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.kernels.depths import join_depths
 from nanoloom.kernels.program import Program, Storage
 from nanoloom.options import CompileOptions
+from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
@@ -135,6 +136,33 @@ def test_temporaries_have_room_for_the_deepest() -> None:
     options = CompileOptions(by_name("x86-64-v4"))
     made = compiler.compile_kernels(program, options, shared_cache(), compiler.Report())
     assert not any(kernel.is_counted for kernel in made.values())
+
+
+def test_rows_that_come_ahead_are_as_long_as_a_call_says() -> None:
+    """A script names the usual length; of another one, too, it is a tile of rows."""
+
+    def make(b: Any, x: Any) -> Any:
+        for n in range(LAYERS):
+            *_, narrow, more = map(b.constant, layer(n, 32))
+            made = b.einsum(EQUATION, b.einsum(EQUATION, x, narrow), more)
+            x = b.concat([x, made], 3)
+        return x
+
+    x, target = image(64, 64), by_name("znver4")
+    program = join_depths(program_of(make, x))
+    (name,) = open_kernels(program)
+    kernel, number = program.kernels[name], list(program.kernels).index(name)
+    assert "Prefetch(0, ahead=" in str(choose(kernel.nest, target))
+    assert "memref.prefetch" in stage_text(program, "vector", target, number)
+    exact = x.astype(np.float64)
+    for n in range(LAYERS):
+        *_, narrow, more = layer(n, 32)
+        made = np.einsum("nhwc,cf,fg->nhwg", exact, narrow, more, optimize=True)
+        exact = np.concatenate([exact, made], 3)
+    assert exact[..., -GROWTH:].any()
+    for target in targets():
+        (got,) = executable(program, target)(x, order=backwards)
+        assert np.array_equal(got, exact)
 
 
 def test_what_has_a_schedule_stays_apart() -> None:

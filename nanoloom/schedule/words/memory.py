@@ -31,7 +31,8 @@ class Prefetch(Word):
 
     Of an operand that lies as it is, for a nanokernel that copies its panel: it comes
     so many steps of the sum `ahead`; so do rows beside a weight in panels, by whole
-    rounds of the sum's outermost axis: those of an image further down.
+    rounds of the sum's outermost axis: those of an image further down.  By one, where
+    only a run knows how long a round is.
 
     level: of the caches that it comes into, 1 for the nearest to the core.
     """

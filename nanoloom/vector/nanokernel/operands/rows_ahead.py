@@ -26,19 +26,21 @@ def with_rows_ahead(tile: Tile, step: Step) -> Step:
     """The step, and its share of what is read so many steps of the sum later.
 
     Those are rounds of the sum's outermost axis, or of all of a sum of one axis: the
-    rows of a tile further on.
+    rows of a tile further on.  One round, where only a run knows how long it is: its
+    script is the one for another length (kernels/depths.py).
     """
     word = tile.word_of(tile.left) if tile.plan.packed else None
     if word is None or tile.row is None:
         return step
     outer, *inner = tile.shape.reduced
     whole = prod(tile.shape.extents[d] for d in inner or [outer])
-    if word.ahead % whole:
+    known = whole >= 0  # a length that only a run knows is the least integer
+    if known and word.ahead % whole:
         raise Error(
             f"ahead = {word.ahead}: of a product with panels rows come whole rounds "
             f"of {whole} steps ahead"
         )
-    rounds = word.ahead // whole
+    rounds = word.ahead // whole if known else 1
     source, level = as_buffer(tile.left), locality(word)
     line = LINE // bytes_of(ir.RankedTensorType(tile.left.type).element_type)
     steps = tile.plan.unroll
