@@ -4,8 +4,9 @@
       ->  one kernel, and the number of channels among its arguments
 
 The layers of a densely connected network are such: two fifths of its compilation were
-theirs.  A sum's length is no word of a schedule, and where only a run knows it the code
-is as fast: DenseNet-121 is within 2 % of its time, in turns.
+theirs.  A schedule is that of the usual length: the only word that names it is how far
+rows come ahead, which is a round of any other.  Where only a run knows it the code is
+as fast: DenseNet-121 is within 2 % of its time, in turns.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def with_rows_ahead(tile: Tile, step: Step) -> Step:
     if word is None or tile.row is None:
         return step
     outer, *inner = tile.shape.reduced
-    whole = prod(tile.shape.extents[d] for d in inner or [outer])
-    known = whole >= 0  # a length that only a run knows is the least integer
+    lengths = [tile.shape.extents[d] for d in inner or [outer]]
+    whole, known = prod(lengths), min(lengths) >= 0
     if known and word.ahead % whole:
         raise Error(
             f"ahead = {word.ahead}: of a product with panels rows come whole rounds "
