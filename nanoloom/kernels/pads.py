@@ -12,11 +12,12 @@ of what reads it: a generic whose body asks where it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nanoloom.kernels.group import Group, is_movable, is_view
 from nanoloom.kernels.left_out import leaves_out
 from nanoloom.kernels.nest import begin_of, source_of
+from nanoloom.kernels.pad import Border, Read
 from nanoloom.kernels.pad_readers import can_absorb, shares, slides
 from nanoloom.kernels.parts import (
     Part,
@@ -27,8 +28,6 @@ from nanoloom.kernels.parts import (
     origin_of,
 )
 from nanoloom.kernels.structure import (
-    BEHIND,
-    PAD,
     Op,
     input_count,
     inputs,
@@ -40,100 +39,7 @@ from nanoloom.kernels.structure import (
     maps,
     yielded,
 )
-from nanoloom.linalg.words.pointwise import pointwise
-from nanoloom.mlir import arith, ir, linalg, tensor
-
-Read = tuple[Op, int]  # a generic, and which of its operands
-
-
-@dataclass(frozen=True)
-class Border:
-    """A block of a tensor and what lies around it, both without some extents of 1.
-
-    source: what the block is, from its offsets `begin` on.  places: for each dimension
-    of the source, which one of the padded tensor it is; None for one of a single
-    element.  shape: of the padded tensor.  low, sizes: where the block is in it.
-    number: what is around it.
-    """
-
-    source: ir.Value
-    begin: tuple[int, ...]
-    places: tuple[int | None, ...]
-    shape: tuple[int, ...]
-    low: tuple[int, ...]
-    sizes: tuple[int, ...]
-    number: ir.Attribute
-
-    @property
-    def lies_along(self) -> bool:
-        """Whether rows have no border of their own, and are read as they are."""
-        row = len(self.shape) - 1
-        if self.sizes == self.shape or row < 0:
-            return False
-        whole = self.sizes[row] == self.shape[row]
-        return whole and self.places[-1:] == (row,) and row not in self.places[:-1]
-
-    def made(self) -> ir.Value:
-        """The padded tensor, as one operation here."""
-        element = ir.RankedTensorType(self.source.type).element_type
-        target = tensor.empty(list(self.shape), element)
-        value = pointwise([], target, lambda: self.point(element))
-        op = value.owner
-        assert not isinstance(op, ir.Block)
-        op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
-        op.attributes[BEHIND] = ir.DenseI64ArrayAttr.get(self.behind)
-        return value
-
-    @property
-    def behind(self) -> list[int]:
-        """How wide the border is at the end of each axis."""
-        rows = zip(self.shape, self.low, self.sizes, strict=True)
-        return [whole - low - size for whole, low, size in rows]
-
-    @property
-    def reading(self) -> ir.AffineMap:
-        """Where in the source each place of the padded tensor is, if in it at all."""
-        results = [
-            ir.AffineConstantExpr.get(begin)
-            if place is None
-            else ir.AffineDimExpr.get(place) + (begin - self.low[place])
-            for place, begin in zip(self.places, self.begin, strict=True)
-        ]
-        return ir.AffineMap.get(len(self.shape), 0, results)
-
-    def point(self, element: ir.Type) -> ir.Value:
-        """The body: the nearest number of the block, taken if it is at this place."""
-        at = [linalg.IndexOp(d).result for d in range(len(self.shape))]
-        conditions: list[ir.Value] = []
-        for d, (low, size) in enumerate(zip(self.low, self.sizes, strict=True)):
-            moved = arith.addi(at[d], index(-low)) if low else at[d]
-            at[d] = moved
-            if low:
-                conditions.append(arith.cmpi(SIGNED_GE, moved, index(0)))
-                at[d] = arith.maxsi(at[d], index(0))
-            if low + size < self.shape[d]:
-                conditions.append(arith.cmpi(SIGNED_LT, moved, index(size)))
-                at[d] = arith.minsi(at[d], index(size - 1))
-        places = [
-            add(index(0) if p is None else at[p], begin)
-            for p, begin in zip(self.places, self.begin, strict=True)
-        ]
-        found = tensor.extract(self.source, places)
-        inside = conditions[0]
-        for each in conditions[1:]:
-            inside = arith.andi(inside, each)
-        return arith.select(inside, found, arith.constant(element, self.number))
-
-
-SIGNED_GE, SIGNED_LT = arith.CmpIPredicate.sge, arith.CmpIPredicate.slt
-
-
-def index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
-
-
-def add(value: ir.Value, number: int) -> ir.Value:
-    return arith.addi(value, index(number)) if number else value
+from nanoloom.mlir import ir
 
 
 def absorb_pads(
@@ -141,16 +47,13 @@ def absorb_pads(
     weights: Sequence[ir.Value] = (),
     *,
     masks: bool = False,
-    in_loops: bool = False,
-    leave_out: bool = True,
 ) -> list[Group]:
     """The groups without those that only copy into a border which the reader can make,
     or leave out.
 
     In place: the readers' operands are the pads themselves.  weights: the arguments
     that are parameters, of which panels can be packed.  masks: whether vectors of
-    pixels are loaded in part, so that rows may have a border.  in_loops: whether tiles
-    of products are loops.  leave_out: whether products may read images where they lie.
+    pixels are loaded in part, so that rows may have a border.
     """
     owner = {op.operation: group for group in groups for op in group.ops}
 
@@ -159,8 +62,7 @@ def absorb_pads(
         along = border.lies_along or (masks and slides(*read))
         if along and can_absorb(*read, around) and shares(*read):
             return True
-        known = border, weights
-        return leave_out and leaves_out(read, around, *known, in_loops=in_loops)
+        return leaves_out(read, around, border, weights)
 
     left: list[Group] = []
     for group in groups:
@@ -172,7 +74,7 @@ def absorb_pads(
         for (reader, number), border in borders:
             before = reader.operation.operands[number]
             with ir.InsertionPoint(reader), group.ops[0].operation.location:
-                reader.operation.operands[number] = border.made()
+                reader.operation.operands[number] = border.with_rows().made()
             erase_unused(before)
     return left
 

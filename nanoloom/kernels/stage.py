@@ -87,7 +87,7 @@ def cut(
     separate_repeats(block, lowered)
     flat = known and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = joined(block, weights, target, in_rows=in_rows, known=known)
+    groups = joined(block, weights, target, in_rows=in_rows)
     cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
     for group in groups:
         cutting.draft(group)
@@ -113,25 +113,18 @@ def joined(
     target: Target | None,
     *,
     in_rows: bool,
-    known: bool,
 ) -> list[Group]:
     """The groups of a block that become kernels, before places are given.
 
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
-    of images, of sizes that are known.  known: whether sizes are; tiles of loops are
-    at the end of a row where nobody knows else.
+    of images, of sizes that are known.
     """
     groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
     if in_rows:
         groups = join_windows(join_sums(groups, weights), weights, target)
     groups = join_pools_that_read_once(groups)
     masks = target is not None and reads_rows_in_part(target)
-    loops = target is not None and target.vector.any_length
-    made = join_results(block, groups)
-    open_loops = loops and not known
-    groups = absorb_pads(
-        made, weights, masks=masks, in_loops=loops, leave_out=not open_loops
-    )
+    groups = absorb_pads(join_results(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
     return join_turns(join_fronts(groups, weights, target), weights)

@@ -1,0 +1,127 @@
+"""A block of a tensor with what lies around it: what a pad makes.
+
+p[i, j] = x[i - 1, j - 1] inside, 0 outside
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.kernels.structure import BEHIND, PAD, Op
+from nanoloom.linalg.words.pointwise import pointwise
+from nanoloom.linalg.words.reassociation import expand
+from nanoloom.mlir import arith, ir, linalg, tensor
+
+Read = tuple[Op, int]  # a generic, and which of its operands
+
+
+@dataclass(frozen=True)
+class Border:
+    """A block of a tensor and what lies around it, both without some extents of 1.
+
+    source: what the block is, from its offsets `begin` on.  places: for each dimension
+    of the source, which one of the padded tensor it is; None for one of a single
+    element.  shape: of the padded tensor.  low, sizes: where the block is in it.
+    number: what is around it.
+    """
+
+    source: ir.Value
+    begin: tuple[int, ...]
+    places: tuple[int | None, ...]
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    sizes: tuple[int, ...]
+    number: ir.Attribute
+
+    @property
+    def lies_along(self) -> bool:
+        """Whether rows have no border of their own, and are read as they are."""
+        row = len(self.shape) - 1
+        if self.sizes == self.shape or row < 0:
+            return False
+        whole = self.sizes[row] == self.shape[row]
+        return whole and self.places[-1:] == (row,) and row not in self.places[:-1]
+
+    @property
+    def alone(self) -> list[int]:
+        """Axes with a border around a single place, which the source has no axis of."""
+        found = enumerate(zip(self.sizes, self.shape, strict=True))
+        places = [d for d, (size, whole) in found if size == 1 < whole]
+        return [d for d in places if d not in self.places]
+
+    def with_rows(self) -> Border:
+        """The same around a source that has an axis for each with a border."""
+        if not self.alone:
+            return self
+        kind = ir.RankedTensorType(self.source.type)
+        shape = [1] * len(self.alone) + kind.shape
+        first = list(range(len(self.alone) + 1))
+        groups = [first, *([d] for d in range(len(first), len(shape)))]
+        return replace(
+            self,
+            source=expand(self.source, groups, shape),
+            begin=(0,) * len(self.alone) + self.begin,
+            places=(*self.alone, *self.places),
+        )
+
+    def made(self) -> ir.Value:
+        """The padded tensor, as one operation here."""
+        element = ir.RankedTensorType(self.source.type).element_type
+        target = tensor.empty(list(self.shape), element)
+        value = pointwise([], target, lambda: self.point(element))
+        op = value.owner
+        assert not isinstance(op, ir.Block)
+        op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
+        op.attributes[BEHIND] = ir.DenseI64ArrayAttr.get(self.behind)
+        return value
+
+    @property
+    def behind(self) -> list[int]:
+        """How wide the border is at the end of each axis."""
+        rows = zip(self.shape, self.low, self.sizes, strict=True)
+        return [whole - low - size for whole, low, size in rows]
+
+    @property
+    def reading(self) -> ir.AffineMap:
+        """Where in the source each place of the padded tensor is, if in it at all."""
+        results = [
+            ir.AffineConstantExpr.get(begin)
+            if place is None
+            else ir.AffineDimExpr.get(place) + (begin - self.low[place])
+            for place, begin in zip(self.places, self.begin, strict=True)
+        ]
+        return ir.AffineMap.get(len(self.shape), 0, results)
+
+    def point(self, element: ir.Type) -> ir.Value:
+        """The body: the nearest number of the block, taken if it is at this place."""
+        at = [linalg.IndexOp(d).result for d in range(len(self.shape))]
+        conditions: list[ir.Value] = []
+        for d, (low, size) in enumerate(zip(self.low, self.sizes, strict=True)):
+            moved = arith.addi(at[d], index(-low)) if low else at[d]
+            at[d] = moved
+            if low:
+                conditions.append(arith.cmpi(SIGNED_GE, moved, index(0)))
+                at[d] = arith.maxsi(at[d], index(0))
+            if low + size < self.shape[d]:
+                conditions.append(arith.cmpi(SIGNED_LT, moved, index(size)))
+                at[d] = arith.minsi(at[d], index(size - 1))
+        places = [
+            add(index(0) if p is None else at[p], begin)
+            for p, begin in zip(self.places, self.begin, strict=True)
+        ]
+        found = tensor.extract(self.source, places)
+        inside = conditions[0]
+        for each in conditions[1:]:
+            inside = arith.andi(inside, each)
+        return arith.select(inside, found, arith.constant(element, self.number))
+
+
+SIGNED_GE, SIGNED_LT = arith.CmpIPredicate.sge, arith.CmpIPredicate.slt
+
+
+def index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def add(value: ir.Value, number: int) -> ir.Value:
+    return arith.addi(value, index(number)) if number else value
