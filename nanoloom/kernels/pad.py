@@ -43,6 +43,12 @@ class Border:
         return whole and self.places[-1:] == (row,) and row not in self.places[:-1]
 
     @property
+    def is_turned(self) -> bool:
+        """Whether what is read has other axes along its rows than its source."""
+        places = [p for p in self.places if p is not None]
+        return sorted(places) != places
+
+    @property
     def alone(self) -> list[int]:
         """Axes with a border around a single place, which the source has no axis of."""
         found = enumerate(zip(self.sizes, self.shape, strict=True))

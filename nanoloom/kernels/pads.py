@@ -31,6 +31,7 @@ from nanoloom.kernels.structure import (
     Op,
     input_count,
     inputs,
+    is_contraction,
     is_copy,
     is_fill,
     is_generic,
@@ -62,7 +63,11 @@ def absorb_pads(
         along = border.lies_along or (masks and slides(*read))
         if along and can_absorb(*read, around) and shares(*read):
             return True
-        return leaves_out(read, around, border, weights)
+        if leaves_out(read, around, border, weights):
+            return True
+        if border.is_turned or not is_contraction(read[0]):
+            return False
+        return can_absorb(*read, around)
 
     left: list[Group] = []
     for group in groups:
