@@ -36,8 +36,8 @@ def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
         return False
     if not is_contraction(reader):
         return True
-    shape, windows = analyse(reader), None in map_dims(maps(reader)[number])
-    return windows and (shape is None or number == shape.left)
+    windows = None in map_dims(maps(reader)[number])
+    return windows
 
 
 def reads_few_rows(reader: Op, number: int) -> bool:

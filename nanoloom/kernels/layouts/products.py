@@ -25,6 +25,7 @@ MOST_TAPS = 64  # of windows in planes, written out
 # Of dense layers that go by two pixels: 5x5 and 7x7 take 1.03 and 1.05 of the time of
 # channels last and turning back, 3x3 0.78, measured with AVX-512.
 MOST_BY_TWO = 9
+ROWS_OF_PIXELS = 3  # axes of a result: features, rows and pixels
 NARROW = 32  # bits: products of narrower numbers take neighbours together
 
 
@@ -52,11 +53,16 @@ class Product:
     def slides(self) -> bool:
         """Whether windows of some taps go along rows of pixels, by one or two: vectors
         may be of pixels then, and planes stay apart.
+
+        Not along a single row of a dense layer, nor by two without a tap along rows.
         """
         stage = alone(self.op)
         *_, row, _ = stage.reads[self.operand].indices
         axes = {axis.name: axis for axis in stage.axes}
         along = [name for name in row.axes if not axes[name].is_reduction]
+        rows = [axis for axis in stage.axes if not axis.is_reduction]
+        if len(rows) < ROWS_OF_PIXELS and not self.is_depthwise:
+            return False
         taps = prod(
             n
             for n, a in zip(extents(self.op), stage.axes, strict=True)
@@ -66,7 +72,8 @@ class Product:
         steps = [row.factor(name) for name in along]
         every = steps == [1] or self.is_depthwise
         most = MOST_TAPS if every else MOST_BY_TWO
-        return self.is_window and steps in ([1], [2]) and taps <= most
+        fits = steps == [1] or (steps == [2] and len(row.axes) > len(along))
+        return self.is_window and fits and taps <= most
 
     @property
     def macs(self) -> int:
