@@ -222,12 +222,15 @@ def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tens
         return window.pad(b, x)
     if zero.is_constant:
         return window.pad(b, x, zero.array().reshape(-1)[0].item())
-    low, high = window.margins()
-    shape = [a + s + z for a, s, z in zip(low, x.shape, high, strict=True)]
-    if tuple(shape) == x.shape:
-        return window.cut(b, x)
-    around = b.broadcast_to(b.reshape(zero, (1,) * x.rank), shape)
-    return window.cut(b, b.insert(x, around, low))
+    number = b.reshape(zero, (1,) * x.rank)
+    for axis, wide in enumerate(zip(*window.margins(), strict=True)):
+        parts = [x]
+        for size, place in zip(wide, (0, len(wide)), strict=True):
+            shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+            if size:
+                parts.insert(place, b.broadcast_to(number, shape))
+        x = b.concat(parts, axis)
+    return window.cut(b, x)
 
 
 def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
