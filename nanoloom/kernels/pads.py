@@ -60,14 +60,14 @@ def absorb_pads(
 
     def absorbs(read: Read, border: Border) -> bool:
         around = owner.get(read[0].operation)
-        along = border.lies_along or (masks and slides(*read))
-        if along and can_absorb(*read, around) and shares(*read):
+        if not border.is_turned and leaves_out(read, around, border, weights):
             return True
-        if leaves_out(read, around, border, weights):
-            return True
-        if border.is_turned or not is_contraction(read[0]):
+        if not can_absorb(*read, around):
             return False
-        return can_absorb(*read, around)
+        along = border.lies_along or (masks and slides(*read))
+        if along and shares(*read):
+            return True
+        return not border.is_turned and is_contraction(read[0])
 
     left: list[Group] = []
     for group in groups:

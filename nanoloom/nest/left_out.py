@@ -32,15 +32,12 @@ def may_leave_out(
 ) -> bool:
     """Whether a border adds steps to a product's sums, and does nothing else.
 
-    around: which dimensions of the operand have one; its pixels lie in rows.  Each of them is gone along by one
+    around: which dimensions of the operand have one.  Each of them is gone along by one
     axis of the sum, and at most one of rows, which no other dimension is; along a row
     bytes have an axis of groups beside, and filters that are known: they lie in fours.
     number: of the border.
     """
     if operand != shape.left or not any(around):
-        return False
-    last = product.reads[operand].indices[-1]
-    if not around[-1] and all(is_summed(product, axis) for axis in last.axes):
         return False
     floats = set(elements(product, shape)) in FLOATS and not number
     if not floats and not (known and is_in_fours(product, shape)):

@@ -218,7 +218,7 @@ def test_what_would_be_padded_again_and_again_is_copied() -> None:
 
     assert "copy" in stages(program_of(make, ((30, 64), "float32")))[-2]
     taps = np.ones((3, 3, 16, 8), np.float32)
-    far = replace(SAME, low=(9, 1), high=(9, 1), apart=(9, 1))
+    far = replace(SAME, low=(9, 1), high=(9, 1), apart=(9, 1), number=1)
     made = stages(program_of(convolution(far, taps), (IMAGE, "float32")))
     assert "copy" in made[-2] and "pad" not in made[-1]
 
@@ -245,9 +245,10 @@ def test_elementwise_readers(turned: bool) -> None:
 def test_the_loops() -> None:
     """The nest before and after: a task pads its rows once for all its panels."""
     weights = np.ones((3, 3, 16, 256), np.float32)
-    program = program_of(convolution(SAME, weights), (IMAGE, "float32"))
+    windows = replace(SAME, number=1)
+    program = program_of(convolution(windows, weights), (IMAGE, "float32"))
     (kernel,) = program.kernels.values()
-    before = "pad: pad[d0, d1, d2] <- arg0[d0 - 1, d1 - 1, d2] inside, 0.0 outside"
+    before = "pad: pad[d0, d1, d2] <- arg0[d0 - 1, d1 - 1, d2] inside, 1.0 outside"
     assert before in str(kernel.nest)
     schedule = choose(kernel.nest, by_name("x86-64-v4"))
     assert StoreAt("pad", "task") in schedule.directives
@@ -255,7 +256,7 @@ def test_the_loops() -> None:
     (line,) = [n for n, text in enumerate(loops) if text.strip().startswith("pad:")]
     (made,) = [n for n, text in enumerate(loops) if text.strip().startswith("product:")]
     around = [text.strip() for text in loops[:line]]
-    assert loops[line].endswith("inside, 0.0 outside, stored in the task's memory")
+    assert loops[line].endswith("inside, 1.0 outside, stored in the task's memory")
     assert "for d0 in 0..3:" in around and "for d1 in 0..59:" in around
     panels = [n for n, text in enumerate(loops) if text.strip().startswith("for d2o")]
     assert line < panels[0] < made, "several panels read what is padded once"
@@ -263,8 +264,8 @@ def test_the_loops() -> None:
 
 def test_the_code() -> None:
     """Of the padded image only what a task reads is in memory: three rows."""
-    weights = np.ones((3, 3, 16, 256), np.float32)
-    program = program_of(convolution(SAME, weights), (IMAGE, "float32"))
+    weights, windows = np.ones((3, 3, 16, 256), np.float32), replace(SAME, number=1)
+    program = program_of(convolution(windows, weights), (IMAGE, "float32"))
     text = stage_text(program, "vector", by_name("x86-64-v4"))
     assert "memref<3x59x16xf32>" in text and "58x59" not in text
     assert "arith.select" in text and "vector.load %arg0" in text
