@@ -58,7 +58,8 @@ def read_where_it_lies(
     chunks: of the axes, those of a sum that are cut.  Where a tile is at an end of a row
     is known, and what it does there is written out at each of a few steps along it: no
     chunk and no size that is open lies along rows, nor does the innermost axis of the
-    sum.  A border that is not left out is made by each task.
+    sum.  Images have rows of pixels: with channels along them, loops took 1.1 to 1.3
+    times the instructions.  A border that is not left out is made by each task.
     """
     stage = form.stage
     found = left_out(nest, stage) if nest.pads and stage.is_contraction else None
@@ -70,7 +71,8 @@ def read_where_it_lies(
     read = next(x for x in stage.reads if x.buffer == found.writes[0].buffer)
     along = {a for index in read.indices if form.row in index.axes for a in index.axes}
     cut = {name for name, size in zip(stage.names, chunks, strict=True) if size}
-    if cut & {*along, form.reduced[-1]} or form.reduced[-1] in along:
+    rows = read.indices[-1].axes
+    if cut & {*along, form.reduced[-1]} or form.reduced[-1] in {*along, *rows}:
         return ()
     return nest.pads if has_few_taps(stage, along) else ()
 

@@ -22,6 +22,7 @@ from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
 TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
+PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
 LINE, PAGE = 64, 4096  # bytes
 FEW_SETS = PAGE // 4  # lines so far apart have 4 sets of a first-level cache, or one
 WIDE_ROW = 512  # bytes: two groups of registers of 512 bits
@@ -43,7 +44,8 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
         tiles = task_sizes(sizes, list(range(len(sizes))), blocks)
         words = (Parallel(last.name, tiles, ALL), *inner)
         return schedule_of(nest, target, (words, reason))
-    tiles = task_sizes(sizes, parallel, {}, row_elements(nest, rows))
+    wanted = TASK_ELEMENTS * (PADDED if nest.pads else 1)
+    tiles = task_sizes(sizes, parallel, {}, row_elements(nest, rows), wanted)
     reason = "rows are independent: one task a few of them, producers fused"
     points = one_loop(nest, last, target) if several else None
     if points is not None:
@@ -192,9 +194,13 @@ def block_size(size: int, wanted: int) -> int:
 
 
 def task_sizes(
-    sizes: list[int], parallel: list[int], known: dict[int, int], row: int = 1
+    sizes: list[int],
+    parallel: list[int],
+    known: dict[int, int],
+    row: int = 1,
+    wanted: int = TASK_ELEMENTS,
 ) -> tuple[int, ...]:
-    """Tile sizes such that a task has about TASK_ELEMENTS elements.
+    """Tile sizes such that a task has about as many elements as wanted.
 
     known: those that are decided.  row: elements of one point of all parallel axes, if
     more than the others have.
@@ -205,7 +211,7 @@ def task_sizes(
     for d in reversed(parallel):
         if d in known:
             continue
-        take = max(1, min(sizes[d], TASK_ELEMENTS // max(inner, 1)))
+        take = max(1, min(sizes[d], wanted // max(inner, 1)))
         if take < sizes[d] and sizes[d] % take:
             divisors = [t for t in range(take, 0, -1) if sizes[d] % t == 0]
             take = divisors[0] if divisors[0] * 2 >= take else take

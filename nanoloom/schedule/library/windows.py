@@ -36,14 +36,13 @@ from nanoloom.schedule.library.finished import (
     on_tile,
     points,
 )
-from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
+from nanoloom.schedule.library.rows import PADDED, TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
 from nanoloom.schedule.library.window import Window, unrolled, window_of
 from nanoloom.target.facts import Target
 from nanoloom.target.masks import has_masked_loads, reads_rows_in_part
 
-PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
 FEWEST_TASKS = 8  # that larger ones leave
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
 POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
