@@ -19,6 +19,7 @@ from nanoloom.kernels.structure import (
     Op,
     all_dims,
     is_contraction,
+    is_copy,
     is_generic,
     iterators,
     map_dims,
@@ -34,7 +35,10 @@ Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
 
 def flatten(module: ir.Module, *, every: bool = False) -> None:
-    """Make axes one in a kernel around a product, in place; every: in any kernel."""
+    """Make axes one in a kernel around a product, or of a copy, in place.
+
+    every: in any kernel.
+    """
     function = module.body.operations[0]
     block = function.operation.regions[0].blocks[0]
     ops = list(block.operations)
@@ -42,7 +46,8 @@ def flatten(module: ir.Module, *, every: bool = False) -> None:
     others = [op.operation for op in ops if not is_generic(op)]
     if not {op.name for op in others} <= OTHERS:
         return
-    if not every and not any(is_contraction(op) for op in generics):
+    copies = len(generics) == 1 and is_copy(generics[0])
+    if not every and not copies and not any(is_contraction(op) for op in generics):
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
