@@ -36,11 +36,11 @@ PASSES = 3  # that transformed images and results make: written with a read, rea
 class Numbers:
     """What a convolution is computed in.
 
-    products: in a cycle of one core.  lanes: of its vectors.  filters, image, result: bytes of a transformed
-    number.  kept: bytes of a filter's number for the direct method.  sums: products
-    that take as long as one of a result's sums.  transforms: the same of any sum around
-    the products, of whole vectors of an image's channels: layers of 3 to 8 channels
-    took 1.3 to 7 times as long where 1 was said, of no vector.
+    products: in a cycle of one core.  lanes: of an image's channels in a vector.
+    filters, image, result: bytes of a transformed number.  kept: bytes of a filter's
+    number for the direct method.  sums: products that take as long as one of a result's
+    sums.  transforms: the same of any sum around the products.  Without them and lanes
+    layers of 3 to 8 channels were made in tiles that took 1.3 to 7 times as long.
     """
 
     products: float

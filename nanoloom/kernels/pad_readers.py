@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.group import Group
 from nanoloom.kernels.nest import alone
 from nanoloom.kernels.structure import (
@@ -36,8 +35,7 @@ def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
         return False
     if not is_contraction(reader):
         return True
-    windows = None in map_dims(maps(reader)[number])
-    return windows
+    return None in map_dims(maps(reader)[number])
 
 
 def reads_few_rows(reader: Op, number: int) -> bool:

@@ -88,10 +88,11 @@ def test_mlp_is_exact() -> None:
 def test_alike_layers_are_one_kernel() -> None:
     """Quantize, all products, Dequantize: three kernels, whatever the ranges are.
 
-    A product with a sum that is late in f32 (single.py) is another one.
+    A product that is scaled in f32, and one with a sum that is late there (single.py),
+    are others: which layers are depends on their ranges.
     """
     counts: list[int] = []
-    for layers in (2, 5):
+    for layers in (2, 8):
         _, quantized = both_forms(lambda net, n=layers: tower(net, n), (5, 37))
         report = Report()
         cache = Cache.temporary()
@@ -102,7 +103,7 @@ def test_alike_layers_are_one_kernel() -> None:
         np.testing.assert_array_equal(got, exact)
         assert len(np.unique(got)) > 40
         counts.append(report.kernels)
-    assert counts[0] == 3 and counts[1] in (3, 4)
+    assert counts[0] == 3 and counts[1] <= 5
 
 
 def test_transformer_block() -> None:

@@ -67,10 +67,20 @@ def test_samples_have_the_tile_of_the_first() -> None:
 
 def test_one_image_counts_as_much_as_the_batch_of_a_sample() -> None:
     """What the transformed images of three take from memory, one has in a cache."""
-    image, filters = (128, 14, 14), (16, 128, 3, 3)
+    image, filters = (128, 14, 14), (24, 128, 3, 3)
     assert tile_of((1, *image), filters, pads=SAME) == 4
     assert tile_of((3, *image), filters, pads=SAME) is None
     assert tile_of((3, *image), filters, alike=Alike(images=True), pads=SAME) == 4
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("side", [32, 64])
+def test_what_few_channels_are_transformed_for_takes_longer(
+    channels: int, side: int
+) -> None:
+    for features in (32, 64):
+        shapes = (1, channels, side, side), (features, channels, 3, 3)
+        assert tile_of(*shapes, pads=SAME) is None
 
 
 def test_few_pixels_have_tiles_of_their_own() -> None:
@@ -83,7 +93,7 @@ def test_few_pixels_have_tiles_of_their_own() -> None:
     assert tile_of((3, 512, 13, 13), filters, alike=few, pads=SAME) == 2
     assert few.for_few_pixels() is None
     same = Alike(images=True)
-    assert tile_of((1, 32, 56, 56), (32, 32, 3, 3), alike=same, pads=SAME) == 4
+    assert tile_of((1, 48, 56, 56), (48, 48, 3, 3), alike=same, pads=SAME) == 4
     assert same.for_few_pixels() is None
 
 

@@ -1,4 +1,4 @@
-"""Axes that all operands have side by side are one axis of a product's kernel."""
+"""Neighbouring axes of all operands are one, in kernels of products and of copies."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ def of_windows(b: Any, x: Any) -> Any:
     return b.elementwise(lambda s, t: s + t, made, b.constant(rows()))
 
 
+def turned(b: Any, x: Any) -> Any:
+    return b.transpose(x, (0, 3, 1, 2))
+
+
 def rows() -> np.ndarray:
     """A number a row of an image."""
     return sample(4, (7, 1, 1), "float32")
@@ -55,6 +59,7 @@ def kernel_of(make: Make, shape: tuple[int, ...]) -> Kernel:
         (of_channels_first, (2, 5, 7, 9), (2, 5, 63), (2, 63, 19)),
         (batched, (2, 3, 7, 5), (6, 7, 5), (6, 7, 19)),
         (of_windows, (2, 7, 9, 5), (2, 7, 9, 5), (2, 7, 9, 19)),
+        (turned, (2, 7, 9, 5), (2, 63, 5), (2, 5, 63)),
     ],
 )
 def test_what_is_one(

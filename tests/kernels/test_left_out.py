@@ -31,6 +31,7 @@ from tests.guarded import Side
 from tests.kernels.padded_programs import (
     Array,
     Windows,
+    convolution,
     kernels,
     plain,
     relu,
@@ -223,6 +224,18 @@ def test_the_code() -> None:
     assert found is not None
     tile = int(found[1]) * int(found[2])
     assert len(re.findall("vector.fma", text)) == 3 * 3 * tile  # three kinds of tiles
+
+
+def test_channels_along_rows() -> None:
+    """An image that has them last is read where it lies, too."""
+    weights = sample(12, (3, 3, 16, 48), "float32")
+    for windows in (SAME, replace(SAME, low=(6, 1), high=(6, 1), apart=(6, 1))):
+        program = program_of(convolution(windows, weights), ((20, 30, 16), "float32"))
+        (kernel,) = program.kernels.values()
+        target = by_name("x86-64-v4")
+        assert StoreAt("pad", "source") in choose(kernel.nest, target).directives
+        text = stage_text(program, "vector", target)
+        assert "memref.load %arg0" in text and "memref.alloc" not in text
 
 
 def test_another_number_is_made_in_the_task() -> None:

@@ -55,11 +55,11 @@ def read_where_it_lies(
 ) -> tuple[Stage, ...]:
     """The borders that loops leave out of a sum: all in front of it, or none.
 
-    chunks: of the axes, those of a sum that are cut.  Where a tile is at an end of a row
-    is known, and what it does there is written out at each of a few steps along it: no
-    chunk and no size that is open lies along rows, nor does the innermost axis of the
-    sum.  Images have rows of pixels: with channels along them, loops took 1.1 to 1.3
-    times the instructions.  A border that is not left out is made by each task.
+    chunks: of the axes, those of a sum that are cut.  Where a tile is at an end of a
+    row is known, and what it does there is written out at each of a few steps along it:
+    no chunk and no size that is open lies along rows, nor does the innermost axis of
+    the sum.  Images have rows of pixels: with channels along them, loops took 1.1 to
+    1.3 times the instructions.  A border that is not left out is made by each task.
     """
     stage = form.stage
     found = left_out(nest, stage) if nest.pads and stage.is_contraction else None
@@ -78,11 +78,11 @@ def read_where_it_lies(
 
 
 def has_few_taps(stage: Stage, along: set[str]) -> bool:
-    """Whether the axes of a row are of sizes that are known, with few steps of a sum."""
+    """Whether the axes of a row are of sizes that are known, with few steps of sums."""
     row = [axis for axis in stage.axes if axis.name in along]
     taps = [axis.extent for axis in row if axis.is_reduction]
     known = all(isinstance(axis.extent, int) for axis in row)
-    return known and all(n <= MOST_TAPS for n in taps)
+    return known and all(isinstance(n, int) and n <= MOST_TAPS for n in taps)
 
 
 def without(

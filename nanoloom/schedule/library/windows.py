@@ -81,7 +81,8 @@ def windows(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
         directives = (
             Parallel(last.name, tasks(nest, last, window, block), ALL),
             *(StoreAt(pad.name, "task") for pad in nest.pads if not masked),
-            *(word for word in made if not masked or word.stage not in pads),
+            *(word for word in made if word.stage not in pads),
+            *(() if masked else vectors(nest.pads, target)),
             *(Unroll(stage.name, stage.names[axis]) for axis in unrolled(window)),
             *(
                 word

@@ -148,6 +148,24 @@ def test_groups_write_as_they_compute() -> None:
         assert {*plan.chosen.values()} <= {LAST}
 
 
+def test_windows_that_slide_along_rows() -> None:
+    """Those of a dense layer with several rows; by two pixels with a tap beside."""
+    for taps, strides, row, slides in (
+        ((3, 3), (1, 1), 30, True),
+        ((3, 1), (1, 1), 30, True),
+        ((3, 3), (2, 2), 30, True),
+        ((7, 1), (2, 2), 30, False),
+        ((1, 3), (1, 1), 1, False),
+    ):
+        shapes = (1, 3, row, 40), (32, 3, *taps)
+        arrays = [sample(i, shape, "float32") for i, shape in enumerate(shapes)]
+        model, _ = model_of("Conv", arrays, {"strides": strides}, constants=(1,))
+        with mlir.context():
+            _module, plan = planned(model)  # which has what the plan is of
+            (made,) = plan.edges.products
+            assert made.slides == slides
+
+
 def test_windows_with_steps_have_many_channels_last() -> None:
     """A few are read as they come, and no more from pages than are translated."""
     steps: dict[str, Any] = {"pads": PIXELS, "strides": [2, 2]}

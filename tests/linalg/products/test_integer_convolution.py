@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nanoloom
 from nanoloom.linalg.products.convolution import contract
 from nanoloom.linalg.products.integer_convolution import (
     contract_planes,
@@ -20,10 +22,11 @@ from nanoloom.linalg.products.integer_convolution import (
 )
 from nanoloom.linalg.words.window import Window
 from nanoloom.schedule.choose import choose
+from nanoloom.schedule.library.rows import numbers
 from nanoloom.target import by_name
 from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve
-from tests.linalg.single import run_node
+from tests.linalg.single import model_of, run_node
 from tests.vector.assembly import count, loop_with
 from tests.vector.kernel_harness import (
     backwards,
@@ -212,6 +215,17 @@ def test_channels_of_planes_are_no_loop() -> None:
     assert found is not None
     text = stage_text(program, "vector", target)
     assert text.count("vpdpbusd") == 3 * int(found[1]) * int(found[2])
+
+
+def test_the_border_of_a_number_that_a_run_knows() -> None:
+    """Parts of a tensor, as of a concatenation: no kernel goes over all of it."""
+    r = np.random.default_rng(5)
+    x, w = integers(r, "uint8", 1, 3, 9, 11), integers(r, "int8", 8, 3, 3, 3)
+    arrays = x, w, np.array(7, np.uint8)
+    model, _ = model_of("ConvInteger", arrays, {"pads": [1] * 4}, constants=(1,))
+    nests = nanoloom.compile(model).nests().values()
+    sizes = [prod(numbers(stage)) for nest in nests for stage in nest.stages]
+    assert x.size in sizes and 11 * 13 * 3 not in sizes
 
 
 @pytest.mark.parametrize("constants", [(), (2,), (1,), (1, 2)])
