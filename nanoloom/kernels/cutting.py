@@ -92,6 +92,7 @@ class Cutting:
     bodies: Mapping[str, Program]
     joins: bool = True  # kernels that differ in numbers only
     flat: bool = False  # neighbouring axes are one in every kernel
+    tiles: bool = False  # and in those that turn tiles
     drafts: list[Draft | Trips] = field(default_factory=list)
     inner: set[int] = field(default_factory=set[int])
     repeats: list[Repeated] = field(default_factory=list)
@@ -167,9 +168,9 @@ class Cutting:
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
         known = tuple(p.storage is Storage.PARAMETER for p in places)
-        made = partial(outline, group, known, flat=self.flat)
-        name, root, layer = describe(group), root_of(group), layer_of(group)
-        self.add(name, root, layer, made, places, written)
+        made = partial(outline, group, known, flat=self.flat, tiles=self.tiles)
+        names = describe(group), root_of(group), layer_of(group)
+        self.add(*names, made, places, written)
 
     def draft_repeat(self, call: Op) -> None:
         """Note the calls of a repetition's body."""
@@ -207,10 +208,9 @@ class Cutting:
         block = fill_around(whole)
         if block is not None:
             name = f"{Kind.OPAQUE.value}_border_{shape_of(whole)}"
-            layer = layer_at(whole.owner)
-            made = partial(filling, *block)
+            names = name, Kind.OPAQUE.value, layer_at(whole.owner)
             place = (self.buffer(whole),)
-            self.add(name, Kind.OPAQUE.value, layer, made, (), place)
+            self.add(*names, partial(filling, *block), (), place)
 
     def add(
         self,

@@ -18,6 +18,7 @@ from math import prod
 from nanoloom.kernels.structure import (
     Op,
     all_dims,
+    extents,
     is_contraction,
     is_copy,
     is_generic,
@@ -30,14 +31,16 @@ from nanoloom.mlir import ir, operations
 
 NUMBER = "tensor.extract"  # of a tensor that keeps its shape
 SLICE = "tensor.extract_slice"
+# Of what turns tiles: axes at least, and results along a row of one (winograd.py).
+AXES, SHORT = 3, 4
 OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
 
-def flatten(module: ir.Module, *, every: bool = False) -> None:
-    """Make axes one in a kernel around a product, or of a copy, in place.
+def flatten(module: ir.Module, *, every: bool = False, tiles: bool = False) -> None:
+    """Make axes one in a kernel around a product, in place.
 
-    every: in any kernel.
+    every: in any kernel.  tiles: in those that turn them, too.
     """
     function = module.body.operations[0]
     block = function.operation.regions[0].blocks[0]
@@ -46,8 +49,8 @@ def flatten(module: ir.Module, *, every: bool = False) -> None:
     others = [op.operation for op in ops if not is_generic(op)]
     if not {op.name for op in others} <= OTHERS:
         return
-    copies = len(generics) == 1 and is_copy(generics[0])
-    if not every and not copies and not any(is_contraction(op) for op in generics):
+    short = tiles and len(generics) == 1 and turns_tiles(generics[0])
+    if not every and not short and not any(is_contraction(op) for op in generics):
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
@@ -67,6 +70,20 @@ def flatten(module: ir.Module, *, every: bool = False) -> None:
         collapse(function, block, walks, pairs)
         for op in slices:
             shorten(op, [place for value, place in pairs if value == op.results[0]])
+
+
+def turns_tiles(op: Op) -> bool:
+    """Whether a copy's rows are no longer than tiles of results (winograd.py), side by
+    side in what it reads, too.
+
+    Longer ones are turned as they are: some took 1.6 times as long as one axis.
+    """
+    if not is_copy(op) or len(iterators(op)) < AXES:
+        return False
+    last = len(iterators(op)) - 1
+    read = map_dims(maps(op)[0])
+    beside = (last - 1, last) in pairwise(read)
+    return beside and read[-1] != last and extents(op)[last] <= SHORT
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,12 @@ def outline(
     numbers: Arguments = NONE,
     *,
     flat: bool = False,
+    tiles: bool = False,
 ) -> ir.Module:
     """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
 
-    constants: which inputs are parameters.  flat: axes become one in any kernel.
+    constants: which inputs are parameters.  flat: axes become one in any kernel,
+    tiles: in those that turn tiles.
     """
     values, results = external_inputs(group), group_results(group)
     parts = [part_of(result) for result in results]
@@ -108,7 +110,7 @@ def outline(
         func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
     if numbers.types:
         read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
-    flatten(module, every=flat)
+    flatten(module, every=flat, tiles=tiles)
     return module
 
 

@@ -88,7 +88,9 @@ def cut(
     flat = known and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = joined(block, weights, target, in_rows=in_rows)
-    cutting = Cutting(lowered, block, bodies, joins=not open_images, flat=flat)
+    cutting = Cutting(
+        lowered, block, bodies, joins=not open_images, flat=flat, tiles=known
+    )
     for group in groups:
         cutting.draft(group)
     return cutting.program()
