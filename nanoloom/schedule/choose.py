@@ -31,7 +31,7 @@ from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.schedule.library.windowed import pooled_windows
-from nanoloom.schedule.library.windows import in_planes, windows
+from nanoloom.schedule.library.windows import down_planes, in_planes, windows
 from nanoloom.target.facts import Target
 
 
@@ -86,6 +86,8 @@ def by_product(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
         schedule = outer_products(nest, products[0], last, target)
         if schedule is not None:
             return schedule
+    if len(products) == 1 and down_planes(nest, last, target):
+        return windows(nest, last, target)
     if len(products) == 1 and is_of_any_width(nest, products[0], target):
         schedule = register_tiles(nest, last, target)
         if schedule is not None:

@@ -216,3 +216,14 @@ def test_tasks_of_others_make_the_border(name: str) -> None:
     program = program_of(layer(SAME), *shapes, target=target)
     (kernel,) = program.kernels.values()
     assert StoreAt("pad", "task") in choose(kernel.nest, target).directives
+
+
+def test_windows_down_short_rows() -> None:
+    """Many rows are made at once, of a border that a task makes once; not long ones."""
+    for pixels, once in ((7, True), (112, False)):
+        windows = Windows((5, 1), (2, 0), (2, 0))
+        shapes = ((16, 14, pixels), "float32"), ((5, 1, 16), "float32")
+        program = program_of(layer(windows), *shapes, target=AVX512)
+        (kernel,) = program.kernels.values()
+        words = choose(kernel.nest, AVX512).directives
+        assert (StoreAt("pad", "task") in words) == once
