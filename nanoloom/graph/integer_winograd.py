@@ -38,8 +38,8 @@ def transform_integers(graph: ir.Graph, target: Target) -> None:
         return
     # Two numbers a lane, but an addition beside each instruction.
     numbers = Numbers(
-        target.lanes(32) * target.vector.fma_per_cycle, 1,
-        filters=2, image=2, result=4, kept=2, sums=2, transforms=1,
+        target.lanes(32) * target.vector.fma_per_cycle,
+        lanes=1, filters=2, image=2, result=4, kept=2, sums=2, transforms=1,
     )  # fmt: skip
     for node in graph:
         found = operands(node)

@@ -40,7 +40,7 @@ Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 def flatten(module: ir.Module, *, every: bool = False, tiles: bool = False) -> None:
     """Make axes one in a kernel around a product, in place.
 
-    every: in any kernel.  tiles: in those that turn them, too.
+    every: in any kernel.  tiles: in those that turn tiles, too.
     """
     function = module.body.operations[0]
     block = function.operation.regions[0].blocks[0]

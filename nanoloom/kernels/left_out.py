@@ -1,10 +1,10 @@
-"""Pads at the ends of an image's rows, whose border a product leaves out.
+"""Pads around images, whose border a product leaves out.
 
     p = copy(x) in the middle of zeros;  y = conv(p, w)
       ->  one kernel, which reads x itself (nest/left_out.py)
 
-An image whose channels stand in front of its pixels, as models take them: vectors lie
-along the filters, and each number of the image is read by itself, or four bytes are.
+Vectors lie along the filters, and each number of the image is read by itself, or four
+bytes are, wherever its channels stand.
 """
 
 from __future__ import annotations

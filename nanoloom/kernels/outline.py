@@ -81,7 +81,7 @@ def outline(
 ) -> ir.Module:
     """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
 
-    constants: which inputs are parameters.  flat: axes become one in any kernel,
+    constants: which inputs are parameters.  flat: axes become one in any kernel.
     tiles: in those that turn tiles.
     """
     values, results = external_inputs(group), group_results(group)

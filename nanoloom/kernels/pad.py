@@ -1,6 +1,8 @@
 """A block of a tensor with what lies around it: what a pad makes.
 
-p[i, j] = x[i - 1, j - 1] inside, 0 outside
+    p[i, j] = x[i - 1, j - 1] inside, 0 outside
+
+It is a generic whose body asks where it is (pads.py says of which readers).
 """
 
 from __future__ import annotations

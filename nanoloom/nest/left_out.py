@@ -3,9 +3,8 @@
     p = x inside, 0 around it;  y[i] = sum of p[s i + k] w[k]
       ->  y[i] = sum of x[s i + k - low] w[k], over the steps k that are within x
 
-Of borders at the ends of an image's rows: those around rows that are whole are made by
-tasks as they need them (kernels/pads.py).  Of bytes, of which instructions multiply
-four pixels of a row at once, a border adds what it does for its number, known before.
+Of bytes, of which instructions multiply four pixels of a row at once, a border adds
+what it does for its number, known before.
 """
 
 from __future__ import annotations

@@ -224,12 +224,9 @@ def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tens
         return window.pad(b, x, zero.array().reshape(-1)[0].item())
     number = b.reshape(zero, (1,) * x.rank)
     for axis, wide in enumerate(zip(*window.margins(), strict=True)):
-        parts = [x]
-        for size, place in zip(wide, (0, len(wide)), strict=True):
-            shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
-            if size:
-                parts.insert(place, b.broadcast_to(number, shape))
-        x = b.concat(parts, axis)
+        sizes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in wide]
+        low, high = ([b.broadcast_to(number, s)] if s[axis] else [] for s in sizes)
+        x = b.concat([*low, x, *high], axis)
     return window.cut(b, x)
 
 
