@@ -36,6 +36,7 @@ from nanoloom.schedule.library.finished import (
     on_tile,
     points,
 )
+from nanoloom.schedule.library.product_form import form_of
 from nanoloom.schedule.library.rows import PADDED, TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import lanes_of, vectors
 from nanoloom.schedule.library.weighed import Form, schedule_of
@@ -118,8 +119,8 @@ def down_planes(nest: LoopNest, last: Stage, target: Target) -> bool:
     Depthwise 5x1 on rows of 7 pixels took 4.6 times as long with a row at a time, 3x1
     on 112 pixels 0.7.
     """
-    window = window_of(nest, last, target)
-    if window is None or window.in_planes or window.is_dense:
+    window, form = window_of(nest, last, target), form_of(nest, last)
+    if window is None or window.in_planes or form is None or form.row:
         return False
     row, lanes = numbers(window.stage)[window.pixels + 1], lanes_of(last, target)
     return row <= SHORT_ROW * lanes
