@@ -40,7 +40,7 @@ class Numbers:
     filters, image, result: bytes of a transformed number.  kept: bytes of a filter's
     number for the direct method.  sums: products that take as long as one of a result's
     sums.  transforms: the same of any sum around the products.  Without them and lanes
-    layers of 3 to 8 channels were made in tiles that took 1.3 to 7 times as long.
+    layers of 3 and 4 channels were made in tiles that took 2 to 7 times as long.
     """
 
     products: float
@@ -50,7 +50,7 @@ class Numbers:
     result: int = 4
     kept: int = 4
     sums: int = 1
-    transforms: float = 1.8
+    transforms: float = 1.2
 
 
 def transform_convolutions(

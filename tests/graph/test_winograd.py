@@ -73,8 +73,7 @@ def test_one_image_counts_as_much_as_the_batch_of_a_sample() -> None:
     assert tile_of((3, *image), filters, alike=Alike(images=True), pads=SAME) == 4
 
 
-@pytest.mark.parametrize("channels", [3, 4])
-@pytest.mark.parametrize("side", [32, 64])
+@pytest.mark.parametrize(("channels", "side"), [(3, 32), (3, 64), (4, 64)])
 def test_what_few_channels_are_transformed_for_takes_longer(
     channels: int, side: int
 ) -> None:
