@@ -20,19 +20,18 @@ from nanoloom.kernels.structure import (
     all_dims,
     extents,
     is_contraction,
-    is_copy,
     is_generic,
     iterators,
     map_dims,
     maps,
 )
+from nanoloom.kernels.turned import is_alone
 from nanoloom.linalg.words.names import NAME
 from nanoloom.mlir import ir, operations
 
 NUMBER = "tensor.extract"  # of a tensor that keeps its shape
 SLICE = "tensor.extract_slice"
-# Of what turns tiles: axes at least, and results along a row of one (winograd.py).
-AXES, SHORT = 3, 4
+SHORT = 4  # results along a row of a tile, at most
 OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
@@ -73,17 +72,16 @@ def flatten(module: ir.Module, *, every: bool = False, tiles: bool = False) -> N
 
 
 def turns_tiles(op: Op) -> bool:
-    """Whether a copy's rows are no longer than tiles of results (winograd.py), side by
-    side in what it reads, too.
+    """Whether a turn's rows are no longer than those of tiles of results (winograd.py),
+    side by side in what it reads, too.
 
     Longer ones are turned as they are: some took 1.6 times as long as one axis.
     """
-    if not is_copy(op) or len(iterators(op)) < AXES:
+    if not is_alone(op):
         return False
     last = len(iterators(op)) - 1
-    read = map_dims(maps(op)[0])
-    beside = (last - 1, last) in pairwise(read)
-    return beside and read[-1] != last and extents(op)[last] <= SHORT
+    beside = (last - 1, last) in pairwise(map_dims(maps(op)[0]))
+    return beside and extents(op)[last] <= SHORT
 
 
 @dataclass(frozen=True)

@@ -247,8 +247,10 @@ def test_another_number_is_made_in_the_task() -> None:
     assert "StoreAt('pad', 'source')" not in str(choose(kernel.nest, targets()[0]))
     taps = other.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
     right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
+    least = sum(abs(tap) @ weights[at] for at, tap in taps)
+    bound = (weights[..., 0].size + 2) * np.finfo(np.float32).eps * least
     (result,) = executable(program, targets()[0])(x)
-    assert (abs(result - right) <= 1e-4).all() and right.max() > 1
+    assert (abs(result - right) <= bound).all() and right.max() > 1
 
 
 def test_refusals() -> None:

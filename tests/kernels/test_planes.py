@@ -47,6 +47,9 @@ GEOMETRY = [
     ((30, 2), Windows((5, 3), (2, 1), (2, 1))),
     ((7, 80), Windows((1, 3), (0, 6), (0, 0))),  # vectors of border
     ((6, 37), Windows((3, 3), (1, 1), (0, 1), number=-2.5)),
+    ((14, 7), Windows((5, 1), (2, 0), (2, 0))),  # down short rows, and long ones
+    ((9, 20), Windows((5, 1), (2, 0), (1, 0), steps=(2, 1))),
+    ((6, 100), Windows((3, 1), (1, 0), (1, 0))),
 ]
 
 
