@@ -1,4 +1,5 @@
-"""Filters without the taps that meet nothing but the border around an image.
+"""Filters without the taps that meet nothing but the border around an image, and
+images without the rows behind what a single window reads.
 
     Conv<pads=1>(x [1, C, 1, W], w [F, C, 3, 3])
       ->  Conv<pads=[0, 1, 0, 1]>(x, w[:, :, 1:2])
@@ -6,6 +7,8 @@
 The last images of a network are often smaller than its filters reach: of one pixel with
 3x3 filters, or of filters whose taps are far apart.  Those taps multiply zeros only.
 Neither they nor their border are read, nor kept.
+
+    Conv<strides=3>(x [1, C, H, 5], w [F, C, 3, 3])  ->  Conv<strides=3>(x[..., :3], w)
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.averaged_first import numbers
@@ -91,30 +95,83 @@ class Taps:
             few = replace(few, last=few.last + 1)
         return few
 
+    def alone(self) -> Taps:
+        """The same of what a single window reads of an image.
+
+        Taps that are apart read it where it is, and so does a single one.
+        """
+        if self.result > 1 or self.apart > 1 or self.count == 1:
+            return self
+        return replace(self, size=min(self.size, max(1, self.count - self.begin)))
+
 
 @dataclass
 class BorderTaps(GraphEditor):
     """The graph being rewritten."""
 
     def visit(self, node: ir.Node) -> None:
-        """Cut a convolution's filters, if that is all that it needs."""
+        """Cut a convolution's filters and its image, if that is all that it needs."""
         place = FILTERS[node.op_type]
         image, filters, made = node.inputs[0], node.inputs[place], node.outputs[0]
-        if image is None or filters is None or not is_cuttable(filters):
+        if image is None or filters is None or not is_static(filters):
             return
         if not is_static(image) or not is_static(made) or 0 in shape_of(made):
             return
         axes = axes_of(node, shape_of(image)[2:], shape_of(filters)[2:])
         if axes is None:
             return
-        few = [axis.within() for axis in axes]
-        if few == axes:
+        few = [axis.within() for axis in axes] if is_cuttable(filters) else axes
+        read = [axis.alone() for axis in few]
+        if read == axes:
             return
-        node.replace_input_with(place, self.cut(filters, few))
+        if few != axes:
+            node.replace_input_with(place, self.within(node, filters, few))
+        if read != few:
+            node.replace_input_with(0, self.read(node, image, read))
         for name in ("auto_pad", "kernel_shape", "pads"):
             node.attributes.pop(name, None)
-        pads = [*(x.begin for x in few), *(max(x.behind, 0) for x in few)]
+        pads = [*(x.begin for x in read), *(max(x.behind, 0) for x in read)]
         node.attributes.add(ir.AttrInt64s("pads", pads))
+
+    def within(
+        self, before: ir.Node, filters: ir.Value, axes: Sequence[Taps]
+    ) -> ir.Value:
+        """These taps alone of filters."""
+        if filters.const_value is not None:
+            return self.cut(filters, axes)
+        first, last = [axis.first for axis in axes], [axis.last + 1 for axis in axes]
+        return self.part(before, filters, first, last)
+
+    def read(self, before: ir.Node, image: ir.Value, axes: Sequence[Taps]) -> ir.Value:
+        """The part of an image that windows read; of bytes, before they are numbers."""
+        ends = [axis.size for axis in axes]
+        made = image.producer()
+        if made is None or not is_by_channel(made):
+            return self.part(before, image, [0] * len(ends), ends)
+        quantized, *others = made.inputs
+        assert quantized is not None, "it dequantizes something"
+        few = self.part(before, quantized, [0] * len(ends), ends)
+        words, name = list(made.attributes.values()), f"{image.name}/within"
+        shape, inputs = shape_of(few), [few, *others]
+        return self.add(before, made.op_type, inputs, words, shape, image, name)
+
+    def part(
+        self,
+        before: ir.Node,
+        value: ir.Value,
+        starts: Sequence[int],
+        ends: Sequence[int],
+    ) -> ir.Value:
+        """Of a value that only a run knows what lies between these spatial places."""
+        name = f"{value.name}/within"
+        rows = {"starts": starts, "ends": ends, "axes": range(2, 2 + len(starts))}
+        given = [
+            self.constant(np.asarray(row, np.int64), f"{name}/{word}")
+            for word, row in rows.items()
+        ]
+        sizes = (end - start for start, end in zip(starts, ends, strict=True))
+        shape = *shape_of(value)[:2], *sizes
+        return self.add(before, "Slice", [value, *given], [], shape, value, name)
 
     def cut(self, filters: ir.Value, axes: Sequence[Taps]) -> ir.Value:
         """Filters [F, C, taps...] with these taps alone, quantized ones as well."""
@@ -136,10 +193,22 @@ class BorderTaps(GraphEditor):
         return self.registered(made)
 
 
-def is_cuttable(filters: ir.Value) -> bool:
-    """Whether filters are known, and nothing else but quantization made them so."""
-    if filters.const_value is None or not is_static(filters):
+def is_by_channel(node: ir.Node) -> bool:
+    """Whether a node dequantizes an image, of a scale for each channel at most."""
+    if not is_tensor_op(node, {"DequantizeLinear"}):
         return False
+    scale, words = node.inputs[1], node.attributes
+    axis = words["axis"].as_int() if "axis" in words else 1
+    if scale is None or not is_static(scale):
+        return False
+    return not shape_of(scale) or (len(shape_of(scale)) == 1 and axis == 1)
+
+
+def is_cuttable(filters: ir.Value) -> bool:
+    """Whether filters are the model's own, or known, and made so by quantization at
+    most."""
+    if filters.const_value is None:
+        return filters.is_graph_input()
     origin = origin_of(filters)
     if origin is None:
         return True

@@ -57,4 +57,6 @@ def fills_groups(node: ir.Node, filters: ir.Value, target: Target) -> bool:
     alone, (together, left) = channels * -(-taps // four), divmod(channels * taps, four)
     together += left if target.vector.bits >= WIDE else left > 0
     few = 1 < channels < FEW and taps > 1
-    return whole and side and few and alone <= together and "winograd" not in words
+    several = shape_of(node.outputs[0])[-2] > 1  # or there is no row of results
+    fills = several and few and alone <= together
+    return whole and side and fills and "winograd" not in words

@@ -52,12 +52,10 @@ def leaves_out(
     number = number_of(border.number)
     if any(border.begin) or number is None:
         return False
-    extents = ir.RankedTensorType(border.source.type).shape
-    inside = (1 if p is None else border.sizes[p] for p in border.places)
     around = [
         low + high > 0 for low, high in zip(border.low, border.behind, strict=True)
     ]
-    whole = list(inside) == list(extents)
+    whole = not border.is_cropped
     axes = {*border.places, *border.alone}
     whole &= all(d in axes for d, here in enumerate(around) if here)
     given = operand, around, number

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from nanoloom.kernels.semiring import semiring_of
 from nanoloom.kernels.structure import (
+    CROPPED,
     DIFFERING,
     Op,
     base,
@@ -145,7 +146,8 @@ class Reader:
             kind = str(ir.RankedTensorType(source.type).element_type)
             at = indices(places, made.names)
             inside = Access(self.buffer(source), at, kind)
-            made = replace(made, inside=inside, outside=number)
+            cropped = CROPPED in op.operation.attributes
+            made = replace(made, inside=inside, outside=number, cropped=cropped)
         return made
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nanoloom.kernels.structure import BEHIND, PAD, Op
+from nanoloom.kernels.structure import BEHIND, CROPPED, PAD, Op
 from nanoloom.linalg.words.pointwise import pointwise
 from nanoloom.linalg.words.reassociation import expand
 from nanoloom.mlir import arith, ir, linalg, tensor
@@ -43,6 +43,19 @@ class Border:
             return False
         whole = self.sizes[row] == self.shape[row]
         return whole and self.places[-1:] == (row,) and row not in self.places[:-1]
+
+    @property
+    def is_cropped(self) -> bool:
+        """Whether the source has other numbers where the border is: what is around the
+        block has to be asked for, and is not what the source ends with."""
+        extents = ir.RankedTensorType(self.source.type).shape
+        for begin, place, extent in zip(self.begin, self.places, extents, strict=True):
+            if place is None:
+                continue
+            end = begin + self.sizes[place]
+            if (self.low[place] and begin) or (self.behind[place] and end < extent):
+                return True
+        return False
 
     @property
     def is_turned(self) -> bool:
@@ -81,6 +94,8 @@ class Border:
         assert not isinstance(op, ir.Block)
         op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
         op.attributes[BEHIND] = ir.DenseI64ArrayAttr.get(self.behind)
+        if self.is_cropped:
+            op.attributes[CROPPED] = ir.UnitAttr.get()
         return value
 
     @property

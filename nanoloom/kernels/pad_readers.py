@@ -31,11 +31,9 @@ def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
     products = [op for op in group.ops if is_generic(op) and is_contraction(op)]
     if len(products) > 1:
         return False
-    if not reads_few_rows(reader, number):
-        return False
-    if not is_contraction(reader):
-        return True
-    return None in map_dims(maps(reader)[number])
+    if is_contraction(reader):
+        return None in map_dims(maps(reader)[number])
+    return reads_few_rows(reader, number)
 
 
 def reads_few_rows(reader: Op, number: int) -> bool:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from math import prod
 
+from nanoloom.kernels.fold import set_maps
+from nanoloom.kernels.pads import matched
 from nanoloom.kernels.parts import reads_in_place
-from nanoloom.kernels.structure import Op
+from nanoloom.kernels.structure import Op, are_in_place, maps
 from nanoloom.mlir import ir, named, run_pipeline, tensor
 
 EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"
@@ -51,8 +53,42 @@ def is_first(cut: Op) -> bool:
 
 def with_all_axes(cut: Op) -> None:
     (result,) = cut.operation.results
+    if keeps_axes(cut):
+        return
     if (made := of_as_many_axes(cut)) is not None:
         result.replace_all_uses_with(made)
+
+
+def keeps_axes(cut: Op) -> bool:
+    """Let the readers of a single row or column read it with its source's axes.
+
+    Only where that is where they read it.
+    """
+    (source, *at), (result,) = cut.operation.operands, cut.operation.results
+    sizes, few = static(cut, "sizes"), ir.RankedTensorType(result.type).shape
+    whole = ir.RankedTensorType(source.type).shape
+    kept = matched(few, sizes)
+    dropped = [d for d in range(len(sizes)) if d not in kept]
+    wide = any(whole[d] > 1 for d in dropped)
+    if at or not wide or not are_in_place(source, result):
+        return False
+    element = ir.RankedTensorType(source.type).element_type
+    with ir.InsertionPoint(cut), cut.operation.location:
+        words = (static(cut, word) for word in ("offsets", "sizes", "strides"))
+        shape = ir.RankedTensorType.get(sizes, element)
+        made = tensor.extract_slice(shape, source, [], [], [], *words)
+    for use in list(result.uses):
+        reader, number = use.owner.opview, use.operand_number
+        ways = maps(reader)
+        places = iter(ways[number].results)
+        results = [
+            ir.AffineConstantExpr.get(0) if d in dropped else next(places)
+            for d in range(len(sizes))
+        ]
+        ways[number] = ir.AffineMap.get(ways[number].n_dims, 0, results)
+        reader.operation.operands[number] = made
+        set_maps(reader, ways)
+    return True
 
 
 def of_as_many_axes(cut: Op) -> ir.Value | None:

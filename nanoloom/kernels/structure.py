@@ -18,6 +18,7 @@ VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 # affine map; outside of it there is a number.
 PAD = "nanoloom.pad"
 BEHIND = "nanoloom.behind"  # of a pad: how wide the border at each axis' end is
+CROPPED = "nanoloom.cropped"  # of a pad: its source goes on where the border is
 COUNT, DIFFERING = OF_BITS[1], "arith.xori"
 
 
@@ -225,7 +226,8 @@ def is_lanewise(op: Op) -> bool:
 def is_read_in_place(op: Op) -> bool:
     """A slice whose readers take the numbers where they are in its source.
 
-    Not products: their operands are laid out for them.
+    Of products those of windows, and of what the model is given: others' operands are
+    laid out for them.
     """
     if (
         op.operation.name != "tensor.extract_slice"
@@ -239,11 +241,30 @@ def is_read_in_place(op: Op) -> bool:
     steps = list(op.operation.attributes["static_strides"])  # type: ignore[call-overload]
     if source.rank != made.rank or set(steps) > {1}:
         return False
-    readers = [use.owner.opview for use in result.uses]
+    return are_in_place(op.operation.operands[0], result)
+
+
+def are_in_place(source: ir.Value, part: ir.Value) -> bool:
+    """Whether all readers of a part take it where it is in its source."""
+    given = isinstance(base(source).owner, ir.Block)
     return all(
-        is_generic(reader) and result in inputs(reader) and not is_contraction(reader)
-        for reader in readers
+        reads_as_it_lies(use.owner.opview, use.operand_number, given=given)
+        for use in part.uses
     )
+
+
+def reads_as_it_lies(reader: Op, number: int, *, given: bool) -> bool:
+    """Whether a generic takes an operand where it is; given: by the model's caller."""
+    if not is_generic(reader) or number >= input_count(reader):
+        return False
+    return given or not is_contraction(reader) or sums_over_taps(reader, number)
+
+
+def sums_over_taps(op: Op, number: int) -> bool:
+    """Whether a product sums along several axes of an operand, as windows do."""
+    kinds = iterators(op)
+    summed = [d for d in all_dims(maps(op)[number]) if kinds[d] == "reduction"]
+    return len(summed) > 1
 
 
 def kind(op: Op) -> Kind:

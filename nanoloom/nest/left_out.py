@@ -85,6 +85,8 @@ def left_out(nest: LoopNest, product: Stage) -> Stage | None:
     pad = nest.writer(left)
     if pad is None or pad.inside is None or nest.readers(left) != (product,):
         return None
+    if pad.cropped:  # whoever leaves the border out takes what is in its place
+        return None
     around = borders(nest, pad)
     if around is None:
         return None
@@ -111,7 +113,7 @@ def borders(nest: LoopNest, pad: Stage) -> list[bool] | None:
         ((name, _),) = index.terms
         axis = pad.axis(name)
         assert axis is not None, "its own"
-        found[name] = axis.extent != extent
+        found[name] = index.offset < 0 or axis.extent != extent
     others = [axis for axis in pad.axes if axis.name not in found]
     if any(axis.extent != 1 for axis in others):  # a single row, in the middle of some
         return None

@@ -81,6 +81,7 @@ class Stage:
     point, the names of its operations in order.  found: the element types of what it
     reads at places that it computes.  inside: of a pad, what it reads where
     that is within its buffer; outside of it, it writes the number `outside`, as text.
+    cropped: whether the buffer has other numbers where that is.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Stage:
     found: tuple[str, ...] = ()
     inside: Access | None = None
     outside: str = ""
+    cropped: bool = False
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -185,5 +187,6 @@ class Stage:
         written = ", ".join(map(str, self.writes))
         read = ", ".join(map(str, self.reads))
         if self.inside is not None:
-            read = f"{self.inside} inside, {self.outside} outside"
+            inside = "inside a part" if self.cropped else "inside"
+            read = f"{self.inside} {inside}, {self.outside} outside"
         return f"{self.name}: {written} <- {read}"

@@ -13,10 +13,14 @@ from onnx.reference import ReferenceEvaluator
 from onnx_ir import serde
 
 import nanoloom
+from nanoloom.compiler import Report, cut_model
+from nanoloom.frontend.onnx import load
 from nanoloom.graph.border_taps import Taps, cut_border_taps
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.words.window import extent
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
 
 FORMS = ("Conv", "DequantizeLinear", "ConvInteger", "QLinearConv")
 
@@ -89,6 +93,8 @@ def model(form: str, sizes: tuple[int, int], how: dict[str, object]) -> onnx.Mod
         ((1, 8), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, (1, 3)),
         ((2, 1), {"auto_pad": "SAME_LOWER", "strides": [2, 1]}, (2, 1)),
         ((2, 2), {"pads": [1, 1, 1, 1]}, (3, 3)),
+        ((5, 4), {"strides": [3, 2]}, (3, 3)),  # behind the windows two rows, a column
+        ((2, 5), {"pads": [2, 0, 0, 0], "strides": [3, 3]}, (1, 3)),
     ],
 )  # fmt: skip
 def test_numbers(
@@ -111,9 +117,14 @@ def test_numbers(
     assert ((6, 4, *taps) in shapes) == (form != "DequantizeLinear" or taps == (3, 3))
 
 
-def test_filters_that_were_dequantized_stay_so() -> None:
-    """The layer is computed in integers, of filters without those taps."""
-    proto = model("DequantizeLinear", (1, 5), {"pads": [1, 1, 1, 1]})
+@pytest.mark.parametrize("taps", [1, 3])
+def test_filters_that_were_dequantized_stay_so(taps: int) -> None:
+    """The layer is computed in integers, of filters without those taps, or of a part
+    of the image."""
+    part = taps == 3
+    how = {"strides": [3, 3]} if part else {"pads": [1, 1, 1, 1]}
+    sizes = (5, 5) if part else (1, 5)
+    proto = model("DequantizeLinear", sizes, how)
     before = [
         helper.make_node("QuantizeLinear", ["image", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["x"]),
@@ -125,11 +136,40 @@ def test_filters_that_were_dequantized_stay_so() -> None:
     proto.graph.input[0].name = "image"
     proto.graph.output[0].name = "bytes"
     proto.graph.output[0].type.tensor_type.elem_type = TensorProto.UINT8
-    image = np.random.default_rng(5).standard_normal((2, 4, 1, 5), np.float32)
+    image = np.random.default_rng(5).standard_normal((2, 4, *sizes), np.float32)
     (wanted,) = ReferenceEvaluator(proto).run(None, {"image": image})
     found = nanoloom.compile(proto)({"image": image})["bytes"]
     assert (found == wanted).all() and len(np.unique(wanted)) > 3
     made = optimize(serde.deserialize_model(proto), OPERATORS.keys())
     (layer,) = (n for n in made.graph if n.op_type == "Convolution")
-    sizes = [ir.Shape(x.shape).numpy() for x in layer.inputs if x and x.shape]
-    assert any(np.prod(shape) == 6 * 4 * 3 for shape in sizes), sizes
+    shapes = [ir.Shape(x.shape).numpy() for x in layer.inputs if x and x.shape]
+    assert any(np.prod(shape) == 6 * 4 * 3 * taps for shape in shapes), shapes
+
+
+def test_filters_that_only_a_run_knows() -> None:
+    """A part of them is read where it is: nothing is copied, nor is the image."""
+    proto = model("ConvInteger", (1, 7), {"pads": [1, 1, 1, 1]})
+    (filters,) = (x for x in proto.graph.initializer if x.name == "w")
+    w = numpy_helper.to_array(filters)
+    proto.graph.initializer.remove(filters)
+    given = helper.make_tensor_value_info("w", TensorProto.INT8, w.shape)
+    proto.graph.input.append(given)
+    x = np.random.default_rng(6).integers(0, 15, (2, 4, 1, 7)).astype(np.uint8)
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x, "w": w})
+    found = nanoloom.compile(proto)({"x": x, "w": w})["y"]
+    assert (found == wanted).all() and len(np.unique(wanted)) > 2
+    graph = serde.deserialize_model(onnx.shape_inference.infer_shapes(proto)).graph
+    cut_border_taps(graph)
+    (layer,) = (n for n in graph if n.op_type == "ConvInteger")
+    assert layer.inputs[1] is not None and layer.inputs[1].shape is not None
+    assert tuple(layer.inputs[1].shape.numpy()) == (6, 4, 1, 3)
+
+
+def test_what_a_single_window_leaves_is_not_copied() -> None:
+    """A part of an image is read where it is, without the border at its sides."""
+    proto = model("Conv", (4, 30), {"strides": [3, 1], "pads": [1, 1, 0, 1]})
+    program = cut_model(load(proto), CompileOptions(by_name("x86-64-v4")), Report())
+    (kernel,) = program.kernels.values()
+    pad = "pad[d0, d1, d2, d3] <- arg0[d0, d1, d2, d3 - 1] inside, 0.0 outside"
+    assert pad in str(kernel.nest)
+    assert [s.name for s in kernel.nest.stages] == ["pad", "fill", "product"]

@@ -116,3 +116,29 @@ def kernels(program: Program) -> list[str]:
 def stages(program: Program) -> list[list[str]]:
     """Of each kernel."""
     return [[s.name for s in k.nest.stages] for k in program.kernels.values()]
+
+
+def first_layer(windows: Windows, weights: Array, *, known: bool = True) -> Any:
+    """y[y, x, f] = max(0, sum of pad(image)[c, y + i, x + j] * weights[i, j, c, f])."""
+
+    def make(b: Any, x: Any, *given: Any) -> Any:
+        low, high = (0, *windows.low), (0, *windows.high)
+        padded = b.pad(x, low, high, windows.number)
+        extents = windows.extents((*x.shape[1:], x.shape[0]))
+        start = b.full((*extents, weights.shape[-1]), 0, x.dtype)
+        right = b.constant(weights) if known else given[0]
+        (sums,) = b.generic(
+            [(padded, indexing(windows)), (right, plain(6, 3, 4, 5, 2))],
+            [(start, plain(6, 0, 1, 2))], ["parallel"] * 3 + ["reduction"] * 3,
+            lambda a, w, total: total + a * w,
+        )  # fmt: skip
+        return relu(b, sums)
+
+    return make
+
+
+def indexing(windows: Windows) -> ir.AffineMap:
+    """Where the loops read the padded image."""
+    pixels = windows.indexing(6, 3)
+    channel = plain(6, 5)
+    return ir.AffineMap.get(6, 0, [*channel.results, *pixels.results])

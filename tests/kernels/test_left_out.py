@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.left_out import left_out, tiles_at_ends
 from nanoloom.nest.nest import LoopNest
@@ -29,12 +27,10 @@ from nanoloom.schedule.packing import Packing
 from nanoloom.target import Target, by_name
 from tests.guarded import Side
 from tests.kernels.padded_programs import (
-    Array,
     Windows,
     convolution,
+    first_layer,
     kernels,
-    plain,
-    relu,
     stages,
 )
 from tests.linalg.bounds import sample
@@ -61,32 +57,6 @@ GEOMETRY = [
     ((7, 80), Windows((1, 3), (0, 6), (0, 0))),  # whole tiles of border
 ]
 FAR = Windows((1, 3), (0, 300), (0, 0))  # more tiles of border than have code
-
-
-def first_layer(windows: Windows, weights: Array, *, known: bool = True) -> Any:
-    """y[y, x, f] = max(0, sum of pad(image)[c, y + i, x + j] * weights[i, j, c, f])."""
-
-    def make(b: Any, x: Any, *given: Any) -> Any:
-        low, high = (0, *windows.low), (0, *windows.high)
-        padded = b.pad(x, low, high, windows.number)
-        extents = windows.extents((*x.shape[1:], x.shape[0]))
-        start = b.full((*extents, weights.shape[-1]), 0, x.dtype)
-        right = b.constant(weights) if known else given[0]
-        (sums,) = b.generic(
-            [(padded, indexing(windows)), (right, plain(6, 3, 4, 5, 2))],
-            [(start, plain(6, 0, 1, 2))], ["parallel"] * 3 + ["reduction"] * 3,
-            lambda a, w, total: total + a * w,
-        )  # fmt: skip
-        return relu(b, sums)
-
-    return make
-
-
-def indexing(windows: Windows) -> ir.AffineMap:
-    """Where the loops read the padded image."""
-    pixels = windows.indexing(6, 3)
-    channel = plain(6, 5)
-    return ir.AffineMap.get(6, 0, [*channel.results, *pixels.results])
 
 
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)

@@ -12,6 +12,7 @@ from tests.kernels.padded_programs import (
     Array,
     Windows,
     convolution,
+    first_layer,
     plain,
     relu,
     stages,
@@ -105,3 +106,36 @@ def test_one_axis_of_a_batch(batch: int) -> None:
     x = whole(batch, 50, 16)
     right = np.sum([t @ weights[k] for (_, k), t in windows.taps(x).items()], axis=0)
     assert require(make, x, right) == [READER]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16])
+@pytest.mark.parametrize(
+    ("begin", "count", "low", "high"),
+    [
+        ((0, 0), (9, 12), (0, 1), (2, 1)),  # the source goes on below
+        ((2, 0), (9, 12), (3, 1), (0, 1)),  # and begins above
+        ((0, 1), (11, 9), (1, 2), (1, 1)),
+        ((0, 0), (10, 12), (1, 1), (0, 1)),  # as many rows as there are in the source
+    ],
+)
+def test_a_part_of_what_is_within(
+    begin: tuple[int, int],
+    count: tuple[int, int],
+    low: tuple[int, int],
+    high: tuple[int, int],
+    channels: int,
+) -> None:
+    """Where its source goes on there are zeros, whose border is left out nowhere."""
+    windows = Windows((3, 3), low, high)
+    weights = np.rint(sample(4, (3, 3, channels, 8), "float32"))
+
+    def make(b: Any, x: Any) -> Any:
+        part = b.slice(x, [0, *begin], [channels, *count])
+        return first_layer(windows, weights)(b, part)
+
+    x = whole(channels, 11, 12)
+    part = x[:, begin[0] :, begin[1] :][:, : count[0], : count[1]].transpose(1, 2, 0)
+    taps = windows.taps(part).items()
+    right = np.sum([t @ weights[at] for at, t in taps], axis=0)
+    (names,) = require(make, x, np.maximum(right, 0))
+    assert "pad" in names

@@ -121,7 +121,7 @@ def integer_parts(
         sums = integer_winograd(b, last, around, weights, window, tile)
     else:
         padded, groups = pad_with(b, last, x_zero, window), node.int("group", 1)
-        if groups == 1 and in_rows(window, w.shape[1]):
+        if groups == 1 and in_rows(window, w.shape[1]) and not is_pixel(window):
             sums = contract_rows(b, padded, weights, window)
         else:
             sums = contract(b, padded, weights, window, groups, INT32)
@@ -140,6 +140,11 @@ def in_rows(window: Window, channels: int) -> bool:
     """
     several = window.kernel[-1] > 1 and window.dilations[-1] == 1
     return several and channels % GROUP > 0 and channels < FEW
+
+
+def is_pixel(window: Window) -> bool:
+    """Whether an image is one pixel, of which no window reads a row."""
+    return set(window.size) == {1}
 
 
 def contract_rows(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:
@@ -222,12 +227,12 @@ def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tens
         return window.pad(b, x)
     if zero.is_constant:
         return window.pad(b, x, zero.array().reshape(-1)[0].item())
-    number = b.reshape(zero, (1,) * x.rank)
+    x, number = window.cut(b, x), b.reshape(zero, (1,) * x.rank)
     for axis, wide in enumerate(zip(*window.margins(), strict=True)):
         sizes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in wide]
         low, high = ([b.broadcast_to(number, s)] if s[axis] else [] for s in sizes)
         x = b.concat([*low, x, *high], axis)
-    return window.cut(b, x)
+    return x
 
 
 def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:

@@ -53,21 +53,30 @@ class Window:
 
     def pad(self, b: Builder, x: Tensor, number: Number = 0) -> Tensor:
         """A tensor with what windows read around it."""
-        return self.cut(b, b.pad(x, *self.margins(), number))
+        return b.pad(self.cut(b, x), *self.margins(), number)
 
-    def cut(self, b: Builder, padded: Tensor) -> Tensor:
-        """Where a single window stands on an axis, only what it reads is left.
+    def cut(self, b: Builder, x: Tensor) -> Tensor:
+        """What a single window reads of an axis, without a border.
 
-        Its loop has one step and disappears, and the taps alone must tell the extent.
+        Its loop has one step and disappears, and taps next to each other alone must
+        tell the extent.  Others are read where they are.
         """
-        spatial = padded.shape[2:] if self.in_planes else padded.shape[1:-1]
-        channels = padded.shape[1 if self.in_planes else -1]
-        sizes = zip(self.reach(), spatial, self.result, strict=True)
-        kept = [min(r, s) if o == 1 else s for r, s, o in sizes]
-        shape = self.around(padded.shape[0], channels, kept)
-        if shape == padded.shape:
-            return padded
-        return b.slice(padded, [0] * padded.rank, shape)
+        spatial = x.shape[2:] if self.in_planes else x.shape[1:-1]
+        channels = x.shape[1 if self.in_planes else -1]
+        kept = [
+            min(max(reach - low, 1), size) if o == d == 1 < k else size
+            for size, reach, low, o, k, d in zip(
+                spatial,
+                self.reach(),
+                self.low,
+                self.result,
+                self.kernel,
+                self.dilations,
+                strict=True,
+            )
+        ]
+        shape = self.around(x.shape[0], channels, kept)
+        return x if shape == x.shape else b.slice(x, [0] * x.rank, shape)
 
     def margins(self) -> tuple[list[int], list[int]]:
         """Padding before and after each dimension, as far as windows reach.
