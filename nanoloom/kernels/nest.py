@@ -146,8 +146,13 @@ class Reader:
             kind = str(ir.RankedTensorType(source.type).element_type)
             at = indices(places, made.names)
             inside = Access(self.buffer(source), at, kind)
-            cropped = CROPPED in op.operation.attributes
-            made = replace(made, inside=inside, outside=number, cropped=cropped)
+            made = replace(
+                made,
+                reads=(),
+                inside=inside,
+                outside=made.reads[0] if made.reads else number,
+                cropped=CROPPED in op.operation.attributes,
+            )
         return made
 
 

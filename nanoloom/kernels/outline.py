@@ -25,6 +25,7 @@ def external_inputs(group: Group) -> list[ir.Value]:
                 continue
             owner = value.owner
             if not isinstance(owner, ir.Block) and is_movable(owner.opview):
+                inside.add(owner.operation)  # its body's own values are none
                 visit(owner)
                 continue
             found.append(value)

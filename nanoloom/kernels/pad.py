@@ -24,7 +24,7 @@ class Border:
     source: what the block is, from its offsets `begin` on.  places: for each dimension
     of the source, which one of the padded tensor it is; None for one of a single
     element.  shape: of the padded tensor.  low, sizes: where the block is in it.
-    number: what is around it.
+    number: what is around it; a tensor of it where only a run knows that.
     """
 
     source: ir.Value
@@ -33,7 +33,7 @@ class Border:
     shape: tuple[int, ...]
     low: tuple[int, ...]
     sizes: tuple[int, ...]
-    number: ir.Attribute
+    number: ir.Attribute | ir.Value
 
     @property
     def lies_along(self) -> bool:
@@ -88,8 +88,15 @@ class Border:
     def made(self) -> ir.Value:
         """The padded tensor, as one operation here."""
         element = ir.RankedTensorType(self.source.type).element_type
-        target = tensor.empty(list(self.shape), element)
-        value = pointwise([], target, lambda: self.point(element))
+        target, number = tensor.empty(list(self.shape), element), self.number
+        given: list[ir.Value] = []
+        if not isinstance(number, ir.Attribute):
+            given = [number]
+        first = [ir.AffineConstantExpr.get(0)]
+        places = [
+            ir.AffineMap.get(len(self.shape), 0, first * rank_of(x)) for x in given
+        ]
+        value = pointwise(given, target, self.point, places)
         op = value.owner
         assert not isinstance(op, ir.Block)
         op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
@@ -115,8 +122,11 @@ class Border:
         ]
         return ir.AffineMap.get(len(self.shape), 0, results)
 
-    def point(self, element: ir.Type) -> ir.Value:
-        """The body: the nearest number of the block, taken if it is at this place."""
+    def point(self, *given: ir.Value) -> ir.Value:
+        """The body: the nearest number of the block, taken if it is at this place.
+
+        given: the number of the border, where only a run knows it.
+        """
         at = [linalg.IndexOp(d).result for d in range(len(self.shape))]
         conditions: list[ir.Value] = []
         for d, (low, size) in enumerate(zip(self.low, self.sizes, strict=True)):
@@ -136,7 +146,12 @@ class Border:
         inside = conditions[0]
         for each in conditions[1:]:
             inside = arith.andi(inside, each)
-        return arith.select(inside, found, arith.constant(element, self.number))
+        around = given or (arith.constant(found.type, self.number),)
+        return arith.select(inside, found, *around)
+
+
+def rank_of(value: ir.Value) -> int:
+    return ir.RankedTensorType(value.type).rank
 
 
 SIGNED_GE, SIGNED_LT = arith.CmpIPredicate.sge, arith.CmpIPredicate.slt

@@ -105,8 +105,11 @@ def readers_of(group: Group) -> list[Read]:
 
 def readers_of_part(insertion: Op) -> list[Read]:
     """The generics that read a tensor of a single part; none if others do, too."""
-    if len(chain_of(insertion) or ()) != 1:
-        return []
+    return readers_of_value(insertion) if len(chain_of(insertion) or ()) == 1 else []
+
+
+def readers_of_value(insertion: Op) -> list[Read]:
+    """The generics that read what an insertion makes; none if others do, too."""
     found: list[Read] = []
     values = [insertion.operation.results[0]]
     while values:
@@ -152,24 +155,27 @@ def border_of(copy: Op, read: Read) -> Border | None:
 
 
 def border_around(
-    insertion: Op, read: Read, source: ir.Value, made: list[int]
+    insertion: Op,
+    read: Read,
+    source: ir.Value,
+    made: list[int],
+    number: ir.Value | None = None,
 ) -> Border | None:
     """What an insertion puts around a tensor, as a reader has both.
 
     source: what is inserted, or is copied for that.  made: the extents that are.
+    number: what is around it, where only a run knows that.
     """
-    fill = origin_of([insertion])
     owner = source.owner
     free = not isinstance(owner, ir.Block) and is_movable(owner.opview)
-    if fill is None or not is_fill(fill.opview) or free:
+    around = number or filled(insertion)
+    if around is None or free:
         return None
     whole = ir.RankedTensorType(insertion.operation.results[0].type).shape
     shape = tuple(ir.RankedTensorType(inputs(read[0])[read[1]].type).shape)
     part = Part.of(insertion)
     kept = matched(shape, whole)
     found = matched(made, part.sizes)
-    number = yielded(fill.opview)[0].owner
-    assert not isinstance(number, ir.Block), "a fill yields a constant"
     return Border(
         source,
         (0,) * len(made),
@@ -177,8 +183,18 @@ def border_around(
         shape,
         tuple(part.offsets[d] for d in kept),
         tuple(part.sizes[d] for d in kept),
-        number.attributes["value"],
+        around,
     )
+
+
+def filled(insertion: Op) -> ir.Attribute | None:
+    """The number of a new tensor that an insertion writes into; None for others."""
+    fill = origin_of([insertion])
+    if fill is None or not is_fill(fill.opview):
+        return None
+    number = yielded(fill.opview)[0].owner
+    assert not isinstance(number, ir.Block), "a fill yields a constant"
+    return number.attributes["value"]
 
 
 def matched(few: Sequence[int], many: Sequence[int]) -> list[int]:

@@ -15,6 +15,7 @@ from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.layouts.layout import layout_named
 from nanoloom.kernels.layouts.stage import plan_layouts
 from nanoloom.kernels.leftover import join_leftovers
+from nanoloom.kernels.pad_numbers import take_in_numbers
 from nanoloom.kernels.pads import absorb_pads
 from nanoloom.kernels.parts import mark_parts
 from nanoloom.kernels.pooled import join_pools, pool_tiles
@@ -81,6 +82,7 @@ def cut(
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     if open_images:
         first_slices(lowered.module)
+    take_in_numbers(lowered.module)
     mark_parts(lowered.module, tiles=not open_images)  # canonicalize drops its copies
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)

@@ -115,11 +115,12 @@ def bordered_by(op: Op) -> ir.AffineMap:
 
 
 def bordered(op: Op) -> tuple[ir.Value, ir.AffineMap, str]:
-    """What a pad puts a border around, where each point reads it, and the number."""
+    """What a pad puts a border around, where each point reads it, and the number, ""
+    for one that only a run knows."""
     choice = yielded(op)[0].owner
     assert not isinstance(choice, ir.Block), "a pad chooses a number"
     _, found, number = (value.owner for value in choice.operands)
-    assert not isinstance(found, ir.Block) and not isinstance(number, ir.Block)
+    assert not isinstance(found, ir.Block)
     source = found.operands[0]
     part = source.owner
     if not isinstance(part, ir.Block) and part.name == "tensor.extract_slice":
@@ -129,8 +130,10 @@ def bordered(op: Op) -> tuple[ir.Value, ir.AffineMap, str]:
             == ir.RankedTensorType(source.type).rank
         ):
             source = whole
-    written = number.attributes["value"].value  # type: ignore[attr-defined]
-    return source, op.operation.attributes[PAD].value, str(written)  # type: ignore[attr-defined]
+    reading = op.operation.attributes[PAD].value  # type: ignore[attr-defined]
+    if isinstance(number, ir.Block):
+        return source, reading, ""
+    return source, reading, str(number.attributes["value"].value)  # type: ignore[attr-defined]
 
 
 def is_copy(op: Op) -> bool:

@@ -85,8 +85,8 @@ def left_out(nest: LoopNest, product: Stage) -> Stage | None:
     pad = nest.writer(left)
     if pad is None or pad.inside is None or nest.readers(left) != (product,):
         return None
-    if pad.cropped:  # whoever leaves the border out takes what is in its place
-        return None
+    if pad.cropped or not isinstance(pad.outside, str):
+        return None  # whoever leaves it out takes what is there, or does not know it
     around = borders(nest, pad)
     if around is None:
         return None

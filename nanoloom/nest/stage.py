@@ -80,7 +80,8 @@ class Stage:
     point is arithmetic only, which works on a vector as on a number.  body: of one
     point, the names of its operations in order.  found: the element types of what it
     reads at places that it computes.  inside: of a pad, what it reads where
-    that is within its buffer; outside of it, it writes the number `outside`, as text.
+    that is within its buffer; outside of it, it writes the number `outside`, as text,
+    or what it reads there.
     cropped: whether the buffer has other numbers where that is.
     """
 
@@ -95,7 +96,7 @@ class Stage:
     body: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     inside: Access | None = None
-    outside: str = ""
+    outside: str | Access = ""
     cropped: bool = False
 
     @property
@@ -147,7 +148,8 @@ class Stage:
         results begin with."""
         pairs = zip(self.writes, self.begins, strict=False)
         begun = (replace(w, buffer=name) for w, name in pairs if name)
-        return *self.reads, *([self.inside] if self.inside else []), *begun
+        around = [x for x in (self.inside, self.outside) if isinstance(x, Access)]
+        return *self.reads, *around, *begun
 
     @property
     def sources(self) -> set[str]:

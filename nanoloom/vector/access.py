@@ -29,6 +29,11 @@ class Operand:
     indexing: ir.AffineMap
 
     @property
+    def is_within(self) -> bool:
+        """Whether loops go along other extents than the buffer has."""
+        return False
+
+    @property
     def is_scalar(self) -> bool:
         """A value that a generic takes as it is."""
         return not isinstance(self.buffer.type, ir.MemRefType)

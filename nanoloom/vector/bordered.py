@@ -51,6 +51,10 @@ class Bordered(Operand):
     begins: tuple[ir.Value, ...]
     around: frozenset[int]
 
+    @property
+    def is_within(self) -> bool:
+        return True
+
     def indices(self, ivs: Sequence[ir.Value]) -> list[ir.Value]:
         """The number's index in the image for these values of the loop dimensions."""
         at = Operand.indices(self, ivs)

@@ -228,11 +228,31 @@ def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tens
     if zero.is_constant:
         return window.pad(b, x, zero.array().reshape(-1)[0].item())
     x, number = window.cut(b, x), b.reshape(zero, (1,) * x.rank)
-    for axis, wide in enumerate(zip(*window.margins(), strict=True)):
+    low, high = window.margins()
+    if is_given(b, x) and x.shape[1 if window.in_planes else -1] == 1:
+        shape = [sum(sizes) for sizes in zip(low, x.shape, high, strict=True)]
+        around = b.broadcast_to(number, shape)
+        return x if around.shape == x.shape else b.insert(x, around, low)
+    for axis, wide in enumerate(zip(low, high, strict=True)):
         sizes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in wide]
-        low, high = ([b.broadcast_to(number, s)] if s[axis] else [] for s in sizes)
-        x = b.concat([*low, x, *high], axis)
+        front, behind = ([b.broadcast_to(number, s)] if s[axis] else [] for s in sizes)
+        x = b.concat([*front, x, *behind], axis)
     return x
+
+
+def is_given(b: Builder, x: Tensor) -> bool:
+    """Whether a tensor is the model's own, whatever its order: nothing makes it."""
+    owner = b.value(x).owner
+    while not isinstance(owner, ir.Block) and moves(owner):
+        owner = owner.operands[0].owner
+    return isinstance(owner, ir.Block)
+
+
+def moves(op: ir.Operation) -> bool:
+    """Whether an operation gives what it takes in another order or shape."""
+    if op.name != "linalg.generic":
+        return op.name in ("tensor.expand_shape", "tensor.collapse_shape")
+    return len(op.regions[0].blocks[0].operations) == 1
 
 
 def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:

@@ -1,0 +1,62 @@
+"""Borders of a number that only a run knows, around what the model is given.
+
+    p = x in the middle of copies of z;  y = conv(p)
+      ->  one kernel:  p[i, j] = x[i - 1, j - 1] inside, z outside;  y = conv(p)
+
+Of bytes that are quantized while the model runs that is their zero point.
+"""
+
+from __future__ import annotations
+
+from nanoloom.kernels.pad import Border, Read
+from nanoloom.kernels.pads import border_around, erase_unused, readers_of_value
+from nanoloom.kernels.structure import (
+    Op,
+    all_dims,
+    base,
+    inputs,
+    is_contraction,
+    is_copy,
+    map_dims,
+    maps,
+)
+from nanoloom.mlir import ir, named
+
+INSERT = "tensor.insert_slice"
+
+
+def take_in_numbers(module: ir.Module) -> None:
+    """Let products of windows make such borders, in place."""
+    for op in named(module, INSERT):
+        number = copied_into(op)
+        reads = [] if number is None else readers_of_value(op)
+        if number is None or not reads or not all(map(has_windows, reads)):
+            continue
+        source = op.operation.operands[0]
+        made = list(ir.RankedTensorType(source.type).shape)
+        found = [border_around(op, read, source, made, number) for read in reads]
+        borders = [border for border in found if isinstance(border, Border)]
+        if len(borders) < len(reads):
+            continue
+        for (reader, place), border in zip(reads, borders, strict=True):
+            before = reader.operation.operands[place]
+            with ir.InsertionPoint(reader), op.operation.location:
+                reader.operation.operands[place] = border.with_rows().made()
+            erase_unused(before)
+
+
+def copied_into(op: Op) -> ir.Value | None:
+    """The number that a tensor holds everywhere, in which an insertion puts another."""
+    if len(list(op.operation.operands)) != 2:
+        return None
+    owner = base(op.operation.operands[1]).owner
+    if isinstance(owner, ir.Block) or not is_copy(owner.opview):
+        return None
+    reading, _ = maps(owner.opview)
+    return None if all_dims(reading) else inputs(owner.opview)[0]
+
+
+def has_windows(read: Read) -> bool:
+    """Whether windows of a product go over an operand."""
+    reader, number = read
+    return is_contraction(reader) and None in map_dims(maps(reader)[number])
