@@ -88,14 +88,10 @@ class Border:
     def made(self) -> ir.Value:
         """The padded tensor, as one operation here."""
         element = ir.RankedTensorType(self.source.type).element_type
-        target, number = tensor.empty(list(self.shape), element), self.number
-        given: list[ir.Value] = []
-        if not isinstance(number, ir.Attribute):
-            given = [number]
+        target, rank = tensor.empty(list(self.shape), element), len(self.shape)
+        given = [x for x in [self.number] if isinstance(x, ir.Value)]
         first = [ir.AffineConstantExpr.get(0)]
-        places = [
-            ir.AffineMap.get(len(self.shape), 0, first * rank_of(x)) for x in given
-        ]
+        places = [ir.AffineMap.get(rank, 0, first * rank_of(x)) for x in given]
         value = pointwise(given, target, self.point, places)
         op = value.owner
         assert not isinstance(op, ir.Block)

@@ -8,8 +8,16 @@ Of bytes that are quantized while the model runs that is their zero point.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nanoloom.kernels.pad import Border, Read
-from nanoloom.kernels.pads import border_around, erase_unused, readers_of_value
+from nanoloom.kernels.pads import (
+    border_around,
+    erase_unused,
+    matched,
+    readers_of_value,
+)
+from nanoloom.kernels.slices import SLICE, static
 from nanoloom.kernels.structure import (
     Op,
     all_dims,
@@ -35,7 +43,7 @@ def take_in_numbers(module: ir.Module) -> None:
         source = op.operation.operands[0]
         made = list(ir.RankedTensorType(source.type).shape)
         found = [border_around(op, read, source, made, number) for read in reads]
-        borders = [border for border in found if isinstance(border, Border)]
+        borders = [around_whole(border) for border in found if border is not None]
         if len(borders) < len(reads):
             continue
         for (reader, place), border in zip(reads, borders, strict=True):
@@ -43,6 +51,24 @@ def take_in_numbers(module: ir.Module) -> None:
             with ir.InsertionPoint(reader), op.operation.location:
                 reader.operation.operands[place] = border.with_rows().made()
             erase_unused(before)
+
+
+def around_whole(border: Border) -> Border:
+    """The same around what its source is a slice of, itself around anything else."""
+    cut = border.source.owner
+    if isinstance(cut, ir.Block) or cut.name != SLICE or len(list(cut.operands)) > 1:
+        return border
+    if set(static(cut.opview, "strides")) > {1}:
+        return border
+    sizes = static(cut.opview, "sizes")
+    kept = matched(ir.RankedTensorType(border.source.type).shape, sizes)
+    places = dict(zip(kept, border.places, strict=True))
+    return replace(
+        border,
+        source=cut.operands[0],
+        begin=tuple(static(cut.opview, "offsets")),
+        places=tuple(places.get(d) for d in range(len(sizes))),
+    )
 
 
 def copied_into(op: Op) -> ir.Value | None:

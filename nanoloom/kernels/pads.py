@@ -168,7 +168,7 @@ def border_around(
     """
     owner = source.owner
     free = not isinstance(owner, ir.Block) and is_movable(owner.opview)
-    around = number or filled(insertion)
+    around = filled(insertion) if number is None else number
     if around is None or free:
         return None
     whole = ir.RankedTensorType(insertion.operation.results[0].type).shape

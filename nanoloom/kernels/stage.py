@@ -80,10 +80,7 @@ def cut(
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
     widen_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
-    if open_images:
-        first_slices(lowered.module)
-    take_in_numbers(lowered.module)
-    mark_parts(lowered.module, tiles=not open_images)  # canonicalize drops its copies
+    mark(lowered.module, open_images=open_images)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
@@ -96,6 +93,14 @@ def cut(
     for group in groups:
         cutting.draft(group)
     return cutting.program()
+
+
+def mark(module: ir.Module, *, open_images: bool) -> None:
+    """Say what lies in what: slices, borders and parts; nothing may simplify then."""
+    if open_images:
+        first_slices(module)
+    take_in_numbers(module)
+    mark_parts(module, tiles=not open_images)  # canonicalize would drop its copies
 
 
 def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:

@@ -30,7 +30,7 @@ class Operand:
 
     @property
     def is_within(self) -> bool:
-        """Whether loops go along other extents than the buffer has."""
+        """Whether loops go along other extents than the buffer's, which tell none."""
         return False
 
     @property

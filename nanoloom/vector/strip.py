@@ -79,7 +79,6 @@ class Strip:
         return [d for d in self.order if self.kinds[d] == "reduction"]
 
     def extent(self, dim: int) -> ir.Value:
-        """Of a loop, as an operand tells that is read whole."""
         for x in sorted((*self.outputs, *self.inputs), key=lambda x: x.is_within):
             for place, expr in enumerate(x.indexing.results):
                 if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:

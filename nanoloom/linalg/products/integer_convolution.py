@@ -249,9 +249,10 @@ def is_given(b: Builder, x: Tensor) -> bool:
 
 
 def moves(op: ir.Operation) -> bool:
-    """Whether an operation gives what it takes in another order or shape."""
+    """Whether an operation gives what it takes, or a part, in any order or shape."""
     if op.name != "linalg.generic":
-        return op.name in ("tensor.expand_shape", "tensor.collapse_shape")
+        views = "expand_shape", "collapse_shape", "extract_slice"
+        return op.name in [f"tensor.{view}" for view in views]
     return len(op.regions[0].blocks[0].operations) == 1
 
 

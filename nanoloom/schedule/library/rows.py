@@ -8,7 +8,7 @@ from nanoloom.nest.contraction import bits
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.stage import Stage
-from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, Tile
+from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, StoreAt, Tile
 from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
@@ -59,9 +59,9 @@ def by_rows(nest: LoopNest, last: Stage, target: Target) -> Schedule:
     if several and any(tiles[d] > 1 for d in single):
         ones = tuple(1 if d in single else 0 for d in range(len(sizes)))
         row = (Tile(last.name, ones, ALL),)  # a row's temporaries stay in L1
-    return schedule_of(
-        nest, target, ((Parallel(last.name, tiles, ALL), *row, *inner), reason)
-    )
+    made = (StoreAt(pad.name, "task") for pad in nest.pads)  # not for each row's tile
+    words = Parallel(last.name, tiles, ALL), *made, *row, *inner
+    return schedule_of(nest, target, (words, reason))
 
 
 def one_loop(

@@ -65,7 +65,7 @@ def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
     (stage,) = reductions
     parallel = stage.leading_parallel()
     written = stage.writes[0].plain
-    if parallel < 3 or len(stage.writes) > 1 or written != stage.names[:parallel]:
+    if parallel < 2 or len(stage.writes) > 1 or written != stage.names[:parallel]:
         return None
     axes = axis_of(stage, target), pixels_of(stage)
     if parallel - 1 not in axes or len(last.axes) < parallel:
@@ -73,13 +73,15 @@ def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
     along = written[-1] or ""
     free = target.vector.any_length or stage.is_contraction
     in_planes = free and any(slides(x, along) for x in stage.reads)
+    if parallel == 2 and not in_planes:
+        return None
     if working[0] != stage or not all(
         x.lies_along(along) or (in_planes and slides(x, along)) for x in stage.reads
     ):
         return None
     follows = all(s.extents == stage.extents[:parallel] for s in working[1:])
     image = [x for x in stage.reads if slides(x, along)]
-    dense = any(stage.names[parallel - 3] not in x.axes for x in image)
+    dense = parallel > 2 and any(stage.names[parallel - 3] not in x.axes for x in image)
     return Window(stage, parallel - 2, in_planes, dense) if follows else None
 
 

@@ -156,16 +156,18 @@ def at_taps(
 
 
 def tasks(nest: LoopNest, last: Stage, window: Window, block: Block) -> tuple[int, ...]:
-    """Blocks of rows, enough of them for a task; whole along pixels and vectors."""
+    """Blocks of rows, enough of them for a task; whole along pixels and vectors.
+
+    Of a single plane, which has no axis in front, blocks of its pixels.
+    """
     pixels, sizes = window.pixels, numbers(window.stage)
     found = [1] * pixels + [0] * (len(last.axes) - pixels)
-    if pixels:
-        wanted = TASK_ELEMENTS // prod(sizes[pixels : pixels + 2])
-        if nest.pads:
-            most = max(wanted, sizes[pixels - 1] // FEWEST_TASKS)
-            wanted = min(most, wanted * PADDED)
-        rows = max(1, wanted // block.rows) * block.rows
-        found[pixels - 1] = min(sizes[pixels - 1], rows)
+    place, high = (pixels - 1, block.rows) if pixels else (0, block.pixels)
+    wanted = TASK_ELEMENTS // prod(sizes[place + 1 : pixels + 2])
+    if nest.pads:
+        most = max(wanted, sizes[place] // FEWEST_TASKS)
+        wanted = min(most, wanted * PADDED)
+    found[place] = min(sizes[place], max(1, wanted // high) * high)
     return tuple(found)
 
 
