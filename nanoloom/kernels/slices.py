@@ -70,7 +70,8 @@ def keeps_axes(cut: Op) -> bool:
     kept = matched(few, sizes)
     dropped = [d for d in range(len(sizes)) if d not in kept]
     wide = any(whole[d] > 1 for d in dropped)
-    if at or not wide or not are_in_place(source, result):
+    plain = not at and set(static(cut, "strides")) <= {1}
+    if not plain or not wide or not are_in_place(source, result):
         return False
     element = ir.RankedTensorType(source.type).element_type
     with ir.InsertionPoint(cut), cut.operation.location:

@@ -14,6 +14,7 @@ from nanoloom.schedule.library.chain import chained
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.dots import dots
 from nanoloom.schedule.library.forms import with_forms
+from nanoloom.schedule.library.open_tasks import with_ends
 from nanoloom.schedule.library.outer_products import outer_products
 from nanoloom.schedule.library.pooled import pooled_tiles
 from nanoloom.schedule.library.pooled_rows import summed_rows
@@ -37,7 +38,8 @@ from nanoloom.target.facts import Target
 
 def choose(nest: LoopNest, target: Target) -> Schedule:
     """A schedule for all of a nest, from its values and the target's facts alone."""
-    return with_forms(with_turns(chosen(nest, target), nest, target), nest, target)
+    made = with_ends(chosen(nest, target), nest)
+    return with_forms(with_turns(made, nest, target), nest, target)
 
 
 def chosen(nest: LoopNest, target: Target) -> Schedule:
