@@ -256,7 +256,7 @@ def numbers_cost(
     if target.writes_over:
         # An instruction writes over one of its factors, products are added apart.
         cost = replace(cost, others=cost.others + 2)
-    if column_sums(family, root, shape, target):
+    if family is INT8_DOT and column_sums(family, root, shape, target):
         return replace(cost, left=1, others=2)
     left, _, result = elements(root, shape)
     if family is FMA_FAMILY and left == "f16" and not target.widens_f16:
