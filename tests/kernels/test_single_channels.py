@@ -143,3 +143,18 @@ def test_a_border_of_a_number_that_a_run_knows(
         assert (program(feeds)["y"] == wanted).all()
     (pad,) = (pad for nest in nests_of(proto) for pad in nest.pads)
     assert str(pad).endswith("[] outside") and not pad.reads
+
+
+def test_sums_end_where_windows_do() -> None:
+    """Of an image that goes on behind its only windows, read without its border."""
+    how = {"pads": [1, 0, 0, 1, 0, 0], "strides": [1, 3, 2], "dilations": [2, 1, 1]}
+    proto, x = layer((16, 5, 2), (32, 3, 3, 1), **how)
+    (filters,) = proto.graph.initializer
+    w = numpy_helper.to_array(filters)
+    proto.graph.initializer.remove(filters)
+    given = helper.make_tensor_value_info("w", TensorProto.FLOAT, w.shape)
+    proto.graph.input.append(given)
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x, "w": w})
+    assert (nanoloom.compile(proto)({"x": x, "w": w})["y"] == wanted).all()
+    (pad,) = (pad for nest in nests_of(proto) for pad in nest.pads)
+    assert "inside, 0.0 outside" in str(pad) and not pad.cropped
