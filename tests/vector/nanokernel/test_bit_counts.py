@@ -11,6 +11,8 @@ from nanoloom.linalg.products.binary import differing
 from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.library.family import LEAST_BYTES
 from nanoloom.target import by_name
 from nanoloom.target.counts import counts_words
@@ -85,6 +87,18 @@ def test_counts(
     counts = TARGETS[name] != "vpshufb" or n < target.lanes(8) or taps * k < LEAST_BYTES
     family = "pairs" if counts_words(target) and k >= 8 else "counts"
     assert f'family = "bit-{family if counts else "tables"}"' in script
+
+
+@pytest.mark.parametrize("rows", [5, 14, 64])
+def test_tiles_leave_registers_for_what_counts(rows: int) -> None:
+    """Two for each vector of columns, and five more."""
+    target = by_name("znver5")
+    program = program_of(product(numbers(1, 9, 32, 256)), ((rows, 9, 32), "uint8"))
+    (kernel,) = program.kernels.values()
+    words = choose(kernel.nest, target).directives
+    (tile,) = [word for word in words if isinstance(word, Nanokernel)]
+    assert tile.family == "bit-pairs"
+    assert (tile.rows + 2) * tile.vectors + 5 <= target.vector.registers
 
 
 @pytest.mark.parametrize(("name", "word"), TARGETS.items())
