@@ -144,16 +144,15 @@ class BorderTaps(GraphEditor):
 
     def read(self, before: ir.Node, image: ir.Value, axes: Sequence[Taps]) -> ir.Value:
         """The part of an image that windows read; of bytes, before they are numbers."""
-        ends = [axis.size for axis in axes]
-        made = image.producer()
-        if made is None or not is_by_channel(made):
+        ends, origin = [axis.size for axis in axes], origin_of(image)
+        if origin is None or not scales_channels(origin):
             return self.part(before, image, [0] * len(ends), ends)
-        quantized, *others = made.inputs
+        quantized, *others = origin.inputs
         assert quantized is not None, "it dequantizes something"
         few = self.part(before, quantized, [0] * len(ends), ends)
-        words, name = list(made.attributes.values()), f"{image.name}/within"
+        words, name = list(origin.attributes.values()), f"{image.name}/within"
         shape, inputs = shape_of(few), [few, *others]
-        return self.add(before, made.op_type, inputs, words, shape, image, name)
+        return self.add(before, origin.op, inputs, words, shape, image, name)
 
     def part(
         self,
@@ -193,17 +192,6 @@ class BorderTaps(GraphEditor):
         return self.registered(made)
 
 
-def is_by_channel(node: ir.Node) -> bool:
-    """Whether a node dequantizes an image, of a scale for each channel at most."""
-    if not is_tensor_op(node, {"DequantizeLinear"}):
-        return False
-    scale, words = node.inputs[1], node.attributes
-    axis = words["axis"].as_int() if "axis" in words else 1
-    if scale is None or not is_static(scale):
-        return False
-    return not shape_of(scale) or (len(shape_of(scale)) == 1 and axis == 1)
-
-
 def is_cuttable(filters: ir.Value) -> bool:
     """Whether filters are the model's own, or known, and made so by quantization at
     most."""
@@ -212,12 +200,18 @@ def is_cuttable(filters: ir.Value) -> bool:
     origin = origin_of(filters)
     if origin is None:
         return True
-    quantized, scale = origin.input(0), origin.input(1)
-    if origin.op != "DequantizeLinear" or quantized is None or scale is None:
-        return False
-    if not is_static(scale) or len(shape_of(scale)) > 1 or origin.int("axis", 1) > 1:
+    quantized = origin.input(0)
+    if quantized is None or not scales_channels(origin):
         return False
     return quantized.const_value is not None and origin_of(quantized) is None
+
+
+def scales_channels(origin: Origin) -> bool:
+    """Whether numbers were dequantized, with a scale for each channel at most."""
+    scale = origin.input(1)
+    if origin.op != "DequantizeLinear" or scale is None or not is_static(scale):
+        return False
+    return len(shape_of(scale)) <= 1 and origin.int("axis", 1) <= 1
 
 
 def axes_of(

@@ -9,25 +9,13 @@ Of bytes that are quantized while the model runs that is their zero point.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import starmap
 
-from nanoloom.kernels.pad import Border, Read
-from nanoloom.kernels.pads import (
-    border_around,
-    erase_unused,
-    matched,
-    readers_of_value,
-)
+from nanoloom.kernels.pad import Border
+from nanoloom.kernels.pad_readers import has_windows
+from nanoloom.kernels.pads import border_around, matched, readers_of_value, take_in
 from nanoloom.kernels.slices import SLICE, static
-from nanoloom.kernels.structure import (
-    Op,
-    all_dims,
-    base,
-    inputs,
-    is_contraction,
-    is_copy,
-    map_dims,
-    maps,
-)
+from nanoloom.kernels.structure import Op, all_dims, base, inputs, is_copy, maps
 from nanoloom.mlir import ir, named
 
 INSERT = "tensor.insert_slice"
@@ -38,7 +26,7 @@ def take_in_numbers(module: ir.Module) -> None:
     for op in named(module, INSERT):
         number = copied_into(op)
         reads = [] if number is None else readers_of_value(op)
-        if number is None or not reads or not all(map(has_windows, reads)):
+        if number is None or not reads or not all(starmap(has_windows, reads)):
             continue
         source = op.operation.operands[0]
         made = list(ir.RankedTensorType(source.type).shape)
@@ -46,11 +34,7 @@ def take_in_numbers(module: ir.Module) -> None:
         borders = [around_whole(border) for border in found if border is not None]
         if len(borders) < len(reads):
             continue
-        for (reader, place), border in zip(reads, borders, strict=True):
-            before = reader.operation.operands[place]
-            with ir.InsertionPoint(reader), op.operation.location:
-                reader.operation.operands[place] = border.with_rows().made()
-            erase_unused(before)
+        take_in(zip(reads, borders, strict=True), op)
 
 
 def around_whole(border: Border) -> Border:
@@ -80,9 +64,3 @@ def copied_into(op: Op) -> ir.Value | None:
         return None
     reading, _ = maps(owner.opview)
     return None if all_dims(reading) else inputs(owner.opview)[0]
-
-
-def has_windows(read: Read) -> bool:
-    """Whether windows of a product go over an operand."""
-    reader, number = read
-    return is_contraction(reader) and None in map_dims(maps(reader)[number])

@@ -32,8 +32,13 @@ def can_absorb(reader: Op, number: int, group: Group | None) -> bool:
     if len(products) > 1:
         return False
     if is_contraction(reader):
-        return None in map_dims(maps(reader)[number])
+        return has_windows(reader, number)
     return reads_few_rows(reader, number)
+
+
+def has_windows(reader: Op, number: int) -> bool:
+    """Whether windows of a product go over an operand."""
+    return is_contraction(reader) and None in map_dims(maps(reader)[number])
 
 
 def reads_few_rows(reader: Op, number: int) -> bool:

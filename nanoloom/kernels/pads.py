@@ -11,7 +11,7 @@ of what reads it: a generic whose body asks where it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from nanoloom.kernels.group import Group, is_movable, is_view
@@ -76,12 +76,17 @@ def absorb_pads(
         if not borders or len(borders) < len(found):
             left.append(group)
             continue
-        for (reader, number), border in borders:
-            before = reader.operation.operands[number]
-            with ir.InsertionPoint(reader), group.ops[0].operation.location:
-                reader.operation.operands[number] = border.with_rows().made()
-            erase_unused(before)
+        take_in(borders, group.ops[0])
     return left
+
+
+def take_in(borders: Iterable[tuple[Read, Border]], copy: Op) -> None:
+    """Let readers make borders themselves, in place of what a copy made."""
+    for (reader, number), border in borders:
+        before = reader.operation.operands[number]
+        with ir.InsertionPoint(reader), copy.operation.location:
+            reader.operation.operands[number] = border.with_rows().made()
+        erase_unused(before)
 
 
 def erase_unused(value: ir.Value) -> None:

@@ -52,27 +52,33 @@ def is_first(cut: Op) -> bool:
 
 
 def with_all_axes(cut: Op) -> None:
+    """Give readers a slice that drops no axes; in its source, where it lies so."""
     (result,) = cut.operation.results
-    if keeps_axes(cut):
-        return
-    if (made := of_as_many_axes(cut)) is not None:
+    if is_row(cut) and are_in_place(cut.operation.operands[0], result):
+        read_with_all_axes(cut)
+    elif (made := of_as_many_axes(cut)) is not None:
         result.replace_all_uses_with(made)
 
 
-def keeps_axes(cut: Op) -> bool:
-    """Let the readers of a single row or column read it with its source's axes.
-
-    Only where that is where they read it.
-    """
-    (source, *at), (result,) = cut.operation.operands, cut.operation.results
-    sizes, few = static(cut, "sizes"), ir.RankedTensorType(result.type).shape
+def is_row(cut: Op) -> bool:
+    """Whether a slice drops an axis of its source, which has more places along it."""
+    (source, *at) = cut.operation.operands
     whole = ir.RankedTensorType(source.type).shape
-    kept = matched(few, sizes)
-    dropped = [d for d in range(len(sizes)) if d not in kept]
-    wide = any(whole[d] > 1 for d in dropped)
     plain = not at and set(static(cut, "strides")) <= {1}
-    if not plain or not wide or not are_in_place(source, result):
-        return False
+    return plain and any(whole[d] > 1 for d in dropped(cut))
+
+
+def dropped(cut: Op) -> list[int]:
+    """The axes of its source that a slice has none for."""
+    sizes = static(cut, "sizes")
+    kept = matched(ir.RankedTensorType(cut.operation.results[0].type).shape, sizes)
+    return [d for d in range(len(sizes)) if d not in kept]
+
+
+def read_with_all_axes(cut: Op) -> None:
+    """Let readers have the only place of an axis that a slice drops."""
+    source, (result,) = cut.operation.operands[0], cut.operation.results
+    sizes, alone = static(cut, "sizes"), dropped(cut)
     element = ir.RankedTensorType(source.type).element_type
     with ir.InsertionPoint(cut), cut.operation.location:
         words = (static(cut, word) for word in ("offsets", "sizes", "strides"))
@@ -83,13 +89,12 @@ def keeps_axes(cut: Op) -> bool:
         ways = maps(reader)
         places = iter(ways[number].results)
         results = [
-            ir.AffineConstantExpr.get(0) if d in dropped else next(places)
+            ir.AffineConstantExpr.get(0) if d in alone else next(places)
             for d in range(len(sizes))
         ]
         ways[number] = ir.AffineMap.get(ways[number].n_dims, 0, results)
         reader.operation.operands[number] = made
         set_maps(reader, ways)
-    return True
 
 
 def of_as_many_axes(cut: Op) -> ir.Value | None:

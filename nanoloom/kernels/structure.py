@@ -130,10 +130,10 @@ def bordered(op: Op) -> tuple[ir.Value, ir.AffineMap, str]:
             == ir.RankedTensorType(source.type).rank
         ):
             source = whole
-    reading = op.operation.attributes[PAD].value  # type: ignore[attr-defined]
     if isinstance(number, ir.Block):
-        return source, reading, ""
-    return source, reading, str(number.attributes["value"].value)  # type: ignore[attr-defined]
+        return source, bordered_by(op), ""
+    written = number.attributes["value"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    return source, bordered_by(op), str(written)
 
 
 def is_copy(op: Op) -> bool:

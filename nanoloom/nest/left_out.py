@@ -86,7 +86,7 @@ def left_out(nest: LoopNest, product: Stage) -> Stage | None:
     if pad is None or pad.inside is None or nest.readers(left) != (product,):
         return None
     if pad.cropped or not isinstance(pad.outside, str):
-        return None  # whoever leaves it out takes what is there, or does not know it
+        return None  # other numbers are in the border's place, or only a run knows it
     around = borders(nest, pad)
     if around is None:
         return None

@@ -147,7 +147,7 @@ def test_filters_that_were_dequantized_stay_so(taps: int) -> None:
 
 
 def test_filters_that_only_a_run_knows() -> None:
-    """A part of them is read where it is: nothing is copied, nor is the image."""
+    """Taps that meet the border alone are left out of them, too."""
     proto = model("ConvInteger", (1, 7), {"pads": [1, 1, 1, 1]})
     (filters,) = (x for x in proto.graph.initializer if x.name == "w")
     w = numpy_helper.to_array(filters)

@@ -121,7 +121,7 @@ def integer_parts(
         sums = integer_winograd(b, last, around, weights, window, tile)
     else:
         padded, groups = pad_with(b, last, x_zero, window), node.int("group", 1)
-        if groups == 1 and in_rows(window, w.shape[1]) and not is_pixel(window):
+        if groups == 1 and in_rows(window, w.shape[1]):
             sums = contract_rows(b, padded, weights, window)
         else:
             sums = contract(b, padded, weights, window, groups, INT32)
@@ -138,13 +138,8 @@ def in_rows(window: Window, channels: int) -> bool:
 
     Products are made in groups, which a few channels alone do not fill.
     """
-    several = window.kernel[-1] > 1 and window.dilations[-1] == 1
+    several = window.kernel[-1] > 1 and window.dilations[-1] == 1 < window.size[-1]
     return several and channels % GROUP > 0 and channels < FEW
-
-
-def is_pixel(window: Window) -> bool:
-    """Whether an image is one pixel, of which no window reads a row."""
-    return set(window.size) == {1}
 
 
 def contract_rows(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:

@@ -26,13 +26,13 @@ def ended(words: tuple[Directive, ...], nest: LoopNest) -> tuple[Directive, ...]
     if not any(made):
         return words
     return tuple(
-        replace(
-            word, sizes=tuple(map(size_of, word.sizes, nest.stage(word.stage).axes))
-        )
-        if isinstance(word, Parallel)
-        else word
-        for word in words
+        numbered(word, nest) if isinstance(word, Parallel) else word for word in words
     )
+
+
+def numbered(word: Parallel, nest: LoopNest) -> Parallel:
+    axes = nest.stage(word.stage).axes
+    return replace(word, sizes=tuple(map(size_of, word.sizes, axes)))
 
 
 def size_of(size: int, axis: Axis) -> int:
