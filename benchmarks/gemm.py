@@ -21,7 +21,7 @@ from benchmarks.arguments import add_race, parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.reproduce.chains import Arithmetic, Chain, gemm
 from nanoloom.reproduce.contenders import PEER_KEYS, Company
-from nanoloom.reproduce.measured import Row, Setting, measure_chain
+from nanoloom.reproduce.measurement import Row, Setting, measure_chain
 from nanoloom.reproduce.tables import (
     NAMES,
     SHORT,

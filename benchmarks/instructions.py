@@ -29,7 +29,12 @@ from benchmarks.arguments import parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.binary.toolchain import zig
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.counted import Count, build_plugin, counted, of_one_run
+from nanoloom.reproduce.instruction_counts import (
+    Count,
+    build_plugin,
+    counted,
+    of_one_run,
+)
 from nanoloom.reproduce.tables import Sheet
 from nanoloom.runtime.emulation import machine
 

@@ -29,8 +29,8 @@ from benchmarks.part_models import TINY, Part, Sizes, make_parts
 from benchmarks.show import Progress, print_sheet
 from benchmarks.systems import Measured, Task, absences, job_of, measure
 from benchmarks.whole_models import model_file
-from nanoloom.reproduce.bounds import Limits, limits
 from nanoloom.reproduce.contenders import NANOLOOM, Company
+from nanoloom.reproduce.roofline import Limits, limits
 from nanoloom.reproduce.tables import NAMES, SHORT, Sheet
 from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host

@@ -11,13 +11,13 @@ import numpy as np
 
 from nanoloom.errors import Error
 from nanoloom.inspect.timing import Times
-from nanoloom.reproduce import stored
+from nanoloom.reproduce import array_files
 from nanoloom.reproduce.contenders import NANOLOOM, PEAK, Company, Remote
 from nanoloom.reproduce.jobs import Job
 from nanoloom.reproduce.tables import told
 from nanoloom.reproduce.timing import Pace, interleaved
+from nanoloom.target.cached_host import to_dict
 from nanoloom.target.facts import Target
-from nanoloom.target.remembered import to_dict
 
 # The largest difference to the reference, by its largest number: what f32, bf16 and
 # 8 bits leave of a network's outputs.  Random numbers instead of them are off by 1.
@@ -108,8 +108,8 @@ def absences(rows: Iterable[Measured]) -> list[str]:
 def job_of(task: Task, threads: int, folder: Path, target: Target, cache: Path) -> Job:
     """What all are told.  cache: nanoloom's folder; folder: for the arrays."""
     inputs, arrays = folder / "inputs.npz", folder / "arrays.npz"
-    stored.save(inputs, task.inputs)
-    stored.save(arrays, {**task.inputs, **task.constants})
+    array_files.save(inputs, task.inputs)
+    array_files.save(arrays, {**task.inputs, **task.constants})
     own = {"target": to_dict(target), "cache": str(cache), "lowered": task.lowered}
     return Job(
         threads,

@@ -27,8 +27,8 @@ from benchmarks.pictures import relative_times
 from benchmarks.show import Progress, print_sheet
 from benchmarks.systems import MODEL_PEERS, Measured, Task, job_of, measure
 from nanoloom.errors import Error
-from nanoloom.reproduce.bounds import Limits, limits
 from nanoloom.reproduce.contenders import NANOLOOM, Company
+from nanoloom.reproduce.roofline import Limits, limits
 from nanoloom.reproduce.tables import NAMES, Sheet, told
 from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host

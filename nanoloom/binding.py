@@ -12,17 +12,17 @@ import numpy as np
 
 from nanoloom.cache import Cache, key
 from nanoloom.errors import DataDependent
-from nanoloom.forks import waiting
+from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
 from nanoloom.runtime.variant import LIBRARY, Variant
 from nanoloom.sizes.bounds import Bounds
+from nanoloom.sizes.polynomial import Dims
 from nanoloom.sizes.samples import Samples
-from nanoloom.sizes.size import Dims
 from nanoloom.source import Source
 
 if TYPE_CHECKING:
-    from nanoloom.binary.mapped import Placed
+    from nanoloom.binary.placed_weights import Placed
     from nanoloom.compiler import Compiled, Model, Report
 
 Array = np.ndarray
@@ -69,14 +69,14 @@ class Binding:
 
     def placed(self) -> Placed:
         """The program with its large weights in files of their own."""
-        with waiting():
-            from nanoloom.binary.mapped import placed
+        with wait_for_compiler():
+            from nanoloom.binary.placed_weights import placed
 
         return placed(self.to_link())
 
     def write(self, placed: Placed, folder: Path) -> None:
         """Write what a Variant of this process is read from, but for large weights."""
-        with waiting():
+        with wait_for_compiler():
             from nanoloom.binary.shared import write_in_process
 
         placed.write_small(folder / PARAMETERS)
@@ -92,7 +92,7 @@ class Binding:
     def to_link(self) -> Compiled:
         """The program; what a library holds beside it is in the cache meanwhile."""
         self._start_workers()
-        with waiting():
+        with wait_for_compiler():
             from nanoloom.binary.shared import runtime_meanwhile
 
         with runtime_meanwhile(self.options.target.triple, self.cache):
@@ -104,7 +104,7 @@ class Binding:
         return self._compiled()
 
     def _compiled(self) -> Compiled:
-        with waiting():
+        with wait_for_compiler():
             from nanoloom.compiler import Report
 
         compiled = self.made(self.report or Report())
@@ -120,7 +120,7 @@ class Binding:
 
     def _start_workers(self) -> None:
         """Before the compiler is loaded here: it takes as long there."""
-        with waiting():
+        with wait_for_compiler():
             from nanoloom.workers.pool import start_early
         if not self._is_made():  # else the cache has its kernels
             start_early(self.report.workers if self.report else None)
@@ -156,7 +156,7 @@ class OpenBinding(Binding):
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
         from nanoloom.compile_open import OpenModel, compile_open
-        from nanoloom.sizes.steps import require_steps
+        from nanoloom.sizes.recurrent_batch import require_steps
 
         require_steps(self.source.model().graph, self.samples)
 

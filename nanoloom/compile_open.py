@@ -1,7 +1,7 @@
 """The way of a model whose dimensions have no numbers yet: samples of it are joined.
 
-Either its kernels take sizes (kernels/sized.py), or those of one row of a batch run
-once for each row (kernels/batched.py).
+Either its kernels take sizes (kernels/dynamic_program.py), or those of one row of a
+batch run once for each row (kernels/batch_loop.py).
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from nanoloom.cache import Cache
 from nanoloom.compiler import (
     Model,
     Report,
-    compile_depths,
     compile_kernels,
-    cut_model,
+    compile_shared_k,
+    partition_model,
     require_graph,
 )
 from nanoloom.errors import Error, InternalError
-from nanoloom.graph.alike import Alike
-from nanoloom.kernels.batched import batched_program
+from nanoloom.graph.shared_decisions import SharedDecisions
+from nanoloom.kernels.batch_loop import batched_program
+from nanoloom.kernels.dynamic_program import dynamic_program
+from nanoloom.kernels.multiversion import multiversion, pixels_of
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.sized import sized_program
-from nanoloom.kernels.ways import in_two_ways, pixels_of
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
+from nanoloom.sizes.batch_independence import batch_of, require_rows
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.rows import batch_of, require_rows
+from nanoloom.sizes.polynomial import Dims, Size
+from nanoloom.sizes.sample_walk import Walks
 from nanoloom.sizes.samples import Samples, are_of_images
-from nanoloom.sizes.size import Dims, Size
-from nanoloom.sizes.trace import Walks
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ def compile_open(
     try:
         program = sized(model, walks, options, report)
         return assemble(program, compile_sized(program, options, cache, report))
-    except Differs as reason:
+    except NotDynamic as reason:
         try:
             program = batched(model, walks, options, report)
-        except Differs as other:
+        except NotDynamic as other:
             both = f"{reason}; {other}"
-            raise Differs(both, for_images=reason.for_images) from reason
-    return assemble(*compile_depths(program, options, cache, report))
+            raise NotDynamic(both, for_images=reason.for_images) from reason
+    return assemble(*compile_shared_k(program, options, cache, report))
 
 
 def sized(
@@ -77,17 +77,17 @@ def sized(
     with report.stage("sizes"):
         found = open_values(walks, model.samples)
 
-    def cut(alike: Alike) -> list[Program]:
+    def cut(alike: SharedDecisions) -> list[Program]:
         return [
-            cut_model(model.bound(dims), options, report, found.kept, alike)
+            partition_model(model.bound(dims), options, report, found.kept, alike)
             for dims in found.samples
         ]
 
     def joined(programs: Sequence[Program], words: Sequence[Size]) -> Program:
         with report.stage("sizes"):
-            return sized_program(programs, found.samples, words, model.bounds)
+            return dynamic_program(programs, found.samples, words, model.bounds)
 
-    alike = Alike(are_of_images(found.samples))
+    alike = SharedDecisions(are_of_images(found.samples))
     programs = cut(alike)
     many = joined(programs, found.limits)
     few = alike.for_few_pixels()
@@ -98,7 +98,7 @@ def sized(
     if always is False:
         return many
     made = joined(cut(few), (*many.sizes.words, pixels.count))
-    return made if always else in_two_ways(made, many, pixels)
+    return made if always else multiversion(made, many, pixels)
 
 
 def compile_sized(
@@ -109,7 +109,7 @@ def compile_sized(
     except InternalError:
         raise
     except Error as error:  # a kernel that is compiled for known sizes only
-        raise Differs(str(error), for_images=True) from error
+        raise NotDynamic(str(error), for_images=True) from error
 
 
 def batched(
@@ -118,10 +118,10 @@ def batched(
     """The program of one row of a batch, which runs once for each row."""
     batch = batch_of(model.inputs, list(model.samples[0]))
     if options.caches:
-        raise Differs("a row of what is kept is none of a batch")
+        raise NotDynamic("a row of what is kept is none of a batch")
     with report.stage("sizes"):
         row = require_graph(model.bound({batch: 1}))
         require_rows(walks, batch, [x.name for x in row.graph.outputs])
-    one = cut_model(row, options, report)
+    one = partition_model(row, options, report)
     rows = [batch in shape[:1] for shape in model.inputs]
     return batched_program(one, batch, rows, model.bounds.get(batch, Bounds(0)))

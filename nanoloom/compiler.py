@@ -3,8 +3,8 @@
     graph -> linalg -> kernels -> (schedule -> vector -> llvm -> object, a kernel each)
 
 A stage is named for what leaves it; so are its folder, the word after `--emit` and the
-files of a dump.  What stands in brackets behind `schedule` is in workers/making.py:
-other processes do it.
+files of a dump.  What stands in brackets behind `schedule` is in
+workers/compile_kernel.py:  other processes do it.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
-from nanoloom.graph.alike import Alike
+from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.graph.stage import optimize
-from nanoloom.kernels.depths import join_depths
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
-from nanoloom.kernels.retype.turned import turn_weights
+from nanoloom.kernels.retype.transpose_weights import transpose_weights
 from nanoloom.kernels.retype.widening import widen
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.share_across_k import share_across_k
+from nanoloom.kernels.stage import partition
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.given import (
+from nanoloom.schedule.language import Schedule
+from nanoloom.schedule.library.family import multiplies
+from nanoloom.schedule.user_schedules import (
     given_for,
     given_schedule,
     naming_schedule,
     require_kernels,
 )
-from nanoloom.schedule.language import Schedule
-from nanoloom.schedule.library.family import multiplies
 from nanoloom.search.search import search
-from nanoloom.target.remembered import host
+from nanoloom.target.cached_host import host
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.pool import Pool, pool
@@ -87,12 +87,12 @@ def compile_model(
 
     Raises nanoloom.errors.Error, in one sentence, for whatever the model is to blame.
     """
-    program = cut_model(model, options, report)
+    program = partition_model(model, options, report)
     options = searched(program, options, cache, report)
-    return assemble(*compile_depths(program, options, cache, report))
+    return assemble(*compile_shared_k(program, options, cache, report))
 
 
-def compile_depths(
+def compile_shared_k(
     program: Program, options: CompileOptions, cache: Cache, report: Report
 ) -> tuple[Program, dict[str, CompiledKernel]]:
     """A program of known sizes and its kernels, fewer ones where some are alike.
@@ -101,14 +101,14 @@ def compile_depths(
     memory, as it runs: a program of known sizes has numbers for both.
     """
     with report.stage("kernels"):
-        fewer = with_depths(program, options)
+        fewer = with_shared_k(program, options)
     compiled = compile_kernels(fewer, options, cache, report)
     if fewer is program or not any(k.is_counted for k in compiled.values()):
         return fewer, compiled
     return program, compile_kernels(program, options, cache, report)
 
 
-def with_depths(program: Program, options: CompileOptions) -> Program:
+def with_shared_k(program: Program, options: CompileOptions) -> Program:
     """The program with one kernel for those that differ in the length of a sum alone.
 
     Not where each of them is searched by itself, has a schedule of the user's, or none
@@ -120,7 +120,9 @@ def with_depths(program: Program, options: CompileOptions) -> Program:
         or options.target.vector.scalable
     ):
         return program
-    return join_depths(program, {x for x in program.kernels if given_for(x, options)})
+    return share_across_k(
+        program, {x for x in program.kernels if given_for(x, options)}
+    )
 
 
 def searched(
@@ -141,12 +143,12 @@ def searched(
     return replace(options, schedules=(*options.schedules, *found))
 
 
-def cut_model(
+def partition_model(
     model: Model,
     options: CompileOptions,
     report: Report,
     kept: Set[str] | None = None,
-    alike: Alike | None = None,
+    alike: SharedDecisions | None = None,
 ) -> Program:
     """The model as kernels and their calls.
 
@@ -157,11 +159,14 @@ def cut_model(
         linalg = lowered(model, options, report, kept, alike)
         with report.stage("kernels"):
             target, layout = options.target.leader, options.layout
-            given = {"turns": not options.along_sums, "planes": options.planes}
-            program = cut(linalg, target, layout, alike=alike, **given)
+            given = {
+                "fuses_transposes": not options.k_contiguous_rhs,
+                "planes": options.planes,
+            }
+            program = partition(linalg, target, layout, alike=alike, **given)
     if options.schedules:
         require_schedules(options)
-        names = *program.kernels, *with_depths(program, options).kernels
+        names = *program.kernels, *with_shared_k(program, options).kernels
         require_kernels(names, options)
     return program
 
@@ -171,7 +176,7 @@ def lowered(
     options: CompileOptions,
     report: Report,
     kept: Set[str] | None = None,
-    alike: Alike | None = None,
+    alike: SharedDecisions | None = None,
 ) -> LinalgModule:
     """The model as linalg; an MLIR context must be current.
 
@@ -191,19 +196,19 @@ def optimized(
     model: onnx_ir.Model,
     options: CompileOptions,
     kept: Set[str] | None = None,
-    alike: Alike | None = None,
+    alike: SharedDecisions | None = None,
 ) -> onnx_ir.Model:
     """The graph stage by these options; the model is changed in place."""
     return optimize(
         model,
         OPERATORS.keys(),
-        options.faster_on,
+        options.winograd_target,
         options.target.leader,
-        along=options.along_sums,
+        along=options.k_contiguous_rhs,
         kept=kept,
         caches=options.caches,
         starts=options.starts,
-        unmoved=options.unmoved,
+        unmoved=options.encoder_caches,
         alike=alike,
         fuses=options.target.fuses,
     )
@@ -226,7 +231,7 @@ def with_precision(lowered: LinalgModule, options: CompileOptions) -> LinalgModu
     if options.precision == "bf16":
         lowered = to_bf16(lowered)
     lowered = widen(lowered, lambda kind: multiplies(options.target, kind))
-    return turn_weights(lowered) if options.any_width else lowered
+    return transpose_weights(lowered) if options.any_width else lowered
 
 
 # ---- kernels

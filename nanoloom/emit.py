@@ -10,26 +10,26 @@ from nanoloom import mlir
 from nanoloom.compiler import (
     Model,
     Report,
-    cut_model,
     job_of,
     lowered,
     optimized,
+    partition_model,
     require_graph,
     require_schedules,
     scheduled,
-    with_depths,
+    with_shared_k,
 )
 from nanoloom.graph.stage import NOT_ALONG
-from nanoloom.kernels.program import Kernel
-from nanoloom.kernels.shown import (
+from nanoloom.kernels.printer import (
     describe_layouts,
     describe_module,
     describe_program,
     kernels_of,
 )
+from nanoloom.kernels.program import Kernel
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
-from nanoloom.schedule.shown import shown
+from nanoloom.schedule.printer import print_schedule
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.pool import pool
@@ -56,7 +56,7 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
             module = lowered(model, options, Report())
             dump(stage, "", describe_layouts(module, options.target, options.layout))
         return
-    program = with_depths(cut_model(model, options, Report()), options)
+    program = with_shared_k(partition_model(model, options, Report()), options)
     if stage == "kernels":
         dump(stage, "", describe_program(program))
         return
@@ -70,7 +70,7 @@ def emit_kernels(
     if stage == "schedule":
         require_schedules(options)
         for kernel in kernels:
-            dump(stage, kernel.name, shown(kernel, scheduled(kernel, options)))
+            dump(stage, kernel.name, print_schedule(kernel, scheduled(kernel, options)))
         return
     with Batch[str](pool(), default_threads(), Report().add) as batch:
         for kernel in kernels:
@@ -85,7 +85,7 @@ def emit_layers(model: Model, only: str, options: CompileOptions, dump: Dump) ->
     only: a layer's name, a kernel's, or a pattern of either.  Raises Error if there is
     no such layer.
     """
-    program = with_depths(cut_model(model, options, Report()), options)
+    program = with_shared_k(partition_model(model, options, Report()), options)
     kernels = kernels_of(program, only)
     for kernel in kernels:
         dump("kernels", kernel.name, kernel.text)

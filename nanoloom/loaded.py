@@ -12,14 +12,14 @@ import numpy as np
 
 from nanoloom.binary.table import Tensor
 from nanoloom.errors import Error, public
-from nanoloom.frontend.counted import counted, trimmed
+from nanoloom.frontend.data_dependent_outputs import counted, trimmed
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
+from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.open_sizes import Shape
-from nanoloom.runtime.recent import Recent
 from nanoloom.runtime.threads import thread_count
-from nanoloom.sessions.loaded import LoadedSession
+from nanoloom.sessions.library_session import LoadedSession
 from nanoloom.sizes.bounds import require_within
 from nanoloom.source import Interface
 
@@ -52,7 +52,7 @@ class Loaded:
             for x in made[: len(made) - len(self._numbers)]
         )
         self.instance = self.library.create(threads)
-        self._bound = Recent[tuple[int, ...], tuple[Library, Instance]](
+        self._bound = BoundedCache[tuple[int, ...], tuple[Library, Instance]](
             MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
         )
 

@@ -30,7 +30,7 @@ from torch_mlir.dialects import (
 from torch_mlir.dialects import transform as transform_dialect
 from torch_mlir.dialects.transform import interpreter
 
-from nanoloom.forks import waiting
+from nanoloom.fork_lock import wait_for_compiler
 
 __all__ = [
     "affine",
@@ -66,7 +66,7 @@ DIALECTS = ("affine", "arith", "bufferization", "func", "linalg", "llvm", "math"
 @contextmanager
 def context() -> Generator[ir.Context]:
     """A fresh MLIR context, current inside the `with`, single threaded."""
-    with waiting():
+    with wait_for_compiler():
         made = ir.Context(DIALECTS)  # type: ignore[call-arg] - of the package, not of MLIR
         made.enable_multithreading(False)
         with made, ir.Location.unknown():

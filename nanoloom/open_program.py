@@ -28,7 +28,7 @@ from nanoloom.errors import (
 from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
-from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.samples import Samples, tried_samples
 from nanoloom.source import Entering, Interface, Source
 
@@ -92,7 +92,7 @@ class OpenProgram:
             exact_conv=options.exact_conv,
             caches=options.caches,
             starts=options.starts,
-            unmoved=options.unmoved,
+            encoder_caches=options.encoder_caches,
         )
         if options != usual:
             return "its kernels are scheduled for known sizes"
@@ -185,9 +185,9 @@ class OpenProgram:
                 continue
             try:
                 found = made(binding)
-            except (Differs, InputError, ModelError, Unsupported) as reason:
+            except (NotDynamic, InputError, ModelError, Unsupported) as reason:
                 self.reason = str(reason)
-                last = isinstance(reason, Differs) and not reason.for_images
+                last = isinstance(reason, NotDynamic) and not reason.for_images
                 word = LAST if last else NOT_LAST
                 self.cache.put(refused, word + self.reason.encode())
                 if last:

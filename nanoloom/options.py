@@ -58,9 +58,9 @@ class CompileOptions:
     than the default has no schedules, and a single task for each kernel.  layout: of
     channels between kernels: auto, last, first, or how many are a block.  search: so
     many seconds at most, candidates of schedules are run and the fastest taken.
-    caches: of inputs and outputs; what an output extends is there (graph/caches.py).
-    starts: nothing is there yet, and the inputs are not read.  unmoved: of inputs that
-    stay as outputs of the first call made them.
+    caches: of inputs and outputs; what an output extends is there
+    (graph/append_to_cache.py).  starts: nothing is there yet, and the inputs are not
+    read.  encoder_caches: of inputs that stay as outputs of the first call made them.
     """
 
     target: Target
@@ -74,16 +74,16 @@ class CompileOptions:
     search: float = 0.0
     caches: tuple[tuple[str, str], ...] = ()
     starts: bool = False
-    unmoved: tuple[tuple[str, str], ...] = ()
+    encoder_caches: tuple[tuple[str, str], ...] = ()
 
     @property
-    def faster_on(self) -> Target | None:
+    def winograd_target(self) -> Target | None:
         """The target, where convolutions may be computed by Winograd's method."""
         exact = self.exact_conv or self.precision != "f32"
         return None if exact else self.target.leader
 
     @property
-    def along_sums(self) -> bool:
+    def k_contiguous_rhs(self) -> bool:
         """Whether right operands of products are laid along the sum."""
         return self.strategy == "affine"
 
@@ -109,7 +109,7 @@ def options_with(
 
     said: fields of them, None for what nobody said.
     """
-    from nanoloom.target.remembered import host
+    from nanoloom.target.cached_host import host
 
     fields = {name: value for name, value in said.items() if value is not None}
     if (precision := said["precision"]) not in (None, *get_args(Precision)):

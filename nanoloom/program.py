@@ -12,22 +12,22 @@ import numpy as np
 from nanoloom.binding import Binding, deciding
 from nanoloom.cache import Cache, default_root
 from nanoloom.errors import DataDependent, Error, public
-from nanoloom.forks import waiting
+from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.frontend.dimension_values import check_known
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
-from nanoloom.frontend.numbers import check_known
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision, options_with
-from nanoloom.runtime.recent import Recent
+from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
-from nanoloom.sessions.compiled import CompiledSession, Once, Pairs
+from nanoloom.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source, bound_dims, source_of
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
-    from nanoloom.binary.forms import Form
+    from nanoloom.binary.output_forms import Form
     from nanoloom.compiler import Report
     from nanoloom.nest.nest import LoopNest
     from nanoloom.target.facts import Target
@@ -73,16 +73,18 @@ class Program:
         self.dims = bound_dims(self.inputs, numbers)
         self.texts = [d for x in self.inputs for d in x.shape if isinstance(d, str)]
         check_known(self.texts, self.bounds)
-        self.variants = Recent[str, Variant](
+        self.variants = BoundedCache[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
         )
-        self._called = Recent[Call, str](
+        self._called = BoundedCache[Call, str](
             MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
         )
         self.open = OpenProgram(
             self.inputs, self.dims, source, options, cache, report, self.bounds
         )
-        self._deciding = Recent[Shapes, tuple[str, ...]](MOST_CALLS, 0, lambda *_: 0)
+        self._deciding = BoundedCache[Shapes, tuple[str, ...]](
+            MOST_CALLS, 0, lambda *_: 0
+        )
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
@@ -139,7 +141,7 @@ class Program:
         )
 
     def is_for_this_machine(self) -> bool:
-        from nanoloom.target.remembered import host
+        from nanoloom.target.cached_host import host
 
         return self.options.target.arch == host(self.cache).arch
 
@@ -169,11 +171,11 @@ class Program:
 
         Raises InputError if dimensions are not bound.
         """
-        with waiting():
-            from nanoloom.compiler import Report, cut_model
+        with wait_for_compiler():
+            from nanoloom.compiler import Report, partition_model
 
         model = self.source.entry(self.static_shapes(), {})
-        program = cut_model(model, self.options, self.report or Report())
+        program = partition_model(model, self.options, self.report or Report())
         return {name: kernel.nest for name, kernel in program.kernels.items()}
 
     @public
@@ -197,17 +199,17 @@ class Program:
         `session`, where those are not found.  Raises InputError if dimensions are not
         bound and cannot be sizes, Error if the disk refuses.
         """
-        from nanoloom.binary import forms
+        from nanoloom.binary import output_forms
 
         output, chosen = named_file(path), self.options
-        forms.require_form(form, len(levels), session=bool(session))
+        output_forms.require_form(form, len(levels), session=bool(session))
         called, digest = name or output.stem, self.source.digest
-        made: list[tuple[forms.Identity, Compiled]] = []
+        made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
-            identity = forms.Identity(called, digest, target, chosen.precision)
+            identity = output_forms.Identity(called, digest, target, chosen.precision)
             program = self._for(target) if levels else self
             made.append((identity, program._compiled(form, shapes, session)))
-        forms.write(form, made, output, self.cache)
+        output_forms.write(form, made, output, self.cache)
         return output
 
     def _for(self, target: Target) -> Program:

@@ -14,16 +14,16 @@ import numpy as np
 
 from nanoloom.cache import Cache, key
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.forks import waiting
+from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.frontend.dimension_values import check_known, checked_dimension
 from nanoloom.frontend.expressions import evaluate
-from nanoloom.frontend.numbers import check_known, checked
 
 if TYPE_CHECKING:
     import onnx_ir
 
     from nanoloom.compiler import Model
     from nanoloom.notation import Computation
-    from nanoloom.notation.text import Text
+    from nanoloom.notation.mlir_text import Text
 
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
@@ -107,7 +107,7 @@ class Source:
 
     def model(self) -> onnx_ir.Model:
         if self._model is None:
-            with waiting():
+            with wait_for_compiler():
                 from nanoloom.frontend.onnx import load
 
                 self._model = load(self.given)  # type: ignore[arg-type]
@@ -151,7 +151,7 @@ class Source:
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
     ) -> onnx_ir.Model:
         """A copy of the model for these input shapes."""
-        from nanoloom.frontend.dims import bind, dims_from_inputs
+        from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs
         from nanoloom.graph.stage import bind_values
 
         model = self.model()
@@ -178,7 +178,7 @@ class Source:
 
 def answer(future: Future[str], work: Callable[..., str], *arguments: object) -> None:
     """Give a future what a call returns or raises; forks wait for it."""
-    with waiting():
+    with wait_for_compiler():
         try:
             future.set_result(work(*arguments))
         except BaseException as error:  # noqa: BLE001 - raised where it is asked for
@@ -196,7 +196,7 @@ def bound_dims(
         raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
     texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
     check_known(texts, dims)
-    given = {name: checked(name, value) for name, value in dims.items()}
+    given = {name: checked_dimension(name, value) for name, value in dims.items()}
     computed = {text: evaluate(text, given) for text in texts}
     return {t: n for t, n in computed.items() if n is not None} | given
 
@@ -241,13 +241,13 @@ def source_of(given: object, cache: Cache) -> Source:
     if isinstance(given, Computation):
         return Entering(given)
     if is_text(given):
-        with waiting():
-            from nanoloom.notation.text import Text
+        with wait_for_compiler():
+            from nanoloom.notation.mlir_text import Text
 
         return Entering(Text(given))
     if isinstance(given, str | Path) and Path(given).suffix == ".mlir":
-        with waiting():
-            from nanoloom.notation.text import Text
+        with wait_for_compiler():
+            from nanoloom.notation.mlir_text import Text
 
         return Entering(Text.of_file(Path(given)))
     return Source(given, cache)

@@ -16,7 +16,7 @@ from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
-from nanoloom.reproduce.counted import build_plugin
+from nanoloom.reproduce.instruction_counts import build_plugin
 from nanoloom.workers import pool
 
 

@@ -16,8 +16,8 @@ from tests.sources import ROOT, Source, files, lines, python, relative
 # A file imports from rows above its own, never from rows below.
 ORDER = (
     "errors",
-    "forks",
-    "later",
+    "fork_lock",
+    "lazy_import",
     "mlir",
     "cache",
     "target",
@@ -55,10 +55,10 @@ ORDER = (
 # Who may ask the machine, and for what.
 MAY_ASK = {
     "nanoloom/target/host.py": "what CPU this is",
-    "nanoloom/target/remembered.py": "whether it still is the CPU that was remembered",
+    "nanoloom/target/cached_host.py": "whether it still is the CPU that was remembered",
     "nanoloom/runtime/threads.py": "how many threads suit the process",
-    "nanoloom/frontend/sizes.py": "how much memory a model may ask for",
-    "nanoloom/binary/output.py": "whether a file without a name can be given one",
+    "nanoloom/frontend/memory_claims.py": "how much memory a model may ask for",
+    "nanoloom/binary/output_files.py": "whether a file without a name can be given one",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
     "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
     "nanoloom/reproduce/oml_costs.py": "how much memory its child process takes",
@@ -70,7 +70,7 @@ BUDGET, TEST_BUDGET = (300, 50), (400, 60)
 # MLIR's `ext` reads the types of a class's fields when the class is made.
 EVALUATED_ANNOTATIONS = {
     "nanoloom/vector/dialect.py",
-    "nanoloom/vector/transform_words.py",
+    "nanoloom/vector/transform_fields.py",
 }
 
 VAGUE = re.compile(r"(^|_)(utils?|helpers?|misc|common|old|new)(_|$)")

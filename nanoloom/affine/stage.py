@@ -18,10 +18,9 @@ from nanoloom.affine.products import put_together, take_apart
 from nanoloom.mlir import ir, named, run_pipeline
 from nanoloom.options import Strategy, Unrolling
 from nanoloom.target.facts import Target
-from nanoloom.vector.body_places import write_out_places
-from nanoloom.vector.copies import copies_to_generics
-from nanoloom.vector.pipelined import ROLLED
-from nanoloom.vector.scratch import place_temporaries, scratch_bytes
+from nanoloom.vector.body_indices import write_out_places
+from nanoloom.vector.scratch_memory import place_temporaries, scratch_bytes
+from nanoloom.vector.software_pipelining import ROLLED
 from nanoloom.vector.stage import (
     TO_BUFFERS,
     Vectorized,
@@ -30,6 +29,7 @@ from nanoloom.vector.stage import (
 )
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
+from nanoloom.vector.vector_copies import copies_to_generics
 
 TO_AFFINE = (
     "func.func(convert-linalg-to-affine-loops)",

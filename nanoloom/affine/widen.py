@@ -28,7 +28,7 @@ from nanoloom.affine.location import location_of
 from nanoloom.affine.parallel import is_parallel
 from nanoloom.affine.widenable import is_widenable, moves
 from nanoloom.mlir import ir, vector
-from nanoloom.vector.combine import GREATER, Combiner
+from nanoloom.vector.combiner import GREATER, Combiner
 
 VECTOR_LOAD, VECTOR_STORE = "affine.vector_load", "affine.vector_store"
 

@@ -22,11 +22,11 @@ from nanoloom.binary.table import (
     Step,
     Tensor,
 )
-from nanoloom.frontend.counted import counted
+from nanoloom.frontend.data_dependent_outputs import counted
 from nanoloom.kernels.program import Place, Program, ProgramSizes, Storage, Word
 from nanoloom.linalg.stage import Spec
-from nanoloom.schedule.packing import Packing
-from nanoloom.weights.changes import reshaped
+from nanoloom.schedule.packing import Pack
+from nanoloom.weights.derivations import reshaped
 from nanoloom.weights.weight import Weight
 
 
@@ -35,7 +35,7 @@ class Compiled:
     """A model as objects, the table of their calls and its parameters.
 
     levels: C that defines the table in place of `table`, where objects have several
-    (levels.py).
+    (cpu_levels.py).
     """
 
     objects: list[bytes]
@@ -180,7 +180,7 @@ def buffer(
     block: ParameterBlock,
     place: Place,
     shape: tuple[int, ...],
-    packing: Packing | None,
+    packing: Pack | None,
     *,
     walked: bool,
 ) -> Buffer:
@@ -205,7 +205,7 @@ def buffer(
             return Buffer(Space.OUTPUT, place.offset, place.index, word=place.word)
 
 
-def packed(weight: Weight, shape: tuple[int, ...], packing: Packing | None) -> Weight:
+def packed(weight: Weight, shape: tuple[int, ...], packing: Pack | None) -> Weight:
     """A weight as a kernel reads it.
 
     shape: in the kernel; without a packing it does not matter, the bytes are the same.

@@ -12,12 +12,12 @@ from pathlib import Path
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.header import c_name, describe
 from nanoloom.binary.link import RUNTIME, Source
+from nanoloom.binary.object_symbols import wanted
 from nanoloom.binary.relocatable import Part
-from nanoloom.binary.symbols import wanted
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.counted import require_static
+from nanoloom.frontend.data_dependent_outputs import require_static
 from nanoloom.target.facts import Target
 
 SOURCES = ("bare", "program", "conversions")

@@ -17,12 +17,12 @@ from nanoloom.binary.link import (
     Source,
     compile_c,
 )
-from nanoloom.binary.output import refusing, replaced
+from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.program_source import PARAMETER_SYMBOL
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
+from nanoloom.target.by_name import aliases_of
 from nanoloom.target.facts import Target
-from nanoloom.target.named import aliases_of
 
 STACK_BYTES = 128 * 1024  # in each thread: a kernel's frames and the C around them
 SOURCES = (

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nanoloom.binary.sizes import COUNTED
-from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.packing import Pack
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class CompiledKernel:
 
     object: bytes
     tasks: tuple[int, ...]
-    packings: tuple[Packing, ...]
+    packings: tuple[Pack, ...]
     needs_tiles: bool
     scratch_bytes: tuple[int, ...]  # of each phase, in each thread
     arena_bytes: tuple[int, ...] = ()  # of its own tensors, arguments behind the others
@@ -42,7 +42,7 @@ class CompiledKernel:
         """The inverse of `to_bytes`."""
         head, code = data.split(b"\n", 1)
         facts = json.loads(head)
-        packings = tuple(Packing(**tuples(p)) for p in facts["packings"])
+        packings = tuple(Pack(**tuples(p)) for p in facts["packings"])
         tasks, scratch = tuple(facts["tasks"]), tuple(facts["scratch_bytes"])
         arena = tuple(facts["arena_bytes"])
         return cls(code, tasks, packings, facts["needs_tiles"], scratch, arena)

@@ -14,9 +14,9 @@ from nanoloom.binary.elf import (
     empty_object,
     with_room,
 )
-from nanoloom.binary.output import refusing, replaced
+from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.toolchain import Run, zig_triple
-from nanoloom.cache import Cache, key, sealed
+from nanoloom.cache import Cache, key, sealed_files
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
 EXECUTABLE = 0o777  # less what the umask takes, as of any linker's output
@@ -173,7 +173,7 @@ def write_library(file: BinaryIO, code: bytes, parameters: Content | None) -> No
     file.write(code)
     if parameters:
         parameters.append_to(file)
-    sealed.seal(file)
+    sealed_files.seal(file)
 
 
 def linked(

@@ -17,9 +17,9 @@ from llvmlite.binding import ffi
 from llvmlite.utils import get_library_name
 
 from nanoloom.errors import Error
-from nanoloom.forks import waiting
-from nanoloom.llvm.literals import to_llvm22
-from nanoloom.llvm.one_lane import UnclearMask, scalar_stores
+from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.llvm.float_literals import to_llvm22
+from nanoloom.llvm.scalar_stores import UnclearMask, scalar_stores
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def emit(
         Error: LLVM knows no such target.
         RuntimeError: the text is no valid module; a bug of nanoloom's.
     """
-    with waiting():
+    with wait_for_compiler():
         machine = _machine(triple, cpu, features, abi, code_model, options.level)
         return _emit(llvm_ir, triple, machine, options, is_object=True)
 
@@ -73,7 +73,7 @@ def emit_assembly(
     options: CodeOptions = DEFAULT_OPTIONS,
 ) -> str:
     """The assembly text of what `emit` makes; raises the same."""
-    with waiting():
+    with wait_for_compiler():
         machine = _machine(triple, cpu, features, abi, code_model, options.level)
         return _emit(llvm_ir, triple, machine, options, is_object=False).decode()
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from nanoloom.weights.changes import flat
+from nanoloom.weights.derivations import flat
 from nanoloom.weights.weight import Weight
 
 ALIGNMENT = 64

@@ -13,9 +13,9 @@ from nanoloom.binary.archive import archive_head
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.elf import Machine, empty_object, with_content
 from nanoloom.binary.link import Source, compile_c, merged
-from nanoloom.binary.output import refusing, replaced
+from nanoloom.binary.object_symbols import localized
+from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.program_source import PARAMETER_SYMBOL
-from nanoloom.binary.symbols import localized
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 

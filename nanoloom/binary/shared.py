@@ -17,12 +17,12 @@ from nanoloom.binary.link import (
     linked,
     write_library,
 )
-from nanoloom.binary.output import refusing, replaced
+from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
-from nanoloom.forks import waiting
+from nanoloom.fork_lock import wait_for_compiler
 
 LOADER_EXPORT = "nanoloom_library"
 NICE = 15  # of compilers that nobody waits for yet
@@ -157,7 +157,7 @@ def runtime_meanwhile(triple: str, cache: Cache) -> Generator[None]:
     """
 
     def work() -> None:
-        with waiting(), suppress(Error, OSError):  # whoever links says so
+        with wait_for_compiler(), suppress(Error, OSError):  # whoever links says so
             runtime_objects(triple, cache, nice=NICE)
 
     thread = Thread(target=work, name="nanoloom runtime")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.floor import Floor
-from nanoloom.sizes.size import Size
+from nanoloom.sizes.floor_division import Floor
+from nanoloom.sizes.polynomial import Size
 
 NONE = -1  # NANOLOOM_NONE
 COUNTED = -1  # a number that a function of the kernel's sizes gives

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nanoloom.binary.c_strings import c_string
 from nanoloom.binary.sizes import NONE, SizesTable
 from nanoloom.sizes.bounds import UNBOUNDED, Bounds
-from nanoloom.sizes.size import DEGREE, Monomial
-from nanoloom.vector.scratch import SCRATCH
+from nanoloom.sizes.polynomial import DEGREE, Monomial
+from nanoloom.vector.scratch_memory import SCRATCH
 from nanoloom.vector.tasks import TASKS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nanoloom.cache import digest, files
-from nanoloom.cache.root import Held, Made, Root, Use, Write
+from nanoloom.cache import digest, file_operations
+from nanoloom.cache.cache_folder import Held, Made, Root, Use, Write
 from nanoloom.errors import Error
 
 DEFAULT_LIMIT = 4 << 30
@@ -57,7 +57,7 @@ class Cache:
     @classmethod
     def temporary(cls) -> Cache:
         """A cache of this process alone, removed when it ends: `--no-cache`."""
-        return cls(files.temporary_folder())
+        return cls(file_operations.temporary_folder())
 
     def get(self, key: str) -> bytes | None:
         """The bytes put under `key`; None when absent or damaged."""
@@ -129,13 +129,13 @@ class Cache:
     def file_digest(self, path: Path) -> str:
         """The digest of a file's bytes, remembered for as long as its size, inode and
         times stay as they are."""
-        before = files.identity(path)
+        before = file_operations.identity(path)
         name = digest.of("file digest", *before)
         if known := self.get(name):
             return known.decode()
         found = digest.of_file(path)
         settled = max(before[2:4]) / 1e9 < time.time() - SETTLED_SECONDS
-        if settled and before == files.identity(path):
+        if settled and before == file_operations.identity(path):
             self.put(name, found.encode())
         return found
 
@@ -159,7 +159,7 @@ class Cache:
                 made = spare.in_draft(lambda draft: work(spare, draft))
             except (OSError, Error):
                 if spare is not self._spare:
-                    files.remove(spare.path)
+                    file_operations.remove(spare.path)
                 raise error from None
             if self._spare is None:
                 self._give_up(error, spare)
@@ -174,9 +174,9 @@ class Cache:
 def elsewhere(error: Exception, limit_bytes: int) -> Root | None:
     """A temporary folder in place of one that failed, if it helps and can be had."""
     cause = error if isinstance(error, OSError) else error.__cause__
-    if isinstance(cause, OSError) and cause.errno in files.OF_THE_PROCESS:
+    if isinstance(cause, OSError) and cause.errno in file_operations.OF_THE_PROCESS:
         return None
     try:
-        return Root(files.temporary_folder(), limit_bytes)
+        return Root(file_operations.temporary_folder(), limit_bytes)
     except OSError:
         return None

@@ -52,10 +52,10 @@ def find(file: Path) -> tuple[Loop, ...]:
     Raises InputError, ModelError for a file that cannot be read or is no MLIR.
     """
     from nanoloom.errors import InputError, InternalError
-    from nanoloom.notation.text import Text
+    from nanoloom.notation.mlir_text import Text
     from nanoloom.workers.batch import Batch
     from nanoloom.workers.pool import pool
-    from nanoloom.workers.reductions import FindReductions
+    from nanoloom.workers.reduction_jobs import FindReductions
 
     text = Text.of_file(file)
     with Batch["tuple[Loop, ...]"](pool(), 1, lambda _: None) as batch:
@@ -69,7 +69,7 @@ def find(file: Path) -> tuple[Loop, ...]:
 
 def show(file: Path, loops: Sequence[Loop]) -> None:
     """The same for readers: the loops with reductions only."""
-    from nanoloom.cli.screen import indented, out, plural
+    from nanoloom.cli.terminal import indented, out, plural
 
     reducing = [loop for loop in loops if loop.reductions]
     count = sum(len(loop.reductions) for loop in loops)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import typer
 
-from nanoloom.cli import places
+from nanoloom.cli import output_files
 from nanoloom.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,23 +72,25 @@ class Destinations:
         """Refuse now what could not be written after the work."""
         for name in names:
             if name in self.files:
-                with places.refusing(self.files[name]):
-                    places.check_file(self.files[name], ".npy")
+                with output_files.refusing(self.files[name]):
+                    output_files.check_file(self.files[name], ".npy")
         if self.folder is not None:
-            places.folder(self.folder)
+            output_files.folder(self.folder)
 
     def path(self, name: str) -> Path | None:
         """The file for an output, if it is to be written."""
         if name in self.files:
             return self.files[name]
-        return self.folder / f"{places.file_name(name)}.npy" if self.folder else None
+        return (
+            self.folder / f"{output_files.file_name(name)}.npy" if self.folder else None
+        )
 
     def write(self, arrays: Mapping[str, Array]) -> None:
         """Write what is to be written; raises Error if the disk refuses."""
         for name, array in arrays.items():
             path = self.path(name)
             if path is not None:
-                with places.written(path) as file:
+                with output_files.written(path) as file:
                     np.save(file, array, allow_pickle=False)
 
 

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
-from nanoloom.cli.board import Board, Entry, answer, draw, require_matplotlib, show
+from nanoloom.cli.bench_table import (
+    BenchTable,
+    Entry,
+    answer,
+    draw,
+    require_matplotlib,
+    show,
+)
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array
@@ -67,7 +74,7 @@ def bench(
 ) -> int:
     """Time a model beside its peers, in turns, with the machine's peak measured too."""
     del debug
-    from nanoloom.cli.prepared import Request, inputs_for, open_program
+    from nanoloom.cli.model_inputs import Request, inputs_for, open_program
     from nanoloom.cli.progress import Watch
 
     kinds = peers_named(against)
@@ -95,10 +102,10 @@ def bench(
     return DONE
 
 
-def tell(board: Board, random: Sequence[str], seed: int, *, json: bool) -> None:
+def tell(board: BenchTable, random: Sequence[str], seed: int, *, json: bool) -> None:
     """The board, and which inputs nobody gave."""
     from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.prepared import random_note
+    from nanoloom.cli.model_inputs import random_note
 
     if json:
         print(as_json(answer(board)))
@@ -110,14 +117,14 @@ def tell(board: Board, random: Sequence[str], seed: int, *, json: bool) -> None:
 
 def check_plot(path: Path | None) -> None:
     """Refuse now what could not be drawn after the measurement."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
 
     if path is None:
         return
     if path.suffix not in DRAWN:
         reason = f"{path} ends in none of {', '.join(DRAWN)}"
         raise typer.BadParameter(reason, param_hint="--plot")
-    places.check_replaceable(path, ".png")
+    output_files.check_replaceable(path, ".png")
     require_matplotlib()
 
 
@@ -140,11 +147,11 @@ def race(
     kinds: Sequence[str],
     repeat: int | None,
     watch: Watch,
-) -> Board:
+) -> BenchTable:
     """Compile, load the peers, measure."""
     from nanoloom.inspect.timing import interleaved
 
-    board = Board(model, program.threads, flops_of(program, arrays))
+    board = BenchTable(model, program.threads, flops_of(program, arrays))
     ours = own(program, arrays)
     contenders = [ours]
     for kind in kinds:
@@ -187,7 +194,7 @@ def own(program: Program, arrays: Mapping[str, Array]) -> Contender:
     return Contender(f"nanoloom {__version__}", lambda: list(variant(arrays).values()))
 
 
-def peer(kind: str, board: Board, arrays: Mapping[str, Array]) -> Contender | None:
+def peer(kind: str, board: BenchTable, arrays: Mapping[str, Array]) -> Contender | None:
     """A peer ready to run; None, with the reason on the board, if it is not."""
     from nanoloom.errors import Error
     from nanoloom.inspect.peers import open_peer

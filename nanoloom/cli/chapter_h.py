@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nanoloom.cli.failures import AT_FAULT, DONE
-from nanoloom.cli.undrawn import said_undrawn
+from nanoloom.cli.plot_note import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce.chapter_h import Plan
-    from nanoloom.reproduce.measured import Row
+    from nanoloom.reproduce.measurement import Row
     from nanoloom.target.facts import Target
 
 
@@ -29,12 +29,12 @@ def measure(
 
 def measured(plan: Plan, peers: tuple[str, ...], target: Target, folder: Path) -> Row:
     """Everybody's times; what each of nanoloom's schedules makes is written before."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.progress import Watch
     from nanoloom.reproduce.channeled_peers import FORM_PEERS, OTHERS
     from nanoloom.reproduce.chapter_h import listings, run
     from nanoloom.reproduce.contenders import Company
-    from nanoloom.reproduce.measured import Setting
+    from nanoloom.reproduce.measurement import Setting
     from nanoloom.reproduce.timing import QUICK, Pace
 
     narrow = target.vector.bits < 512
@@ -47,29 +47,29 @@ def measured(plan: Plan, peers: tuple[str, ...], target: Target, folder: Path) -
         for form in plan.forms:
             watch.say(f"{form}: loops, script and assembly", 0, 0)
             for ending, text in listings(form, plan.sizes, target).items():
-                places.write_text(folder / f"{form}.{ending}", text)
+                output_files.write_text(folder / f"{form}.{ending}", text)
         pace = QUICK if plan.quick else Pace()
         return run(plan, Setting(target, company, Path(scratch), pace, watch.say))
 
 
 def write(row: Row, target: Target, folder: Path) -> None:
     """The files of a run."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.arrays import as_json
     from nanoloom.reproduce import channeled_tables, pictures
 
-    places.write_text(folder / "results.csv", channeled_tables.as_csv(row))
+    output_files.write_text(folder / "results.csv", channeled_tables.as_csv(row))
     text = as_json(channeled_tables.as_dict(row, target.name))
-    places.write_text(folder / "results.json", text + "\n")
+    output_files.write_text(folder / "results.json", text + "\n")
     if pictures.can_draw():
-        with places.written(folder / "chapter-h.png") as file:
+        with output_files.written(folder / "chapter-h.png") as file:
             file.write(channeled_tables.picture(row))
 
 
 def show(row: Row, target: Target, folder: Path, json: bool) -> None:
     """JSON; or the table, and under it what is needed to read it."""
     from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
     from nanoloom.reproduce import channeled_tables
 
     if json:

@@ -88,11 +88,11 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
 def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     """The findings for the dimensions given; for open ones, for the size that fits."""
     from nanoloom.errors import ModelError
-    from nanoloom.frontend.dims import symbols
-    from nanoloom.inspect.in_bits import BitLayers, in_bits
-    from nanoloom.inspect.in_floats import in_floats
-    from nanoloom.inspect.open_sizes import Opening, opening
-    from nanoloom.inspect.refusals import refusals
+    from nanoloom.frontend.symbolic_dims import symbols
+    from nanoloom.inspect.binary_layers import BinaryLayers, binary_layers
+    from nanoloom.inspect.diagnostics import diagnose
+    from nanoloom.inspect.dynamic_sizes import DynamicSizes, dynamic_sizes
+    from nanoloom.inspect.float_layers import float_layers
 
     assumed = [name for name in symbols(model) if name not in dims]
     facts = sum(1 for _ in model.graph.all_nodes()), weights(model)
@@ -100,16 +100,16 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     for size in TRIED if assumed else TRIED[:1]:
         sizes = {**dims, **dict.fromkeys(assumed, size)}
         try:
-            found, deciding = refusals(model, sizes)
+            found, deciding = diagnose(model, sizes)
         except ModelError as error:
             first = first or error
             continue
-        floats = () if found else in_floats(model, sizes, deciding)
-        bits = BitLayers() if found else in_bits(model, sizes, deciding)
+        floats = () if found else float_layers(model, sizes, deciding)
+        bits = BinaryLayers() if found else binary_layers(model, sizes, deciding)
         layers = floats, bits.counted, bits.floats
         findings = Findings(found, sizes, assumed, deciding, *layers, "", *facts)
         if not found:
-            how = opening(model, dims) if assumed else Opening()
+            how = dynamic_sizes(model, dims) if assumed else DynamicSizes()
             return replace(findings, not_sizes=how.why, multiple=how.multiple)
         if not isinstance(first, Findings):
             first = findings
@@ -145,7 +145,7 @@ def answer(model: Path, findings: Findings) -> dict[str, Any]:
 
 def show(model: Path, findings: Findings) -> None:
     """The same for readers, problems of one kind together."""
-    from nanoloom.cli.screen import indented, out, plural
+    from nanoloom.cli.terminal import indented, out, plural
 
     screen = out()
     verdict = plural(len(findings.problems), "problem")
@@ -173,11 +173,11 @@ def show(model: Path, findings: Findings) -> None:
 
 def listed(problems: Collection[Problem]) -> None:
     """Problems for readers, those of one kind together."""
-    from nanoloom.cli.screen import indented, out
-    from nanoloom.inspect.refusals import told
+    from nanoloom.cli.terminal import indented, out
+    from nanoloom.inspect.diagnostics import diagnosed
 
     screen = out()
-    for kind, names in told(problems):
+    for kind, names in diagnosed(problems):
         operator = f" ({kind.operator})" if kind.operator else ""
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         screen.print()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from nanoloom.cli import emits
+from nanoloom.cli import emit_choices
 from nanoloom.cli import options as words
-from nanoloom.cli.emits import STDOUT, WORDS, Emit
+from nanoloom.cli.emit_choices import STDOUT, WORDS, Emit
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
     from nanoloom.cache import Cache
@@ -123,10 +123,13 @@ def compile(
     from nanoloom.cli.run import show_times
     from nanoloom.cli.schedules import dataflows, load_schedules
 
-    chosen, bound = emits.chosen(emit, out), words.sizes(dims)
+    chosen, bound = emit_choices.emit_choice(emit, out), words.sizes(dims)
     store = opened.open_cache(cache, no_cache)
     levels = opened.levels_named(target, store)
-    place, several = emits.place(chosen, out, model), tuple(levels[:-1] and levels)
+    place, several = (
+        emit_choices.place(chosen, out, model),
+        tuple(levels[:-1] and levels),
+    )
     job = Job(model, chosen, place, schedule, only, several, session)
     begin(job, threads, keeps=not no_cache)
 
@@ -167,7 +170,7 @@ def begin(job: Job, threads: int | None, *, keeps: bool) -> None:
 
 def check_place(job: Job) -> None:
     """Refuse now what could not be written after minutes of work."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
 
     if job.levels and job.emit.form in (None, "bare"):
         raise typer.BadParameter("name a single one here", param_hint="--target")
@@ -176,15 +179,15 @@ def check_place(job: Job) -> None:
     if job.only is not None and job.emit.word != "all":
         raise typer.BadParameter("it goes with --emit all", param_hint="--only")
     if job.emit.word == "all":
-        places.folder(job.out)
+        output_files.folder(job.out)
         return
     if job.out == STDOUT or (job.emit.word == "object" and job.out.is_dir()):
         return
     if job.emit.form is not None or job.emit.word in ("object", "graph"):
-        places.check_replaceable(job.out, job.emit.ending)
+        output_files.check_replaceable(job.out, job.emit.ending)
     else:
-        with places.refusing(job.out):
-            places.check_file(job.out, job.emit.ending)
+        with output_files.refusing(job.out):
+            output_files.check_file(job.out, job.emit.ending)
 
 
 def write(job: Job, program: Program, watch: Watch) -> float:
@@ -217,7 +220,7 @@ def write_text(job: Job, model: Model, program: Program, watch: Watch) -> None:
 
 def write_stage(job: Job, model: Model, options: CompileOptions, watch: Watch) -> None:
     """The text of a stage, a part with a heading for each kernel."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.schedules import heading
     from nanoloom.emit import emit_stage
 
@@ -236,20 +239,22 @@ def write_stage(job: Job, model: Model, options: CompileOptions, watch: Watch) -
         watch.stop()
         sys.stdout.write(text)
     else:
-        places.write_text(job.out, text)
+        output_files.write_text(job.out, text)
 
 
 def write_all(job: Job, model: Model, options: CompileOptions, watch: Watch) -> None:
     """Every stage of a layer's kernels, a small file each."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.schedules import heading
     from nanoloom.emit import emit_layers
 
     def dump(stage: str, kernel: str, text: str) -> None:
         watch.say(f"writing {stage} {kernel}")
-        emit = emits.BY_WORD[stage]
+        emit = emit_choices.BY_WORD[stage]
         text = heading(emit.comment, kernel) + text.rstrip() + "\n"
-        places.write_text(job.out / (places.file_name(kernel) + emit.ending), text)
+        output_files.write_text(
+            job.out / (output_files.file_name(kernel) + emit.ending), text
+        )
 
     emit_layers(model, job.only or "*", options, dump)
 
@@ -258,7 +263,7 @@ def write_graph(job: Job, model: Model, options: CompileOptions) -> None:
     """The simplified graph as an ONNX file; weights beyond 2 GB go beside it."""
     import onnx_ir
 
-    from nanoloom.binary.output import scratch_beside
+    from nanoloom.binary.output_files import scratch_beside
     from nanoloom.compiler import optimized, require_graph
 
     graph = optimized(require_graph(model), options)
@@ -275,16 +280,16 @@ def write_objects(
     job: Job, model: Model, options: CompileOptions, cache: Cache, watch: Watch
 ) -> None:
     """The object of every kernel: a file each in a folder, or one with all of them."""
-    from nanoloom.cli import places
-    from nanoloom.compiler import compile_kernels, cut_model, with_depths
+    from nanoloom.cli import output_files
+    from nanoloom.compiler import compile_kernels, partition_model, with_shared_k
 
     report = cast("Report", watch)
-    program = with_depths(cut_model(model, options, report), options)
+    program = with_shared_k(partition_model(model, options, report), options)
     made = compile_kernels(program, options, cache, report)
     objects = {name: kernel.object for name, kernel in made.items()}
     if job.out.is_dir():
         for name, code in objects.items():
-            with places.written(job.out / f"{name}{job.emit.ending}") as file:
+            with output_files.written(job.out / f"{name}{job.emit.ending}") as file:
                 file.write(code)
         return
-    places.write_merged(objects, job.out, cache)
+    output_files.write_merged(objects, job.out, cache)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from nanoloom.inspect.compare import Difference
-    from nanoloom.inspect.layers import Layer
+    from nanoloom.inspect.differences import Difference
+    from nanoloom.inspect.layer_differences import Layer
 
 CLOSEST = 8  # layers that are listed when all agree
 COLUMNS = ("~value", "type", ">max abs", ">bound", ">max rel", ">max ULP", "")
@@ -30,7 +30,7 @@ def as_dict(difference: Difference) -> dict[str, Any]:
 
 def as_table(differences: Sequence[Difference]) -> Table:
     """A row for each."""
-    from nanoloom.cli.screen import table
+    from nanoloom.cli.terminal import table
 
     return table("", COLUMNS, (row(difference) for difference in differences))
 

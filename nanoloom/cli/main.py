@@ -25,7 +25,7 @@ from nanoloom.cli import (
     verify,
 )
 from nanoloom.cli.failures import DONE, guarded, is_debugging
-from nanoloom.later import load_later
+from nanoloom.lazy_import import load_later
 
 # Objects between two looks for garbage: the modules and the graph stay to the end, and
 # looking through them again and again took a tenth of a compilation's time.

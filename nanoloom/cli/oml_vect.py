@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nanoloom.cli.failures import AT_FAULT, DONE
-from nanoloom.cli.undrawn import said_undrawn
+from nanoloom.cli.plot_note import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce.oml_results import Result
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
     """Measure, write the files, print the tables; AT_FAULT for a wrong result."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.progress import Watch
     from nanoloom.reproduce import oml_claims, oml_results, oml_vect
 
-    places.folder(folder)
+    output_files.folder(folder)
     results: list[Result] = []
     with (
         Watch("measuring") as watch,
@@ -31,8 +31,8 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
         for each in oml_vect.run(target, Path(scratch), watch.say, quick=quick):
             results.append(each)
             text = as_json(oml_claims.as_dict(results, target.name))
-            places.write_text(folder / "results.csv", oml_results.as_csv(results))
-            places.write_text(folder / "results.json", text + "\n")
+            output_files.write_text(folder / "results.csv", oml_results.as_csv(results))
+            output_files.write_text(folder / "results.json", text + "\n")
     draw(results, folder)
     if json:
         print(as_json(oml_claims.as_dict(results, target.name)))
@@ -43,20 +43,20 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
 
 def draw(results: Sequence[Result], folder: Path) -> None:
     """The figures, where they can be drawn."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
 
     if said_undrawn():
         return
     from nanoloom.reproduce.oml_pictures import pictures
 
     for name, data in pictures(results).items():
-        with places.written(folder / name) as file:
+        with output_files.written(folder / name) as file:
             file.write(data)
 
 
 def show(results: Sequence[Result], target: Target, folder: Path) -> None:
     """A table for each figure and quantity, and whether the claims hold here."""
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
     from nanoloom.reproduce.oml_claims import claims
 
     screen = out()

@@ -99,7 +99,7 @@ def operators(
     elif json:
         show_json(rows)
     else:
-        from nanoloom.cli.screen import out, table
+        from nanoloom.cli.terminal import out, table
 
         columns = (*COLUMNS[:3], "~" + COLUMNS[3], COLUMNS[4], "~" + COLUMNS[5])
         out().print(table("", columns, (row.cells() for row in rows)))

@@ -12,11 +12,11 @@ import typer
 from nanoloom.cli import oml_vect, scalable, yflows
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE
-from nanoloom.cli.undrawn import said_undrawn
+from nanoloom.cli.plot_note import said_undrawn
 from nanoloom.cli.yflows import Resume, Tvm
 
 if TYPE_CHECKING:
-    from nanoloom.reproduce.measured import Row
+    from nanoloom.reproduce.measurement import Row
     from nanoloom.reproduce.nanokernels import Plan
     from nanoloom.target.facts import Target
 
@@ -102,7 +102,7 @@ def reproduce(
 ) -> int:
     """Measure a paper's tables and figures on this machine, peers in the same run."""
     del debug
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.reproduce.contenders import PEER_KEYS
     from nanoloom.reproduce.nanokernels import ARITHMETICS, KINDS, Plan
 
@@ -131,7 +131,7 @@ def reproduce(
         numbers(threads, "--threads") or default_counts(),
         quick,
     )
-    places.folder(place)
+    output_files.folder(place)
     rows = measured(plan, tuple(chosen), machine(target), place)
     show(rows, target_name(rows, target), place, json)
     return AT_FAULT if any("nanoloom" in row.absent for row in rows) else DONE
@@ -146,14 +146,14 @@ def chapter_h(
     json: bool,
 ) -> int:
     """The convolution of MLIR's chapter H."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.chapter_h import measure
     from nanoloom.reproduce.channeled_peers import OTHER_KEYS
     from nanoloom.reproduce.chapter_h import KINDS, Plan
 
     peers = [] if against == NONE else listed(against, "--against", OTHER_KEYS)
     plan = Plan(tuple(listed(only, "--only", KINDS)), quick)
-    places.folder(folder)
+    output_files.folder(folder)
     return measure(plan, tuple(peers), machine(target), folder, json)
 
 
@@ -217,7 +217,7 @@ def measured(
     """All rows; files are written after each, so that little is lost."""
     from nanoloom.cli.progress import Watch
     from nanoloom.reproduce.contenders import Company
-    from nanoloom.reproduce.measured import Setting
+    from nanoloom.reproduce.measurement import Setting
     from nanoloom.reproduce.nanokernels import run
     from nanoloom.reproduce.timing import QUICK, Pace
 
@@ -247,16 +247,16 @@ def measured(
 
 def write(rows: Sequence[Row], target: str, folder: Path, *, pictured: bool) -> None:
     """The files of a run."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.arrays import as_json
     from nanoloom.reproduce import pictures, tables
 
-    places.write_text(folder / "results.csv", tables.as_csv(rows))
+    output_files.write_text(folder / "results.csv", tables.as_csv(rows))
     text = as_json(tables.as_dict(rows, target))
-    places.write_text(folder / "results.json", text + "\n")
+    output_files.write_text(folder / "results.json", text + "\n")
     if pictured and pictures.can_draw():
         for name, drawn in pictures.pictures(rows).items():
-            with places.written(folder / name) as file:
+            with output_files.written(folder / name) as file:
                 file.write(drawn)
 
 
@@ -268,7 +268,7 @@ def target_name(rows: Sequence[Row], name: str) -> str:
 def show(rows: Sequence[Row], target: str, folder: Path, json: bool) -> None:
     """JSON; or the tables, and under them what is needed to read them."""
     from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
     from nanoloom.reproduce import tables
 
     if json:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
-from nanoloom.cli.emulated import Emulate, Emulation, machine_named
+from nanoloom.cli.emulation import Emulate, Emulation, machine_named
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
     from nanoloom.cli.arrays import Array, Destinations
-    from nanoloom.cli.prepared import Inputs, Request
+    from nanoloom.cli.model_inputs import Inputs, Request
     from nanoloom.cli.progress import Watch
     from nanoloom.loaded import Loaded
     from nanoloom.program import Program
@@ -74,7 +74,7 @@ def run(
     """Run a model once, compiling what is not compiled yet, and say what comes out."""
     del debug
     from nanoloom.cli.arrays import Destinations
-    from nanoloom.cli.prepared import Request, inputs_for
+    from nanoloom.cli.model_inputs import Request, inputs_for
     from nanoloom.cli.progress import Watch
 
     request = Request(
@@ -116,10 +116,10 @@ def tell(ran: Ran, destinations: Destinations, seed: int, threads: int | None) -
 
 def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
     """A model to be compiled, for this machine or another, or a library that is."""
-    from nanoloom.cli import prepared, session
+    from nanoloom.cli import model_inputs, session
 
     if not session.is_library(request.model):
-        program = prepared.open_program(request, watch)
+        program = model_inputs.open_program(request, watch)
         if request.machine is None:
             return program
         return Emulation(program, request.machine, watch)
@@ -197,8 +197,8 @@ def answer(
 def show(ran: Ran, paths: Mapping[str, Path | None], seed: int) -> None:
     """The outputs as a table; on stderr, which inputs nobody gave."""
     from nanoloom.cli.arrays import dims_text, short, summary
-    from nanoloom.cli.prepared import random_note
-    from nanoloom.cli.screen import out, table
+    from nanoloom.cli.model_inputs import random_note
+    from nanoloom.cli.terminal import out, table
 
     if ran.inputs.random:
         say(random_note(ran.inputs.random, seed))
@@ -222,7 +222,7 @@ def show(ran: Ran, paths: Mapping[str, Path | None], seed: int) -> None:
 
 def show_times(watch: Watch, taken: Mapping[str, float]) -> None:
     """Where the time went, on stderr.  taken: seconds that passed, by part."""
-    from nanoloom.cli.screen import err, plural, seconds, table
+    from nanoloom.cli.terminal import err, plural, seconds, table
 
     rows = [[f"  {name}", seconds(value), ""] for name, value in watch.seconds.items()]
     if watch.kernels:

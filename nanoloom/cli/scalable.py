@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nanoloom.cli.failures import AT_FAULT, DONE
-from nanoloom.cli.undrawn import said_undrawn
+from nanoloom.cli.plot_note import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce.scalable_attempts import Attempt
@@ -18,29 +18,29 @@ SHOWN = ("tiled.mlir", "vectorized-masked.mlir", "vectorized-peeled.mlir")
 
 def measure(folder: Path, *, quick: bool, json: bool) -> int:
     """Try and count, write the files, print the tables; AT_FAULT for a wrong result."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.progress import Watch
     from nanoloom.reproduce import scalable, scalable_results
 
-    places.folder(folder)
+    output_files.folder(folder)
     tried: list[Attempt] = []
     results: list[Result] = []
     with Watch("measuring") as watch:
         files = scalable.example(watch.say)
         for name, text in files.items():
-            places.write_text(folder / name, text)
+            output_files.write_text(folder / name, text)
         for attempt in scalable.operations(watch.say):
             tried.append(attempt)
         table = scalable_results.attempts_csv(tried)
-        places.write_text(folder / "operations.csv", table)
+        output_files.write_text(folder / "operations.csv", table)
         for each in scalable.measured(watch.say, quick=quick):
             results.append(each)
             text = scalable_results.as_csv(results)
-            places.write_text(folder / "results.csv", text)
+            output_files.write_text(folder / "results.csv", text)
     found = scalable_results.Found(files, tried, results)
     text = as_json(scalable_results.as_dict(found))
-    places.write_text(folder / "results.json", text + "\n")
+    output_files.write_text(folder / "results.json", text + "\n")
     draw(results, folder)
     if json:
         print(text)
@@ -51,20 +51,20 @@ def measure(folder: Path, *, quick: bool, json: bool) -> int:
 
 def draw(results: Sequence[Result], folder: Path) -> None:
     """The figures, where they can be drawn."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
 
     if said_undrawn():
         return
     from nanoloom.reproduce.scalable_pictures import pictures
 
     for name, data in pictures(results).items():
-        with places.written(folder / name) as file:
+        with output_files.written(folder / name) as file:
             file.write(data)
 
 
 def show(found: Found, folder: Path) -> None:
     """The example's steps, the tables, and whether the claims hold here."""
-    from nanoloom.cli.screen import indented, out
+    from nanoloom.cli.terminal import indented, out
     from nanoloom.reproduce.scalable_results import claims
 
     screen = out()
@@ -87,7 +87,7 @@ def show(found: Found, folder: Path) -> None:
 
 def show_operations(attempts: Sequence[Attempt]) -> None:
     """What works on scalable vectors; beneath it why the others do not."""
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
 
     columns = [(by, at) for by in ("mlir", "nanoloom") for at in ("sve", "rvv")]
     cells: list[tuple[str, ...]] = []
@@ -107,7 +107,7 @@ def show_operations(attempts: Sequence[Attempt]) -> None:
 
 def show_forms(results: Sequence[Result]) -> None:
     """A table for each quantity, a column for each form."""
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
 
     screen = out()
     for quantity in dict.fromkeys(x.quantity for x in results):

@@ -14,7 +14,7 @@ from nanoloom.cli.failures import say
 
 if TYPE_CHECKING:
     from nanoloom.cache import Cache
-    from nanoloom.cli.lowering import Lowering
+    from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
     from nanoloom.compiler import Report
     from nanoloom.loaded import Loaded
@@ -40,7 +40,7 @@ def open_cache(folder: Path | None, unused: bool) -> Cache:
 def target_named(name: str | None, cache: Cache) -> Target:
     """The known target of this name; this machine without one."""
     if name in (None, "host"):
-        from nanoloom.target.remembered import host
+        from nanoloom.target.cached_host import host
 
         return host(cache)
     from nanoloom.target import by_name
@@ -50,7 +50,7 @@ def target_named(name: str | None, cache: Cache) -> Target:
 
 def levels_named(name: str | None, cache: Cache) -> list[Target]:
     """The targets of one file, the least first: names with commas between."""
-    from nanoloom.target.named import LEVELS, levels
+    from nanoloom.target.by_name import LEVELS, levels
 
     if name is not None and ("," in name or name.lower() in LEVELS):
         return list(levels(name))
@@ -135,7 +135,7 @@ def open_library(model: Path, threads: int | None) -> Loaded:
     """A library that `nanoloom compile` made; raises Error for any other."""
     from nanoloom.errors import Error
     from nanoloom.loaded import load
-    from nanoloom.target.named import INSTRUCTION_SETS
+    from nanoloom.target.by_name import INSTRUCTION_SETS
 
     here, there = elf_machine(Path(sys.executable)), elf_machine(model)
     if None not in (here, there) and here != there:
@@ -162,8 +162,8 @@ def bound_shapes(
     Raises InputError for dimensions that are unknown, missing or contradictory.
     """
     from nanoloom.errors import InputError
+    from nanoloom.frontend.dimension_values import check_known
     from nanoloom.frontend.expressions import evaluate
-    from nanoloom.frontend.numbers import check_known
 
     numbers = dict(dims)
     texts = [d for x in specs for d in x.shape if isinstance(d, str)]

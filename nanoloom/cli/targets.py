@@ -11,8 +11,8 @@ from nanoloom.cli import options as words
 from nanoloom.cli.failures import DONE
 
 if TYPE_CHECKING:
-    from nanoloom.target.added import Addition
     from nanoloom.target.facts import Target
+    from nanoloom.target.features import Feature
     from nanoloom.target.peaks import Peaks
 
 EXAMPLE = "Example: nanoloom targets --measure"
@@ -41,7 +41,7 @@ def targets(
     from nanoloom.cli.session import open_cache
     from nanoloom.errors import Unsupported
     from nanoloom.target import TARGETS
-    from nanoloom.target.remembered import host
+    from nanoloom.target.cached_host import host
 
     store = open_cache(cache, no_cache)
     try:
@@ -73,11 +73,11 @@ def print_json(
     from dataclasses import asdict
 
     from nanoloom.cli.arrays import as_json
-    from nanoloom.target.added import additions
-    from nanoloom.target.remembered import to_dict
+    from nanoloom.target.cached_host import to_dict
+    from nanoloom.target.features import features
 
     facts: dict[str, Any] = {"targets": [to_dict(target) for target in known]}
-    facts["features"] = [asdict(addition) for addition in additions()]
+    facts["features"] = [asdict(addition) for addition in features()]
     facts["host"] = to_dict(here) if here else None
     if peaks is not None:
         facts["peaks"] = asdict(peaks)
@@ -85,8 +85,8 @@ def print_json(
 
 
 def show(known: tuple[Target, ...], here: Target | None) -> None:
-    from nanoloom.cli.screen import out, table
-    from nanoloom.target.added import additions
+    from nanoloom.cli.terminal import out, table
+    from nanoloom.target.features import features
 
     columns = ("target", "CPU", ">vectors", ">regs", ">FMA/cycle", "tiles", "caches")
     screen = out()
@@ -94,7 +94,7 @@ def show(known: tuple[Target, ...], here: Target | None) -> None:
     screen.print()
     title = "features that are added to a name: riscv64+v, aarch64+sve2+bf16"
     added = ("feature", "CPU", ">needs", "brings")
-    screen.print(table(title, added, map(cells, additions())))
+    screen.print(table(title, added, map(cells, features())))
     screen.print()
     if here is None:
         screen.print("this machine is none that nanoloom knows")
@@ -123,7 +123,7 @@ def row(target: Target) -> list[str]:
     ]
 
 
-def cells(added: Addition) -> list[str]:
+def cells(added: Feature) -> list[str]:
     """A feature, and the bits of vectors that it needs."""
     return [f"+{added.name}", added.arch, str(added.bits or ""), added.brings]
 
@@ -138,7 +138,7 @@ def size(count: int) -> str:
 
 def show_peaks(peaks: Peaks) -> None:
     """The best of each rate, one thread beside all of them."""
-    from nanoloom.cli.screen import out, plural, table
+    from nanoloom.cli.terminal import out, plural, table
 
     counts = sorted({rate.threads for rate in peaks.rates})
     names = dict.fromkeys(rate.what for rate in peaks.rates)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
-from nanoloom.cli.emulated import Emulate, Emulation, machine_named
+from nanoloom.cli.emulation import Emulate, Emulation, machine_named
 from nanoloom.cli.failures import AT_FAULT, DONE, say
 
 if TYPE_CHECKING:
     import onnx_ir
 
     from nanoloom.cli.arrays import Array
-    from nanoloom.cli.prepared import Inputs, Request
+    from nanoloom.cli.model_inputs import Inputs, Request
     from nanoloom.cli.progress import Watch
-    from nanoloom.inspect.compare import Difference
-    from nanoloom.inspect.layers import Layer, Ours
+    from nanoloom.inspect.differences import Difference
+    from nanoloom.inspect.layer_differences import Layer, Ours
     from nanoloom.program import Program
 
 EXAMPLE = "Example: nanoloom verify model.onnx --dim batch=2 --per-layer"
@@ -88,7 +88,7 @@ def verify(
     """Compare the results with another implementation's, against a derived bound."""
     del debug
     from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.prepared import Request
+    from nanoloom.cli.model_inputs import Request
     from nanoloom.cli.progress import Watch
 
     if against not in KINDS:
@@ -123,7 +123,7 @@ def asked(
     request: Request, against: str, per_layer: bool, watch: Watch
 ) -> tuple[Question, Verdict]:
     """Run both sides."""
-    from nanoloom.cli.prepared import inputs_for, open_program
+    from nanoloom.cli.model_inputs import inputs_for, open_program
 
     program = open_program(request, watch)
     inputs = inputs_for(program, request)
@@ -155,7 +155,7 @@ def bound_model(question: Question) -> onnx_ir.Model:
 
 def compare_outputs(question: Question) -> list[Difference]:
     """Every output of the model as it is in its file."""
-    from nanoloom.inspect.compare import compare
+    from nanoloom.inspect.differences import compare
     from nanoloom.inspect.references import NAMES, disturbed, open_reference
 
     watch, threads = question.watch, question.program.threads
@@ -181,7 +181,7 @@ def called(question: Question) -> Program | Emulation:
 
 def compare_layers(question: Question) -> list[Layer]:
     """Every value up to the first that differs, or all."""
-    from nanoloom.inspect.layers import Judge
+    from nanoloom.inspect.layer_differences import Judge
 
     program, watch = question.program, question.watch
     model = bound_model(question)
@@ -247,8 +247,8 @@ def answer(question: Question, verdict: Verdict) -> dict[str, Any]:
 def show(question: Question, verdict: Verdict) -> None:
     """A table, and what it comes to in a sentence."""
     from nanoloom.cli.differences import as_table, listed, weaknesses
-    from nanoloom.cli.prepared import random_note
-    from nanoloom.cli.screen import indented, out, plural
+    from nanoloom.cli.model_inputs import random_note
+    from nanoloom.cli.terminal import indented, out, plural
     from nanoloom.inspect.references import NAMES
 
     screen = out()

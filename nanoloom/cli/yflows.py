@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nanoloom.cli.failures import AT_FAULT, DONE
-from nanoloom.cli.undrawn import said_undrawn
+from nanoloom.cli.plot_note import said_undrawn
 
 if TYPE_CHECKING:
     from nanoloom.reproduce import flow_figures
@@ -61,18 +61,18 @@ def require(own: bool, name: str, tvm: Path | None, *, resume: bool) -> None:
 
 def measure(target: Target, folder: Path, how: How, *, json: bool) -> int:
     """Measure, write the files, print the tables; AT_FAULT for a wrong result."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.progress import Watch
     from nanoloom.reproduce import flow_figures, yflows_files
 
-    places.folder(folder)
+    output_files.folder(folder)
     with Watch("measuring") as watch:
         rows = searched(target, folder, watch.say, how)
         networks = measured(target, folder, watch.say, how)
     made = yflows_files.as_dict(rows, target.name) | flow_figures.as_dict(networks)
     text = as_json(made)
-    places.write_text(folder / "results.json", text + "\n")
+    output_files.write_text(folder / "results.json", text + "\n")
     draw(rows, networks, folder)
     if json:
         print(text)
@@ -86,7 +86,7 @@ def measure(target: Target, folder: Path, how: How, *, json: bool) -> int:
 
 def searched(target: Target, folder: Path, say: Say, how: How) -> list[Row]:
     """Figures 2 and 7; the file is written after each layer."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.reproduce import yflows, yflows_files
 
     path = folder / "results.csv"
@@ -96,7 +96,7 @@ def searched(target: Target, folder: Path, say: Say, how: How) -> list[Row]:
         rows.append(row)
         if row not in done:
             left = [x for x in done if x.layer not in {y.layer for y in rows}]
-            places.write_text(path, yflows_files.as_csv([*rows, *left]))
+            output_files.write_text(path, yflows_files.as_csv([*rows, *left]))
     return rows
 
 
@@ -104,7 +104,7 @@ def measured(
     target: Target, folder: Path, say: Say, how: How
 ) -> list[flow_figures.Row]:
     """Figures 8 and 9; files are written after each row."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
     from nanoloom.reproduce import flow_figures, flow_peers
     from nanoloom.reproduce.contenders import Company
 
@@ -121,7 +121,7 @@ def measured(
             target, company, Path(scratch), say, quick=how.quick, done=done
         ):
             rows.append(row)
-            places.write_text(folder / "networks.csv", flow_figures.as_csv(rows))
+            output_files.write_text(folder / "networks.csv", flow_figures.as_csv(rows))
     return rows
 
 
@@ -134,20 +134,20 @@ def draw(
     rows: Sequence[Row], networks: Sequence[flow_figures.Row], folder: Path
 ) -> None:
     """The figures, where they can be drawn."""
-    from nanoloom.cli import places
+    from nanoloom.cli import output_files
 
     if said_undrawn():
         return
     from nanoloom.reproduce.yflows_pictures import network_pictures, pictures
 
     for name, data in (pictures(rows) | network_pictures(networks)).items():
-        with places.written(folder / name) as file:
+        with output_files.written(folder / name) as file:
             file.write(data)
 
 
 def show(rows: Sequence[Row], target: Target) -> None:
     """The figures as tables, and the findings."""
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
     from nanoloom.reproduce.yflows import (
         findings,
         gain,
@@ -186,7 +186,7 @@ def show(rows: Sequence[Row], target: Target) -> None:
 
 def show_networks(rows: Sequence[flow_figures.Row], folder: Path) -> None:
     """Figures 8 and 9 as tables of milliseconds, and who is missing."""
-    from nanoloom.cli.screen import indented, out, table
+    from nanoloom.cli.terminal import indented, out, table
     from nanoloom.reproduce.flow_figures import binary_gain
 
     screen = out()

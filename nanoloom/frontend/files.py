@@ -14,7 +14,7 @@ from nanoloom.errors import Error, ModelError
 from nanoloom.frontend.wire import Buffer
 
 if TYPE_CHECKING:  # .npy files are mapped without it
-    from nanoloom.frontend.mapped import Region
+    from nanoloom.frontend.mapped_tensors import Region
 
 
 def map_file(
@@ -111,7 +111,7 @@ class WeightFiles:
 
         Raises ModelError if the location leaves the folder or the file is too short.
         """
-        from nanoloom.frontend.mapped import Region
+        from nanoloom.frontend.mapped_tensors import Region
 
         buffer = self.opened.get(location)
         if buffer is None:

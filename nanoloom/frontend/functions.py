@@ -8,7 +8,9 @@ from typing import NamedTuple
 import onnx
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.bodies import (
+from nanoloom.frontend.header import check_opsets
+from nanoloom.frontend.operators import schema_of
+from nanoloom.frontend.proto_walk import (
     FunctionId,
     bodies,
     callee,
@@ -16,8 +18,6 @@ from nanoloom.frontend.bodies import (
     normal,
     walk,
 )
-from nanoloom.frontend.header import check_opsets
-from nanoloom.frontend.operators import schema_of
 
 MOST_NODES = 250_000  # after inlining; the largest language models have a tenth
 DEEPEST_CALLS = 32  # functions that call functions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.bodies import normal
+from nanoloom.frontend.proto_walk import normal
 
 OLDEST_IR = 3  # the first IR version with operator set imports
 OLDEST_OPSET, NEWEST_OPSET = 7, 28  # of the default domain

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.names import Names
+from nanoloom.frontend.node_names import Names
 
 Values = dict[ir.Value, ir.Value | None]
 GRAPH, GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.frontend.sizes import available_memory, in_words
+from nanoloom.frontend.memory_claims import available_memory, in_words
 
 if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
     import onnx_ir as ir
@@ -45,7 +45,7 @@ def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
 
     Raises Unsupported for an input that is no tensor of numbers or bool.
     """
-    from nanoloom.frontend.dims import input_dims
+    from nanoloom.frontend.symbolic_dims import input_dims
 
     dims = input_dims(model)
     found: list[InputSpec] = []

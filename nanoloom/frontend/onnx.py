@@ -14,16 +14,16 @@ import onnx_ir.passes.common as passes
 from google.protobuf.message import DecodeError, EncodeError
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend import skeleton
-from nanoloom.frontend.bodies import check_text, drop_devices
-from nanoloom.frontend.content import foreign_kind
+from nanoloom.frontend import detach_weights
+from nanoloom.frontend.file_kind import foreign_kind
 from nanoloom.frontend.files import WeightFiles, map_file
 from nanoloom.frontend.functions import check_functions
 from nanoloom.frontend.header import check_header
 from nanoloom.frontend.inline import inline
-from nanoloom.frontend.names import name_nodes
+from nanoloom.frontend.memory_claims import check_sizes
+from nanoloom.frontend.node_names import name_nodes
 from nanoloom.frontend.operators import check_operators, check_required
-from nanoloom.frontend.sizes import check_sizes
+from nanoloom.frontend.proto_walk import check_text, drop_devices
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
 from nanoloom.frontend.types import check_types
@@ -62,7 +62,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     check_types(proto, where)
     check_tensors(proto, opened.weights, where)
     model = deserialize(proto, where)
-    skeleton.fill(model, opened.weights.found)
+    detach_weights.fill(model, opened.weights.found)
     name_nodes(model)
     if not ordered:
         passes.TopologicalSortPass()(model)
@@ -91,7 +91,7 @@ def open_source(source: Source) -> Opened:
                 ) from None
             return open_buffer(content, "model", WeightFiles(None), "")
         case ir.Model():
-            proto, tensors = skeleton.separate(source, "model")
+            proto, tensors = detach_weights.separate(source, "model")
             return Opened("model", proto, Weights(WeightFiles(None), given=tensors))
         case _:
             raise ModelError(
@@ -141,7 +141,7 @@ def deserialize(proto: onnx.ModelProto, where: str) -> ir.Model:
             return ir.from_proto(proto)
     except ir.serde.SerdeError as error:
         raise ModelError(
-            f"has a part that cannot be read: {skeleton.root_cause(error)}",
+            f"has a part that cannot be read: {detach_weights.root_cause(error)}",
             where=where,
             hint="export it again",
         ) from None

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx.defs import OpSchema
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.frontend.bodies import (
+from nanoloom.frontend.proto_walk import (
     FunctionId,
     callee,
     function_id,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.frontend.bodies import bodies, label, place
+from nanoloom.frontend.proto_walk import bodies, label, place
 
 INVALID = "the exporter wrote an invalid model; export it again or report it there"
 Nodes = Sequence[onnx.NodeProto]

@@ -9,10 +9,10 @@ import onnx
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.frontend.bodies import tensors
 from nanoloom.frontend.files import WeightFiles
-from nanoloom.frontend.mapped import MappedTensor
-from nanoloom.frontend.sizes import byte_size
+from nanoloom.frontend.mapped_tensors import MappedTensor
+from nanoloom.frontend.memory_claims import byte_size
+from nanoloom.frontend.proto_walk import tensors
 
 T = ir.DataType
 AGAIN = "fetch or export the model again"

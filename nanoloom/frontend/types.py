@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.frontend.bodies import bodies, walk
+from nanoloom.frontend.proto_walk import bodies, walk
 
 AGAIN = "export the model again"
 ELEMENT_TYPES = {member.value for member in ir.DataType} - {ir.DataType.UNDEFINED}

@@ -9,14 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError, Unsupported
-from nanoloom.graph import scan8, signatures, unroll
-from nanoloom.graph.counted import joined
-from nanoloom.graph.counted.count import counts_of
-from nanoloom.graph.counted.wanted import OWNER
+from nanoloom.graph import scan_opset8, signatures, unroll
+from nanoloom.graph.data_dependent import merge_branches
+from nanoloom.graph.data_dependent.count import counts_of
+from nanoloom.graph.data_dependent.rows_read import OWNER
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
-from nanoloom.graph.naming import Names
-from nanoloom.graph.splice import local_outputs, move_in, substitute
+from nanoloom.graph.splice import inline_graph, local_outputs, substitute
 from nanoloom.graph.types import integer_sources, is_static, shape_of
+from nanoloom.graph.unique_names import Names
 
 OPERATORS = ("If", "Loop", "Scan")
 SCAN_WITHOUT_BATCH = 9
@@ -75,7 +75,7 @@ class Control:
             local_outputs(body, self.names)
         batched = (node.version or self.opset) < SCAN_WITHOUT_BATCH
         if node.op_type == "Scan" and batched:
-            scan8.nest(graph, node, self.names)
+            scan_opset8.nest(graph, node, self.names)
             return
         signatures.require_signature(node)
         match node.op_type:
@@ -106,7 +106,7 @@ class Control:
         if taken is not None:
             name = "then_branch" if taken else "else_branch"
             body = node.attributes[name].as_graph()
-            substitute(graph, node, move_in(body, [], graph, node))
+            substitute(graph, node, inline_graph(body, [], graph, node))
             return
         names = "then_branch", "else_branch"
         for name in names:
@@ -116,7 +116,7 @@ class Control:
         counted = any(counts_of(x) for pair in pairs for x in pair)
         for x, y in pairs:
             require_alike(node, x, y, only_rank=counted)
-        joined.Join(node, branches, self.names, self.opset).run()
+        merge_branches.Join(node, branches, self.names, self.opset).run()
 
     def loop(self, graph: ir.Graph, node: ir.Node) -> None:
         """Type the outputs where no shape changes from trip to trip, else unroll."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent
-from nanoloom.graph.counted.count import counts_of
-from nanoloom.graph.naming import nested
+from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.types import deciding_sources, integer_sources, is_static
+from nanoloom.graph.unique_names import nested
 
 # Operators whose inputs from here on decide about shapes, floats too
 DECIDING = {"Compress": 1, "NonZero": 0, "Resize": 1, "Unique": 0, "Upsample": 1}

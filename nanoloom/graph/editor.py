@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.changed import ChangedTensor, changed, weight_of
-from nanoloom.graph.naming import unnamed
+from nanoloom.graph.derived_constants import DerivedTensor, derived, weight_of
 from nanoloom.graph.types import shape_of
-from nanoloom.weights.changes import Reshaped, Transposed
+from nanoloom.graph.unique_names import unnamed
+from nanoloom.weights.derivations import Reshaped, Transposed
 
 
 def transpose_order(value: ir.Value | None) -> list[int] | None:
@@ -102,7 +102,7 @@ class GraphEditor:
             name=f"{value.name}_{'_'.join(map(str, order))}",
             shape=ir.Shape(shape),
             type=value.type,
-            const_value=changed(value, Transposed(tuple(order))),
+            const_value=derived(value, Transposed(tuple(order))),
         )
         return self.registered(made)
 
@@ -148,7 +148,7 @@ class GraphEditor:
             name=f"{value.name}_rank{rank}",
             shape=ir.Shape(shape),
             type=value.type,
-            const_value=changed(value, Reshaped(tuple(shape))),
+            const_value=derived(value, Reshaped(tuple(shape))),
         )
         return self.registered(made)
 
@@ -174,6 +174,6 @@ def is_same(one: ir.Value, other: ir.Value) -> bool:
         return False
     if weight_of(held) == weight_of(made):
         return True
-    if isinstance(held, ChangedTensor) or isinstance(made, ChangedTensor):
+    if isinstance(held, DerivedTensor) or isinstance(made, DerivedTensor):
         return False  # a large one is not read to find out
     return held.numpy().tobytes() == made.numpy().tobytes()

@@ -11,12 +11,12 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.frontend.mapped import MappedTensor
-from nanoloom.frontend.sizes import available_memory
-from nanoloom.graph.changed import ChangedTensor, changed
+from nanoloom.frontend.mapped_tensors import MappedTensor
+from nanoloom.frontend.memory_claims import available_memory
+from nanoloom.graph.derived_constants import DerivedTensor, derived
 from nanoloom.graph.folding import is_defined
 from nanoloom.graph.types import is_static, shape_of
-from nanoloom.weights.changes import Transposed
+from nanoloom.weights.derivations import Transposed
 
 SMALL = 16 * 1024  # elements; larger results are computed only when asked for
 
@@ -30,12 +30,12 @@ def view(node: ir.Node) -> ir.TensorProtocol | None:
     if x is None or x.const_value is None:
         return None
     if node.op_type == "Identity":
-        return changed(x)
+        return derived(x)
     attribute = node.attributes.get("perm")
     order = range(len(shape_of(x)))[::-1]
     if isinstance(attribute, ir.Attr):
         order = attribute.as_ints()
-    return changed(x, Transposed(tuple(order)))
+    return derived(x, Transposed(tuple(order)))
 
 
 def constant_of(node: ir.Node) -> ir.TensorProtocol | None:
@@ -124,7 +124,7 @@ def mapped_sources(tensor: ir.TensorProtocol | None) -> Iterator[MappedTensor]:
     """The tensors in files that a constant is made of."""
     if isinstance(tensor, MappedTensor):
         yield tensor
-    elif isinstance(tensor, ChangedTensor):
+    elif isinstance(tensor, DerivedTensor):
         origin = tensor.weight.source.origin
         assert isinstance(origin, ir.TensorProtocol)
         yield from mapped_sources(origin)

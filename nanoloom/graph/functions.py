@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import onnx
 import onnx_ir as ir
 
-from nanoloom.graph.naming import Names, nested, rename
-from nanoloom.graph.splice import move_in, substitute
+from nanoloom.graph.splice import inline_graph, substitute
 from nanoloom.graph.types import type_proto
+from nanoloom.graph.unique_names import Names, nested, rename
 
 
 def expand(
@@ -44,7 +44,7 @@ def expand(
     body = function.graph
     rename(body, names, f"{node.name}/")
     given = [*node.inputs, *[None] * len(body.inputs)][: len(body.inputs)]
-    found = dict(zip(proto.output, move_in(body, given, graph, node), strict=True))
+    found = dict(zip(proto.output, inline_graph(body, given, graph, node), strict=True))
     substitute(graph, node, [found.get(name) for name in given_outputs])
     return True
 

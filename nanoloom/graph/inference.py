@@ -10,10 +10,10 @@ import onnx_ir as ir
 from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
-from nanoloom.graph import empty
+from nanoloom.graph import empty_reshapes
 from nanoloom.graph.agreement import WORDS, word
 from nanoloom.graph.completion import complete
-from nanoloom.graph.traps import require_harmless
+from nanoloom.graph.onnx_crash_guards import require_no_crash
 from nanoloom.graph.types import is_static, set_type, shape_of, type_proto
 
 REFUSALS = (
@@ -41,8 +41,8 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     if node.op_type in LIKE_INPUT and first is not None:
         node.outputs[0].type, node.outputs[0].shape = first.type, first.shape
         return
-    require_harmless(node)
-    shape = empty.reshaped(node)
+    require_no_crash(node)
+    shape = empty_reshapes.reshaped(node)
     if shape is not None and first is not None:
         node.outputs[0].type, node.outputs[0].shape = first.type, ir.Shape(shape)
         return
@@ -63,7 +63,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     imports = [onnx.helper.make_opsetid(d, v) for d, v in versions.items()]
     try:
         found = shape_inference.infer_node_outputs(
-            schema, bare(node), types, data, opset_imports=imports
+            schema, without_shapes(node), types, data, opset_imports=imports
         )
     except REFUSALS as error:
         reason = KIND.sub("", str(error).strip().splitlines()[-1])
@@ -129,7 +129,7 @@ def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> N
         )
 
 
-def bare(node: ir.Node) -> onnx.NodeProto:
+def without_shapes(node: ir.Node) -> onnx.NodeProto:
     """What inference sees: it has another default for `onesided` than ONNX says."""
     made = ir.serde.serialize_node(node)
     if node.op_type == "STFT" and "onesided" not in node.attributes:

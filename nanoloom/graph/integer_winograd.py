@@ -20,7 +20,7 @@ from nanoloom.graph.quantization import BYTES, known_array
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.types import shape_of
 from nanoloom.graph.winograd import TILES, Numbers, is_square, mark
-from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.dot_instructions import dot_for, pair_products
 from nanoloom.target.facts import Target
 
 LOST = {2: 2, 4: 6}  # bits of 32 that the results of a tile are too large by

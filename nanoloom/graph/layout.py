@@ -17,16 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.binary import DOMAIN as BINARY
-from nanoloom.graph.byte_sums import is_sum
+from nanoloom.graph.binary_products import DOMAIN as BINARY
+from nanoloom.graph.commute_transpose_reshape import sink_reshape
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
-from nanoloom.graph.images import image_order, to_first, to_last
-from nanoloom.graph.in_planes import stays_in_planes
-from nanoloom.graph.orders import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
+from nanoloom.graph.image_layouts import image_order, to_first, to_last
+from nanoloom.graph.integer_sums import is_sum
+from nanoloom.graph.keep_nchw import stays_nchw
+from nanoloom.graph.layout_effects import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
+from nanoloom.graph.lookup_tables import is_table
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
-from nanoloom.graph.regrouped import sink_reshape
-from nanoloom.graph.tables import is_table
 from nanoloom.graph.types import is_computed, is_static, shape_of
 
 DOMAIN = "nanoloom"
@@ -84,7 +84,7 @@ class Layout(GraphEditor):
         rank = len(shape_of(data))
         if rank < 3 or len(shape_of(out)) != rank:
             return
-        if self.any_length and stays_in_planes(node):
+        if self.any_length and stays_nchw(node):
             return
         turned = self.transpose(data, to_last(rank), node)
         shape = [shape_of(out)[d] for d in to_last(rank)]

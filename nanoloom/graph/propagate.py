@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError, noting
-from nanoloom.frontend.sizes import require_addresses
+from nanoloom.frontend.memory_claims import require_addresses
 from nanoloom.graph import (
     compress,
     control,
@@ -25,15 +25,15 @@ from nanoloom.graph import (
     unroll,
 )
 from nanoloom.graph.agreement import require_types
-from nanoloom.graph.choices import require_known
-from nanoloom.graph.counted.decisions import Decisions
-from nanoloom.graph.counted.maker import MADE
-from nanoloom.graph.counted.step import step
+from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.graph.data_dependent.dispatch import step
+from nanoloom.graph.data_dependent.node_builder import MADE
+from nanoloom.graph.enumerated_attributes import require_known
 from nanoloom.graph.folding import agrees
-from nanoloom.graph.indices import may_lead_out
-from nanoloom.graph.naming import Names
-from nanoloom.graph.origin import remember
+from nanoloom.graph.index_checks import may_be_out_of_range
 from nanoloom.graph.types import operator_name
+from nanoloom.graph.unique_names import Names
+from nanoloom.graph.value_origin import remember
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -115,7 +115,7 @@ class Propagation:
             return False
         if any(x.name in self.kept for x in node.outputs):
             return False
-        return not may_lead_out(node)
+        return not may_be_out_of_range(node)
 
 
 def known(value: ir.Value | None) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.origin import Origin, origin_of
 from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.value_origin import Origin, origin_of
 
 DOMAIN = "nanoloom.integer"
 BYTES = (ir.DataType.INT8, ir.DataType.UINT8)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from nanoloom.graph.naming import Names, bodies, nested
+from nanoloom.graph.unique_names import Names, bodies, nested
 
 
 def substitute(
@@ -52,7 +52,7 @@ def discard(graph: ir.Graph, node: ir.Node) -> None:
     graph.remove(node, safe=True)
 
 
-def move_in(
+def inline_graph(
     body: ir.Graph,
     arguments: Sequence[ir.Value | None],
     graph: ir.Graph,

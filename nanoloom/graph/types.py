@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from nanoloom.errors import Unsupported
-from nanoloom.graph.naming import bodies, nested
+from nanoloom.graph.unique_names import bodies, nested
 
 COMPUTED_TYPES = frozenset(
     ir.DataType[name]

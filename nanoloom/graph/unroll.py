@@ -17,9 +17,9 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, Unsupported
-from nanoloom.graph.naming import Names, rename
-from nanoloom.graph.splice import move_in, substitute
+from nanoloom.graph.splice import inline_graph, substitute
 from nanoloom.graph.types import integer_sources, is_static, shape_of
+from nanoloom.graph.unique_names import Names, rename
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def write(graph: ir.Graph, node: ir.Node, trip: Trip, names: Names) -> None:
     running = constant(graph, body.inputs[1], np.array(True))
     carried = node.inputs[1 : 1 + trip.carried]
     pieces = node.inputs[1 + trip.carried :]
-    made = move_in(body, [number, running, *carried], graph, node)
+    made = inline_graph(body, [number, running, *carried], graph, node)
     inputs = [*made[: 1 + trip.carried], *pieces, *made[1 + trip.carried :]]
     rest = Trip(trip.body, trip.number + 1, trip.last, trip.carried)
     follow(graph, node, inputs, rest, after=last)

@@ -17,10 +17,10 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from nanoloom.graph.alike import Alike
 from nanoloom.graph.layout import DOMAIN
-from nanoloom.graph.origin import Origin
+from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.value_origin import Origin
 from nanoloom.target.facts import Target
 
 Shape: TypeAlias = tuple[int, ...]
@@ -54,7 +54,7 @@ class Numbers:
 
 
 def transform_convolutions(
-    graph: ir.Graph, target: Target, alike: Alike | None = None
+    graph: ir.Graph, target: Target, alike: SharedDecisions | None = None
 ) -> None:
     """Mark the convolutions of f32 that are faster by Winograd's method, in place.
 

@@ -8,7 +8,7 @@ import onnx_ir
 
 from nanoloom import mlir
 from nanoloom.graph.stage import optimize
-from nanoloom.kernels.structure import extents, is_contraction, is_generic
+from nanoloom.kernels.linalg_query import extents, is_contraction, is_generic
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from nanoloom.vector.access import constant_of

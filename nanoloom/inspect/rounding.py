@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
-from nanoloom.graph.naming import nested
+from nanoloom.graph.unique_names import nested
 
 TRIALS = 5
 FACTOR = 4.0  # both sides round, and the trials do not find the worst errors

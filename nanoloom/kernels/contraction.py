@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.nest import alone
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Kind,
     Op,
     base,
@@ -12,6 +11,7 @@ from nanoloom.kernels.structure import (
     is_generic,
     kind,
 )
+from nanoloom.kernels.nest import alone
 from nanoloom.mlir import ir
 from nanoloom.nest import contraction
 from nanoloom.nest.contraction import Contraction

@@ -3,17 +3,16 @@
 A group has one root and one result.  A contraction takes the elementwise operations
 behind it (its epilogue).  Everything else is fused by rows: operations that read each
 other's results only at the same leading indices share the loops over those.  Groups
-become kernels, some of them joined: around two products (chain.py), or where results
-are read both by the next group and elsewhere (several.py).
+become kernels, some of them joined: around two products (fuse_product_chain.py), or
+where results are read both by the next group and elsewhere (multi_output_fusion.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.nest import alone, indices, names_of
-from nanoloom.kernels.parts import INSERT, is_part
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.insert_in_place import INSERT, is_insertion
+from nanoloom.kernels.linalg_query import (
     VIEWS,
     Kind,
     Op,
@@ -29,6 +28,7 @@ from nanoloom.kernels.structure import (
     maps,
     outputs,
 )
+from nanoloom.kernels.nest import alone, indices, names_of
 from nanoloom.mlir import ir
 
 LIMIT = 24  # operations in a group: more gain nothing and crowd the registers
@@ -73,7 +73,7 @@ def form_groups(block: ir.Block) -> list[Group]:
     position: dict[ir.Operation, int] = {}
     for place, op in enumerate(block.operations):
         position[op.operation] = place
-        if op.operation.name == "func.return" or is_view(op) or is_part(op):
+        if op.operation.name == "func.return" or is_view(op) or is_insertion(op):
             continue
         if is_movable(op) and not stands_alone(op):
             continue
@@ -97,7 +97,7 @@ def is_read(value: ir.Value, *, is_shown: bool = False) -> bool:
             if is_read(user.operation.results[0], is_shown=True):
                 return True
         elif user.operation.name == INSERT and user.operation.operands[0] != value:
-            if is_shown and not is_part(user):
+            if is_shown and not is_insertion(user):
                 return True
         elif not is_generic(user) or value in inputs(user) or is_shown:
             return True
@@ -150,10 +150,10 @@ def waits_for(op: Op, group: Group) -> bool:
     members = {member.operation for member in group.ops}
     first = group.ops[0].operation
     values = [v for v in inputs(op) if owner_of(v) not in members]
-    return come_from(values, members, first)
+    return originate_from(values, members, first)
 
 
-def come_from(
+def originate_from(
     values: list[ir.Value], members: set[ir.Operation], first: ir.Operation
 ) -> bool:
     """Whether values are made of what operations make, the first one of them first."""

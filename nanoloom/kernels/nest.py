@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from nanoloom.kernels.semiring import semiring_of
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     CROPPED,
     DIFFERING,
     Op,
@@ -33,11 +32,12 @@ from nanoloom.kernels.structure import (
     outputs,
     yielded,
 )
-from nanoloom.linalg.words.names import AXES, NAME
+from nanoloom.kernels.semiring import semiring_of
+from nanoloom.linalg.builder.statement_names import AXES, NAME
 from nanoloom.mlir import ir
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role
-from nanoloom.nest.stage import Axis, AxisKind, Stage
+from nanoloom.nest.statement import Axis, AxisKind, Statement
 
 STAGE = "nanoloom.stage"  # a discardable attribute: the stage's name
 SIGNS = {"arith.extsi": "s", "arith.extui": "u"}
@@ -135,7 +135,7 @@ class Reader:
             name += f".{list(owner.results).index(value)}" if several else ""
         return Buffer(name, shape, element, Role.TEMPORARY)
 
-    def stage(self, op: Op) -> Stage:
+    def stage(self, op: Op) -> Statement:
         name = op.operation.attributes[STAGE].value  # type: ignore[attr-defined]
         made = stage_of(op, name, lambda value: self.buffer(source_of(value)))
         begins = [begin_of(value) for value in inputs(op)]
@@ -172,13 +172,13 @@ def begin_of(value: ir.Value) -> tuple[int, ...]:
     return tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type]
 
 
-def alone(op: Op) -> Stage:
+def alone(op: Op) -> Statement:
     """A generic anywhere as a stage: its buffers are called by their numbers."""
     values = [*op.operation.operands, *op.operation.results]
     return stage_of(op, "", lambda value: str(values.index(value)))
 
 
-def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
+def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Statement:
     """A generic as a stage of this name; buffer: the names of what it works on."""
     indexings, count, names = maps(op), input_count(op), names_of(op)
     reads = tuple(
@@ -193,7 +193,7 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Stage:
             zip(op.operation.results, indexings[count:], strict=True)
         )
     )
-    return Stage(
+    return Statement(
         name,
         axes_of(op, names),
         reads,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.flatten import flatten
+from nanoloom.kernels.coalesce_loops import coalesce_loops
+from nanoloom.kernels.constants_to_arguments import (
+    NONE,
+    Arguments,
+    constants_to_arguments,
+)
 from nanoloom.kernels.group import Group, is_movable, users
-from nanoloom.kernels.numbers import NONE, Arguments, read_numbers
-from nanoloom.kernels.parts import Part, home, part_of
-from nanoloom.kernels.results import passing
-from nanoloom.kernels.structure import Op, base, extents, is_contraction, is_generic
-from nanoloom.linalg.words.pointwise import itself, pointwise
+from nanoloom.kernels.insert_in_place import Insertion, home, part_of
+from nanoloom.kernels.linalg_query import Op, base, extents, is_contraction, is_generic
+from nanoloom.kernels.multiple_results import passing
+from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
 
 DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written over
@@ -110,8 +114,10 @@ def outline(
         made = zip(results, parts, targets, strict=True)
         func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
     if numbers.types:
-        read_numbers(module, numbers, list(entry.arguments)[len(values) : len(known)])
-    flatten(module, every=flat, tiles=tiles)
+        constants_to_arguments(
+            module, numbers, list(entry.arguments)[len(values) : len(known)]
+        )
+    coalesce_loops(module, every=flat, tiles=tiles)
     return module
 
 
@@ -186,17 +192,17 @@ def outermost(op: ir.Operation) -> ir.Operation:
         op = parent
 
 
-def lies_in(value: ir.Value) -> Part | None:
+def lies_in(value: ir.Value) -> Insertion | None:
     """Where a value, maybe in another shape, lies in a larger one; None if in none."""
     return part_of(base(value))
 
 
-def shown(value: ir.Value, argument: ir.Value, part: Part | None) -> ir.Value:
+def shown(value: ir.Value, argument: ir.Value, part: Insertion | None) -> ir.Value:
     """A value that a kernel reads: its argument, or a part at the beginning of it."""
     return argument if part is None else part.first.read(argument, value.type)
 
 
-def written(value: ir.Value, part: Part | None, result: ir.Value) -> ir.Value:
+def written(value: ir.Value, part: Insertion | None, result: ir.Value) -> ir.Value:
     """A result argument with a value in it, or at the beginning of it.
 
     Where a part begins is the caller's: it gives the kernel that place.

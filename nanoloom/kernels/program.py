@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
-from nanoloom.kernels.plan import rounded
+from nanoloom.kernels.memory_plan import rounded
+from nanoloom.linalg.builder.checks import Limits
 from nanoloom.linalg.stage import Spec
-from nanoloom.linalg.words.checks import Limits
 from nanoloom.nest.nest import LoopNest
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.floor import Floor
-from nanoloom.sizes.size import Size
+from nanoloom.sizes.floor_division import Floor
+from nanoloom.sizes.polynomial import Size
 from nanoloom.weights.weight import Weight
 
 NONE = -1  # in the place of the number of a word of the sizes
@@ -102,7 +102,7 @@ class Call:
     """One kernel at work: arguments in order, the results last.
 
     shapes: of the arguments where they are not the kernel's own, which is one of
-    several depths (depths.py).
+    several depths (share_across_k.py).
     """
 
     kernel: str
@@ -127,7 +127,7 @@ class Word:
 
 @dataclass(frozen=True)
 class ProgramSizes:
-    """What of a program is known only when it runs (kernels/sized.py).
+    """What of a program is known only when it runs (kernels/dynamic_program.py).
 
     dims: names of the dimensions.  words: sizes that are evaluated for it.  buffers: of
     the arena, which words say their bytes; such buffers are slots, one behind the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Op,
     body,
     factors_of,
@@ -13,7 +13,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.nest.reduction import WIDENING
-from nanoloom.nest.stage import Semiring
+from nanoloom.nest.statement import Semiring
 
 
 def semiring_of(op: Op) -> Semiring | None:

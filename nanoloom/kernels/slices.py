@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.kernels.fold import set_maps
-from nanoloom.kernels.pads import matched
-from nanoloom.kernels.parts import reads_in_place
-from nanoloom.kernels.structure import Op, are_in_place, maps
+from nanoloom.kernels.fold_copies import set_maps
+from nanoloom.kernels.fuse_padding import matched
+from nanoloom.kernels.insert_in_place import reads_in_place
+from nanoloom.kernels.linalg_query import Op, are_in_place, maps
 from nanoloom.mlir import ir, named, run_pipeline, tensor
 
 EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"

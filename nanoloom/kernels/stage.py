@@ -6,35 +6,35 @@ Out: a `Program`: equal kernels are made once, buffers have their place in the a
 
 from __future__ import annotations
 
-from nanoloom.graph.alike import Alike
-from nanoloom.kernels.chain import join_chains
-from nanoloom.kernels.cutting import Cutting
-from nanoloom.kernels.fold import fold_copies, pack_right_operands
-from nanoloom.kernels.fronts import join_fronts
+from nanoloom.graph.shared_decisions import SharedDecisions
+from nanoloom.kernels.dynamic_pad_value import pass_pad_values
+from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
+from nanoloom.kernels.follow_products import follow_products
+from nanoloom.kernels.fuse_global_pool import fuse_global_pools, fuse_pixel_sums
+from nanoloom.kernels.fuse_lhs_producer import fuse_lhs_producers
+from nanoloom.kernels.fuse_overlapping_pool import fuse_overlapping_pools
+from nanoloom.kernels.fuse_padding import fuse_padding
+from nanoloom.kernels.fuse_product_chain import fuse_product_chains
+from nanoloom.kernels.fuse_transpose import fuse_transposes, transpose_shapes
+from nanoloom.kernels.fuse_winograd_pool import fuse_tile_pools, fuse_winograd_pools
 from nanoloom.kernels.group import Group, form_groups, is_movable
+from nanoloom.kernels.inline_into_pool import inline_into_pools
+from nanoloom.kernels.inline_widening_casts import inline_widening_casts
+from nanoloom.kernels.insert_in_place import mark_parts
 from nanoloom.kernels.layouts.layout import layout_named
 from nanoloom.kernels.layouts.stage import plan_layouts
-from nanoloom.kernels.leftover import join_leftovers
-from nanoloom.kernels.pad_numbers import take_in_numbers
-from nanoloom.kernels.pads import absorb_pads
-from nanoloom.kernels.parts import mark_parts
-from nanoloom.kernels.pooled import join_pools, pool_tiles
-from nanoloom.kernels.pooled_rows import join_sums, sum_rows
+from nanoloom.kernels.linalg_query import base
+from nanoloom.kernels.multi_output_fusion import fuse_multiple_outputs
+from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.read_once import join_pools_that_read_once
+from nanoloom.kernels.regroup_elementwise import regroup_elementwise
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
-from nanoloom.kernels.reshaped import follow_products
-from nanoloom.kernels.several import join_results
 from nanoloom.kernels.slices import first_slices, shapes_before_slices
-from nanoloom.kernels.structure import base
-from nanoloom.kernels.turned import join_turns, turn_shapes
-from nanoloom.kernels.widened import widen_in_readers
-from nanoloom.kernels.windowed import join_windows
+from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, run_pipeline, tensor
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import reads_rows_in_part
+from nanoloom.target.masked_access import reads_rows_in_part
 
 SIMPLIFY = (
     "canonicalize",
@@ -45,24 +45,31 @@ SIMPLIFY = (
 )
 
 
-def cut(
+def partition(
     lowered: LinalgModule,
     target: Target | None = None,
     layout: str = "auto",
     *,
-    turns: bool = True,
+    fuses_transposes: bool = True,
     planes: bool = True,
-    alike: Alike | None = None,
+    alike: SharedDecisions | None = None,
 ) -> Program:
     """Cut a linalg module into kernels (the module is changed in place).
 
     target: on which tensors get the layouts that are the fastest, or this one; without
-    a target they keep theirs.  turns: right operands that lie along the sum are turned
-    first, by kernels of their own.  planes: of images of known sizes they may be apart.
-    alike: the samples that the module is one of.  Bodies of repetitions are cut before.
+    a target they keep theirs.  fuses_transposes: K-contiguous right operands are
+    transposed first, by kernels of their own.  planes: of images of known sizes they
+    may be apart.  alike: the samples that the module is one of.  Bodies of repetitions
+    are cut before.
     """
     bodies = {
-        name: cut(repetition.body, target, layout, turns=turns, planes=planes)
+        name: partition(
+            repetition.body,
+            target,
+            layout,
+            fuses_transposes=fuses_transposes,
+            planes=planes,
+        )
         for name, repetition in lowered.repeats.items()
     }
     run_pipeline(lowered.module, SIMPLIFY)
@@ -70,7 +77,7 @@ def cut(
         wanted, planes = layout_named(layout), planes and alike is None
         plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
     fold_copies(lowered.module)
-    if turns:
+    if fuses_transposes:
         pack_right_operands(lowered.module, len(lowered.inputs))
     open_images = alike is not None and alike.images
     shapes_before_slices(lowered.module, open_images=open_images)
@@ -78,7 +85,7 @@ def cut(
     in_rows = known and pools_in_tiles(target)
     tiles = not open_images and pools_in_tiles(target)
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
-    widen_in_readers(lowered.module)
+    inline_widening_casts(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     mark(lowered.module, open_images=open_images)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
@@ -87,7 +94,7 @@ def cut(
     flat = known and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = joined(block, weights, target, in_rows=in_rows)
-    cutting = Cutting(
+    cutting = Partition(
         lowered, block, bodies, joins=not open_images, flat=flat, tiles=known
     )
     for group in groups:
@@ -99,7 +106,7 @@ def mark(module: ir.Module, *, open_images: bool) -> None:
     """Say what lies in what: slices, borders and parts; nothing may simplify then."""
     if open_images:
         first_slices(module)
-    take_in_numbers(module)
+    pass_pad_values(module)
     mark_parts(module, tiles=not open_images)  # canonicalize would drop its copies
 
 
@@ -110,10 +117,10 @@ def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:
     """
     follow_products(module)
     if tiles:
-        pool_tiles(module)
+        fuse_winograd_pools(module)
     if in_rows:
-        sum_rows(module)
-        turn_shapes(module)
+        fuse_global_pools(module)
+        transpose_shapes(module)
 
 
 def joined(
@@ -128,19 +135,24 @@ def joined(
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
     of images, of sizes that are known.
     """
-    groups = join_pools(join_chains(join_leftovers(form_groups(block)), weights))
+    groups = fuse_tile_pools(
+        fuse_product_chains(regroup_elementwise(form_groups(block)), weights)
+    )
     if in_rows:
-        groups = join_windows(join_sums(groups, weights), weights, target)
-    groups = join_pools_that_read_once(groups)
+        groups = fuse_overlapping_pools(
+            fuse_pixel_sums(groups, weights), weights, target
+        )
+    groups = inline_into_pools(groups)
     masks = target is not None and reads_rows_in_part(target)
-    groups = absorb_pads(join_results(block, groups), weights, masks=masks)
+    groups = fuse_padding(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
-    return join_turns(join_fronts(groups, weights, target), weights)
+    return fuse_transposes(fuse_lhs_producers(groups, weights, target), weights)
 
 
 def pools_in_tiles(target: Target | None) -> bool:
-    """Whether tiles and rows are pooled where they are made: pooled.py, pooled_rows.py.
+    """Whether tiles and rows are pooled where they are made: fuse_winograd_pool.py,
+    fuse_global_pool.py.
 
     Not by vectors of any width, which these schedules have none of; nor of open images:
     whether tiles divide one, and a cache holds its rows, depends on its sizes.

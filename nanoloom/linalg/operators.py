@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.classical import features, linear_models, mel, ngrams, trees
 from nanoloom.linalg.control import bodies, recurrent
 from nanoloom.linalg.elementwise import (
     activations,
     arithmetic,
-    byte_sums,
     casting,
     comparison,
+    integer_sums,
+    lookup_tables,
     quantization,
     random,
-    tables,
 )
 from nanoloom.linalg.movement import (
     filling,
@@ -32,16 +35,16 @@ from nanoloom.linalg.movement import (
     unpooling,
 )
 from nanoloom.linalg.products import (
-    binary,
+    binary_products,
     conv_transpose,
     convolution,
     deformable,
     determinant,
-    einstein,
+    einsum,
     integer_convolution,
     integer_matmul,
+    integer_products,
     matmul,
-    requantized,
     spectral,
 )
 from nanoloom.linalg.reductions import (
@@ -56,9 +59,6 @@ from nanoloom.linalg.reductions import (
     softmax,
     sorting,
 )
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Tensor
 
 Lower = Callable[[Builder, Node], Tensor | Sequence[Tensor | None]]
 
@@ -68,16 +68,16 @@ OPERATORS: dict[str, Lower] = {
     **casting.OPERATORS,
     **channel_normalization.OPERATORS,
     **comparison.OPERATORS,
-    **binary.OPERATORS,
+    **binary_products.OPERATORS,
     **bodies.OPERATORS,
     **conv_transpose.OPERATORS,
     **convolution.OPERATORS,
     **cumulative.OPERATORS,
     **deformable.OPERATORS,
     **determinant.OPERATORS,
-    **einstein.OPERATORS,
+    **einsum.OPERATORS,
     **arithmetic.OPERATORS,
-    **byte_sums.OPERATORS,
+    **integer_sums.OPERATORS,
     **features.OPERATORS,
     **filling.OPERATORS,
     **gather.OPERATORS,
@@ -99,7 +99,7 @@ OPERATORS: dict[str, Lower] = {
     **random.OPERATORS,
     **recurrent.OPERATORS,
     **reduce.OPERATORS,
-    **requantized.OPERATORS,
+    **integer_products.OPERATORS,
     **resizing.OPERATORS,
     **roi_align.OPERATORS,
     **roi_pool.OPERATORS,
@@ -109,7 +109,7 @@ OPERATORS: dict[str, Lower] = {
     **softmax.OPERATORS,
     **sorting.OPERATORS,
     **spectral.OPERATORS,
-    **tables.OPERATORS,
+    **lookup_tables.OPERATORS,
     **trees.OPERATORS,
     **unpooling.OPERATORS,
 }

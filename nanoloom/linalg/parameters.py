@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from nanoloom.linalg.words.generic import tensor_type
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.generic import tensor_type
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
 

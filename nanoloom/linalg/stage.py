@@ -18,10 +18,10 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import ModelError, Unsupported, noting
-from nanoloom.frontend.mapped import MappedTensor
-from nanoloom.graph.changed import weight_of
-from nanoloom.graph.counted.folded import NEUTRAL
-from nanoloom.graph.counted.spread import OPERATORS as SPREAD
+from nanoloom.frontend.mapped_tensors import MappedTensor
+from nanoloom.graph.data_dependent.elementwise import OPERATORS as SPREAD
+from nanoloom.graph.data_dependent.reductions import NEUTRAL
+from nanoloom.graph.derived_constants import weight_of
 from nanoloom.graph.evaluate import mapped_sources
 from nanoloom.graph.types import (
     deciding_sources,
@@ -29,13 +29,13 @@ from nanoloom.graph.types import (
     operator_name,
     shape_of,
 )
+from nanoloom.linalg.builder.builder import Builder, tensor_type
+from nanoloom.linalg.builder.checks import Checks, Limits
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Tensor, constant
 from nanoloom.linalg.fitting.nodes import require_fit
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.parameters import Parameters, name_arguments
-from nanoloom.linalg.words.builder import Builder, tensor_type
-from nanoloom.linalg.words.checks import Checks, Limits
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Tensor, constant
 from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
 from nanoloom.weights.weight import weight_of as array_weight

@@ -7,9 +7,9 @@ Every phase NAME of a kernel is exported as
     int64_t NAME_scratch(const int64_t *sizes)
 
 which loads the buffer pointers and runs the tasks begin..end-1.  `scratch` is the
-calling thread's memory for temporaries, where the phase has any (vector/scratch.py).
-The others are there where sizes decide how many tasks it has, and how many bytes its
-temporaries take.
+calling thread's memory for temporaries, where the phase has any
+(vector/scratch_memory.py).  The others are there where sizes decide how many tasks it
+has, and how many bytes its temporaries take.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
-from nanoloom.llvm import masked
-from nanoloom.llvm.addresses import share_addresses
-from nanoloom.llvm.halves import has_small_floats, move_as_integers
-from nanoloom.llvm.lengths import MASK, use_lengths
-from nanoloom.llvm.masked import mask_integers
-from nanoloom.llvm.named import as_llvm22
+from nanoloom.llvm import masked_bf16
+from nanoloom.llvm.intrinsic_names import as_llvm22
+from nanoloom.llvm.masked_bf16 import mask_integers
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
-from nanoloom.llvm.rolled import PRODUCTS, bound_loops, keep_rolled
+from nanoloom.llvm.scalable_half_moves import has_small_floats, move_halves_as_integers
+from nanoloom.llvm.shared_addresses import share_addresses
+from nanoloom.llvm.unroll_limits import PRODUCTS, bound_loops, keep_rolled
+from nanoloom.llvm.vector_length import MASK, use_vector_lengths
 from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
-from nanoloom.sizes.lift import ARGUMENT
+from nanoloom.sizes.dynamic_kernel import ARGUMENT
+from nanoloom.vector.dynamic_scratch import Room, rooms_of
 from nanoloom.vector.math import expand_math
-from nanoloom.vector.scratch import SCRATCH, lines_of, scratch_arguments
-from nanoloom.vector.sized_temporaries import Room, rooms_of
+from nanoloom.vector.scratch_memory import SCRATCH, lines_of, scratch_arguments
 from nanoloom.vector.tasks import COUNTED, TASKS
 from nanoloom.vector.temporaries import LINE
 
@@ -39,8 +39,8 @@ Phase = tuple[str, int]
 # What is rewritten within LLVM's dialect, in order, and where there is any: a look for
 # each through all operations would take longer than the work.
 MENDED = (
-    (mask_integers, {masked.LOAD, masked.STORE}),
-    (use_lengths, {MASK}),
+    (mask_integers, {masked_bf16.LOAD, masked_bf16.STORE}),
+    (use_vector_lengths, {MASK}),
     (keep_rolled, {PRODUCTS}),
 )
 
@@ -63,7 +63,7 @@ def to_llvm(module: ir.Module, phases: Sequence[Phase], name: str) -> str:
     counting = counts_tasks(module, phases, name)
     text = translated(module)
     if has_small_floats(text):
-        move_as_integers(module)
+        move_halves_as_integers(module)
         text = translated(module)
     text = inlined(text)
     entries: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Contraction:
     contiguous: bool
 
 
-def roles(stage: Stage) -> Contraction | None:
+def roles(stage: Statement) -> Contraction | None:
     """The roles of a contraction's axes, None if it does not fit the form."""
     one, other = stage.reads
     result = stage.writes[0].plain
@@ -67,7 +67,7 @@ def roles(stage: Stage) -> Contraction | None:
     )
 
 
-def of_rows(product: Stage) -> Contraction | None:
+def of_rows(product: Statement) -> Contraction | None:
     """The roles of the axes of a product of f32 that has rows and known extents, None
     for others."""
     shape = roles(product)
@@ -78,7 +78,7 @@ def of_rows(product: Stage) -> Contraction | None:
     return shape if set(elements(product, shape)) == {"f32"} else None
 
 
-def elements(stage: Stage, shape: Contraction) -> tuple[str, str, str]:
+def elements(stage: Statement, shape: Contraction) -> tuple[str, str, str]:
     """Element types of the left and right operand and of the sums.
 
     As MLIR writes them, but narrow integers by the sign they are extended with: s8, u8.
@@ -87,7 +87,7 @@ def elements(stage: Stage, shape: Contraction) -> tuple[str, str, str]:
     return left.element, right.element, stage.writes[0].element
 
 
-def left_lies_along(stage: Stage, shape: Contraction) -> bool:
+def lhs_is_k_contiguous(stage: Statement, shape: Contraction) -> bool:
     """Whether the last reduced axis steps through the left operand's elements."""
     depth = stage.names[shape.reduced[-1]]
     *outer, last = stage.reads[shape.left].indices
@@ -100,7 +100,7 @@ def left_lies_along(stage: Stage, shape: Contraction) -> bool:
 FEW_ROWS = 8
 
 
-def lanes_along_sum(stage: Stage, shape: Contraction) -> bool:
+def lanes_along_k(stage: Statement, shape: Contraction) -> bool:
     """Whether the steps of a sum should be lanes of vectors.
 
     Both operands lie along it, and few rows share what turning the right one would
@@ -114,7 +114,7 @@ def lanes_along_sum(stage: Stage, shape: Contraction) -> bool:
         not shape.contiguous
         and not shape.other_columns
         and right.lies_along(stage.names[along])
-        and left_lies_along(stage, shape)
+        and lhs_is_k_contiguous(stage, shape)
         and 0 < rows <= FEW_ROWS
         and 0 not in shape.extents
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from nanoloom.nest.extent import Extent, Lanes
-from nanoloom.nest.stage import Axis, Stage
-from nanoloom.target.forms import MASKED_REMAINDER
+from nanoloom.nest.statement import Axis, Statement
+from nanoloom.target.tail_forms import MASKED_REMAINDER
 
 
 class How(Enum):
@@ -29,8 +29,8 @@ class Loop:
     side by side.  slowest: of a kernel's tasks, what changes most rarely.  ahead:
     what the next step reads is loaded while one computes.  padded: the points are a
     multiple of so many, what is behind the end among them.
-    form: of the loop over these lanes (target/forms.py).  scalable: a step has as many
-    points times vscale.
+    form: of the loop over these lanes (target/tail_forms.py).  scalable: a step has as
+    many points times vscale.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Placement:
         return found
 
 
-def plain(stage: Stage, sizes: dict[str, Extent] | None = None) -> Placement:
+def plain(stage: Statement, sizes: dict[str, Extent] | None = None) -> Placement:
     """A loop for every axis, in order.  sizes: extents of some that are less."""
     return Placement(stage.name, tuple(loop_of(a, sizes or {}) for a in stage.axes))
 

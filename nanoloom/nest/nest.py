@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from nanoloom.nest.drawn import drawn
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import Placement, plain
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.printer import print_nest
+from nanoloom.nest.statement import Statement
 
 
 class Role(Enum):
@@ -59,7 +59,7 @@ class LoopNest:
     """
 
     buffers: tuple[Buffer, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[Statement, ...]
     results: tuple[str, ...]
     placed: tuple[Placement, ...] = ()
 
@@ -71,36 +71,36 @@ class LoopNest:
         pairs = (changed if b.name == changed.name else b for b in self.buffers)
         return replace(self, buffers=tuple(pairs))
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> Statement:
         return next(s for s in self.stages if s.name == name)
 
-    def writer(self, buffer: str) -> Stage | None:
+    def writer(self, buffer: str) -> Statement | None:
         """The stage that makes a buffer, None for arguments."""
         return next(
             (s for s in self.stages if buffer in [w.buffer for w in s.writes]), None
         )
 
-    def readers(self, buffer: str) -> tuple[Stage, ...]:
+    def readers(self, buffer: str) -> tuple[Statement, ...]:
         """The stages that read a buffer, once for each time."""
         return tuple(s for s in self.stages for r in s.reads if r.buffer == buffer)
 
     @property
-    def last(self) -> Stage | None:
+    def last(self) -> Statement | None:
         """The stage that makes all that the kernel returns, None if there is none."""
         made = [self.writer(name) for name in self.results]
         return made[0] if made and all(s is made[0] for s in made) else None
 
     @property
-    def products(self) -> tuple[Stage, ...]:
+    def products(self) -> tuple[Statement, ...]:
         """The contractions among the stages."""
         return tuple(s for s in self.stages if s.is_contraction)
 
     @property
-    def pads(self) -> tuple[Stage, ...]:
+    def pads(self) -> tuple[Statement, ...]:
         """The stages that put a border around a tensor."""
         return tuple(s for s in self.stages if s.inside is not None)
 
-    def in_front(self, stage: str) -> tuple[Stage, ...]:
+    def in_front(self, stage: str) -> tuple[Statement, ...]:
         """The stages that make what one reads: its numbers, not what it starts from."""
         return tuple(s for s in self.upstream(stage) if s.reads or s.inside is not None)
 
@@ -114,7 +114,7 @@ class LoopNest:
         others = tuple(p for p in self.placed if p.stage != placement.stage)
         return replace(self, placed=(*others, placement))
 
-    def producers(self, stage: str) -> tuple[Stage, ...]:
+    def producers(self, stage: str) -> tuple[Statement, ...]:
         """The stages that make what a stage reads or starts from, in order."""
         wanted = self.stage(stage)
         read = wanted.sources
@@ -124,7 +124,7 @@ class LoopNest:
             if s is not wanted and any(w.buffer in read for w in s.writes)
         )
 
-    def consumers(self, stage: str) -> tuple[Stage, ...]:
+    def consumers(self, stage: str) -> tuple[Statement, ...]:
         """The stages that read what a stage makes or start from it, in order."""
         producer = self.stage(stage)
         made = [write.buffer for write in producer.writes]
@@ -134,7 +134,7 @@ class LoopNest:
             if s is not producer and not s.sources.isdisjoint(made)
         )
 
-    def upstream(self, stage: str) -> tuple[Stage, ...]:
+    def upstream(self, stage: str) -> tuple[Statement, ...]:
         """All stages that one waits for, in order."""
         found: set[str] = set()
         waiting = [stage]
@@ -148,4 +148,4 @@ class LoopNest:
     def __str__(self) -> str:
         """The loops as people draw them."""
         lines = [str(b) for b in self.buffers if b.role is not Role.SCALAR]
-        return "\n".join([*lines, drawn(self)])
+        return "\n".join([*lines, print_nest(self)])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nanoloom.nest.reduction import KINDS, NO_WORK, OF_PRODUCTS
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 
 
-def padding(stage: Stage, axis: str) -> str | None:
+def padding(stage: Statement, axis: str) -> str | None:
     """What operands of a stage are filled up with along an axis, None for nothing.
 
     Results of points that do not count are dropped: any number is right where no sum

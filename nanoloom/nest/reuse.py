@@ -48,7 +48,9 @@ def links(places: Sequence[Place], shift: Place) -> list[Link]:
     return found
 
 
-def kept(places: Sequence[Place], shift: Place, count: int) -> tuple[Link, ...]:
+def kept_in_registers(
+    places: Sequence[Place], shift: Place, count: int
+) -> tuple[Link, ...]:
     """The links that so many registers can have, the shortest first.
 
     A register has one number between its uses; where one ends another may begin.
@@ -59,7 +61,7 @@ def kept(places: Sequence[Place], shift: Place, count: int) -> tuple[Link, ...]:
         links(places, shift), key=lambda x: (x.length(len(places)), x.begin)
     )
     for link in ranked:
-        gaps = [n % len(places) for n in between(link, len(places))]
+        gaps = [n % len(places) for n in reused_between(link, len(places))]
         wanted = [used[n] + gaps.count(n) for n in range(len(places))]
         if max(wanted) <= count:
             used = wanted
@@ -67,6 +69,6 @@ def kept(places: Sequence[Place], shift: Place, count: int) -> tuple[Link, ...]:
     return tuple(chosen)
 
 
-def between(link: Link, points: int) -> range:
+def reused_between(link: Link, points: int) -> range:
     """The gaps behind points in which a register has the number of a link."""
     return range(link.begin, link.begin + link.length(points))

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby, product
 
-from nanoloom.nest.reuse import Link, Place, kept, moved
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.reuse import Link, Place, kept_in_registers, moved
+from nanoloom.nest.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,11 @@ class Window:
 
     @classmethod
     def of(
-        cls, stage: Stage, anchor: int, points: tuple[int, ...], sums: tuple[int, ...]
+        cls,
+        stage: Statement,
+        anchor: int,
+        points: tuple[int, ...],
+        sums: tuple[int, ...],
     ) -> Window:
         """Of a stage whose places are sums of axes."""
         operands = (*stage.reads, *stage.writes)
@@ -116,4 +120,4 @@ class Window:
     def links(self, taps: list[Tap], operand: int, count: int) -> tuple[Link, ...]:
         """What `count` registers keep of an operand from one use to the next."""
         places = [self.place(operand, tap) for tap in taps]
-        return kept(places, self.factors[operand][self.points[-1]], count)
+        return kept_in_registers(places, self.factors[operand][self.points[-1]], count)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from nanoloom.linalg.words.generic import computed_as
-from nanoloom.linalg.words.indexing import INT64, position
-from nanoloom.linalg.words.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.generic import computed_as
+from nanoloom.linalg.builder.indexing import INT64, position
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.mlir import math
 from nanoloom.notation.expression import (
     Apply,

@@ -17,8 +17,8 @@ from nanoloom.notation.expression import (
     parts,
 )
 from nanoloom.notation.extents import extents_of
+from nanoloom.notation.functions_table import WORDS, element_type
 from nanoloom.notation.index import Axis, index_of
-from nanoloom.notation.words import WORDS, element_type
 
 
 @dataclass(frozen=True, eq=False)

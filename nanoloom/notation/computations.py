@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nanoloom.cache.digest import of
 from nanoloom.errors import Error
-from nanoloom.frontend.sizes import available_memory, in_words
+from nanoloom.frontend.memory_claims import available_memory, in_words
 from nanoloom.notation.buffer import Buffer, Statement
 
 if TYPE_CHECKING:

@@ -13,8 +13,15 @@ import ml_dtypes
 import numpy as np
 
 from nanoloom.errors import Error
+from nanoloom.notation.functions_table import (
+    BOOL,
+    KINDS,
+    WORDS,
+    FunctionEntry,
+    element_type,
+    kind_of,
+)
 from nanoloom.notation.index import Axis, Index, index_of
-from nanoloom.notation.words import BOOL, KINDS, WORDS, Word, element_type, kind_of
 
 if TYPE_CHECKING:
     from nanoloom.notation.buffer import Buffer
@@ -197,11 +204,11 @@ def apply(name: str, *given: object) -> Expression:
     return made
 
 
-def written(word: Word) -> str:
+def written(word: FunctionEntry) -> str:
     return word.symbol or word.name
 
 
-def taken(word: Word) -> str:
+def taken(word: FunctionEntry) -> str:
     return " and ".join(KINDS[letter] for letter in word.takes)
 
 

@@ -14,19 +14,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.scalar import Number, Scalar
+from nanoloom.linalg.builder.statement_names import write_names
+from nanoloom.linalg.builder.tensor import Tensor, constant_tensor
 from nanoloom.linalg.function import function
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
-from nanoloom.linalg.words.names import write_names
-from nanoloom.linalg.words.scalar import Number, Scalar
-from nanoloom.linalg.words.tensor import Tensor, constant_tensor
 from nanoloom.mlir import ir
 from nanoloom.notation.bodies import BODIES, place_of, value_of
 from nanoloom.notation.buffer import Buffer, Statement
 from nanoloom.notation.computations import Computation
 from nanoloom.notation.expression import Constant, Element
+from nanoloom.notation.functions_table import WORDS, start_of
 from nanoloom.notation.index import Axis, Index
-from nanoloom.notation.words import WORDS, start_of
 
 FLOAT32 = np.dtype(np.float32)
 

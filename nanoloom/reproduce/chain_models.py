@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from nanoloom.reproduce.array_files import Array
 from nanoloom.reproduce.chains import Chain, Numbers
-from nanoloom.reproduce.stored import Array
 
 OPSET, IR_VERSION = 21, 10
 ELEMENTS = {

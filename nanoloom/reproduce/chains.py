@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from nanoloom.reproduce.stored import BFLOAT16, Array
+from nanoloom.reproduce.array_files import BFLOAT16, Array
 
 # f32; bf16: inputs, weights and outputs, sums in f32; bf16-flat: the weights are inputs
 # and cannot be packed before; mixed: an f32 model computed in bf16; int8: u8 x s8.

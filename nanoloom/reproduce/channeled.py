@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum
+from nanoloom.reproduce.array_files import Array
 from nanoloom.reproduce.chains import Arithmetic
-from nanoloom.reproduce.expected import DEVIATIONS, F32, Expected
-from nanoloom.reproduce.stored import Array
+from nanoloom.reproduce.expected_results import DEVIATIONS, F32, Expected
 
 WINDOW = 3
 

@@ -16,13 +16,13 @@ import nanoloom
 from nanoloom.binary.toolchain import Run, zig_triple
 from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
+from nanoloom.reproduce.array_files import Array
 from nanoloom.reproduce.channeled import WINDOW, Convolution, written
 from nanoloom.reproduce.channeled_forms import FORMS, tile_of
 from nanoloom.reproduce.contenders import Peer
 from nanoloom.reproduce.jobs import Job, Ready, missing
-from nanoloom.reproduce.stored import Array
+from nanoloom.target.cached_host import from_dict
 from nanoloom.target.facts import Target
-from nanoloom.target.remembered import from_dict
 
 HERE = "nanoloom.reproduce.channeled_peers"
 OWN = f"{HERE}:open_form"

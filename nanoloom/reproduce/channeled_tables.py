@@ -7,7 +7,7 @@ from typing import Any
 
 from nanoloom.reproduce.channeled_forms import FORMS, TITLES, tile_of
 from nanoloom.reproduce.channeled_peers import OTHERS
-from nanoloom.reproduce.measured import Row
+from nanoloom.reproduce.measurement import Row
 from nanoloom.reproduce.pictures import panels, png
 from nanoloom.reproduce.tables import Sheet, csv_of, whole
 

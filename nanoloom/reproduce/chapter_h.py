@@ -13,21 +13,21 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from nanoloom.compiler import Report as CompilerReport
-from nanoloom.compiler import cut_model, scheduled
+from nanoloom.compiler import partition_model, scheduled
 from nanoloom.emit import emit_kernels
 from nanoloom.errors import Error
-from nanoloom.nest.drawn import drawn
-from nanoloom.reproduce import stored
-from nanoloom.reproduce.bounds import limits
+from nanoloom.nest.printer import print_nest
+from nanoloom.reproduce import array_files
 from nanoloom.reproduce.channeled import Convolution, draw, right, written
 from nanoloom.reproduce.channeled_forms import FORMS
 from nanoloom.reproduce.channeled_peers import OWN, options_of
 from nanoloom.reproduce.contenders import NANOLOOM, Remote
 from nanoloom.reproduce.jobs import Job
-from nanoloom.reproduce.measured import Row, Setting, agrees, race
+from nanoloom.reproduce.measurement import Row, Setting, agrees, race
+from nanoloom.reproduce.roofline import limits
 from nanoloom.schedule.language import Schedule
+from nanoloom.target.cached_host import to_dict
 from nanoloom.target.facts import Target
-from nanoloom.target.remembered import to_dict
 
 QUICK_SIZES = Convolution(2, 6, 11, 72, 12)
 KINDS = (NANOLOOM.key, *FORMS)
@@ -55,7 +55,7 @@ def run(plan: Plan, setting: Setting) -> Row:
     place = Path(tempfile.mkdtemp(prefix="convolution-", dir=setting.folder))
     try:
         arrays = place / "arrays.npz"
-        stored.save(arrays, numbers)
+        array_files.save(arrays, numbers)
         facts = {
             "sizes": astuple(sizes),
             "target": to_dict(setting.target),
@@ -93,12 +93,12 @@ def listings(form: str, sizes: Convolution, target: Target) -> Mapping[str, str]
     Raises Error where the schedule does not fit.
     """
     options = options_of(form, target)
-    program = cut_model(written(sizes), options, CompilerReport())
+    program = partition_model(written(sizes), options, CompilerReport())
     (kernel,) = program.kernels.values()
     schedule = scheduled(kernel, options)
     assert isinstance(schedule, Schedule)
     texts: dict[str, str] = {
-        NEST: f"{schedule}\n\n{drawn(schedule.apply(kernel.nest))}\n",
+        NEST: f"{schedule}\n\n{print_nest(schedule.apply(kernel.nest))}\n",
         SCRIPT: schedule.to_transform(kernel.nest),
     }
 

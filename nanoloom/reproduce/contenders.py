@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from nanoloom.errors import Error
-from nanoloom.reproduce import stored
+from nanoloom.reproduce import array_files
+from nanoloom.reproduce.array_files import Array
 from nanoloom.reproduce.jobs import Job
-from nanoloom.reproduce.stored import Array
 
 # What keeps the libraries to AVX2; those without such a word are left out then.
 AVX2_ONLY = {
@@ -51,7 +51,9 @@ class Peer:
         return all(importlib.util.find_spec(p) is not None for p in self.packages)
 
 
-NANOLOOM = Peer("nanoloom", "nanoloom", (), "nanoloom.reproduce.own:open_program")
+NANOLOOM = Peer(
+    "nanoloom", "nanoloom", (), "nanoloom.reproduce.nanoloom_peer:open_program"
+)
 PEAK = Peer("peak", "the peak", (), "nanoloom.reproduce.peak:open_peak")
 PEERS = (
     Peer("onednn", "oneDNN", ("torch",), "nanoloom.reproduce.chain_peers:onednn"),
@@ -119,7 +121,7 @@ class Remote:
         """Run once; `took` is how many seconds that lasted."""
         path = self._folder / f"outputs-{self.key}.npz"
         self.took = self._ask("outputs", path=str(path))["seconds"]
-        found = stored.load(path)
+        found = array_files.load(path)
         path.unlink()
         return [found[str(index)] for index in range(len(found))]
 

@@ -14,15 +14,15 @@ from typing import Any
 import onnx
 
 from nanoloom.errors import Error
-from nanoloom.reproduce import flow_binary, flow_networks, stored
+from nanoloom.reproduce import array_files, flow_binary, flow_networks
 from nanoloom.reproduce.contenders import NANOLOOM, Company, Remote
-from nanoloom.reproduce.expected import Expected
+from nanoloom.reproduce.expected_results import Expected
 from nanoloom.reproduce.flow_networks import Network
 from nanoloom.reproduce.jobs import Job
 from nanoloom.reproduce.tables import csv_of
 from nanoloom.reproduce.timing import QUICK, Pace, interleaved
+from nanoloom.target.cached_host import to_dict
 from nanoloom.target.facts import Target
-from nanoloom.target.remembered import to_dict
 
 Say = Callable[[str, int, int], None]
 COUNTS = (1, 2)  # threads
@@ -113,7 +113,7 @@ def run(
         place = Path(tempfile.mkdtemp(prefix="network-", dir=folder))
         try:
             onnx.save(network.model, place / "model.onnx")
-            stored.save(place / "inputs.npz", {"image": network.image})
+            array_files.save(place / "inputs.npz", {"image": network.image})
             for threads in subject.counts:
                 row = Row(subject, threads, absent=company.absent())
                 if quick or threads != TUNED_COUNT or subject.figure != 8:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nanoloom.notation import Buffer, Computation, axes, cast, computation
-from nanoloom.reproduce.expected import DEVIATIONS, F32, Expected
-from nanoloom.reproduce.stored import Array
+from nanoloom.reproduce.array_files import Array
+from nanoloom.reproduce.expected_results import DEVIATIONS, F32, Expected
 
 F32_NUMBERS, INT8 = ELEMENTS = "f32", "int8"
 

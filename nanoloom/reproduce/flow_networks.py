@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from nanoloom.reproduce.stored import Array
+from nanoloom.reproduce.array_files import Array
 
 LARGEST_WEIGHT = 63
 CLASSES = 1000

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import Error
+from nanoloom.reproduce.array_files import Array
 from nanoloom.reproduce.contenders import PEERS, Peer
 from nanoloom.reproduce.jobs import Job, Ready, missing
-from nanoloom.reproduce.stored import Array
 
 HERE = "nanoloom.reproduce.flow_peers"
 PLAIN = Peer("plain", "plain loops", (), f"{HERE}:plain")
@@ -36,7 +36,7 @@ def plain(job: Job) -> Ready:
     import nanoloom
     from nanoloom.cache import Cache
     from nanoloom.options import CompileOptions
-    from nanoloom.target.remembered import from_dict
+    from nanoloom.target.cached_host import from_dict
 
     target = from_dict(dict(job.facts["target"]))
     program = nanoloom.compile(

@@ -19,14 +19,14 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program
+from nanoloom.reproduce.array_files import Array
 from nanoloom.reproduce.contenders import Company, Peer
-from nanoloom.reproduce.expected import Expected
+from nanoloom.reproduce.expected_results import Expected
 from nanoloom.reproduce.flow_layers import FlowLayer, draw, right, written
 from nanoloom.reproduce.jobs import Job, Ready
-from nanoloom.reproduce.stored import Array
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
+from nanoloom.target.cached_host import from_dict, to_dict
 from nanoloom.target.facts import Target
-from nanoloom.target.remembered import from_dict, to_dict
 
 WORKER = Peer("dataflows", "dataflows", (), "nanoloom.reproduce.flow_search:open_flows")
 CONVOLUTIONS = "contraction_*"

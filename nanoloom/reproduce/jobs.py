@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from nanoloom.errors import Error
-from nanoloom.reproduce import stored
-from nanoloom.reproduce.stored import Array
+from nanoloom.reproduce import array_files
+from nanoloom.reproduce.array_files import Array
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Job:
     @cached_property
     def feeds(self) -> dict[str, Array]:
         """The inputs of the ONNX model by name."""
-        return stored.load(Path(self.inputs))
+        return array_files.load(Path(self.inputs))
 
     @cached_property
     def numbers(self) -> dict[str, Array]:
         """All arrays of the task by name."""
-        return stored.load(Path(self.arrays))
+        return array_files.load(Path(self.arrays))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nanoloom.reproduce.chains import Arithmetic, Chain, gemm, mlp
-from nanoloom.reproduce.measured import Row, Setting, measure_chain
+from nanoloom.reproduce.measurement import Row, Setting, measure_chain
 
 KINDS = ("mlp", "gemm")
 WIDTHS = {"mlp": (1024, 2048, 4096), "gemm": (512, 1024, 2048, 4096)}

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from nanoloom.cache import Cache
-from nanoloom.compiler import Report, compile_kernels, cut_model, optimized
+from nanoloom.compiler import Report, compile_kernels, optimized, partition_model
 from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
-from nanoloom.graph.along_sums import along_sums
+from nanoloom.graph.k_contiguous_rhs import make_k_contiguous
 from nanoloom.kernels.program import Program
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.program import compile
@@ -27,7 +27,7 @@ from nanoloom.reproduce.oml_results import COSTS, MEMORY, OURS, SECONDS, SHARE, 
 from nanoloom.target.facts import Target
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.pool import pool
-from nanoloom.workers.reductions import TimeReductions
+from nanoloom.workers.reduction_jobs import TimeReductions
 
 RUNS = 50  # of one process: long enough to be looked at
 POLL = 0.001  # seconds
@@ -41,7 +41,7 @@ def compilation(
     for machine, target in targets.items():
         for name, strategy in strategies.items():
             options, report = CompileOptions(target, strategy=strategy), Report()
-            program = cut_model(load(case.model), options, report)
+            program = partition_model(load(case.model), options, report)
             compile_kernels(program, options, Cache.temporary(), report)
             whole = sum(report.seconds.values())
             told = {SECONDS.format(machine): whole}
@@ -58,7 +58,7 @@ def layout_seconds(case: Case, options: CompileOptions) -> float:
     before = CompileOptions(options.target, strategy="oml")
     graph = optimized(model, before).graph
     start = time.perf_counter()
-    along_sums(graph, model.opset_imports.get("", 0))
+    make_k_contiguous(graph, model.opset_imports.get("", 0))
     return time.perf_counter() - start
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import onnx
 
-from nanoloom.compiler import Report, cut_model
+from nanoloom.compiler import Report, partition_model
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce.oml_models import Layer
@@ -15,7 +15,7 @@ from nanoloom.reproduce.oml_results import FOUND, TABLE, Result
 from nanoloom.target.facts import Target
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.pool import pool
-from nanoloom.workers.reductions import CountReductions
+from nanoloom.workers.reduction_jobs import CountReductions
 
 # What a step makes of the carried %m and of %x and %y in memory: %n.
 STEPS: Mapping[str, Sequence[str]] = MappingProxyType({
@@ -67,7 +67,7 @@ def kinds() -> list[Result]:
 
 def found_in(layer: Layer, model: onnx.ModelProto, target: Target) -> Iterator[Result]:
     """Figure 7: the reductions of all kernels, as often as they are called."""
-    program = cut_model(load(model), CompileOptions(target), Report())
+    program = partition_model(load(model), CompileOptions(target), Report())
     with Batch[tuple[int, int]](pool(), 1, lambda _: None) as batch:
         for kernel in program.kernels.values():
             batch.ask(kernel.name, CountReductions(kernel.text))

@@ -15,7 +15,7 @@ import numpy as np
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.program import compile
-from nanoloom.reproduce.counted import Count, build_plugin, of_one_run
+from nanoloom.reproduce.instruction_counts import Count, build_plugin, of_one_run
 from nanoloom.reproduce.oml_case import Case
 from nanoloom.reproduce.oml_results import COSTS, RISCV, SIZE, Result
 from nanoloom.runtime.emulation import Machine, machine, run_emulated

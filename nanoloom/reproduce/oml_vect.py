@@ -27,8 +27,8 @@ from nanoloom.reproduce.oml_results import BASE, OURS, WHOLE_MODELS, X86, Result
 from nanoloom.reproduce.oml_riscv import LENGTHS, MOST_ROWS, QUICK_LENGTHS, emulated
 from nanoloom.reproduce.oml_strides import strides
 from nanoloom.reproduce.oml_whole import QUICK_WHOLE, WHOLE
+from nanoloom.target.by_name import by_name
 from nanoloom.target.facts import Target
-from nanoloom.target.named import by_name
 
 Say = Callable[[str], None]
 Run = Callable[[], list[Array]]

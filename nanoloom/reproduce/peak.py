@@ -6,8 +6,8 @@ So a percentage of it compares medians of the same minute, on the same clock.
 from __future__ import annotations
 
 from nanoloom.reproduce.jobs import Job, Ready
+from nanoloom.target.cached_host import from_dict
 from nanoloom.target.peaks import steady
-from nanoloom.target.remembered import from_dict
 
 
 def open_peak(job: Job) -> Ready:

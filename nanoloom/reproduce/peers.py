@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import Unsupported
+from nanoloom.reproduce.array_files import BFLOAT16, Array
 from nanoloom.reproduce.jobs import Job, Ready, missing
-from nanoloom.reproduce.stored import BFLOAT16, Array
 
 
 def onnx_runtime(job: Job) -> Ready:

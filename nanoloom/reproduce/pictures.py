@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from nanoloom.reproduce.measured import Row
+from nanoloom.reproduce.measurement import Row
 from nanoloom.reproduce.nanokernels import TITLES
 from nanoloom.reproduce.tables import NAMES
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from onnx import parser
 
 from nanoloom import mlir
-from nanoloom.compiler import Report, cut_model, job_of
+from nanoloom.compiler import Report, job_of, partition_model
 from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
-from nanoloom.llvm.lengths import use_lengths
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
+from nanoloom.llvm.vector_length import use_vector_lengths
 from nanoloom.mlir import ir, llvm
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce import scalable_mlir as upstream
@@ -93,7 +93,7 @@ def own_operation(name: str, target: Target) -> list[str]:
         module = ir.Module.parse(re.sub(r"(?<=[<x])\?x", "531x", text_of(name)))
         for passes in (TO_ADDRESSES, TO_LLVM):
             upstream.passed(module, passes)
-        use_lengths(module)
+        use_vector_lengths(module)
         upstream.require_llvm(module)
         return [llvm.translate_module_to_llvmir(module.operation)]
 
@@ -117,7 +117,7 @@ def own_vectorized(name: str, target: Target) -> list[str]:
     """The same from ONNX by nanoloom: each of its kernels."""
     (kernel,) = (x for x in KERNELS if x.name == name)
     options = CompileOptions(target)
-    program = cut_model(load(parser.parse_model(kernel.model)), options, Report())
+    program = partition_model(load(parser.parse_model(kernel.model)), options, Report())
     kernels = program.kernels.values()
     jobs = [ShowKernel(job_of(each, options), "llvm") for each in kernels]
     return [job.run(lambda _: nullcontext()) for job in jobs]

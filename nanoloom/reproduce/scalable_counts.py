@@ -21,14 +21,14 @@ from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
-from nanoloom.reproduce.counted import build_plugin, of_one_run
+from nanoloom.reproduce.instruction_counts import build_plugin, of_one_run
 from nanoloom.reproduce.llvm_mca import Refused, newest, simulate
 from nanoloom.reproduce.scalable_example import of_form
 from nanoloom.reproduce.scalable_results import CYCLES, INSTRUCTIONS, Result
 from nanoloom.reproduce.scalable_rounds import loops_of, total
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom.target import Target, by_name
-from nanoloom.target.forms import FORMS, VECTOR_LENGTH
+from nanoloom.target.tail_forms import FORMS, VECTOR_LENGTH
 
 Array = np.ndarray
 Say = Callable[[str], None]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from nanoloom.binary.objects import emit_assembly
 from nanoloom.errors import Error
 from nanoloom.mlir import interpreter, ir, llvm, names, run_pipeline
-from nanoloom.schedule.steps import ANY
+from nanoloom.schedule.transform_writer import ANY
 from nanoloom.target.facts import Target
 from nanoloom.vector.transform_ops import entry_of, step_error
-from nanoloom.workers.making import machine_of
+from nanoloom.workers.compile_kernel import machine_of
 
 LOOP = '!transform.op<"scf.for">'
 TO_BUFFERS = (

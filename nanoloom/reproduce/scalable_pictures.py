@@ -7,7 +7,7 @@ from typing import Any
 
 from nanoloom.reproduce.pictures import panels, png
 from nanoloom.reproduce.scalable_results import CYCLES, INSTRUCTIONS, Result
-from nanoloom.target.forms import MASKED_REMAINDER
+from nanoloom.target.tail_forms import MASKED_REMAINDER
 
 BASE = MASKED_REMAINDER  # whose number is 1
 

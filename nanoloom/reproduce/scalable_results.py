@@ -9,7 +9,7 @@ from typing import Any
 
 from nanoloom.reproduce.scalable_attempts import MLIR, VECTORIZED, Attempt
 from nanoloom.reproduce.tables import csv_of
-from nanoloom.target.forms import (
+from nanoloom.target.tail_forms import (
     MASKED,
     MASKED_REMAINDER,
     SCALAR_REMAINDER,

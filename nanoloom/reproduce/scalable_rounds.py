@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from nanoloom.reproduce.llvm_mca import Refused
-from nanoloom.target.forms import MASKED, MASKED_REMAINDER, SCALAR_REMAINDER
+from nanoloom.target.tail_forms import MASKED, MASKED_REMAINDER, SCALAR_REMAINDER
 
 VECTORS, NUMBERS = "vectors", "numbers"
 STORES = {

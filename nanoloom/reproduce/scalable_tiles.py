@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.reproduce.scalable_mlir import match, script
-from nanoloom.schedule.steps import ANY, PARAMETER
+from nanoloom.schedule.transform_writer import ANY, PARAMETER
 
 GIVEN = str(-(2**63))  # a size in MLIR's lists that an operand gives
 

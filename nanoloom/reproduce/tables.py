@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nanoloom.reproduce.contenders import PEERS
-from nanoloom.reproduce.measured import Row
+from nanoloom.reproduce.measurement import Row
 from nanoloom.reproduce.nanokernels import TITLES
 
 NAMES = {"nanoloom": "nanoloom", **{peer.key: peer.name for peer in PEERS}}
@@ -24,7 +24,7 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: columns as `nanoloom.cli.screen.table` takes them."""
+    """A table: columns as `nanoloom.cli.terminal.table` takes them."""
 
     title: str
     columns: tuple[str, ...]

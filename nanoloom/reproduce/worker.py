@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nanoloom.errors import Error
-from nanoloom.reproduce import stored
+from nanoloom.reproduce import array_files
 from nanoloom.reproduce.jobs import Job, Ready, open_job
 
 
@@ -44,7 +44,7 @@ class Worker:
                 outputs = self.ready.outputs()
                 seconds = time.perf_counter() - started
                 named = {str(index): array for index, array in enumerate(outputs)}
-                stored.save(Path(request["path"]), named)
+                array_files.save(Path(request["path"]), named)
                 return {"seconds": seconds}
             case "steps":
                 assert self.ready is not None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from nanoloom.compiler import Report, cut_model
+from nanoloom.compiler import Report, partition_model
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
 from nanoloom.reproduce.flow_layers import (
@@ -62,7 +62,9 @@ class Row:
         own = [
             x.seconds
             for x in self.ranked
-            if x.flow.anchor == anchor and x.flow.kept and x.flow.kept[0][0] == operand
+            if x.flow.anchor == anchor
+            and x.flow.resident
+            and x.flow.resident[0][0] == operand
         ]
         return min((x for x in own if x is not None), default=None)
 
@@ -114,7 +116,7 @@ def run(
 
 def tried(layer: FlowLayer, target: Target) -> list[Dataflow]:
     """The basic dataflows, and those that fill all registers."""
-    program = cut_model(written(layer), CompileOptions(target), Report())
+    program = partition_model(written(layer), CompileOptions(target), Report())
     (kernel,) = program.kernels.values()
     return list(candidates(kernel.nest, target, layer.registers))
 

@@ -9,8 +9,8 @@ import numpy as np
 from nanoloom.errors import InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES
+from nanoloom.runtime.call_table import Table
 from nanoloom.runtime.loading import Code
-from nanoloom.runtime.tables import Table
 
 
 class Arena:

@@ -16,8 +16,8 @@ import ml_dtypes
 import numpy as np
 
 from nanoloom.errors import Error, InputError
+from nanoloom.target.by_name import by_name
 from nanoloom.target.facts import Target
-from nanoloom.target.named import by_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _HINT = "install it: apt-get install qemu-user"

@@ -17,13 +17,13 @@ from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty
+from nanoloom.runtime.call_table import Table
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
-from nanoloom.runtime.scattered import Scattered
-from nanoloom.runtime.tables import Table
+from nanoloom.runtime.scattered_weights import ScatteredWeights
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
-Parameters: TypeAlias = np.ndarray | Scattered | None  # None: in the library
+Parameters: TypeAlias = np.ndarray | ScatteredWeights | None  # None: in the library
 
 
 class Library:
@@ -112,7 +112,7 @@ class Instance:
         threads: int | Instance,
         parameters: Parameters,
     ) -> None:
-        if isinstance(parameters, Scattered):
+        if isinstance(parameters, ScatteredWeights):
             table = Table(parameters.seen_by(table.program), table.room)
         self._pool: int | None = None
         self._arenas: deque[Arena] = deque()
@@ -241,7 +241,7 @@ def _parameter_address(library: Library, parameters: Parameters) -> int | None:
         if library.parameter_bytes and not library.inner_parameters:
             raise ValueError("the library needs its parameters")
         return library.inner_parameters
-    if isinstance(parameters, Scattered):
+    if isinstance(parameters, ScatteredWeights):
         return None
     if parameters.nbytes != library.parameter_bytes:
         raise ValueError(

@@ -7,7 +7,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from nanoloom.cache import sealed
+from nanoloom.cache import sealed_files
 from nanoloom.errors import Error, refused
 from nanoloom.runtime import layout
 
@@ -84,7 +84,7 @@ def refusal(library: ctypes.CDLL) -> str:
 def check(path: Path) -> None:
     """Raise Error for a file that is not, byte for byte, a library of nanoloom's."""
     try:
-        whole = sealed.is_whole(path)
+        whole = sealed_files.is_whole(path)
     except OSError as error:
         raise refused("cannot load the library", error, where=str(path)) from error
     if whole is None:

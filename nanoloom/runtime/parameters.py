@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakValueDictionary
 
-from nanoloom.cache import Cache, sealed
+from nanoloom.cache import Cache, sealed_files
 from nanoloom.cache.digest import opened
 from nanoloom.errors import Error
 from nanoloom.runtime.mapping import Mapping
-from nanoloom.runtime.scattered import Scattered
+from nanoloom.runtime.scattered_weights import ScatteredWeights
 
 PARAMETERS, WEIGHTS = "parameters.bin", "weights.json"  # files of a program's folder
 # Names of large weights, where each begins in the block, bytes, and whether a run reads
@@ -43,7 +43,7 @@ def write_listed(folder: Path, large: Listed) -> None:
     (folder / WEIGHTS).write_text(json.dumps(large))
 
 
-def load_parameters(folder: Path, weights: Weights) -> Scattered:
+def load_parameters(folder: Path, weights: Weights) -> ScatteredWeights:
     """The parameters of the program in a folder.
 
     Large weights are mapped from the cache: every program with the same ones, in this
@@ -63,7 +63,7 @@ def load_parameters(folder: Path, weights: Weights) -> Scattered:
         if walked:
             piece.walk()
         pieces.append((begin, piece))
-    return Scattered(pieces)
+    return ScatteredWeights(pieces)
 
 
 def weight(name: str, size: int, weights: Weights) -> Mapping:
@@ -89,7 +89,7 @@ def whole(descriptor: int, size: int) -> Mapping:
         made, shared = Mapping.of(descriptor, size), True
     except OSError:  # a file system without mappings, or too many of them
         made, shared = Mapping.copied(descriptor, size), False
-    if not sealed.is_whole_file(descriptor):
+    if not sealed_files.is_whole_file(descriptor):
         raise Error("a weight is damaged")
     if shared:
         _mapped[identity(descriptor)] = made

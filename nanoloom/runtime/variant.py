@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.frontend.counted import counted, trimmed
+from nanoloom.frontend.data_dependent_outputs import counted, trimmed
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import Weights, load_parameters
 

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.left_out import is_at_source
+from nanoloom.nest.implicit_padding import is_at_source
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.overlapping_pool import is_padding
 from nanoloom.nest.padding import padding
-from nanoloom.nest.stage import Stage
-from nanoloom.nest.windowed import is_around
-from nanoloom.schedule.inner import (
+from nanoloom.nest.statement import Statement
+from nanoloom.schedule.inner_loops import (
     IN_MEMORY,
     at_tile,
-    fronts,
     groups,
     is_point,
+    lhs_producers,
     order,
     outer_loops,
 )
@@ -31,15 +31,15 @@ from nanoloom.schedule.language import (
     Pad,
     Peel,
     Prefetch,
+    PrivateAccumulator,
     Schedule,
     SplitReduction,
     Stationary,
-    StoreApart,
     StoreAt,
-    Turn,
+    TransposeInRegisters,
 )
-from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.steps import Scaled, Size, Steps
+from nanoloom.schedule.packing import Pack
+from nanoloom.schedule.transform_writer import Scaled, Size, Steps
 
 
 def script(schedule: Schedule, nest: LoopNest) -> str:
@@ -50,7 +50,7 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
     writer = Writer(schedule.apply(nest), schedule)
     for directive in schedule.directives:
         match directive:
-            case Packing():
+            case Pack():
                 writer.steps.of_kernel("pack", vars(directive))
             case Prefetch():
                 writer.steps.of_kernel("prefetch", vars(directive))
@@ -59,8 +59,8 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
             case SplitReduction(stage, _, parts):
                 place = len(nest.stage(stage).axes) - 1
                 writer.steps.split_reduction(stage, parts, place)
-            case StoreApart(stage):
-                writer.steps.own("store_apart", stage, {})
+            case PrivateAccumulator(stage):
+                writer.steps.own("private_accumulator", stage, {})
             case StoreAt(stage, where):
                 writer.store(stage, where)
             case _:
@@ -88,13 +88,17 @@ class Writer:
         self.stationary = {
             d.stage: d for d in schedule.directives if isinstance(d, Stationary)
         }
-        self.turned = {d.stage: d for d in schedule.directives if isinstance(d, Turn)}
+        self.turned = {
+            d.stage: d
+            for d in schedule.directives
+            if isinstance(d, TransposeInRegisters)
+        }
         self.loops_of: set[str] = set()  # stages that are loops already
         # Whose vectors are of any width: LLVM makes none for what is no stage.
-        self.others: dict[int, tuple[Stage, Mapping[str, object]]] = {}
-        self.fronts = fronts(nest) | fetching(schedule)
+        self.others: dict[int, tuple[Statement, Mapping[str, object]]] = {}
+        self.fronts = lhs_producers(nest) | fetching(schedule)
 
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: Statement) -> None:
         """A stage's loops with all that is inside of them, then its vectors."""
         placement = self.nest.placement(stage.name)
         unrolled: list[tuple[str, int]] = []
@@ -114,7 +118,7 @@ class Writer:
         self.tile_of(stage)
         self.vectors(stage, placement)
 
-    def tile_of(self, stage: Stage) -> None:
+    def tile_of(self, stage: Statement) -> None:
         """What is computed on the points of a stage's tile."""
         for other in self.nest.stages:
             at = self.nest.placement(other.name).at
@@ -123,7 +127,9 @@ class Writer:
                 self.vectors(other, self.nest.placement(other.name))
                 self.steps.own("at_tile", other.name, {})
 
-    def loops(self, stage: Stage, placement: Placement, group: tuple[Loop, ...]) -> str:
+    def loops(
+        self, stage: Statement, placement: Placement, group: tuple[Loop, ...]
+    ) -> str:
         """Loops of a stage, with the stages inside of them; the innermost's handle."""
         self.loops_of.add(stage.name)
         sizes: list[Size] = [0] * len(stage.axes)
@@ -135,12 +141,14 @@ class Writer:
         slowest = next((stage.place(x.axis) for x in group if x.slowest), None)
         loop = stage.name, group[-1].name
         name = ".".join(loop) if loop in self.fronts else ""
-        fused = [(s.name, is_around(self.nest, s)) for s in reversed(inner)]
+        fused = [(s.name, is_padding(self.nest, s)) for s in reversed(inner)]
         if self.is_all(stage, inner) and not any(border for _, border in fused):
             return self.steps.fuse_all(stage.name, sizes, tasks, slowest, name)
         return self.steps.tile(stage.name, sizes, tasks, fused, slowest, name)
 
-    def stands_in(self, inner: Stage, stage: Stage, loops: tuple[str, ...]) -> bool:
+    def stands_in(
+        self, inner: Statement, stage: Statement, loops: tuple[str, ...]
+    ) -> bool:
         """Whether a stage is computed inside of some loops of another one."""
         at = self.nest.placement(inner.name).at
         while at is not None:
@@ -149,7 +157,7 @@ class Writer:
             at = self.nest.placement(at[0]).at
         return False
 
-    def is_all(self, stage: Stage, inner: list[Stage]) -> bool:
+    def is_all(self, stage: Statement, inner: list[Statement]) -> bool:
         """Whether some stages are all that are in front of one, up to loops."""
         waiting = [stage]
         while waiting:
@@ -164,7 +172,7 @@ class Writer:
 
     def store(self, stage: str, where: str) -> None:
         """Where a stage's results lie; of what stays in a loop, when that is made."""
-        if not self.stays(stage) and not is_around(self.nest, self.nest.stage(stage)):
+        if not self.stays(stage) and not is_padding(self.nest, self.nest.stage(stage)):
             self.steps.own("store_at", stage, {"where": where})
 
     def stays(self, stage: str) -> bool:
@@ -172,12 +180,12 @@ class Writer:
         placement = self.nest.placement(stage)
         return placement.at is not None and placement.stored == IN_MEMORY
 
-    def is_stored(self, stage: Stage) -> bool:
+    def is_stored(self, stage: Statement) -> bool:
         """Whether a stage is whole before another one reads it."""
         placement = self.nest.placement(stage.name)
         return bool(placement.stored) and placement.at is None
 
-    def vectors(self, stage: Stage, placement: Placement) -> None:
+    def vectors(self, stage: Statement, placement: Placement) -> None:
         """What the innermost loops of a stage become."""
         if stage.name in self.kernels:
             word = self.kernels[stage.name]
@@ -204,7 +212,7 @@ class Writer:
         if stage.name in self.turned:
             turn = vars(self.turned[stage.name]).items()
             said = {name: value for name, value in turn if name != "stage"}
-            self.steps.own("turn", stage.name, said)
+            self.steps.own("transpose_in_registers", stage.name, said)
         axes = order(self.nest, placement)
         if stage.name in self.stationary:
             word = self.stationary[stage.name]
@@ -212,7 +220,7 @@ class Writer:
         elif axes:
             self.steps.own("order", stage.name, {"axes": axes})
 
-    def points(self, stage: Stage, placement: Placement) -> None:
+    def points(self, stage: Statement, placement: Placement) -> None:
         """What stands side by side or behind each other in a stage's vector code."""
         count = len(outer_loops(self.nest, placement))
         loops = [x for x in placement.loops[count:] if x.name not in placement.block]
@@ -228,7 +236,7 @@ class Writer:
         for stage, values in self.others.values():
             self.left(stage, values)
 
-    def left(self, stage: Stage, vectors: Mapping[str, object]) -> None:
+    def left(self, stage: Statement, vectors: Mapping[str, object]) -> None:
         """The vectors of a stage that only copies, for what else copies in its place:
         nothing may be left of it but its readers' and writers' own places.
         """
@@ -247,7 +255,7 @@ def size_of(loop: Loop, placement: Placement) -> Size:
 
 
 def words(
-    stage: Stage, loops: tuple[Loop, ...]
+    stage: Statement, loops: tuple[Loop, ...]
 ) -> Iterator[tuple[str, dict[str, object]]]:
     """nanoloom's own operations for the loops of vector code, with their values."""
     vectors = [loop for loop in reversed(loops) if loop.how is How.VECTOR]
@@ -271,7 +279,7 @@ def words(
 
 
 def fields_of(
-    word: Stationary, placement: Placement, stage: Stage
+    word: Stationary, placement: Placement, stage: Statement
 ) -> dict[str, object]:
     """What stays, with loops by the numbers of their axes."""
 
@@ -283,8 +291,8 @@ def fields_of(
         "anchor": word.anchor,
         "points": axes(word.points),
         "sums": axes(word.sums),
-        "kept": [number for pair in word.kept for number in pair],
-        "turns": word.turns,
+        "resident": [number for pair in word.resident for number in pair],
+        "unroll": word.unroll,
     }
 
 

@@ -2,7 +2,7 @@
 
 A schedule prints, hashes and compares; `apply` makes the loops of a nest that it means,
 and `emit.py` alone makes a Transform script of those.  A stage and its axes are named
-as its nest names them (nest/stage.py).
+as its nest names them (nest/statement.py).
 """
 
 from __future__ import annotations
@@ -12,29 +12,35 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from nanoloom.nest.nest import LoopNest
-from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.words.copies import CopyOperand, Hoist
-from nanoloom.schedule.words.fusion import ComputeAt
-from nanoloom.schedule.words.loops import (
+from nanoloom.schedule.directives.compute_at import ComputeAt
+from nanoloom.schedule.directives.copies import CopyOperand, Hoist
+from nanoloom.schedule.directives.directive import require_directives
+from nanoloom.schedule.directives.loops import (
     Reorder,
     Split,
     Unroll,
     UnrollAndJam,
     Vectorize,
 )
-from nanoloom.schedule.words.memory import Prefetch
-from nanoloom.schedule.words.nanokernel import Nanokernel
-from nanoloom.schedule.words.pad import Pad
-from nanoloom.schedule.words.pipeline import Pipeline
-from nanoloom.schedule.words.stationary import Stationary
-from nanoloom.schedule.words.store_at import StoreAt
-from nanoloom.schedule.words.sums import FIRST, RESULT, Peel, SplitReduction, StoreApart
-from nanoloom.schedule.words.tiles import ALL, Parallel, Tile
-from nanoloom.schedule.words.turn import Turn
-from nanoloom.schedule.words.word import require_words
+from nanoloom.schedule.directives.nanokernel import Nanokernel
+from nanoloom.schedule.directives.pad import Pad
+from nanoloom.schedule.directives.pipeline import Pipeline
+from nanoloom.schedule.directives.prefetch import Prefetch
+from nanoloom.schedule.directives.reductions import (
+    FIRST,
+    RESULT,
+    Peel,
+    PrivateAccumulator,
+    SplitReduction,
+)
+from nanoloom.schedule.directives.stationary import Stationary
+from nanoloom.schedule.directives.store_at import StoreAt
+from nanoloom.schedule.directives.tiles import ALL, Parallel, Tile
+from nanoloom.schedule.directives.transpose_in_registers import TransposeInRegisters
+from nanoloom.schedule.packing import Pack
 
 Directive: TypeAlias = (
-    Packing
+    Pack
     | Prefetch
     | Parallel
     | Tile
@@ -43,7 +49,7 @@ Directive: TypeAlias = (
     | Reorder
     | Peel
     | SplitReduction
-    | StoreApart
+    | PrivateAccumulator
     | StoreAt
     | Nanokernel
     | Vectorize
@@ -53,12 +59,12 @@ Directive: TypeAlias = (
     | CopyOperand
     | Pad
     | Hoist
-    | Turn
+    | TransposeInRegisters
     | Stationary
 )
 
 
-Words: TypeAlias = tuple[Directive, ...]
+Directives: TypeAlias = tuple[Directive, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Candidate:
     cost: float
 
 
-def nothing() -> Sequence[Candidate]:
+def no_candidates() -> Sequence[Candidate]:
     """Nothing was weighed."""
     return ()
 
@@ -82,39 +88,41 @@ def nothing() -> Sequence[Candidate]:
 class Schedule:
     """How one kernel is made.
 
-    reason: why, in words, for people; weighed: makes all that were weighed, the
+    reason: why, in words, for people; make_candidates: makes all that were weighed, the
     cheapest first, this one among them: most kernels are compiled without a look at
     them.  Both are no part of what a schedule is.
     """
 
     directives: tuple[Directive, ...]
     reason: str = field(default="", compare=False)
-    weighed: Callable[[], Sequence[Candidate]] = field(
-        default=nothing, compare=False, repr=False
+    make_candidates: Callable[[], Sequence[Candidate]] = field(
+        default=no_candidates, compare=False, repr=False
     )
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All that were weighed, the cheapest first, this one among them."""
-        return tuple(self.weighed())
+        return tuple(self.make_candidates())
 
-    def each(self, change: Callable[[Words], Words]) -> Schedule:
+    def each(self, change: Callable[[Directives], Directives]) -> Schedule:
         """With its words changed, and those of its candidates."""
 
         def changed() -> list[Candidate]:
             return [
                 replace(each, directives=change(each.directives))
-                for each in self.weighed()
+                for each in self.make_candidates()
             ]
 
-        return replace(self, directives=change(self.directives), weighed=changed)
+        return replace(
+            self, directives=change(self.directives), make_candidates=changed
+        )
 
     def apply(self, nest: LoopNest) -> LoopNest:
         """The nest with its loops as the schedule makes them.
 
         Raises Error, with the word as its `where`, at the first one that is not legal.
         """
-        require_words(self.directives)
+        require_directives(self.directives)
         for directive in self.directives:
             nest = directive.apply(nest)
         return nest
@@ -133,9 +141,9 @@ class Schedule:
         return script(self, nest)
 
     @property
-    def packings(self) -> tuple[Packing, ...]:
+    def packings(self) -> tuple[Pack, ...]:
         """How weights are packed for it."""
-        return tuple(d for d in self.directives if isinstance(d, Packing))
+        return tuple(d for d in self.directives if isinstance(d, Pack))
 
 
 __all__ = [
@@ -148,7 +156,7 @@ __all__ = [
     "Directive",
     "Hoist",
     "Nanokernel",
-    "Packing",
+    "Pack",
     "Pad",
     "Parallel",
     "Peel",
@@ -159,10 +167,10 @@ __all__ = [
     "Split",
     "SplitReduction",
     "Stationary",
-    "StoreApart",
+    "PrivateAccumulator",
     "StoreAt",
     "Tile",
-    "Turn",
+    "TransposeInRegisters",
     "Unroll",
     "UnrollAndJam",
     "Vectorize",

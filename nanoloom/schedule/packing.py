@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.nest import LoopNest, Role
-from nanoloom.schedule.words.word import Word, refuse, require_number
+from nanoloom.schedule.directives.directive import Directive, refuse, require_number
 from nanoloom.weights.panels import Panels
 
 
 @dataclass(frozen=True)
-class Packing(Word):
+class Pack(Directive):
     """logical [...] -> [shared..., panels, reduced..., columns], zeros at the edges.
 
     argument: which kernel argument.  shared, column, reduced: its dimensions by role.

@@ -25,17 +25,17 @@ ALIKE = 1.04  # of the cycles: so much the prediction is not better, as measured
 class RegisterTile:
     """rows x vectors accumulators.  cost: cycles a multiply-add vector, 1 is ideal.
 
-    swapped: the roles of load and broadcast.
+    hold_lhs: the roles of load and broadcast.
     """
 
     rows: int
     vectors: int
     cost: float
-    swapped: bool = False
+    hold_lhs: bool = False
 
     def __str__(self) -> str:
         roles = ", all rows broadcast, columns loaded one by one"
-        return f"{self.rows}x{self.vectors} vectors{roles if self.swapped else ''}"
+        return f"{self.rows}x{self.vectors} vectors{roles if self.hold_lhs else ''}"
 
 
 def candidates(

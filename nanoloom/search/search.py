@@ -20,9 +20,9 @@ from nanoloom.kernels.program import Kernel, Program
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.panels import FEWEST_TASKS
-from nanoloom.schedule.predicted import number
+from nanoloom.schedule.predicted_cost import number
 from nanoloom.search.candidates import candidates
-from nanoloom.search.trial import TimeKernels, are_floats, sizes_of
+from nanoloom.search.measure import TimeKernels, are_floats, sizes_of
 from nanoloom.target.facts import Target
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.pool import Pool

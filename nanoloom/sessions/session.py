@@ -22,10 +22,10 @@ import numpy as np
 
 from nanoloom.errors import InputError, public
 from nanoloom.frontend.inputs import check_inputs
-from nanoloom.frontend.parts import Index, parts_of
+from nanoloom.frontend.stacked_names import Index, parts_of
 from nanoloom.runtime.arrays import empty
 from nanoloom.runtime.library import Instance, Library
-from nanoloom.sessions.kept import Kept, found_in, given_once
+from nanoloom.sessions.state_pairs import StatePair, found_in, given_once
 from nanoloom.sizes.bounds import Bounds, require_within
 from nanoloom.source import Interface
 
@@ -46,7 +46,7 @@ class Session(ABC):
     def __init__(
         self,
         inputs: Sequence[Interface],
-        kept: Sequence[Kept],
+        kept: Sequence[StatePair],
         known: Mapping[str, int],
         bounds: Mapping[str, Bounds],
         capacity: int,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.numbers import checked
+from nanoloom.frontend.dimension_values import checked_dimension
 
 UNBOUNDED = 2**63 - 1  # INT64_MAX
 
@@ -64,7 +64,7 @@ def bounds_of(name: str, pair: tuple[object, ...]) -> Bounds:
     if len(pair) != 2:
         reason = f"dimension {name} has {len(pair)} bounds"
         raise InputError(reason, hint="give the least and the most: (1, 512)")
-    least, most = (checked(name, number) for number in pair)
+    least, most = (checked_dimension(name, number) for number in pair)
     if not 0 <= least <= most or not most:
         reason = f"dimension {name} is from {least} to {most}"
         raise InputError(reason, hint="give two numbers from 0 on, the least first")

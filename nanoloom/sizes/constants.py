@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nanoloom.mlir import arith, ir
-from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.dynamic_refusal import NotDynamic
 
 EXACT = 2**24  # whole numbers below it are f32's
 APART = 2**23  # below it no two numbers have one share, as f32 has it
@@ -44,7 +44,7 @@ def wholes_of(constants: Sequence[ir.Attribute]) -> Wholes:
     shares = [round(1 / x) if 0 < x <= 1 else 0 for x in numbers]
     for x, n in zip(numbers, shares, strict=True):
         if not 0 < n < APART or x != np.float32(1) / np.float32(n):
-            raise Differs(f"a constant: {', '.join(map(str, constants))}")
+            raise NotDynamic(f"a constant: {', '.join(map(str, constants))}")
     return Wholes(shares, are_shares=True)
 
 

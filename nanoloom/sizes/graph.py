@@ -3,7 +3,7 @@
 A model is bound to samples of its dimensions, and each of them is walked through as a
 graph of static shapes.  What is not alike in all of them depends on the sizes:
 
-    small integers    stay constants, and become sizes (sizes/lift.py)
+    small integers    stay constants, and become sizes (sizes/dynamic_kernel.py)
     other constants   are computed when the program runs: `kept`
 
 Numbers that are decided otherwise for other sizes than the samples' (a minimum, a
@@ -21,15 +21,15 @@ from math import prod
 import numpy as np
 
 from nanoloom.errors import Error
-from nanoloom.graph.counted.decisions import Decisions
-from nanoloom.sizes import decided, operators
-from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.floor import floors_of
-from nanoloom.sizes.floors import Samples, is_part, told_apart
+from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.sizes import operators, size_predicates
+from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
+from nanoloom.sizes.fit_floors import Samples, distinguished, is_part
+from nanoloom.sizes.floor_division import floors_of
+from nanoloom.sizes.polynomial import Dims, Size, found
+from nanoloom.sizes.sample_walk import NodeSample, Visit, Walks
 from nanoloom.sizes.samples import are_of_images
-from nanoloom.sizes.size import Dims, Size, found
-from nanoloom.sizes.trace import Seen, Visit, Walks
-from nanoloom.sizes.windows import ONLY_MOVED, WINDOWS, are_steady
 
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
@@ -57,19 +57,19 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
     for _ in range(WALKS):
         try:
             walk = walked(walks, samples, kept)
-        except (Differs, Error) as error:
+        except (NotDynamic, Error) as error:
             if not reason:
                 raise
-            for_images = isinstance(error, Differs) and error.for_images
-            raise Differs(reason, for_images=for_images) from error
-        told, reason = told_apart(walk.samples), walk.reason or reason
+            for_images = isinstance(error, NotDynamic) and error.for_images
+            raise NotDynamic(reason, for_images=for_images) from error
+        told, reason = distinguished(walk.samples), walk.reason or reason
         settled = not walk.again or frozenset(walk.kept) == kept
         if told == tuple(walk.samples) and settled:
             break
         kept = frozenset(walk.kept) if walk.again else kept
         samples = [{name: sample[name] for name in given} for sample in told]
     else:
-        raise Differs("samples do not tell its sizes apart", for_images=True)
+        raise NotDynamic("samples do not tell its sizes apart", for_images=True)
     limits = (*limits_of_parts(walk.samples), *walk.limits)
     return Open(frozenset(walk.kept), limits, tuple(walk.samples))
 
@@ -82,7 +82,7 @@ def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:
         for visits in zip(*[each.visits for each in found], strict=True):
             walk.node(visits)
         walk.compare([each.decided for each in found])
-    except Differs as error:
+    except NotDynamic as error:
         if walk.kept == kept:
             raise
         # What is computed, and no constant, in the next walk may let it pass.
@@ -110,7 +110,7 @@ def are_places(visit: Visit) -> bool:
     return visit.operator in REPEATED and is_matrix(visit.outputs[0])
 
 
-def is_matrix(value: Seen) -> bool:
+def is_matrix(value: NodeSample) -> bool:
     shape = value.shape or ()
     return len(shape) > 1 and prod(shape) > 1
 
@@ -149,7 +149,7 @@ class Comparing:
             return False
         return not self.depends(condition)
 
-    def depends(self, value: Seen) -> bool:
+    def depends(self, value: NodeSample) -> bool:
         return value.name in self.differing or value.name in self.kept
 
     def reads_kept(self, visit: Visit) -> bool:
@@ -167,7 +167,7 @@ class Comparing:
             small = len({x.shape for x in outputs}) == 1 and all(
                 row is not None and row.size <= MOST for row in rows
             )
-            differs = not decided.alike(rows)
+            differs = not size_predicates.alike(rows)
             if (
                 are_places(visits[0])
                 or not small
@@ -176,7 +176,7 @@ class Comparing:
             ):
                 self.kept.add(outputs[0].name)
                 continue
-            if not decided.is_right(visits, self.samples):
+            if not size_predicates.is_right(visits, self.samples):
                 self.keep(outputs[0].name, f"{visits[0].name} decides by a size")
             elif differs:
                 self.differing.add(outputs[0].name)
@@ -193,10 +193,10 @@ class Comparing:
             if not known or self.depends(known[0]):
                 continue
             rows, shapes = [x.numbers for x in known], {x.shape for x in known}
-            if len(shapes) == 1 and decided.alike(rows):
+            if len(shapes) == 1 and size_predicates.alike(rows):
                 continue
             if len(shapes) > 1 or len(known) < len(row) or not self.are_sizes(rows):
-                raise Differs(f"{visits[0].name} reads {known[0].name}")
+                raise NotDynamic(f"{visits[0].name} reads {known[0].name}")
             self.differing.add(known[0].name)
 
     def are_sizes(self, rows: Sequence[np.ndarray | None]) -> bool:
@@ -211,10 +211,10 @@ class Comparing:
         ways = [x.ways for x in each]
         for row in zip(*ways, strict=False):
             if len(set(row)) > 1:
-                raise Differs(f"{row[0][0]}: a bound by a size", for_images=True)
+                raise NotDynamic(f"{row[0][0]}: a bound by a size", for_images=True)
         rows = [x.differences for x in each]
         if any(len({*map(len, pairs)}) > 1 for pairs in (ways, rows)):
-            raise Differs("what its shapes go by")
+            raise NotDynamic("what its shapes go by")
         for row in zip(*rows, strict=True):
             self.limit(row[0][0], [n for _, n in row])
 
@@ -222,7 +222,7 @@ class Comparing:
         """Let a size be 0 or more."""
         size = found(numbers, self.samples)
         if size is None:
-            raise Differs(f"{where}: {', '.join(map(str, numbers))}")
+            raise NotDynamic(f"{where}: {', '.join(map(str, numbers))}")
         if size.number is None or size.number < 0:
             self.limits[size] = None
 
@@ -234,7 +234,7 @@ class Comparing:
             return
         try:
             limits = self.numbers(visits)
-        except Differs as reason:
+        except NotDynamic as reason:
             if not reason.computed or reason.computed in self.kept:
                 raise
             self.keep(reason.computed, str(reason))
@@ -250,8 +250,8 @@ class Comparing:
         floors = first.operator not in ONLY_MOVED and not are_steady(visits)
         if floors and not are_of_images(self.samples):
             reason = f"{first.name} is compiled for known sizes only"
-            raise Differs(reason, for_images=True)
+            raise NotDynamic(reason, for_images=True)
         try:
             return rule(visits, self.samples)
-        except Differs as reason:
-            raise Differs(f"{first.name}: {reason}", for_images=True) from None
+        except NotDynamic as reason:
+            raise NotDynamic(f"{first.name}: {reason}", for_images=True) from None

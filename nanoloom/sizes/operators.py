@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from nanoloom.graph.control import keeps_running
 from nanoloom.graph.folding import words
-from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.trace import Visit
+from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.sample_walk import Visit
 
 Numbers = tuple[int, ...]  # one for each sample
 Limits = list[Numbers]
@@ -50,12 +50,12 @@ def limits(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     if first.operator in ANY:
         return []
     if (rule := RULES.get(first.operator)) is None:
-        raise Differs(f"{first.name} is compiled for known sizes only")
+        raise NotDynamic(f"{first.name} is compiled for known sizes only")
     try:
         return rule(visits, kept)
-    except Differs as reason:
+    except NotDynamic as reason:
         where = f"{first.name}: {reason}"
-        raise Differs(where, computed=reason.computed) from None
+        raise NotDynamic(where, computed=reason.computed) from None
 
 
 def sizes(visits: Sequence[Visit], index: int, axis: int) -> Numbers:
@@ -64,7 +64,7 @@ def sizes(visits: Sequence[Visit], index: int, axis: int) -> Numbers:
     for visit in visits:
         value = visit.inputs[index]
         if value is None or value.shape is None:
-            raise Differs("an input of unknown shape")
+            raise NotDynamic("an input of unknown shape")
         found.append(value.shape[axis])
     return tuple(found)
 
@@ -72,7 +72,7 @@ def sizes(visits: Sequence[Visit], index: int, axis: int) -> Numbers:
 def rank(visits: Sequence[Visit], index: int = 0) -> int:
     value = visits[0].inputs[index]
     if value is None or value.shape is None:
-        raise Differs("an input of unknown shape")
+        raise NotDynamic("an input of unknown shape")
     return len(value.shape)
 
 
@@ -84,10 +84,10 @@ def numbers(visits: Sequence[Visit], index: int) -> list[Numbers] | None:
     for visit in visits:
         value = visit.inputs[index]
         if value is None or value.numbers is None:
-            raise Differs("numbers that are known at run time")
+            raise NotDynamic("numbers that are known at run time")
         rows.append([int(n) for n in value.numbers.flat])
     if len({len(row) for row in rows}) > 1:
-        raise Differs("numbers of numbers")
+        raise NotDynamic("numbers of numbers")
     return list(zip(*rows, strict=True))
 
 
@@ -113,7 +113,7 @@ def gather(visits: Sequence[Visit], kept: Set[str]) -> Limits:
         if not is_alike(row):
             index = visits[0].inputs[1]
             assert index is not None
-            raise Differs("indices that are sizes", computed=index.name)
+            raise NotDynamic("indices that are sizes", computed=index.name)
         inside = row[0] if row[0] < 0 else -1 - row[0]
         made.append(tuple(n + inside for n in extent))
     return made
@@ -124,7 +124,7 @@ def gather_slices(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     axes = range(rank(visits))
     fixed = all(is_alike(sizes(visits, 0, axis)) for axis in axes)
     if not fixed and not is_computed(visits, 1, kept):
-        raise Differs("constant indices along sizes")
+        raise NotDynamic("constant indices along sizes")
     return []
 
 
@@ -141,7 +141,7 @@ def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
     """
     starts, ends = numbers(visits, 1), numbers(visits, 2)
     if starts is None or ends is None:
-        raise Differs("where it begins")
+        raise NotDynamic("where it begins")
     axes = numbers(visits, 3) or [(n,) * len(visits) for n in range(len(starts))]
     steps = numbers(visits, 4) or [(1,) * len(visits)] * len(starts)
     made: Limits = []
@@ -150,7 +150,7 @@ def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
         if is_alike(extent) and is_alike(start) and is_alike(end):
             continue
         if not is_alike(axis) or set(step) != {1}:
-            raise Differs("steps along a size")
+            raise NotDynamic("steps along a size")
         begin = inside(start, extent)
         whole = all(n >= e for n, e in zip(end, extent, strict=True))
         if whole and min(end) < END:
@@ -158,14 +158,14 @@ def cut(visits: Sequence[Visit], _: Set[str]) -> Limits:
         stop = extent if whole else inside(end, extent)
         made += [begin, less(stop, begin), less(extent, stop)]
     if any(min(row) < 0 for row in made):
-        raise Differs("a part that may end where its axis does")
+        raise NotDynamic("a part that may end where its axis does")
     return made
 
 
 def inside(places: Numbers, extent: Numbers) -> Numbers:
     """Places on an axis, those below 0 counted from its end."""
     if len({n < 0 for n in places}) > 1:
-        raise Differs("places on both sides")
+        raise NotDynamic("places on both sides")
     behind = places[0] < 0
     return tuple(n + e if behind else n for n, e in zip(places, extent, strict=True))
 
@@ -177,7 +177,7 @@ def less(one: Numbers, other: Numbers) -> Numbers:
 def split(visits: Sequence[Visit], _: Set[str]) -> Limits:
     """Parts along an axis that is no size."""
     if not is_alike(sizes(visits, 0, attribute(visits, "axis", 0))):
-        raise Differs("a size along its axis")
+        raise NotDynamic("a size along its axis")
     return []
 
 
@@ -186,7 +186,7 @@ def looped(visits: Sequence[Visit], kept: Set[str]) -> Limits:
     known = not any(is_computed(visits, i, kept) for i in (0, 1) if has(visits[0], i))
     body = visits[0].node.attributes["body"].as_graph()
     if not has(visits[0], 0) or not known or not keeps_running(body):
-        raise Differs("a number of trips that is known at run time")
+        raise NotDynamic("a number of trips that is known at run time")
     return []
 
 
@@ -194,7 +194,7 @@ def top_k(visits: Sequence[Visit], _: Set[str]) -> Limits:
     """As many elements as are known, or a size says, along an axis that has more."""
     wanted = numbers(visits, 1)
     if wanted is None:
-        raise Differs("its k is an attribute")
+        raise NotDynamic("its k is an attribute")
     extent = sizes(visits, 0, attribute(visits, "axis", -1))
     return [wanted[0], less(extent, wanted[0])]
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from nanoloom.sizes.floor import Floor, floors_of
+from nanoloom.sizes.floor_division import Floor, floors_of
 
-COUNT = (
-    3  # samples: a size has two numbers at most (sizes/size.py), the third proves it
-)
+# Samples: a size has two numbers at most (polynomial.py), the third proves it.
+COUNT = 3
 FEW = (3, 7, 5, 13, 17, 19, 11, 23, 29)
 # Lengths: the second ones for models that take no longer ones.  Thrice the first one,
 # as with the first batch, is one less than a multiple of 8: tiles of 8 rows are no
@@ -112,7 +111,7 @@ def multiple_of(samples: Sequence[Mapping[str, int]]) -> int:
 
 
 def are_of_steps(samples: Sequence[Mapping[str, int]]) -> bool:
-    """Whether they are for models with recurrences alone (sizes/steps.py)."""
+    """Whether they are for models with recurrences alone (sizes/recurrent_batch.py)."""
     return set(samples[0].values()) <= {*STEPS[::COUNT]}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nanoloom.target.by_name import TARGETS, by_name
 from nanoloom.target.facts import Cache, MatrixUnit, Target, VectorUnit
-from nanoloom.target.named import TARGETS, by_name
 
 __all__ = [
     "TARGETS",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 
 from nanoloom.errors import Error
-from nanoloom.target.forms import FORMS, MASKED, MASKED_REMAINDER, VECTOR_LENGTH
 from nanoloom.target.instruction_set import InstructionSet
+from nanoloom.target.tail_forms import FORMS, MASKED, MASKED_REMAINDER, VECTOR_LENGTH
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class VectorUnit:
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
     alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
     dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
-    registers can be one operand, and take as many turns (LMUL of RVV).  turns: that a
+    registers can be one operand, and take as many passes (LMUL of RVV).  passes: that a
     whole register takes, a part of it fewer.  in_order: a core waits where a loaded
     number is used first.  form: of loops over vectors that a schedule says nothing else
-    of (forms.py): `reproduce scalable` counts them beside each other.
+    of (tail_forms.py): `reproduce scalable` counts them beside each other.
     """
 
     bits: int
@@ -37,7 +37,7 @@ class VectorUnit:
     in_order: bool = False
     alu_per_cycle: float = 0
     bf16_dot_per_cycle: float = 0
-    turns: int = 1
+    passes: int = 1
     vscale_min: int = 1
     form: str = MASKED_REMAINDER
     vscale_max: int = 1  # above vscale_min: the code must run at every size between
@@ -54,11 +54,11 @@ class VectorUnit:
 
     def narrowed(self, parts: int) -> VectorUnit:
         """The unit with vectors of a part of a register, of fixed width."""
-        faster = min(parts, self.turns)
+        faster = min(parts, self.passes)
         return replace(
             self,
             bits=self.bits // parts,
-            turns=self.turns // faster,
+            passes=self.passes // faster,
             fma_per_cycle=self.fma_per_cycle * faster,
             load_per_cycle=self.load_per_cycle * faster,
             store_per_cycle=self.store_per_cycle * faster,
@@ -189,7 +189,8 @@ class Target:
         return bool(self.isa.vectors) and not self.has(self.isa.vectors)
 
     def require_form(self, form: str) -> None:
-        """Raise Error for a form of loops (forms.py) that it has no instructions for.
+        """Raise Error for a form of loops (tail_forms.py) that it has no instructions
+        for.
 
         What asks a machine for lengths is none that masks stand for: code with masks is
         another form, and has a name of its own.

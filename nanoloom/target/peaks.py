@@ -1,7 +1,7 @@
 """The speed of light of this machine: what its arithmetic and its caches reach.
 
-Measured by generated loops (`loops.py`), so that a kernel's percentage of the peak has
-a denominator that was seen, on the clock and in the company of the moment.
+Measured by generated loops (`peak_loops.py`), so that a kernel's percentage of the peak
+has a denominator that was seen, on the clock and in the company of the moment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from typing import Any, cast
 
 from nanoloom.errors import Error
 from nanoloom.target.facts import Target
-from nanoloom.target.loops import SCRATCH_BYTES, loops_of, module_text, sums_of, symbol
+from nanoloom.target.peak_loops import (
+    SCRATCH_BYTES,
+    loops_of,
+    module_text,
+    sums_of,
+    symbol,
+)
 
 ONE_RUN = 0.02  # seconds, as kernels run: in bursts of 2 ms the clock is 4 % higher
 ROUNDS = 6  # each measures everything once: a neighbour's burst does not hit one alone

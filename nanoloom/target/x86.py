@@ -114,7 +114,7 @@ AVX512_IN_HALVES = VectorUnit(
     store_per_cycle=0.5,
     mask_registers=8,
     alu_per_cycle=2,
-    turns=2,
+    passes=2,
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from nanoloom.kernels.structure import dims_of
+from nanoloom.kernels.linalg_query import dims_of
 from nanoloom.mlir import arith, ir
 
 SECOND = 2  # elements from lane to lane: two loads, of which half is taken

@@ -11,7 +11,12 @@ and it would move the selection of a constant NaN behind the conversion.
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir
-from nanoloom.vector.by_integers import as_type, every, like, replace_conversions
+from nanoloom.vector.cast_by_integers import (
+    as_type,
+    broadcast_like,
+    like,
+    replace_conversions,
+)
 
 HALF, BIAS, QUIET = 16, 0x7FFF, 0x400000
 
@@ -26,9 +31,11 @@ def rounded(x: ir.Value) -> ir.Value:
     """The bf16 numbers next to f32 numbers."""
     i32, i16 = (like(x.type, ir.IntegerType.get_signless(n)) for n in (32, 16))
     bits = as_type(i32, x)
-    odd = arith.andi(arith.shrui(bits, every(i32, HALF)), every(i32, 1))
-    near = arith.addi(bits, arith.addi(odd, every(i32, BIAS)))
+    odd = arith.andi(
+        arith.shrui(bits, broadcast_like(i32, HALF)), broadcast_like(i32, 1)
+    )
+    near = arith.addi(bits, arith.addi(odd, broadcast_like(i32, BIAS)))
     nan = arith.cmpf(arith.CmpFPredicate.UNO, x, x)
-    chosen = arith.select(nan, arith.ori(bits, every(i32, QUIET)), near)
-    upper = arith.trunci(i16, arith.shrui(chosen, every(i32, HALF)))
+    chosen = arith.select(nan, arith.ori(bits, broadcast_like(i32, QUIET)), near)
+    upper = arith.trunci(i16, arith.shrui(chosen, broadcast_like(i32, HALF)))
     return as_type(like(x.type, ir.BF16Type.get()), upper)

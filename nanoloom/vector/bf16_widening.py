@@ -6,7 +6,12 @@ bits(y) = bits(x) << 16
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir
-from nanoloom.vector.by_integers import as_type, every, like, replace_conversions
+from nanoloom.vector.cast_by_integers import (
+    as_type,
+    broadcast_like,
+    like,
+    replace_conversions,
+)
 
 HALF = 16
 
@@ -20,7 +25,7 @@ def widen_in_integers(module: ir.Module) -> None:
 def widened(x: ir.Value) -> ir.Value:
     """The same numbers in f32."""
     i16, i32 = (like(x.type, ir.IntegerType.get_signless(n)) for n in (16, 32))
-    bits = arith.shli(arith.extui(i32, as_type(i16, x)), every(i32, HALF))
+    bits = arith.shli(arith.extui(i32, as_type(i16, x)), broadcast_like(i32, HALF))
     return as_type(like(x.type, ir.F32Type.get()), bits)
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import WIDENING
-from nanoloom.nest.stage import SIMPLE_MATH
+from nanoloom.nest.statement import SIMPLE_MATH
 from nanoloom.vector.access import index
-from nanoloom.vector.gathered import gathered, linear
-from nanoloom.vector.lane_values import Lane, LaneValue, Row, Uniform, Vector
-from nanoloom.vector.lookups import byte_of, is_table, lookup
-from nanoloom.vector.once import Once
+from nanoloom.vector.lane_values import Lane, LaneValue, RowVector, Uniform, Vector
+from nanoloom.vector.scalable_gather import gathered, linear
+from nanoloom.vector.table_lookups import byte_of, is_table, lookup
+from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.widths import filler, is_scalable, vector_type
 
 LANEWISE = ("arith.", "math.")
@@ -64,7 +64,7 @@ class VectorBody:
     dim: int
     ivs: list[ir.Value]
     mask: ir.Value | None = None
-    once: Once = field(default_factory=Once)
+    once: ValueCache = field(default_factory=ValueCache)
     sums: tuple[ir.Value, ...] = ()
     values: dict[ir.Value, LaneValue] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class VectorBody:
                     steps = arith.index_cast(self.kind(start.type), steps)
                 base = vector.broadcast(self.kind(start.type), start)
                 return arith.addi(base, steps)
-            case Row(buffer, at):
+            case RowVector(buffer, at):
                 kind = self.kind(ir.MemRefType(buffer.type).element_type)
                 return read(kind, buffer, list(at), self.mask)
 

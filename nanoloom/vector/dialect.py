@@ -48,7 +48,7 @@ class InOrderOp(Dialect.Operation, name="in_order"):
 
 
 class PanelRoundOp(Dialect.Operation, name="panel_round"):
-    """A round of a loop that reads a panel of an argument (panel_round.py)."""
+    """A round of a loop that reads a panel of an argument (panel_iteration.py)."""
 
     place: Sequence[ext.Operand[Any]]
     argument: ir.IntegerAttr
@@ -58,7 +58,7 @@ class PanelRoundOp(Dialect.Operation, name="panel_round"):
 
 
 class LookupOp(Dialect.Operation, name="lookup"):
-    """The byte at each place of a table of 256 (lookups.py)."""
+    """The byte at each place of a table of 256 (table_lookups.py)."""
 
     result: ext.Result[Any]
     table: ext.Operand[Any]

@@ -13,7 +13,12 @@ LLVM would call a function for each number, and cannot for vectors of unknown wi
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir
-from nanoloom.vector.by_integers import as_type, every, like, replace_conversions
+from nanoloom.vector.cast_by_integers import (
+    as_type,
+    broadcast_like,
+    like,
+    replace_conversions,
+)
 
 MAGNITUDE, EXPONENT, HALF, DIGITS = 0x7FFF_FFFF, 0x7F80_0000, 16, 13
 INFINITE, NORMAL = 0x4780_0000, 0x3880_0000  # 2^16, 2^-14
@@ -32,19 +37,23 @@ def rounded(x: ir.Value) -> ir.Value:
     """The f16 numbers next to f32 numbers."""
     i32, i16 = (like(x.type, ir.IntegerType.get_signless(n)) for n in (32, 16))
     bits = as_type(i32, x)
-    magnitude = arith.andi(bits, every(i32, MAGNITUDE))
-    sign = arith.shrui(arith.xori(bits, magnitude), every(i32, HALF))
-    below = arith.minsi(magnitude, every(i32, INFINITE))
-    odd = arith.andi(arith.shrui(below, every(i32, DIGITS)), every(i32, 1))
-    carried = arith.addi(below, arith.addi(odd, every(i32, REBIASED)))
-    normal = arith.shrui(carried, every(i32, DIGITS))
-    steps = arith.addf(as_type(x.type, magnitude), every(x.type, STEPS))
-    small = arith.subi(as_type(i32, steps), every(i32, STEP_BITS))
+    magnitude = arith.andi(bits, broadcast_like(i32, MAGNITUDE))
+    sign = arith.shrui(arith.xori(bits, magnitude), broadcast_like(i32, HALF))
+    below = arith.minsi(magnitude, broadcast_like(i32, INFINITE))
+    odd = arith.andi(
+        arith.shrui(below, broadcast_like(i32, DIGITS)), broadcast_like(i32, 1)
+    )
+    carried = arith.addi(below, arith.addi(odd, broadcast_like(i32, REBIASED)))
+    normal = arith.shrui(carried, broadcast_like(i32, DIGITS))
+    steps = arith.addf(as_type(x.type, magnitude), broadcast_like(x.type, STEPS))
+    small = arith.subi(as_type(i32, steps), broadcast_like(i32, STEP_BITS))
     less, greater = arith.CmpIPredicate.slt, arith.CmpIPredicate.sgt
-    is_small = arith.cmpi(less, magnitude, every(i32, NORMAL))
+    is_small = arith.cmpi(less, magnitude, broadcast_like(i32, NORMAL))
     near = arith.select(is_small, small, normal)
-    kept = arith.andi(arith.shrui(magnitude, every(i32, DIGITS)), every(i32, NUMBER))
-    nan = arith.cmpi(greater, magnitude, every(i32, EXPONENT))
-    chosen = arith.select(nan, arith.ori(kept, every(i32, QUIET)), near)
+    kept = arith.andi(
+        arith.shrui(magnitude, broadcast_like(i32, DIGITS)), broadcast_like(i32, NUMBER)
+    )
+    nan = arith.cmpi(greater, magnitude, broadcast_like(i32, EXPONENT))
+    chosen = arith.select(nan, arith.ori(kept, broadcast_like(i32, QUIET)), near)
     halves = arith.trunci(i16, arith.ori(chosen, sign))
     return as_type(like(x.type, ir.F16Type.get()), halves)

@@ -11,7 +11,12 @@ each number, and save all registers of a product for it.
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir
-from nanoloom.vector.by_integers import as_type, every, like, replace_conversions
+from nanoloom.vector.cast_by_integers import (
+    as_type,
+    broadcast_like,
+    like,
+    replace_conversions,
+)
 
 # Of f16; of f32, where they have so many digits more, and a sign so many bits higher.
 MAGNITUDE, LARGEST = 0x7FFF, 0x7BFF
@@ -30,12 +35,14 @@ def widened(x: ir.Value) -> ir.Value:
     i16, i32 = (like(x.type, ir.IntegerType.get_signless(n)) for n in (16, 32))
     f32 = like(x.type, ir.F32Type.get())
     bits = arith.extui(i32, as_type(i16, x))
-    magnitude = arith.andi(bits, every(i32, MAGNITUDE))
-    sign = arith.shli(arith.xori(bits, magnitude), every(i32, HALF))
-    small = as_type(f32, arith.shli(magnitude, every(i32, DIGITS)))
-    number = as_type(i32, arith.mulf(small, every(f32, RAISED)))
-    special = arith.cmpi(arith.CmpIPredicate.sgt, magnitude, every(i32, LARGEST))
-    ones = arith.select(special, every(i32, EXPONENT), every(i32, 0))
+    magnitude = arith.andi(bits, broadcast_like(i32, MAGNITUDE))
+    sign = arith.shli(arith.xori(bits, magnitude), broadcast_like(i32, HALF))
+    small = as_type(f32, arith.shli(magnitude, broadcast_like(i32, DIGITS)))
+    number = as_type(i32, arith.mulf(small, broadcast_like(f32, RAISED)))
+    special = arith.cmpi(
+        arith.CmpIPredicate.sgt, magnitude, broadcast_like(i32, LARGEST)
+    )
+    ones = arith.select(special, broadcast_like(i32, EXPONENT), broadcast_like(i32, 0))
     return as_type(f32, arith.ori(arith.ori(number, sign), ones))
 
 

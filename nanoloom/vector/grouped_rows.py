@@ -1,4 +1,4 @@
-"""Rows of which groups of steps lie together (in_panels.py), as scalable registers.
+"""Rows of which groups of steps lie together (packed_reads.py), as scalable registers.
 
     w'[k / 4, 4 j + k % 4]
 
@@ -23,12 +23,12 @@ from nanoloom.vector.access import (
     parts,
     written,
 )
-from nanoloom.vector.nanokernel.groups import interleaved
-from nanoloom.vector.points import Point
+from nanoloom.vector.nanokernel.k_groups import interleaved_panel
+from nanoloom.vector.tile_points import Point
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 if TYPE_CHECKING:
-    from nanoloom.vector.strip import Strip
+    from nanoloom.vector.register_tile import RegisterTile
 
 
 def in_groups_of(x: Operand, column: int, depth: int, group: int) -> bool:
@@ -43,7 +43,7 @@ def in_groups_of(x: Operand, column: int, depth: int, group: int) -> bool:
 class GroupedRows:
     """An input of a strip that lies so.  kind: of a register."""
 
-    strip: Strip
+    strip: RegisterTile
     number: int
     depth: int
     group: int
@@ -86,7 +86,7 @@ class GroupedRows:
         """A mask of columns as masks of their groups' numbers."""
         bit = ir.IntegerType.get_signless(1)
         kind = vector_type(Lanes(self.kind.shape[0], scalable=True), bit)
-        return parts_of(interleaved([mask] * self.group), kind)
+        return parts_of(interleaved_panel([mask] * self.group), kind)
 
 
 def parts_of(wide: ir.Value, kind: ir.VectorType) -> list[ir.Value]:

@@ -29,11 +29,11 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Row:
+class RowVector:
     """What lies in memory from a place on: loaded when it is known which lanes are."""
 
     buffer: ir.Value
     at: tuple[ir.Value, ...]
 
 
-LaneValue = Uniform | Lane | Vector | Row
+LaneValue = Uniform | Lane | Vector | RowVector

@@ -16,20 +16,20 @@ from math import prod
 
 from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, memref, named, scf
-from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.words.memory import LEVELS, Prefetch
+from nanoloom.schedule.directives.prefetch import LEVELS, Prefetch
+from nanoloom.schedule.packing import Pack
 from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
 from nanoloom.vector.nanokernel.tile.task import locality
 from nanoloom.vector.nanokernel.tile.tile import origin
-from nanoloom.vector.panel_round import Counted, PanelRound
+from nanoloom.vector.panel_iteration import Counted, PanelIteration
 
 LINE = 64  # bytes
 MORE = 2  # times the lines of a round, where one tile may ask for most of a panel
 
 
-def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:
+def require_numbers(word: Prefetch, packings: Sequence[Pack]) -> None:
     """Error unless a prefetch says how panels come, or how far ahead what is flat."""
     if not 1 <= word.level <= LEVELS:
         raise Error(f"level = {word.level}: caches 1 to {LEVELS} are known")
@@ -48,7 +48,7 @@ def require_numbers(word: Prefetch, packings: Sequence[Packing]) -> None:
 
 
 def require_fetched(
-    module: ir.Module, wanted: Mapping[int, Prefetch], packings: Sequence[Packing]
+    module: ir.Module, wanted: Mapping[int, Prefetch], packings: Sequence[Pack]
 ) -> None:
     """Error for an operand that is to come and does not (on tensors)."""
     panels = {packing.argument for packing in packings}
@@ -108,7 +108,7 @@ def fetch_panels(module: ir.Module, wanted: Mapping[int, Prefetch]) -> None:
     kernel = module.body.operations[0]
     arguments = list(kernel.operation.regions[0].blocks[0].arguments)
     for op in named(module, PANEL_ROUND):
-        argument, round_ = PanelRound.of(op)
+        argument, round_ = PanelIteration.of(op)
         with ir.InsertionPoint(op), op.operation.location:
             places = row_ends(op.operation.block)
             prefetch(arguments[argument], round_, wanted[argument], places)
@@ -122,7 +122,7 @@ def row_ends(block: ir.Block) -> list[ir.Operation]:
 
 def prefetch(
     buffer: ir.Value,
-    round_: PanelRound,
+    round_: PanelIteration,
     word: Prefetch,
     places: Sequence[ir.Operation] = (),
 ) -> None:
@@ -154,7 +154,7 @@ def prefetch(
 
 
 def prefetch_now(
-    buffer: ir.Value, round_: PanelRound, counted: Counted, word: Prefetch
+    buffer: ir.Value, round_: PanelIteration, counted: Counted, word: Prefetch
 ) -> None:
     """The same where the rounds are counted at run time: a loop over the lines."""
     most = index(lines(buffer, round_))
@@ -174,7 +174,7 @@ def prefetch_now(
 
 
 def prefetch_line(
-    buffer: ir.Value, round_: PanelRound, word: Prefetch, line: ir.Value
+    buffer: ir.Value, round_: PanelIteration, word: Prefetch, line: ir.Value
 ) -> None:
     """Ask for a line of what is read next."""
     # Past the end of its row on purpose: a panel is contiguous.
@@ -184,7 +184,7 @@ def prefetch_line(
     memref.PrefetchOp(buffer, at, False, locality(word), True)
 
 
-def lines(buffer: ir.Value, round_: PanelRound) -> int:
+def lines(buffer: ir.Value, round_: PanelIteration) -> int:
     """Of the part of a panel that is read."""
     shape = list(ir.MemRefType(buffer.type).shape)[len(round_.following) :]
     return -(-round_.extent * prod(shape) // width(buffer))

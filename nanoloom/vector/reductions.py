@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE
-from nanoloom.target.forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
+from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
-from nanoloom.vector.in_fours import meeting, met
-from nanoloom.vector.jam import side_by_side
-from nanoloom.vector.masked_rounds import Masks, by_lengths, rest_lanes, under_masks
-from nanoloom.vector.once import Once
-from nanoloom.vector.pipelined import Round, of_points, rounds
-from nanoloom.vector.points import Point
+from nanoloom.vector.joint_lane_reduction import joint_reduction, reduced_jointly
+from nanoloom.vector.masked_iterations import Masks, by_lengths, rest_lanes, under_masks
+from nanoloom.vector.software_pipelining import Round, iterations, of_points
+from nanoloom.vector.tile_loops import side_by_side
+from nanoloom.vector.tile_points import Point
+from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 if TYPE_CHECKING:
-    from nanoloom.vector.loops import Loops
+    from nanoloom.vector.vectorize_loops import Loops
 
 
 def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
@@ -35,10 +35,12 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
     others = [d for d in loops.reduced if d != loops.dim]
     start = neutral(loops) * len(points) * loops.chains
 
-    def step(here: list[Point], values: list[ir.Value], once: Once) -> list[ir.Value]:
+    def step(
+        here: list[Point], values: list[ir.Value], once: ValueCache
+    ) -> list[ir.Value]:
         return reduce_strip(loops, here, values, once)
 
-    totals = loops.accumulate(others, points, start, step, Once())
+    totals = loops.accumulate(others, points, start, step, ValueCache())
     places = [(x, point) for point in points for x in loops.outputs]
     sums: list[ir.Value] = []
     for number, c in enumerate(combiners):
@@ -47,7 +49,7 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
             pairs = zip(chains[::2], chains[1::2], strict=True)
             chains = [c.apply(one, other) for one, other in pairs]
         sums += chains
-    together = meeting(loops)
+    together = joint_reduction(loops)
     if together > 1:
         store_together(loops, points, sums, together)
         return
@@ -65,7 +67,10 @@ def store_together(
     """So many results at once, one behind the other."""
     (c,), (x,), (start,) = loops.combiners, loops.outputs, loops.starts
     for first in range(0, len(points), count):
-        at, made = x.indices(points[first].ivs), met(c, sums[first : first + count])
+        at, made = (
+            x.indices(points[first].ivs),
+            reduced_jointly(c, sums[first : first + count]),
+        )
         if start is None:
             before = vector.load(ir.VectorType(made.type), x.buffer, at)
         else:
@@ -82,7 +87,7 @@ def neutral(loops: Loops) -> list[ir.Value]:
 
 
 def reduce_strip(
-    loops: Loops, points: list[Point], values: list[ir.Value], once: Once
+    loops: Loops, points: list[Point], values: list[ir.Value], once: ValueCache
 ) -> list[ir.Value]:
     """All of the vector dimension: unrolled vectors, single vectors, the rest."""
     extent = loops.extent(loops.dim)
@@ -115,7 +120,9 @@ def folding(
         ats = (add(begin, as_index(elements(loops.lanes, n))) for n in range(chains))
         return [[point.moved(loops.dim, at) for point in points] for at in ats]
 
-    def compute(at: ir.Value, carried: list[ir.Value], once: Once) -> list[ir.Value]:
+    def compute(
+        at: ir.Value, carried: list[ir.Value], once: ValueCache
+    ) -> list[ir.Value]:
         made: list[ir.Value] = []
         count = len(points) * len(loops.outputs)
         for chain, here in enumerate(places(at)):
@@ -128,10 +135,12 @@ def folding(
         def reads(at: ir.Value) -> Round:
             return of_points(loops, loops.dim, [p for x in places(at) for p in x])
 
-        return rounds(bounds, by, values, reads, compute)
+        return iterations(bounds, by, values, reads, compute)
     loop = scf.ForOp(*bounds, as_index(by), values)
     with ir.InsertionPoint(loop.body):
-        scf.yield_(compute(loop.induction_variable, list(loop.inner_iter_args), Once()))
+        scf.yield_(
+            compute(loop.induction_variable, list(loop.inner_iter_args), ValueCache())
+        )
     return list(loop.results)
 
 
@@ -147,7 +156,7 @@ def masked_folding(
             begin = add(at, as_index(elements(loops.lanes, chain)))
             here = [replace(p.moved(loops.dim, begin), mask=mask) for p in points]
             old = values[chain * width : (chain + 1) * width]
-            new = loops.computed(here, old, Once())
+            new = loops.computed(here, old, ValueCache())
             made += [arith.select(mask, *x) for x in zip(new, old, strict=True)]
         return made
 
@@ -164,7 +173,7 @@ def masked_fold(
     points: list[Point],
     bounds: tuple[ir.Value, ir.Value],
     values: list[ir.Value],
-    once: Once,
+    once: ValueCache,
 ) -> list[ir.Value]:
     """The rest as one vector, folded into the first chain where it counts."""
     whole, extent = bounds
@@ -197,7 +206,7 @@ def single_elements(
     loop = scf.ForOp(*bounds, index(1), first)
     with ir.InsertionPoint(loop.body):
         here = [point.moved(loops.dim, loop.induction_variable) for point in points]
-        scf.yield_(narrow.computed(here, list(loop.inner_iter_args), Once()))
+        scf.yield_(narrow.computed(here, list(loop.inner_iter_args), ValueCache()))
     lone = [
         vector.insert(vector.extract(r, [], [0]), v, [], [0])
         for r, v in zip(loop.results, values, strict=False)

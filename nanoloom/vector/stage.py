@@ -12,42 +12,39 @@ from types import MappingProxyType
 from typing import Any
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Kind
+from nanoloom.kernels.linalg_query import Kind
 from nanoloom.mlir import function_named, ir, memref, named, run_pipeline
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES, SME
 from nanoloom.schedule.language import Nanokernel, Prefetch
-from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
-from nanoloom.vector.absent_rows import skip_absent_rows
 from nanoloom.vector.bf16_rounding import round_in_integers
-from nanoloom.vector.body_places import write_out_places
-from nanoloom.vector.choices import use_choices
-from nanoloom.vector.copied import copy_operand, hoist_copy, make_copies
-from nanoloom.vector.copies import copies_of_stages, copies_to_generics
-from nanoloom.vector.in_loops import vectors_in_loops
-from nanoloom.vector.in_panels import read_panels
-from nanoloom.vector.lookups import make_lookups
-from nanoloom.vector.loops import vectorize_loops
-from nanoloom.vector.maxima import use_maxima
-from nanoloom.vector.nanokernel import few_rows, instructions
+from nanoloom.vector.body_indices import write_out_places
+from nanoloom.vector.copy_operand import copy_operand, hoist_copy, make_copies
+from nanoloom.vector.dynamic_extents import read_extents
+from nanoloom.vector.dynamic_scratch import place_sized, rooms_of
+from nanoloom.vector.fold_full_slices import fold_full_slices
+from nanoloom.vector.ieee_maximum import use_ieee_maximum
+from nanoloom.vector.min_max_instructions import use_min_max_instructions
+from nanoloom.vector.nanokernel import instructions, row_versions
 from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
-from nanoloom.vector.nanokernel.tile.order import keep_order
+from nanoloom.vector.nanokernel.tile.instruction_order import keep_order
 from nanoloom.vector.nanokernel.tile.tile import tile_of
-from nanoloom.vector.nanokernel.tile.whole import store_whole
-from nanoloom.vector.packed import require_packed_reads, use_packed
-from nanoloom.vector.padded import pad_stage
+from nanoloom.vector.nanokernel.tile.unmasked_stores import store_unmasked
+from nanoloom.vector.pack import require_packed_reads, use_packed_argument
+from nanoloom.vector.packed_reads import read_packed
+from nanoloom.vector.pad import pad_stage
 from nanoloom.vector.prefetch import fetch_panels, require_fetched, require_numbers
-from nanoloom.vector.ranges import use_ranges
-from nanoloom.vector.round_trips import drop_round_trips
-from nanoloom.vector.scratch import place_temporaries, scratch_bytes
-from nanoloom.vector.sized import read_extents
-from nanoloom.vector.sized_temporaries import place_sized, rooms_of
-from nanoloom.vector.store_apart import store_apart
+from nanoloom.vector.private_accumulator import use_private_accumulator
+from nanoloom.vector.range_instructions import use_range_instructions
+from nanoloom.vector.redundant_copies import drop_redundant_copies
+from nanoloom.vector.scratch_memory import place_temporaries, scratch_bytes
+from nanoloom.vector.skip_absent_rows import skip_absent_rows
 from nanoloom.vector.store_at import (
     arena_bytes,
     arena_count,
@@ -55,20 +52,23 @@ from nanoloom.vector.store_at import (
     require_left_out,
     store_at,
 )
+from nanoloom.vector.table_lookups import make_lookups
 from nanoloom.vector.tasks import COUNTED, split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import Meaning, apply_script
+from nanoloom.vector.vector_copies import copies_of_stages, copies_to_generics
 from nanoloom.vector.vectorize import (
     at_tile_stage,
     jam_stage,
     order_stage,
     pipeline_stage,
     stationary_stage,
-    turn_stage,
+    transpose_stage,
     unroll_stage,
     vectorize_stage,
 )
-from nanoloom.vector.whole_slices import fold_whole_slices
+from nanoloom.vector.vectorize_loops import vectorize_loops
+from nanoloom.vector.vectorize_plain_loops import vectorize_plain_loops
 from nanoloom.vector.widening_products import use_widening_products
 
 CLEAN = ("canonicalize", "cse")
@@ -89,7 +89,7 @@ IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f3
 
 # What words on a stage do, with their fields as arguments.
 ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
-    "store_apart": store_apart,
+    "private_accumulator": use_private_accumulator,
     "store_at": store_at,
     "unroll": unroll_stage,
     "unroll_and_jam": jam_stage,
@@ -97,7 +97,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "hoist": hoist_copy,
     "pad": pad_stage,
     "pipeline": pipeline_stage,
-    "turn": turn_stage,
+    "transpose_in_registers": transpose_stage,
     "order": order_stage,
     "at_tile": at_tile_stage,
     "stationary": stationary_stage,
@@ -115,7 +115,7 @@ class Vectorized:
     """
 
     phases: tuple[tuple[str, int], ...]
-    packings: tuple[Packing, ...]
+    packings: tuple[Pack, ...]
     scratch_bytes: tuple[int, ...]
     arena_bytes: tuple[int, ...] = ()
 
@@ -125,14 +125,14 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
 
     Raises Error, with the script's line, where a step does not parse, apply or fit.
     """
-    said = Said(target)
+    said = Directives(target)
     tile(module, script, said)
     run_pipeline(module, TO_BUFFERS, verify=False)
-    drop_round_trips(module)
+    drop_redundant_copies(module)
     return_nothing(module)
     make_copies(module)
     copies_to_generics(module, said.widths)
-    vectors_in_loops(module, said.widths)
+    vectorize_plain_loops(module, said.widths)
     fetch_panels(module, said.prefetches)
     skip_absent_rows(module)
     between = arena_bytes(module.body.operations[0].operation)
@@ -142,12 +142,17 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     lower_matrix_tiles(module, said.prefetches)
     instructions.make_instructions(module)
     keep_order(module, target)
-    if any(plan.whole for plan in said.nanokernels):
-        store_whole(module)
+    if any(plan.unmasked_fast_path for plan in said.nanokernels):
+        store_unmasked(module)
     write_out_places(module)
     vectorize_loops(module, target)
     make_lookups(module, target)
-    for use in (use_ranges, use_maxima, use_choices, use_widening_products):
+    for use in (
+        use_range_instructions,
+        use_ieee_maximum,
+        use_min_max_instructions,
+        use_widening_products,
+    ):
         use(module, target)
     place_temporaries(module)
     emulate_small_floats(module, target)
@@ -161,14 +166,14 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
 
 
 @dataclass
-class Said:
+class Directives:
     """What a script says of a kernel's operands and copies, and of its nanokernels.
 
     widths: of copies, by the bits of a number.
     """
 
     target: Target
-    packings: list[Packing] = field(default_factory=list[Packing])
+    packings: list[Pack] = field(default_factory=list[Pack])
     prefetches: dict[int, Prefetch] = field(default_factory=dict[int, Prefetch])
     widths: dict[int, Lanes] = field(default_factory=dict[int, Lanes])
     nanokernels: list[Nanokernel] = field(default_factory=list[Nanokernel])
@@ -180,7 +185,7 @@ class Said:
             "nanokernel": self.nanokernel,
             "pack": self.pack,
             "prefetch": self.prefetch,
-            "whole_slices": lambda op, _: fold_whole_slices(op),
+            "whole_slices": lambda op, _: fold_full_slices(op),
             "copies": self.with_fields(copies_of_stages(self.widths)),
             "vectorize": self.with_fields(self.vectorize),
             **{word: self.with_fields(meaning) for word, meaning in ON_STAGES.items()},
@@ -208,8 +213,8 @@ class Said:
         self.target.require_form(form)
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
-        self.packings.append(Packing(**fields))
-        use_packed(op, self.packings[-1])
+        self.packings.append(Pack(**fields))
+        use_packed_argument(op, self.packings[-1])
 
     def prefetch(self, _: ir.OpView, fields: dict[str, Any]) -> None:
         word = Prefetch(**fields)
@@ -217,11 +222,11 @@ class Said:
         self.prefetches[word.argument] = word
 
 
-def tile(module: ir.Module, script: str, said: Said) -> None:
+def tile(module: ir.Module, script: str, said: Directives) -> None:
     """Apply a script, whose stages are on tensors still."""
     apply_script(module, script, said.meanings)
     require_fetched(module, said.prefetches, said.packings)
-    read_panels(module, said.packings)
+    read_packed(module, said.packings)
     join_copies(module)
     run_pipeline(module, CLEAN, verify=False)
     require_left_out(module)
@@ -238,14 +243,14 @@ def lower(
     shape = require_contraction(op)
     require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
-        tile = few_rows.evened(tile_of(op, shape, plan, prefetches))
+        tile = row_versions.balanced(tile_of(op, shape, plan, prefetches))
         if plan.family == SME.name:
             outer.use_outer_products(op, shape, plan, tile.row)
             return
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return
-        sums = few_rows.accumulate(tile, target)
+        sums = row_versions.accumulate(tile, target)
         epilogue.finish(tile, sums)
 
 

@@ -1,7 +1,7 @@
 """Where stages store what they make: what "nanoloom.store_at" does.
 
 For registers it requires that a stage is computed at the tile that reads it
-(at_tile.py).  In the arena:
+(compute_at_tile.py).  In the arena:
 
     func @kernel(inputs..., results...): t = empty(); forall: t = f(x); forall: y = g(t)
       ->  func @kernel(inputs..., results..., t): ...
@@ -14,15 +14,15 @@ an argument makes all of the kernel a single task (tasks.py).
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Op, is_generic, outputs
+from nanoloom.kernels.linalg_query import Op, is_generic, outputs
 from nanoloom.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.access import function_around
-from nanoloom.vector.around import put_around
-from nanoloom.vector.scratch import lines_of
+from nanoloom.vector.padded_buffer import write_padding
+from nanoloom.vector.scratch_memory import lines_of
 
 APART = "nanoloom.apart"  # on a copy of what was set apart; others stay copies
-PLACES = ("registers", "task", "arena", "source", "around")
+PLACES = ("registers", "task", "arena", "source", "padded")
 STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors
 
@@ -34,12 +34,12 @@ def store_at(op: Op, where: str) -> None:
     """
     if where not in PLACES:
         raise Error(f"where = {where}: one of {', '.join(PLACES)} is wanted")
-    if where == "around":
-        put_around(op)
+    if where == "padded":
+        write_padding(op)
         return
     op.operation.attributes[STORED] = ir.StringAttr.get(where)
     if where in ("task", "source"):
-        set_apart(op)
+        separate_buffer(op)
     if where != "arena":
         return
     user, place = first_of(op)
@@ -50,7 +50,7 @@ def store_at(op: Op, where: str) -> None:
     user.operands[place] = add_argument(function_around(op), empty.type)
 
 
-def set_apart(op: Op) -> None:
+def separate_buffer(op: Op) -> None:
     """Let no loop that is made from now on take a stage in: its readers have a copy.
 
     Of a copy nothing is left (`join_copies`).

@@ -15,7 +15,7 @@ from functools import reduce
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.kernels.structure import input_count, is_generic
+from nanoloom.kernels.linalg_query import input_count, is_generic
 from nanoloom.mlir import arith, func, ir, named, scf
 from nanoloom.vector.access import add, index, multiply
 

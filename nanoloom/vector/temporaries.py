@@ -2,8 +2,8 @@
 
     t = alloc(min(m - i, 32)) : ? x 100 x f32   ->   part of 32 x 112 x f32
 
-Their size is a constant, so that they are made once (scratch.py) and not in every
-tile.  Long rows begin with a cache line, so that no vector straddles two.
+Their size is a constant, so that they are made once (scratch_memory.py) and not in
+every tile.  Long rows begin with a cache line, so that no vector straddles two.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from math import prod
 
 from nanoloom.mlir import ir, memref, named
 from nanoloom.vector.access import function_around, index
+from nanoloom.vector.dynamic_extents import most_size
 from nanoloom.vector.nanokernel.tile.extents import most_number
-from nanoloom.vector.sized import most_size
 
 LINE = 64  # bytes
 # Rows at least so long are filled up, by a quarter at most: a bound of the memory that

@@ -1,6 +1,6 @@
 """nanoloom's own transform operations, so that a script says everything.
 
-What they are called stands in transform_words.py; what they do is told by who applies
+What they are called stands in transform_fields.py; what they do is told by who applies
 a script.
 """
 
@@ -16,7 +16,7 @@ from nanoloom.errors import Error
 from nanoloom.mlir import interpreter, ir, run_pipeline, transform_dialect
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.dialect import Dialect, touch_no_memory
-from nanoloom.vector.transform_words import FIELDS, ScaledOp
+from nanoloom.vector.transform_fields import FIELDS, ScaledOp
 from nanoloom.vector.widths import elements
 
 Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields

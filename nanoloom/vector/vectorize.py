@@ -1,7 +1,7 @@
 """The vector axis and width of a stage: what "nanoloom.vectorize" does.
 
 They stand in an attribute of the operation, which keeps it through tiling, fusion and
-bufferization, until it becomes loops (loops.py).
+bufferization, until it becomes loops (vectorize_loops.py).
 """
 
 from __future__ import annotations
@@ -11,31 +11,33 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Op, extents, is_generic, iterators, maps
+from nanoloom.kernels.linalg_query import Op, extents, is_generic, iterators, maps
 from nanoloom.mlir import ir
 from nanoloom.nest.extent import Lanes
-from nanoloom.schedule.words.turn import LEAST_PIECE, MOST_PIECE
-from nanoloom.target.forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH
+from nanoloom.schedule.directives.transpose_in_registers import LEAST_BLOCK, MOST_BLOCK
+from nanoloom.target.tail_forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH
 
 VECTOR, UNROLL, JAM = "nanoloom.vector", "nanoloom.unroll", "nanoloom.jam"
 ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
-AT_TILE, TURN = "nanoloom.at_tile", "nanoloom.turn"
+AT_TILE, TRANSPOSE = "nanoloom.at_tile", "nanoloom.transpose_in_registers"
 STATIONARY, POINTS = "nanoloom.stationary", "nanoloom.points"
-SUMS, KEPT = "nanoloom.sums", "nanoloom.kept"
+SUMS, RESIDENT = "nanoloom.sums", "nanoloom.resident"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Stays:
-    """What stays in registers (words/stationary.py), with loops by their numbers."""
+class ResidentOperands:
+    """What stays in registers (directives/stationary.py), with loops by their
+    numbers.
+    """
 
     anchor: int
     points: tuple[int, ...]
     sums: tuple[int, ...]
-    kept: Pairs
-    turns: int
+    resident: Pairs
+    unroll: int
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class VectorPlan:
     for all.  jam: loops, and how many of their points are computed at once; of `axis`
     so many vectors.  order: of the loops, outermost first, () for the usual one.
     ahead: loops whose next round is loaded while one computes.
-    form: of the loop over vectors (target/forms.py).
-    squares: what lies across is turned; bits of a piece of its rows, and lanes of the
-    squares that full vectors leave.  stays: what the order of all points follows.
+    form: of the loop over vectors (target/tail_forms.py).
+    squares: what lies across is turned; bits of a block_bits of its rows, and lanes of
+    the squares that full vectors leave.  stays: what the order of all points follows.
     """
 
     axis: int
@@ -59,7 +61,7 @@ class VectorPlan:
     order: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
     squares: tuple[int, int] | None = None
-    stays: Stays | None = None
+    stays: ResidentOperands | None = None
     form: str = MASKED_REMAINDER
 
 
@@ -139,16 +141,16 @@ def pipeline_stage(op: Op, axis: int) -> None:
     note(op, AHEAD, *sorted({*noted(op, AHEAD), axis}))
 
 
-def turn_stage(op: Op, piece: int, rest: int) -> None:
+def transpose_stage(op: Op, block_bits: int, tail_lanes: int) -> None:
     """Note that what lies across a stage's vectors is read in squares."""
     require_axis(op, 0)
-    require_power("piece", piece, MOST_PIECE)
-    require_power("rest", rest, MOST_LANES)
-    if piece < LEAST_PIECE:
-        raise Error(f"piece = {piece}: at least {LEAST_PIECE} bits are one")
+    require_power("block_bits", block_bits, MOST_BLOCK)
+    require_power("tail_lanes", tail_lanes, MOST_LANES)
+    if block_bits < LEAST_BLOCK:
+        raise Error(f"block_bits = {block_bits}: at least {LEAST_BLOCK} bits are one")
     if not noted(op, VECTOR):
-        raise Error("a stage without vectors turns nothing")
-    note(op, TURN, piece, rest)
+        raise Error("a stage without vectors transposes nothing")
+    note(op, TRANSPOSE, block_bits, tail_lanes)
 
 
 def stationary_stage(
@@ -156,28 +158,34 @@ def stationary_stage(
     anchor: int,
     points: tuple[int, ...],
     sums: tuple[int, ...],
-    kept: tuple[int, ...],
-    turns: int,
+    resident: tuple[int, ...],
+    unroll: int,
 ) -> None:
     """Note what stays in registers while a stage is computed."""
     for axes, kind in ((points, "parallel"), (sums, "reduction")):
         if any(require_axis(op, axis) != kind for axis in axes):
             raise Error(f"axes {list(axes)}: {kind} ones are wanted")
     count = len(maps(op)) - 1
-    if not points or not all(0 <= n <= count for n in (anchor, *kept[::2])):
+    if not points or not all(0 <= n <= count for n in (anchor, *resident[::2])):
         raise Error(f"operands count from 0 to {count}, and one axis at least moves")
-    bodies = turns * prod(extents(op)[axis] for axis in sums)
-    if len(kept) % 2 or not 1 <= bodies <= MOST_BODIES or min(kept, default=0) < 0:
+    bodies = unroll * prod(extents(op)[axis] for axis in sums)
+    if (
+        len(resident) % 2
+        or not 1 <= bodies <= MOST_BODIES
+        or min(resident, default=0) < 0
+    ):
         raise Error(f"{bodies} points behind each other, {MOST_BODIES} at most")
     if not noted(op, VECTOR):
         raise Error("a stage without vectors keeps none of them")
-    note(op, STATIONARY, anchor, turns)
-    for name, words in ((POINTS, points), (SUMS, sums), (KEPT, kept)):
+    note(op, STATIONARY, anchor, unroll)
+    for name, words in ((POINTS, points), (SUMS, sums), (RESIDENT, resident)):
         note(op, name, *words)
 
 
 def at_tile_stage(op: Op) -> None:
-    """Note that a stage is computed on the points of what reads it (at_tile.py)."""
+    """Note that a stage is computed on the points of what reads it
+    (compute_at_tile.py).
+    """
     require_axis(op, 0)
     note(op, AT_TILE)
 
@@ -243,8 +251,12 @@ def plan_of(op: Op) -> VectorPlan | None:
     lanes = Lanes(count, bool(scalable))
     unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
     order, ahead = noted(op, ORDER), noted(op, AHEAD)
-    squares = (noted(op, TURN)[0], noted(op, TURN)[1]) if noted(op, TURN) else None
-    stays = stays_of(op)
+    squares = (
+        (noted(op, TRANSPOSE)[0], noted(op, TRANSPOSE)[1])
+        if noted(op, TRANSPOSE)
+        else None
+    )
+    stays = resident_operands_of(op)
     return VectorPlan(
         axis,
         lanes,
@@ -259,13 +271,13 @@ def plan_of(op: Op) -> VectorPlan | None:
     )
 
 
-def stays_of(op: Op) -> Stays | None:
+def resident_operands_of(op: Op) -> ResidentOperands | None:
     """What is noted of what stays in registers."""
     if not noted(op, STATIONARY):
         return None
-    anchor, turns = noted(op, STATIONARY)
-    points, sums, kept = noted(op, POINTS), noted(op, SUMS), pairs_of(op, KEPT)
-    return Stays(anchor, points, sums, kept, turns)
+    anchor, unroll = noted(op, STATIONARY)
+    points, sums, resident = noted(op, POINTS), noted(op, SUMS), pairs_of(op, RESIDENT)
+    return ResidentOperands(anchor, points, sums, resident, unroll)
 
 
 def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:

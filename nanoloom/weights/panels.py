@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.weights.pieces import Array, Stored
-from nanoloom.weights.weight import Change, Shape
+from nanoloom.weights.chunked_conversion import Array, Stored
+from nanoloom.weights.weight import Derivation, Shape
 
 WORD = 4  # bytes of bits
 
 
 @dataclass(frozen=True)
-class Panels(Change):
+class Panels(Derivation):
     """logical [...] -> [shared..., panels, reduced..., columns], zeros at the edges.
 
     shared, column, reduced: the dimensions by role.

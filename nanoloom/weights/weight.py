@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nanoloom.weights.pieces import Array, Stored, pieces
+from nanoloom.weights.chunked_conversion import Array, Stored, pieces
 
 Shape = tuple[int, ...]
 
@@ -43,7 +43,7 @@ class Source:
         return id(self.origin)
 
 
-class Change(ABC):
+class Derivation(ABC):
     """What is made of an array, as a value; its text tells one from another."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Weight:
     """A source and its changes, the first one first."""
 
     source: Source
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Derivation, ...] = ()
 
     @cached_property
     def shape(self) -> Shape:
@@ -99,7 +99,7 @@ class Weight:
         words = [self.source.name, *map(str, self.changes)]
         return ".".join(words) if self.source.name else ""
 
-    def then(self, change: Change) -> Weight:
+    def then(self, change: Derivation) -> Weight:
         """This one, changed."""
         return replace(self, changes=(*self.changes, change))
 
@@ -107,7 +107,7 @@ class Weight:
         """All of it."""
         return np.asarray(self.stored(self.changes))
 
-    def stored(self, changes: tuple[Change, ...]) -> Stored:
+    def stored(self, changes: tuple[Derivation, ...]) -> Stored:
         """The source with some of the changes, views and conversions not yet made."""
         made: Stored = self.source.load()
         for change in changes:

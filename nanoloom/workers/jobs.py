@@ -2,7 +2,7 @@
 
 schedule -> vector -> llvm -> object, a kernel each
 
-Values, which load nothing: who asks for them does not do the work (making.py).
+Values, which load nothing: who asks for them does not do the work (compile_kernel.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MakeKernel:
 
     def run(self, stage: Stage) -> bytes:
         """Raises Error, naming the schedule, for a script that does not fit."""
-        from nanoloom.workers.making import made
+        from nanoloom.workers.compile_kernel import made
 
         return made(self, stage)
 
@@ -65,7 +65,7 @@ class ShowKernel:
 
     def run(self, stage: Stage) -> str:
         """Raises what making the kernel raises."""
-        from nanoloom.workers.making import shown
+        from nanoloom.workers.compile_kernel import shown
 
         del stage
         return shown(self.kernel, self.at)
@@ -79,7 +79,7 @@ class ReadScript:
 
     def run(self, stage: Stage) -> list[str]:
         """Raises Error for what does not parse."""
-        from nanoloom.workers.making import operations_of
+        from nanoloom.workers.compile_kernel import operations_of
 
         del stage
         return operations_of(self.text)

@@ -17,11 +17,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from nanoloom.forks import waiting
+from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.runtime.threads import default_threads
-from nanoloom.workers.child import answered
 from nanoloom.workers.messages import Answer, Job, packed
 from nanoloom.workers.process import Worker
+from nanoloom.workers.worker_main import answered
 
 IDLE_SECONDS = 10.0  # that a worker is kept for the next model
 EARLY_WORKERS = 8  # of a model whose kernels nobody has counted yet
@@ -163,7 +163,7 @@ def in_process() -> Worker:
 
 def answered_here(job: Job) -> Answer:
     """The answer to a job that this process does itself."""
-    with waiting(), _here:  # else a child might have the lock for ever
+    with wait_for_compiler(), _here:  # else a child might have the lock for ever
         return answered(packed(job))
 
 

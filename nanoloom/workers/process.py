@@ -25,7 +25,7 @@ from nanoloom.workers.messages import (
 # takes time: what it finds is in the path already.
 PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from nanoloom.workers.child import main; main(int(sys.argv[2]))"
+    "from nanoloom.workers.worker_main import main; main(int(sys.argv[2]))"
 )
 SAID_BYTES = 1 << 16  # of stderr that are read, from its beginning
 

@@ -13,7 +13,7 @@ import pytest
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.compiler import Report, cut_model
+from nanoloom.compiler import Report, partition_model
 from nanoloom.errors import Error
 from nanoloom.frontend.inputs import random_inputs
 from nanoloom.frontend.onnx import load
@@ -180,5 +180,5 @@ def test_keys_are_read_as_they_lie(strategy: Strategy, turned: int) -> None:
     g (float[3,70,20] q, float[3,90,20] k) => (float[3,70,90] y)
     { t = Transpose<perm = [0, 2, 1]>(k) y = MatMul(q, t) }"""
     options = CompileOptions(host(), strategy=strategy)
-    program = cut_model(load(onnx.parser.parse_model(text)), options, Report())
+    program = partition_model(load(onnx.parser.parse_model(text)), options, Report())
     assert len(program.calls) == 1 + turned

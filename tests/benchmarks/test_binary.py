@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from benchmarks.binary import BINARY, BYTES, Record, binary_layers, byte_layers, sheet
-from nanoloom.graph.binary import DOMAIN as BITS
+from nanoloom.graph.binary_products import DOMAIN as BITS
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from tests.graph.models import optimized
 

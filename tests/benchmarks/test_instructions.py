@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import instructions
 from benchmarks.instructions import IN_C, Row, in_c, parse, sheet
-from nanoloom.reproduce.counted import Count, counted
+from nanoloom.reproduce.instruction_counts import Count, counted
 from nanoloom.runtime.emulation import machine
 
 

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from benchmarks import layers
 from benchmarks.layers import Layer, known_layers
 from benchmarks.systems import Measured, Task
-from nanoloom.reproduce.bounds import Limits
+from nanoloom.reproduce.roofline import Limits
 from nanoloom.target import by_name
 from nanoloom.target.peaks import Peaks, Rate
 

@@ -11,8 +11,8 @@ from benchmarks import pictures, systems, whole_models
 from benchmarks.models import seeded_inputs
 from benchmarks.systems import Measured, Task
 from nanoloom.inspect.timing import Times
-from nanoloom.reproduce.bounds import Limits
 from nanoloom.reproduce.contenders import Company
+from nanoloom.reproduce.roofline import Limits
 from nanoloom.reproduce.timing import QUICK
 from nanoloom.target.host import host
 from nanoloom.target.peaks import Peaks

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nanoloom.binary.kernel import CompiledKernel
-from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.packing import Pack
 
 
 def test_bytes_and_back() -> None:
-    packings = (Packing(1, (), 1, (0,), 64), Packing(3, (0,), 2, (1, 3), 32, 2))
+    packings = (Pack(1, (), 1, (0,), 64), Pack(3, (0,), 2, (1, 3), 32, 2))
     kernel = CompiledKernel(
         b"\x7fELF\n\x00\n", (12, 0, 3), packings, True, (0, 64, 128)
     )

@@ -15,10 +15,10 @@ from onnx import TensorProto, helper
 import nanoloom
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.cache import Cache
-from nanoloom.weights import pieces
-from nanoloom.weights.changes import Cast, Transposed, reshaped
+from nanoloom.weights import chunked_conversion
+from nanoloom.weights.chunked_conversion import PIECE
+from nanoloom.weights.derivations import Cast, Transposed, reshaped
 from nanoloom.weights.panels import Panels
-from nanoloom.weights.pieces import PIECE
 from nanoloom.weights.weight import Weight, weight_of
 from tests.c_libraries import lend_runtime
 
@@ -91,7 +91,7 @@ def test_pieces_are_the_whole(
         made = weight if panels is None else weight.then(panels)
         whole = block_of(made, tmp_path / "whole")
         with monkeypatch.context() as patch:
-            patch.setattr(pieces, "PIECE", piece)
+            patch.setattr(chunked_conversion, "PIECE", piece)
             assert block_of(made, tmp_path / "pieces") == whole
         assert whole[: packed.nbytes] == packed.tobytes()
         assert not any(whole[packed.nbytes :])
@@ -101,7 +101,7 @@ def test_panels_with_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     array = np.random.default_rng(2).integers(-128, 128, (64, 333)).astype(np.int8)
     weight = weight_of(array).then(Panels((), 1, (0,), 16, 4, sums=-128))
     whole = block_of(weight, tmp_path / "whole")
-    monkeypatch.setattr(pieces, "PIECE", 2000)
+    monkeypatch.setattr(chunked_conversion, "PIECE", 2000)
     assert block_of(weight, tmp_path / "pieces") == whole
 
 
@@ -112,7 +112,7 @@ def test_next_to_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", piece)
+    monkeypatch.setattr(chunked_conversion, "PIECE", piece)
     array = np.full(shape, 3, np.float32)
     assert block_of(weight_of(array), tmp_path / "file").startswith(array.tobytes())
 

@@ -13,8 +13,8 @@ import pytest
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.bare import PROVIDED, workspace_bytes, write_bare
 from nanoloom.binary.link import Source, compile_c, link_shared, merged
+from nanoloom.binary.object_symbols import localized, wanted
 from nanoloom.binary.static import FUNCTIONS, write_static_library
-from nanoloom.binary.symbols import localized, wanted
 from nanoloom.binary.table import ProgramTable
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.cache import Cache, default_root, files
+from nanoloom.cache import Cache, default_root, file_operations
 
 A, B, C = (character * 64 for character in "abc")
 
@@ -97,16 +97,16 @@ def _lose(path: Path) -> None:
 
 
 def _cut_manifest(path: Path) -> None:
-    text = (path / files.MANIFEST).read_text()
-    (path / files.MANIFEST).write_text(text[: text.rindex("\n", 0, -1) + 1])
+    text = (path / file_operations.MANIFEST).read_text()
+    (path / file_operations.MANIFEST).write_text(text[: text.rindex("\n", 0, -1) + 1])
 
 
 def _garble_manifest(path: Path) -> None:
-    (path / files.MANIFEST).write_bytes(b"\xff\xfe\0 1 2 3")
+    (path / file_operations.MANIFEST).write_bytes(b"\xff\xfe\0 1 2 3")
 
 
 def _lose_manifest(path: Path) -> None:
-    (path / files.MANIFEST).unlink()
+    (path / file_operations.MANIFEST).unlink()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ from nanoloom.cache import Cache
 print(Cache.temporary().root, flush=True)
 sys.stdin.read()
 """
-    monkeypatch.setattr(files, "_with_room", lambda: tmp_path)
+    monkeypatch.setattr(file_operations, "_with_room", lambda: tmp_path)
     with subprocess.Popen(
         [sys.executable, "-c", code],
         env=os.environ | {"TMPDIR": str(tmp_path)},
@@ -216,12 +216,12 @@ sys.stdin.read()
         folder = Path(other.stdout.readline().strip())
         assert folder.parent == tmp_path
         (folder / "draft").write_bytes(b"x")
-        new = files.temporary_folder()
+        new = file_operations.temporary_folder()
         os.utime(folder, (0, 0))
-        files.temporary_folder()
+        file_operations.temporary_folder()
         assert (folder / "draft").exists(), "its process lives"
         other.kill()
         other.wait()
         os.utime(new, (0, 0))
-        files.temporary_folder()
+        file_operations.temporary_folder()
     assert not folder.exists() and new.exists()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from nanoloom.cache import Cache, file_digest
-from nanoloom.cache.root import STALE_SECONDS
+from nanoloom.cache.cache_folder import STALE_SECONDS
 
 FORK = multiprocessing.get_context("fork")
 A, B, C = (character * 64 for character in "abc")

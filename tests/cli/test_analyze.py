@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.workers import reductions
+from nanoloom.workers import reduction_jobs
 from nanoloom.workers.messages import Stage
 from tests.affine.loops import carrying, updating
 from tests.affine.test_memory import UPDATE
@@ -138,6 +138,8 @@ class Dies:
 def test_a_text_at_which_mlir_crashes(
     loops: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reductions, "FindReductions", lambda _: Dies(signal.SIGSEGV))
+    monkeypatch.setattr(
+        reduction_jobs, "FindReductions", lambda _: Dies(signal.SIGSEGV)
+    )
     said = nanoloom("analyze", "reductions", loops)
     assert said.status == 1 and "loops.mlir: makes MLIR crash" in said.told

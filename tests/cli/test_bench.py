@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nanoloom.cli import bench, board
+from nanoloom.cli import bench, bench_table
 from nanoloom.inspect.timing import Times
 from tests.cli import models
 from tests.cli.conftest import Command
@@ -76,13 +76,13 @@ def test_a_model_without_contractions(tmp_path: Path, nanoloom: Command) -> None
 
 def test_a_picture(tmp_path: Path) -> None:
     entries = [
-        board.Entry("nanoloom 1", Times((1e-3, 2e-3)), None),
-        board.Entry("other", Times((3e-3,)), 1e-7),
+        bench_table.Entry("nanoloom 1", Times((1e-3, 2e-3)), None),
+        bench_table.Entry("other", Times((3e-3,)), 1e-7),
     ]
-    made = board.Board(tmp_path / "m.onnx", 2, None, 100.0, entries)
-    board.draw(made, tmp_path / "bars.png")
+    made = bench_table.BenchTable(tmp_path / "m.onnx", 2, None, 100.0, entries)
+    bench_table.draw(made, tmp_path / "bars.png")
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
-    board.draw(made, tmp_path / "bars.svg")
+    bench_table.draw(made, tmp_path / "bars.svg")
     assert "nanoloom" in (tmp_path / "bars.svg").read_text()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 
-from nanoloom.cli.emits import EMITS
+from nanoloom.cli.emit_choices import EMITS
 from nanoloom.cli.schedules import check_script
 from nanoloom.errors import InputError
 from nanoloom.workers import jobs

@@ -12,7 +12,7 @@ import pytest
 
 from nanoloom.binary import libc
 from nanoloom.cache import Cache
-from nanoloom.cli.emulated import written
+from nanoloom.cli.emulation import written
 from nanoloom.program import Program
 from nanoloom.runtime import emulation
 from tests.c_libraries import lend
@@ -179,7 +179,7 @@ def test_what_runs_there_is_for_all_sizes(
         variants.append(path)
         return written(program, arrays, path)
 
-    monkeypatch.setattr("nanoloom.cli.emulated.written", noting)
+    monkeypatch.setattr("nanoloom.cli.emulation.written", noting)
     for length in (5, 7, 65):
         np.save(tmp_path / "x.npy", np.ones(length, np.float32))
         words = ("run", model, "-i", f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "y")

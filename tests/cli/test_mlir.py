@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.notation.programs import normal
-from tests.notation.test_text import LAYER, wanted
+from tests.notation.test_mlir_text import LAYER, wanted
 
 
 @pytest.fixture

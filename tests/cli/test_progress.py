@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.cli import places, progress, screen
+from nanoloom.cli import output_files, progress, terminal
 from nanoloom.cli.progress import Watch
 from nanoloom.errors import Error
 
@@ -76,15 +76,15 @@ def test_stages_add_up() -> None:
 
 
 def test_tables_escape_what_names_hold() -> None:
-    made = screen.table("", ("~name", ">n"), [["[red]x\x1b[0m", "1"]])
+    made = terminal.table("", ("~name", ">n"), [["[red]x\x1b[0m", "1"]])
     out = io.StringIO()
-    screen.Console(file=out, width=80).print(made)
+    terminal.Console(file=out, width=80).print(made)
     assert "[red]x\\x1b[0m" in out.getvalue() and "\x1b" not in out.getvalue()
 
 
 def test_times_are_readable() -> None:
     given = (12.3456, 0.0123456, 12.3456e-6)
-    assert [screen.seconds(x) for x in given] == ["12.35 s", "12.35 ms", "12.3 us"]
+    assert [terminal.seconds(x) for x in given] == ["12.35 s", "12.35 ms", "12.3 us"]
 
 
 # ---- places
@@ -92,17 +92,17 @@ def test_times_are_readable() -> None:
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    with pytest.raises(KeyboardInterrupt), places.written(path) as file:
+    with pytest.raises(KeyboardInterrupt), output_files.written(path) as file:
         file.write(b"half")
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
-    places.write_text(path, "whole")
+    output_files.write_text(path, "whole")
     assert path.read_text() == "whole" and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_pipe_is_written_to_as_it_is() -> None:
     code = (
-        "from pathlib import Path; from nanoloom.cli.places import write_text;"
+        "from pathlib import Path; from nanoloom.cli.output_files import write_text;"
         "write_text(Path('/dev/stdout'), 'text')"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -110,9 +110,11 @@ def test_a_pipe_is_written_to_as_it_is() -> None:
 
 
 def test_folders(tmp_path: Path) -> None:
-    assert places.folder(tmp_path / "a").is_dir() and places.folder(tmp_path / "a")
+    assert output_files.folder(tmp_path / "a").is_dir() and output_files.folder(
+        tmp_path / "a"
+    )
     with pytest.raises(Error, match="mkdir -p"):
-        places.folder(tmp_path / "b" / "c")
+        output_files.folder(tmp_path / "b" / "c")
 
 
 @pytest.mark.parametrize(
@@ -127,4 +129,4 @@ def test_folders(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_files(name: str, file: str) -> None:
-    assert places.file_name(name) == file
+    assert output_files.file_name(name) == file

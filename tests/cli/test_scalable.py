@@ -12,7 +12,7 @@ import pytest
 from nanoloom.reproduce import scalable, scalable_counts
 from nanoloom.reproduce.scalable_attempts import Attempt, attempts
 from nanoloom.reproduce.scalable_results import Result
-from nanoloom.target.forms import FORMS
+from nanoloom.target.tail_forms import FORMS
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
 

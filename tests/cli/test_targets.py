@@ -12,8 +12,8 @@ import nanoloom as package
 from nanoloom.cli import demo
 from nanoloom.errors import Error
 from nanoloom.target import TARGETS, by_name
+from nanoloom.target.cached_host import from_dict
 from nanoloom.target.host import host
-from nanoloom.target.remembered import from_dict
 from tests.cli.conftest import Command
 
 

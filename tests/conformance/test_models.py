@@ -10,7 +10,7 @@ import pytest
 
 import nanoloom
 from nanoloom.frontend.inputs import InputSpec, random_inputs
-from nanoloom.inspect.compare import compare
+from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.program import Program
 from tests.conformance.pipeline import THREADS, Pipeline

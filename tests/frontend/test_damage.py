@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from nanoloom.errors import Error
-from nanoloom.frontend import dims, inputs
+from nanoloom.frontend import inputs, symbolic_dims
 from nanoloom.frontend.onnx import load
 from nanoloom.frontend.problems import problems
 from tests.frontend import models
@@ -49,7 +49,9 @@ def use(content: bytes) -> None:
                 value.const_value.numpy()
         for problem in problems(model):
             assert "\n" not in str(problem)
-        bound = dims.bind(model, dict.fromkeys(dims.symbols(model), 3))
+        bound = symbolic_dims.bind(
+            model, dict.fromkeys(symbolic_dims.symbols(model), 3)
+        )
         inputs.random_inputs(inputs.input_specs(bound), memory=MEMORY)
         ir.to_proto(bound)
     except Error as error:

@@ -13,7 +13,7 @@ import pytest
 from onnx import numpy_helper
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.mapped import MappedTensor
+from nanoloom.frontend.mapped_tensors import MappedTensor
 from nanoloom.frontend.onnx import external_files, load
 from tests.frontend import models
 

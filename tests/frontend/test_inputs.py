@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.frontend.dims import bind
 from nanoloom.frontend.inputs import (
     InputSpec,
     check_inputs,
@@ -18,6 +17,7 @@ from nanoloom.frontend.inputs import (
     random_inputs,
 )
 from nanoloom.frontend.onnx import load
+from nanoloom.frontend.symbolic_dims import bind
 from tests.frontend import models
 
 FLOAT, LONG = np.dtype(np.float32), np.dtype(np.int64)

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.frontend.mapped import MappedTensor, release
+from nanoloom.frontend.mapped_tensors import MappedTensor, release
 from nanoloom.frontend.onnx import load
 from tests.frontend import models
 

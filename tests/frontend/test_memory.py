@@ -17,7 +17,7 @@ WEIGHT = ROWS * COLUMNS * 4
 SCRIPT = """
 import sys
 from pathlib import Path
-from nanoloom.frontend.mapped import release
+from nanoloom.frontend.mapped_tensors import release
 from nanoloom.frontend.onnx import load
 
 def peak():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.bodies import tensors
+from nanoloom.frontend.proto_walk import tensors
 from nanoloom.frontend.wire import THRESHOLD, Scanner, encode
 from tests.frontend import models
 

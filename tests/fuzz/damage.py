@@ -14,7 +14,7 @@ from nanoloom.cli.check import best
 from nanoloom.errors import Error, InternalError
 from nanoloom.frontend.inputs import random_inputs
 from nanoloom.frontend.onnx import load
-from nanoloom.inspect.compare import compare
+from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.inspect.rounding import random_node
 from tests.frontend import models

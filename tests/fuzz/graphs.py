@@ -12,7 +12,7 @@ from onnx import helper
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, InternalError
-from nanoloom.inspect.compare import Difference, compare
+from nanoloom.inspect.differences import Difference, compare
 from tests.fuzz.cases import Bench, Finding, Outcome
 from tests.fuzz.oracle import (
     IR_VERSION,

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from nanoloom.errors import Error, ModelError
 from nanoloom.graph.evaluate import Evaluation
 from nanoloom.graph.folding import EXACT, ROUNDED, agrees, is_defined
-from nanoloom.graph.indices import may_lead_out
+from nanoloom.graph.index_checks import may_be_out_of_range
 from nanoloom.graph.inference import infer
 from nanoloom.inspect import rounding
 from tests.conformance.cases import as_array, cases
@@ -87,7 +87,7 @@ def folded(case: Case) -> list[np.ndarray] | None:
     opsets = dict(model.opset_imports)
     with suppress(ModelError):  # stricter than evaluation: the compiler folds before it
         infer(node, opsets)
-    if not agrees(node) or not is_defined(node) or may_lead_out(node):
+    if not agrees(node) or not is_defined(node) or may_be_out_of_range(node):
         return None
     evaluation = Evaluation.of(node, opsets)
     made = None if evaluation is None else evaluation.run()

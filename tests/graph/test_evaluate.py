@@ -9,8 +9,8 @@ import pytest
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, InternalError
-from nanoloom.frontend.mapped import MappedTensor, Region
-from nanoloom.graph.changed import ChangedTensor, changed, weight_of
+from nanoloom.frontend.mapped_tensors import MappedTensor, Region
+from nanoloom.graph.derived_constants import DerivedTensor, derived, weight_of
 from nanoloom.graph.evaluate import (
     SMALL,
     constant_of,
@@ -18,7 +18,7 @@ from nanoloom.graph.evaluate import (
     mapped_sources,
     shape_constant,
 )
-from nanoloom.weights.changes import Reshaped, Transposed
+from nanoloom.weights.derivations import Reshaped, Transposed
 from tests.graph.models import proto
 
 OPSETS = {"": 21}
@@ -159,7 +159,7 @@ def test_a_large_constant_is_turned_when_it_is_written(
     wanted = array.transpose(order)
     node = on_constant(text, array, wanted.shape)
     made = fold(node, OPSETS)
-    assert made is not None and isinstance(made[0], ChangedTensor)
+    assert made is not None and isinstance(made[0], DerivedTensor)
     weight = weight_of(made[0])
     changes = () if operator == "Identity" else (Transposed(order),)
     source = node.inputs[0].const_value
@@ -174,8 +174,8 @@ def test_what_is_turned_comes_from_its_file() -> None:
     region = Region(bytes(48), 0, 48)
     stored = MappedTensor("w", ir.DataType.FLOAT, (3, 4), region)
     value = ir.Value(name="w", const_value=stored)
-    turned = ir.Value(name="t", const_value=changed(value, Transposed((1, 0))))
-    again = changed(turned, Reshaped((12,)))
+    turned = ir.Value(name="t", const_value=derived(value, Transposed((1, 0))))
+    again = derived(turned, Reshaped((12,)))
     assert list(mapped_sources(again)) == [stored]
     assert again.weight.name == "w.transposed[1, 0].reshaped[12]"
 

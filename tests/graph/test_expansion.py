@@ -9,7 +9,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.graph.functions import expand
-from nanoloom.graph.naming import unique_names
+from nanoloom.graph.unique_names import unique_names
 from tests.graph.models import operators, optimized, proto
 
 

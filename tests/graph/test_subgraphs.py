@@ -9,8 +9,8 @@ import onnx_ir as ir
 import pytest
 
 from nanoloom.errors import DataDependent, ModelError
-from nanoloom.graph.naming import Names, nested, unique_names
 from nanoloom.graph.stage import bind_values, optimize
+from nanoloom.graph.unique_names import Names, nested, unique_names
 from nanoloom.linalg.operators import OPERATORS
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>\n'

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 import nanoloom
-from nanoloom.graph.alike import WHOLE_PADS, Alike
+from nanoloom.graph.shared_decisions import WHOLE_PADS, SharedDecisions
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
@@ -27,7 +27,7 @@ def tile_of(
     filters: tuple[int, ...],
     constants: tuple[int, ...] = (1,),
     dtype: str = "float32",
-    alike: Alike | None = None,
+    alike: SharedDecisions | None = None,
     **attributes: Any,
 ) -> int | None:
     """The tile that a convolution of these shapes is given; None for the direct way."""
@@ -56,11 +56,11 @@ def test_small_tiles_where_the_filters_come_from_memory() -> None:
 
 def test_samples_have_the_tile_of_the_first() -> None:
     """Whatever each of them would be given."""
-    alike, filters = Alike(images=True), (64, 64, 3, 3)
+    alike, filters = SharedDecisions(images=True), (64, 64, 3, 3)
     assert tile_of((1, 64, 54, 57), filters, alike=alike, pads=SAME) == 4
     assert tile_of((1, 64, 2, 3), filters, pads=SAME) != 4
     assert tile_of((1, 64, 2, 3), filters, alike=alike, pads=SAME) == 4
-    few = Alike(images=True)
+    few = SharedDecisions(images=True)
     assert tile_of((1, 512, 7, 7), (512, 512, 3, 3), alike=few, pads=SAME) == 2
     assert tile_of((1, 512, 28, 28), (512, 512, 3, 3), alike=few, pads=SAME) == 2
 
@@ -70,7 +70,10 @@ def test_one_image_counts_as_much_as_the_batch_of_a_sample() -> None:
     image, filters = (128, 14, 14), (24, 128, 3, 3)
     assert tile_of((1, *image), filters, pads=SAME) == 4
     assert tile_of((3, *image), filters, pads=SAME) is None
-    assert tile_of((3, *image), filters, alike=Alike(images=True), pads=SAME) == 4
+    assert (
+        tile_of((3, *image), filters, alike=SharedDecisions(images=True), pads=SAME)
+        == 4
+    )
 
 
 @pytest.mark.parametrize(("channels", "side"), [(3, 32), (3, 64), (4, 64)])
@@ -84,14 +87,14 @@ def test_what_few_channels_are_transformed_for_takes_longer(
 
 def test_few_pixels_have_tiles_of_their_own() -> None:
     """Those of half the sides: filters of 512 channels outweigh 7 x 7 results."""
-    alike, filters = Alike(images=True), (512, 512, 3, 3)
+    alike, filters = SharedDecisions(images=True), (512, 512, 3, 3)
     assert tile_of((3, 512, 13, 13), filters, alike=alike, pads=SAME) == 4
     assert alike.tiles_of_few == (2,)
     few = alike.for_few_pixels()
     assert few is not None
     assert tile_of((3, 512, 13, 13), filters, alike=few, pads=SAME) == 2
     assert few.for_few_pixels() is None
-    same = Alike(images=True)
+    same = SharedDecisions(images=True)
     assert tile_of((1, 48, 56, 56), (48, 48, 3, 3), alike=same, pads=SAME) == 4
     assert same.for_few_pixels() is None
 
@@ -122,9 +125,9 @@ def test_filters_that_are_computed_and_other_types_are_direct() -> None:
 
 
 def test_exact_and_bf16_convolutions_are_direct() -> None:
-    assert CompileOptions(TARGET).faster_on == TARGET
-    assert CompileOptions(TARGET, exact_conv=True).faster_on is None
-    assert CompileOptions(TARGET, "bf16").faster_on is None
+    assert CompileOptions(TARGET).winograd_target == TARGET
+    assert CompileOptions(TARGET, exact_conv=True).winograd_target is None
+    assert CompileOptions(TARGET, "bf16").winograd_target is None
 
 
 def test_a_program_is_exact_if_it_is_asked_to_be() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir
 import pytest
 
-from nanoloom.frontend.dims import bind
 from nanoloom.frontend.onnx import load
+from nanoloom.frontend.symbolic_dims import bind
 from nanoloom.inspect.references import disturbed, open_reference, save
 from nanoloom.inspect.rounding import TRIALS, depth, random_node, relative_error
 from tests.cli import models

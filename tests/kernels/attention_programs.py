@@ -13,7 +13,7 @@ import numpy as np
 from nanoloom import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.retype.precision import to_bf16
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.stage import partition
 from nanoloom.linalg.reductions.softmax import normalized
 from tests.linalg.bounds import EPS, dtype_of, sample
 from tests.vector.kernel_harness import Array, Make, build, program_of
@@ -95,7 +95,7 @@ def attention_program(make: Make, *inputs: Array, bf16: bool = False) -> Program
     if not bf16:
         return program_of(make, *inputs)
     with mlir.context():
-        return cut(to_bf16(build(make, *inputs)))
+        return partition(to_bf16(build(make, *inputs)))
 
 
 def roots(program: Program) -> list[str]:

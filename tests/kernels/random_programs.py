@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.tensor import Tensor
 
 LIMIT = 8
 SIZES = (1, 2, 3, 5, 7, 17, 33)

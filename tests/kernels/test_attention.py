@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.linalg.builder.scalar import BOOL, constant, select
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.linalg.words.scalar import BOOL, constant, select
 from nanoloom.target import Target
 from nanoloom.target.host import host
 from tests.kernels.attention_programs import (

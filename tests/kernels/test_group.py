@@ -10,8 +10,8 @@ import pytest
 from nanoloom import mlir
 from nanoloom.kernels.group import LIMIT, form_groups
 from nanoloom.kernels.program import Program
+from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.linalg.words.scalar import Scalar
 from tests.kernels.random_programs import grown, inputs_of
 from tests.linalg.bounds import sample
 from tests.vector.checks import check

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
-from nanoloom.compiler import Report, cut_model
+from nanoloom.compiler import Report, partition_model
 from nanoloom.frontend.onnx import load
 from nanoloom.nest.nest import LoopNest
 from nanoloom.options import CompileOptions
@@ -64,7 +64,7 @@ def test_no_border_is_copied(
 
 
 def nests_of(proto: onnx.ModelProto) -> list[LoopNest]:
-    program = cut_model(load(proto), CompileOptions(AVX512), Report())
+    program = partition_model(load(proto), CompileOptions(AVX512), Report())
     return [kernel.nest for kernel in program.kernels.values()]
 
 
@@ -99,7 +99,7 @@ def test_a_filter_of_one_image(
     assert (nanoloom.compile(proto)({"x": x})["y"] == wanted).all()
     assert len(np.unique(wanted)) > 9
     target = by_name(name)
-    program = cut_model(load(proto), CompileOptions(target), Report())
+    program = partition_model(load(proto), CompileOptions(target), Report())
     (kernel,) = program.kernels.values()
     schedule = choose(kernel.nest, target)
     assert "share what they read" in schedule.reason

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nanoloom import mlir
+from nanoloom.kernels.printer import describe_program
 from nanoloom.kernels.program import Program, Storage
-from nanoloom.kernels.shown import describe_program
 from tests.filecheck import check_text
 from tests.kernels.random_programs import grown, inputs_of
 from tests.linalg.bounds import sample

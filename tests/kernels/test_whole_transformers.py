@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nanoloom
-from nanoloom.compiler import Report, compile_kernels, cut_model
+from nanoloom.compiler import Report, compile_kernels, partition_model
 from tests.vector.kernel_harness import shared_cache
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -29,7 +29,7 @@ def test_attention_is_one_kernel(name: str) -> None:
     program = nanoloom.compile(MODELS / f"{name}.onnx", threads=1)
     sizes = {d: 2 if d == "batch" else 11 for d in program.texts}
     shapes = {x.name: tuple(sizes.get(d, d) for d in x.shape) for x in program.inputs}
-    made = cut_model(program.source.entry(shapes, {}), program.options, Report())
+    made = partition_model(program.source.entry(shapes, {}), program.options, Report())
     found = {n: k for n, k in made.kernels.items() if n.startswith("contractions")}
     assert len(found) == ATTENTIONS[name]
     assert all(len(kernel.nest.products) == 2 for kernel in found.values())

@@ -17,7 +17,7 @@ from torch_mlir.execution_engine import ExecutionEngine
 
 from nanoloom import mlir
 from nanoloom.errors import DataDependent
-from nanoloom.frontend.counted import counted, trimmed
+from nanoloom.frontend.data_dependent_outputs import counted, trimmed
 from nanoloom.graph.stage import bind_values, optimize
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower

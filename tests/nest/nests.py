@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role
-from nanoloom.nest.stage import Axis, AxisKind, Semiring, Stage
+from nanoloom.nest.statement import Axis, AxisKind, Semiring, Statement
 
 MULTIPLY = Semiring("arith.addf", "arith.mulf", ("", ""))
 
@@ -23,8 +23,8 @@ def matmul(m: int = 64, k: int = 48, n: int = 40) -> LoopNest:
     """product[i, j] += x[i, k] * w[k, j]; point[i, j] = f(product[i, j])"""
     outer = axes(AxisKind.PARALLEL, i=m, j=n)
     inner = axes(AxisKind.REDUCTION, k=k)
-    fill = Stage("fill", outer, (), (access("fill", "i", "j"),), ("",), ("",))
-    product = Stage(
+    fill = Statement("fill", outer, (), (access("fill", "i", "j"),), ("",), ("",))
+    product = Statement(
         "product",
         (*outer, *inner),
         (access("x", "i", "k"), access("w", "k", "j")),
@@ -33,7 +33,7 @@ def matmul(m: int = 64, k: int = 48, n: int = 40) -> LoopNest:
         ("fill",),
         MULTIPLY,
     )
-    point = Stage(
+    point = Statement(
         "point",
         outer,
         (access("product", "i", "j"),),
@@ -58,7 +58,7 @@ def convolution() -> LoopNest:
     """The channeled convolution of MLIR's chapter H, without its first values."""
     outer = axes(AxisKind.PARALLEL, n=5, y=80, x=100, c=128)
     window = axes(AxisKind.REDUCTION, rz=3, ry=3, rx=128)
-    conv = Stage(
+    conv = Statement(
         "conv",
         (*outer, *window),
         (
@@ -70,7 +70,7 @@ def convolution() -> LoopNest:
         ("",),
         MULTIPLY,
     )
-    relu = Stage(
+    relu = Statement(
         "relu",
         outer,
         (access("conv", "n", "y", "x", "c"),),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nanoloom.nest.extent import Bounded, Lanes
+from nanoloom.nest.footprint import footprint
 from nanoloom.nest.index import Index
-from nanoloom.nest.region import footprint
 from tests.nest.nests import convolution, matmul
 
 

@@ -17,7 +17,7 @@ from nanoloom.nest.reduction import (
     OF_PRODUCTS,
     SUMS_OF_PRODUCTS,
 )
-from nanoloom.vector.combine import Combiner, number_of
+from nanoloom.vector.combiner import Combiner, number_of
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 BY_NAME: dict[str, Combine] = {

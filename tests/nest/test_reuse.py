@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nanoloom.nest.corner import corner
-from nanoloom.nest.reuse import Link, kept, links
+from nanoloom.nest.register_residency import residency
+from nanoloom.nest.reuse import Link, kept_in_registers, links
 from nanoloom.nest.taps import Tap, Window
 
 ROW = [(0,), (1,), (2,)]  # a window of three that moves by one
@@ -35,13 +35,13 @@ def test_a_number_that_is_used_twice_in_a_step() -> None:
 
 def test_each_register_keeps_one_number_at_a_time() -> None:
     for count in range(4):
-        assert len(kept(ROW, (1,), count)) == min(count, 2)
-        assert len(kept(ROW, (0,), count)) == count
+        assert len(kept_in_registers(ROW, (1,), count)) == min(count, 2)
+        assert len(kept_in_registers(ROW, (0,), count)) == count
 
 
 def test_a_register_serves_again_where_a_use_ends() -> None:
     """Both uses of one number, one behind the other."""
-    assert len(kept([(0,), (0,), (0,)], (1,), 1)) == 2
+    assert len(kept_in_registers([(0,), (0,), (0,)], (1,), 1)) == 2
 
 
 def test_the_taps_of_an_input_that_stays_lie_behind_its_step() -> None:
@@ -63,12 +63,12 @@ def test_an_operand_without_points_stays_still() -> None:
 
 
 def test_the_first_results_stay_while_a_weight_does() -> None:
-    found = corner(window(1), [3], [20], {2: 4})
+    found = residency(window(1), [3], [20], {2: 4})
     assert found.extents == (4,)
     assert found.keys == {(2, (n,)): 3 for n in range(4)}
 
 
 def test_the_inputs_that_are_used_most_often_stay() -> None:
-    found = corner(window(1), [3], [20], {0: 2})
+    found = residency(window(1), [3], [20], {0: 2})
     assert found.keys == {(0, (2,)): 3, (0, (3,)): 3}
     assert found.extents == (4,)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nanoloom import mlir
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.stage import partition
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum, tanh
 from nanoloom.target.host import host
 from tests.vector.kernel_harness import executable
@@ -19,7 +19,7 @@ EPSILON = float(np.finfo(np.float32).eps)
 
 def kernels(made: Computation) -> Program:
     with mlir.context():
-        return cut(made.lower())
+        return partition(made.lower())
 
 
 def run(made: Computation, **arrays: Array) -> dict[str, Array]:

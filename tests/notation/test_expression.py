@@ -20,7 +20,7 @@ from nanoloom.notation import (
 )
 from nanoloom.notation.bodies import BODIES
 from nanoloom.notation.expression import Expression
-from nanoloom.notation.words import WORDS
+from nanoloom.notation.functions_table import WORDS
 
 (i,) = axes("i")
 f = Buffer("f", (8,))[i]

@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 from nanoloom.reproduce.chain_models import feeds, onnx_model
 from nanoloom.reproduce.chains import ARITHMETICS, Chain, draw, gemm, mlp
-from nanoloom.reproduce.expected import expected
+from nanoloom.reproduce.expected_results import expected
 
 CHAINS = [
     chain for kind in ARITHMETICS for chain in (mlp(37, kind, 5), gemm(7, 33, 11, kind))

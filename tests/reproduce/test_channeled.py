@@ -11,17 +11,17 @@ import pytest
 
 from nanoloom.errors import Error
 from nanoloom.kernels.program import Kernel
-from nanoloom.nest.drawn import drawn
 from nanoloom.nest.nest import LoopNest
-from nanoloom.reproduce import stored
+from nanoloom.nest.printer import print_nest
+from nanoloom.reproduce import array_files
 from nanoloom.reproduce.channeled import Convolution, draw, right, written
 from nanoloom.reproduce.channeled_forms import FORMS, tile_of
 from nanoloom.reproduce.channeled_peers import halide, loops, open_form
 from nanoloom.reproduce.chapter_h import KINDS, listings
 from nanoloom.reproduce.jobs import Job
 from nanoloom.target import by_name
+from nanoloom.target.cached_host import to_dict
 from nanoloom.target.host import host
-from nanoloom.target.remembered import to_dict
 from tests.filecheck import check_text
 from tests.notation.programs import kernels
 from tests.vector.assembly import count, inner_loops, touches_stack
@@ -48,7 +48,7 @@ def nest() -> LoopNest:
 
 def job(sizes: Convolution, folder: Path, form: str = "") -> Job:
     arrays = folder / "arrays.npz"
-    stored.save(arrays, draw(sizes))
+    array_files.save(arrays, draw(sizes))
     facts = {
         "sizes": astuple(sizes),
         "target": to_dict(host()),
@@ -139,13 +139,13 @@ def test_halide_is_missed_in_a_sentence(
 def test_the_loops_of_the_document(form: str, inside: str) -> None:
     """Of AVX-512: tiles of 5 pixels and 4 vectors; all else is around them."""
     schedule = FORMS[form](tile_of(form, by_name("x86-64-v4")))
-    check_text(drawn(schedule.apply(nest())), TILES + inside + "CHECK: relu: relu")
+    check_text(print_nest(schedule.apply(nest())), TILES + inside + "CHECK: relu: relu")
 
 
 def test_a_copy_is_shared_by_rows() -> None:
     schedule = FORMS["late-copied"](tile_of("late-copied", by_name("x86-64-v3")))
     check_text(
-        drawn(schedule.apply(nest())),
+        print_nest(schedule.apply(nest())),
         """
     CHECK: for yo in 0..10 by 8 (y):
     CHECK-NEXT: for co in 0..8 by 16 (c):

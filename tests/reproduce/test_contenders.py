@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.reproduce import contenders, stored, worker
+from nanoloom.reproduce import array_files, contenders, worker
+from nanoloom.reproduce.array_files import BFLOAT16
 from nanoloom.reproduce.contenders import Company, Peer, Remote
 from nanoloom.reproduce.jobs import Job, Ready
-from nanoloom.reproduce.stored import BFLOAT16
 from nanoloom.reproduce.timing import QUICK, Pace, interleaved
 
 HERE = "tests.reproduce.test_contenders"
@@ -45,7 +45,7 @@ def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no
 
 def job(folder: Path, task: str = "") -> Job:
     arrays = {"a": np.arange(6).reshape(2, 3), "b": np.ones(4).astype(BFLOAT16)}
-    stored.save(folder / "inputs.npz", arrays)
+    array_files.save(folder / "inputs.npz", arrays)
     return Job(1, inputs=str(folder / "inputs.npz"), task=task)
 
 

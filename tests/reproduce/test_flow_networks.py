@@ -10,7 +10,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
-from nanoloom.reproduce.expected import Expected
+from nanoloom.reproduce.expected_results import Expected
 from nanoloom.reproduce.flow_binary import LAYERS, BinaryLayer, binary, integers
 from nanoloom.reproduce.flow_networks import NETWORKS, Drawing, Network, drawn, model_of
 from tests.vector.kernel_harness import shared_cache

@@ -11,7 +11,7 @@ from nanoloom.mlir import ir
 from nanoloom.reproduce.scalable_mlir import match, passed, script, transformed
 from nanoloom.reproduce.scalable_operations import KERNELS, Kernel
 from nanoloom.reproduce.scalable_tiles import tiled_and_vectorized
-from nanoloom.schedule.steps import ANY, PARAMETER
+from nanoloom.schedule.transform_writer import ANY, PARAMETER
 from nanoloom.vector.transform_ops import load_operations
 from tests.filecheck import check_text
 

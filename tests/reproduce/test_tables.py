@@ -10,10 +10,10 @@ import pytest
 
 from nanoloom.inspect.timing import Times
 from nanoloom.reproduce import pictures, tables
-from nanoloom.reproduce.bounds import Limits
 from nanoloom.reproduce.chains import Chain, gemm, mlp
-from nanoloom.reproduce.measured import Row
+from nanoloom.reproduce.measurement import Row
 from nanoloom.reproduce.nanokernels import Plan
+from nanoloom.reproduce.roofline import Limits
 from nanoloom.target import by_name
 from nanoloom.target.peaks import Peaks, Rate
 

@@ -64,7 +64,7 @@ def test_a_search_ranks_what_is_right(layer: FlowLayer) -> None:
 
 def test_who_is_refused_is_last_and_says_why() -> None:
     """A window of so many steps is more than may stand behind each other."""
-    flows = [Dataflow("output"), Dataflow("output", turns=64)]
+    flows = [Dataflow("output"), Dataflow("output", unroll=64)]
     layer = FlowLayer(5, 9, 2, 1, 1, 8)
     *_, last = search(layer, flows, host(), rounds=1)
     assert (last.flow, last.seconds) == (flows[1], None)
@@ -84,7 +84,7 @@ def test_a_search_through_a_model(tmp_path: Path) -> None:
 
 def test_a_wrong_result_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     from nanoloom.reproduce.jobs import Job
-    from nanoloom.target.remembered import to_dict
+    from nanoloom.target.cached_host import to_dict
 
     def shifted(layer: FlowLayer, numbers: dict[str, np.ndarray]) -> object:
         wanted = right(layer, numbers)

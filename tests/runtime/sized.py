@@ -6,7 +6,7 @@ from nanoloom.binary.objects import emit
 from nanoloom.binary.sizes import COUNTED, SizesTable
 from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.size import Size
+from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE, kernel_ir
 
 # Tasks of three elements: as many as the first word of the step says.

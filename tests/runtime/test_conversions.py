@@ -13,7 +13,7 @@ from nanoloom.binary.objects import emit
 from nanoloom.binary.shared import write_in_process
 from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
 from nanoloom.cache import Cache
-from nanoloom.llvm import literals
+from nanoloom.llvm import float_literals
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE
 
@@ -95,10 +95,10 @@ def samples(dtype: type) -> np.ndarray:
 def nearest(value: float, kind: str) -> int:
     """The right bits, in exact arithmetic; infinities by their sign."""
     if np.isinf(value):
-        infinity = literals._FORMATS[kind].infinity
+        infinity = float_literals._FORMATS[kind].infinity
         return infinity | 0x8000 if value < 0 else infinity
     text = str(Decimal(value))
-    return literals._nearest(literals._FORMATS[kind], text)
+    return float_literals._nearest(float_literals._FORMATS[kind], text)
 
 
 @pytest.mark.parametrize("source", [np.float32, np.float64])

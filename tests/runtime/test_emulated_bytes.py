@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.reproduce.counted import of_one_run
+from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.weighted import built
 

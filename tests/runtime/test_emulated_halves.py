@@ -11,7 +11,7 @@ import pytest
 from onnx import parser
 
 from nanoloom.program import Program
-from nanoloom.reproduce.counted import of_one_run
+from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.weighted import built
 

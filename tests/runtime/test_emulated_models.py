@@ -20,11 +20,11 @@ from onnx import compose, helper, numpy_helper, parser
 from examples.minilm import model as minilm
 from nanoloom.cache import Cache
 from nanoloom.emit import emit_stage
-from nanoloom.inspect.compare import compare
+from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program, compile
-from nanoloom.reproduce.counted import Count, counted
+from nanoloom.reproduce.instruction_counts import Count, counted
 from nanoloom.runtime.emulation import Machine, machine, run_emulated
 from tests.c_libraries import lend
 from tests.examples.test_minilm import BOUND, bert

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
-from nanoloom.reproduce.counted import of_one_run
+from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.c_libraries import lend
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from nanoloom.reproduce.counted import of_one_run
+from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.runtime.test_emulated_movement import executable
 

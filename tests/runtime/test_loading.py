@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.shared import write_in_process
-from nanoloom.cache import Cache, sealed
+from nanoloom.cache import Cache, sealed_files
 from nanoloom.errors import Error
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, aligned, expected, in_process, kernels, table
@@ -25,7 +25,7 @@ def test_damaged_libraries_are_refused(tmp_path: Path, cache: Cache) -> None:
     """Any byte flipped, any length cut off, anything put behind: never loaded."""
     content = in_process(tmp_path, cache, 5).read_bytes()
     path, random = tmp_path / "model.so", np.random.default_rng(11)
-    damaged = [content + b"x", content[:-1], b"", content[: sealed.SEAL_BYTES]]
+    damaged = [content + b"x", content[:-1], b"", content[: sealed_files.SEAL_BYTES]]
     for place in random.integers(0, len(content), 150).tolist():
         flipped = bytearray(content)
         flipped[place] ^= 1 << int(random.integers(8))

@@ -14,7 +14,7 @@ from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program, compile
 from nanoloom.runtime.emulation import machine, run_emulated
-from nanoloom.target.forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH
+from nanoloom.target.tail_forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH
 from tests.c_libraries import lend
 
 EPSILON = float(np.finfo(np.float32).eps)

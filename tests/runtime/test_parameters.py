@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from nanoloom.cache import Cache, sealed
+from nanoloom.cache import Cache, sealed_files
 from nanoloom.errors import Error
 from nanoloom.runtime import mapping, parameters
 from nanoloom.runtime.mapping import HUGE_PAGE, Mapping
@@ -117,7 +117,7 @@ def test_equal_weights_are_the_same_memory(tmp_path: Path) -> None:
     files = list((tmp_path / "cache" / "weights").iterdir())
     assert sorted(f.name for f in files) == [A, B]
     sizes = sum(f.stat().st_size for f in files)
-    assert sizes == 5_070_000 + 2 * sealed.SEAL_BYTES
+    assert sizes == 5_070_000 + 2 * sealed_files.SEAL_BYTES
 
 
 def test_a_file_that_cannot_be_mapped_is_read(
@@ -152,7 +152,7 @@ def test_a_damaged_weight_is_made_again(tmp_path: Path, how: str, kept: bool) ->
         path.mkdir()
     again = load_parameters(tmp_path / "one", weights)
     assert bytes_of(again.pieces[1][1]) == large[A]
-    assert sealed.is_whole(path)
+    assert sealed_files.is_whole(path)
 
 
 PROCESS = """

@@ -23,7 +23,7 @@ from nanoloom.binary.table import (
 from nanoloom.cache import Cache
 from nanoloom.runtime.library import Library
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.size import Size
+from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE, kernels
 
 TASKS = 5

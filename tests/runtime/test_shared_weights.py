@@ -19,7 +19,7 @@ from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program
-from nanoloom.target.remembered import host
+from nanoloom.target.cached_host import host
 from nanoloom.weights.weight import Weight
 from tests.c_libraries import lend_runtime
 

@@ -13,8 +13,8 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.runtime.library import Library
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.floor import Floor
-from nanoloom.sizes.size import Size
+from nanoloom.sizes.floor_division import Floor
+from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE
 from tests.runtime.sized import kernels, table
 

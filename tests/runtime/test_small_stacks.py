@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 
 import nanoloom
-from nanoloom.binary.frames import FRAME_BYTES, largest_frame, may_exceed, require_small
 from nanoloom.binary.objects import emit, emit_assembly
+from nanoloom.binary.stack_frames import (
+    FRAME_BYTES,
+    largest_frame,
+    may_exceed,
+    require_small,
+)
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.frontend.inputs import InputSpec, random_inputs

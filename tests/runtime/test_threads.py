@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.binary.frames import FRAME_BYTES
 from nanoloom.binary.link import Source, compile_c, link_shared
+from nanoloom.binary.stack_frames import FRAME_BYTES
 from nanoloom.cache import Cache
 from tests.runtime.native import TRIPLE, c_library
 

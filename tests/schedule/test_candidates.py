@@ -11,8 +11,8 @@ import pytest
 from nanoloom.nest.nest import LoopNest
 from nanoloom.notation import Buffer, Computation, axes, computation, exp, minimum
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.language import Nanokernel, Schedule, nothing
-from nanoloom.schedule.shown import shown
+from nanoloom.schedule.language import Nanokernel, Schedule, no_candidates
+from nanoloom.schedule.printer import print_schedule
 from nanoloom.target import by_name
 from tests.kernels.attention_programs import Attention, attention_program
 from tests.linalg.bounds import sample, wide
@@ -37,7 +37,7 @@ def test_the_cheapest_is_the_chosen_one() -> None:
 
 def test_they_are_no_part_of_the_schedule() -> None:
     made = choose(matmul(), TARGET)
-    bare = dataclasses.replace(made, weighed=nothing)
+    bare = dataclasses.replace(made, make_candidates=no_candidates)
     assert bare == made and hash(bare) == hash(made)
     assert "Candidate" not in repr(made)
 
@@ -162,10 +162,10 @@ def test_families_of_nanokernels(
 def test_what_is_weighed_is_shown_with_the_script() -> None:
     (kernel,) = kernels(shortest()).kernels.values()
     schedule = choose(kernel.nest, TARGET)
-    lines = shown(kernel, schedule).splitlines()
+    lines = print_schedule(kernel, schedule).splitlines()
     place = lines.index("// weighed: predicted cycles for the least work:")
     first = schedule.candidates[0]
     assert lines[place + 1] == f"//   * {first.cost:6.2f}  {first.reason}"
     assert lines[place + 2].startswith("//       1.")
-    bare = dataclasses.replace(schedule, weighed=nothing)
-    assert "weighed" not in shown(kernel, bare)
+    bare = dataclasses.replace(schedule, make_candidates=no_candidates)
+    assert "weighed" not in print_schedule(kernel, bare)

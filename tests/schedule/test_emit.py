@@ -12,16 +12,16 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Peel,
+    PrivateAccumulator,
     Reorder,
     Schedule,
     Split,
-    StoreApart,
     Tile,
     Unroll,
     UnrollAndJam,
     Vectorize,
 )
-from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.packing import Pack
 from nanoloom.vector.transform_ops import load_operations
 from tests.filecheck import check_text
 from tests.nest.nests import convolution, matmul
@@ -56,11 +56,10 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]], %lanes8) {rows = 6 : i64,
     CHECK-SAME: vectors = 4 : i64, packed = 1 : i64, family = "fma", depth = 0 : i64,
-    CHECK-SAME: copied = "", swapped = 0 : i64, unroll = 1 : i64, widened = 0 : i64,
-    CHECK-SAME: ordered = 1 : i64, kept = 0 : i64, apart = 0 : i64, whole = 0 : i64}
-    CHECK: transform.apply_patterns
-    CHECK: transform.yield
-    """,
+    CHECK-SAME: copy_rhs = "", hold_lhs = 0 : i64, unroll = 1 : i64, convert_lhs = 0 :
+    i64, CHECK-SAME: pin_order = 1 : i64, keep_broadcast_live = 0 : i64, unfused_mul_add
+    = 0 : i64, unmasked_fast_path = 0 : i64} CHECK: transform.apply_patterns CHECK:
+    transform.yield """,
     )  # fmt: skip
 
 
@@ -124,7 +123,7 @@ def test_a_dimension_that_changes_slowest() -> None:
 def test_packing_and_vectors_are_steps_of_the_script() -> None:
     check_text(
         emitted(
-            Packing(1, (), 1, (0,), 64, group=2),
+            Pack(1, (), 1, (0,), 64, group=2),
             Vectorize("point", "j", Lanes(16)),
         ),
         """
@@ -142,11 +141,11 @@ def test_packing_and_vectors_are_steps_of_the_script() -> None:
 
 def test_sums_apart_are_a_stage_that_is_tiled() -> None:
     bare = LoopNest(NEST.buffers, NEST.stages[:2], ("product",))
-    words = StoreApart("product"), Parallel("result", (8, 0), ("all",))
+    words = PrivateAccumulator("product"), Parallel("result", (8, 0), ("all",))
     check_text(
         script(Schedule(words), bare),
         """
-    CHECK: "nanoloom.store_apart"(%product
+    CHECK: "nanoloom.private_accumulator"(%product
     CHECK: [[LAST:%.*]] = {{.*}}match attributes {nanoloom.stage = "result"}
     CHECK-NEXT: transform.structured.fuse [[LAST]] tile_sizes [8, 0]
     """,

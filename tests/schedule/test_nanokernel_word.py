@@ -13,7 +13,7 @@ from nanoloom.schedule.language import (
     Directive,
     Hoist,
     Nanokernel,
-    Packing,
+    Pack,
     Pad,
     Prefetch,
     Reorder,
@@ -27,7 +27,7 @@ from tests.nest.nests import matmul
 
 LANES = Lanes(16)
 KERNEL = Nanokernel(6, 2, LANES, False)
-PACKED = Packing(1, (), 1, (0,), 32)
+PACKED = Pack(1, (), 1, (0,), 32)
 OWN = "product is a nanokernel, with vectors and copies of its own"
 TILE = "a nanokernel has a register tile of its own"
 
@@ -36,7 +36,10 @@ TILE = "a nanokernel has a register tile of its own"
     ("words", "said"),
     [
         ((KERNEL, Vectorize("product", "j", LANES)), OWN),
-        ((replace(KERNEL, ordered=False, apart=True),), "ordered=True is missing"),
+        (
+            (replace(KERNEL, pin_order=False, unfused_mul_add=True),),
+            "pin_order=True is missing",
+        ),
         ((KERNEL, UnrollAndJam("product", "i", 2)), OWN),
         ((KERNEL, Unroll("product", "k", 2)), OWN),
         ((KERNEL, CopyOperand("product", 1)), OWN),

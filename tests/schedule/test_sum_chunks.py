@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.schedule.library.sum_chunks import divisor
+from nanoloom.schedule.library.k_blocking import divisor
 from nanoloom.target import by_name
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample

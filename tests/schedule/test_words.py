@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.nest.drawn import drawn
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.printer import print_nest
 from nanoloom.schedule.language import (
     ALL,
     ComputeAt,
     CopyOperand,
     Directive,
     Nanokernel,
-    Packing,
+    Pack,
     Parallel,
     Peel,
     Prefetch,
+    PrivateAccumulator,
     Reorder,
     Schedule,
     Split,
     SplitReduction,
-    StoreApart,
     Tile,
     Unroll,
     UnrollAndJam,
@@ -36,12 +36,12 @@ PRODUCT = "product: product[i, j] <- x[i, k], w[k, j]"
 POINT = "point: point[i, j] <- product[i, j]"
 FILL = "fill: fill[i, j] <- "
 
-PACKED = Packing(1, (), 1, (0,), 32)
+PACKED = Pack(1, (), 1, (0,), 32)
 
 
 def loops(nest: LoopNest, *words: Directive) -> str:
     """The loops of the last stages, behind those words."""
-    return drawn(Schedule(words).apply(nest))
+    return print_nest(Schedule(words).apply(nest))
 
 
 def of(stage: str, text: str) -> list[str]:
@@ -225,7 +225,7 @@ def test_partial_sums_that_tasks_can_share() -> None:
 def test_sums_apart_from_their_result() -> None:
     nest = matmul()
     bare = LoopNest(nest.buffers, nest.stages[:2], ("product",))
-    made = Schedule((StoreApart("product"),)).apply(bare)
+    made = Schedule((PrivateAccumulator("product"),)).apply(bare)
     assert made.results == ("result",)
     assert str(made.stages[-1]) == "result: result[i, j] <- product[i, j]"
 
@@ -248,7 +248,7 @@ MISTYPED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (matmul(), (Tile("point", EIGHT),), "sizes is 8: a tuple is wanted, (8,)"),
     (matmul(), (Tile("point", (8,), NAME),), "fuse is 'w': a tuple is wanted, ('w',)"),
     (matmul(), (Prefetch(NAME),), "argument is w: a number from 0 on is wanted"),
-    (matmul(), (Packing(NAME, (), 1, (0,), 16),), "argument is w: a number from 0"),
+    (matmul(), (Pack(NAME, (), 1, (0,), 16),), "argument is w: a number from 0"),
 ]
 REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
     (matmul(), (Tile("conv", (1,)),), "there is no stage conv"),
@@ -332,7 +332,7 @@ REFUSED: list[tuple[LoopNest, tuple[Directive, ...], str]] = [
         (Nanokernel(6, 2, Lanes(8), False, stage="point"),),
         "point is no sum of products",
     ),
-    (matmul(), (Packing(0, (), 1, (0,), 16),), "argument 0 is no weight"),
+    (matmul(), (Pack(0, (), 1, (0,), 16),), "argument 0 is no weight"),
     (
         matmul(),
         (Tile("product", (0, 0, 16), ("fill",)),),
@@ -396,5 +396,5 @@ def test_a_sum_in_blocks_begins_once() -> None:
 
 def test_a_word_is_written_as_it_is_given() -> None:
     assert str(Unroll("conv", "rx", 2)) == "Unroll('conv', 'rx', 2)"
-    word = Nanokernel(6, 4, Lanes(8), True, copied="front")
-    assert str(word) == "Nanokernel(6, 4, Lanes(8), True, copied='front')"
+    word = Nanokernel(6, 4, Lanes(8), True, copy_rhs="front")
+    assert str(word) == "Nanokernel(6, 4, Lanes(8), True, copy_rhs='front')"

@@ -19,8 +19,8 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
 from nanoloom.search.candidates import candidates, other_blocks
+from nanoloom.search.measure import TimeKernels, are_floats, sizes_of
 from nanoloom.search.search import Search, by_work, search
-from nanoloom.search.trial import TimeKernels, are_floats, sizes_of
 from nanoloom.target import by_name
 from nanoloom.target.host import host
 from nanoloom.workers.pool import Pool, in_process

@@ -12,7 +12,7 @@ import nanoloom
 from nanoloom import compile_open, compiler
 from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
-from nanoloom.graph.unmoved import stay_unmoved
+from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.sessions.session import Session
 from tests.sessions import whisper
 from tests.sessions.test_whisper import BOUND, TOKENS, reference, start
@@ -153,4 +153,4 @@ def test_keys_that_are_read_before_they_are_there() -> None:
     model = serde.deserialize_model(whisper.later())
     pairs = [(PAST[0], "logits")]
     with pytest.raises(Unsupported, match="is read where nothing is kept yet"):
-        stay_unmoved(model.graph, pairs, starts=True)
+        keep_encoder_caches(model.graph, pairs, starts=True)

@@ -16,8 +16,8 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
 from nanoloom.program import Program
 from nanoloom.sessions.session import Session
+from nanoloom.target.by_name import levels
 from nanoloom.target.host import host
-from nanoloom.target.named import levels
 from tests.sessions import models
 from tests.sessions.test_session import BOUND, say
 

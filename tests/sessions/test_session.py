@@ -14,7 +14,7 @@ from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.open_program import OpenProgram
 from nanoloom.program import Program
-from nanoloom.sessions.compiled import CompiledSession
+from nanoloom.sessions.compiled_session import CompiledSession
 from nanoloom.sessions.session import Session
 from tests.sessions import models
 

@@ -14,9 +14,9 @@ import nanoloom
 from nanoloom import compile_open
 from nanoloom.cache import Cache
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.sizes.differs import Differs
-from nanoloom.sizes.rows import require_rows
-from nanoloom.sizes.trace import Walks
+from nanoloom.sizes.batch_independence import require_rows
+from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.sample_walk import Walks
 from nanoloom.source import source_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
@@ -146,7 +146,7 @@ def test_rows_that_depend_on_each_other(name: str) -> None:
          bool true = {{1}}, float[1] word = {{2}}, float[2] twice = {{2, 1}}>
         {{ {MIXED[name]} }}"""
     model = parser.parse_model(HEAD + text)
-    with pytest.raises(Differs):
+    with pytest.raises(NotDynamic):
         walk(model)
 
 
@@ -165,7 +165,7 @@ def walk(model: onnx.ModelProto) -> None:
 )
 def test_outputs_that_are_no_rows(body: str, said: str) -> None:
     text = f"g (float[batch, 2] x) => (float[rows, columns] y) {{ {body} }}"
-    with pytest.raises(Differs, match=said):
+    with pytest.raises(NotDynamic, match=said):
         walk(parser.parse_model(HEAD + text))
 
 
@@ -194,5 +194,5 @@ def test_numbers_of_another_dimension_are_no_batch(number: str) -> None:
     if number == "left":
         walk(model)
         return
-    with pytest.raises(Differs, match="the batch in another axis"):
+    with pytest.raises(NotDynamic, match="the batch in another axis"):
         walk(model)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.graph.counted.detectors import CLASSES, NETWORK, YOLO, parsed, weights
+from tests.graph.data_dependent.detectors import CLASSES, NETWORK, YOLO, parsed, weights
 from tests.sizes.compared import PAIRS, compare, uniform
 
 # The middle of each place of the features, as exporters make it of their shape.

@@ -14,10 +14,10 @@ from onnx import parser
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.graph import Open, open_values
-from nanoloom.sizes.size import Dims
-from nanoloom.sizes.trace import Walks
+from nanoloom.sizes.polynomial import Dims
+from nanoloom.sizes.sample_walk import Walks
 from nanoloom.source import source_of
 from tests.sizes import models
 
@@ -126,7 +126,7 @@ def test_refusals(tmp_path: Path, text: str, reason: str) -> None:
     """The program runs all the same, by variants; a constant index is a limit."""
     cache = Cache(tmp_path)
     if reason:
-        with pytest.raises(Differs, match=reason):
+        with pytest.raises(NotDynamic, match=reason):
             of(text, cache)
     program = nanoloom.compile(model(text), threads=1, cache=cache)
     x = np.random.default_rng(8).standard_normal((8, 4)).astype(np.float32)

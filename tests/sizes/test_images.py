@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.graph import winograd
-from nanoloom.inspect.open_sizes import opening
+from nanoloom.inspect.dynamic_sizes import dynamic_sizes
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
 SIZES = ((33, 47), (64, 96), (97, 130), (7, 5))
@@ -145,7 +145,7 @@ def test_a_skip_connection(tmp_path: Path, text: str) -> None:
         assert np.abs(y - right).max() <= 1e-5 < np.abs(right).max()
         assert is_open(program, x) == opened
     assert not program.open.reason
-    said = opening(onnx_ir.serde.deserialize_model(made), {})
+    said = dynamic_sizes(onnx_ir.serde.deserialize_model(made), {})
     assert (said.why, said.multiple) == ("", 32)
 
 
@@ -183,4 +183,4 @@ def test_what_stays_a_variant(tmp_path: Path, node: str, reason: str) -> None:
     assert np.abs(program({"x": x})["y"] - wanted(made, x)).max() <= 1e-5
     assert not is_open(program, x)
     assert reason in program.open.reason
-    assert reason in opening(onnx_ir.serde.deserialize_model(made), {}).why
+    assert reason in dynamic_sizes(onnx_ir.serde.deserialize_model(made), {}).why

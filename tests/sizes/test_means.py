@@ -11,7 +11,7 @@ from onnx import parser
 
 from nanoloom.mlir import context, ir
 from nanoloom.sizes.constants import APART, wholes_of
-from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.dynamic_refusal import NotDynamic
 from tests.sizes.compared import PAIRS, compare, uniform
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
@@ -66,5 +66,5 @@ def test_a_share_is_told_from_its_neighbours() -> None:
             assert (list(found.numbers), found.are_shares) == ([n, 7], True)
         assert not wholes_of(floats(1, 49)).are_shares
         for numbers in ((0.3, 0.25), (1 / 3, 2), (1 / APART, 0.5), (1e-5, 3e-6)):
-            with pytest.raises(Differs, match="a constant"):
+            with pytest.raises(NotDynamic, match="a constant"):
                 wholes_of(floats(*numbers))

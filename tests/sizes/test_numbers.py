@@ -84,7 +84,7 @@ def test_a_bug_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     model = models.rows()
     with monkeypatch.context() as patch:
-        patch.setattr(compile_open, "sized_program", fail)
+        patch.setattr(compile_open, "dynamic_program", fail)
         program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
         with pytest.warns(RuntimeWarning, match="a bug of nanoloom .LookupError"):
             assert program(models.inputs(model, {"n": 3}))["y"].shape == (3, 50)

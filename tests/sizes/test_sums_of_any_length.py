@@ -11,11 +11,11 @@ from onnx import parser
 
 from nanoloom.binding import OpenBinding
 from nanoloom.cache import Cache
-from nanoloom.kernels.sized import with_samples
+from nanoloom.kernels.dynamic_program import with_samples
 from nanoloom.nest.nest import LoopNest
 from nanoloom.options import CompileOptions
 from nanoloom.program import compile
-from nanoloom.sizes.differs import Differs
+from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.target import by_name
 
 # Columns that no vector divides: each of them would be copied for a known depth.
@@ -117,7 +117,7 @@ def test_a_refusal_that_is_remembered_is_the_same(
 
     def differs(binding: OpenBinding) -> None:
         calls.append(binding.name)
-        raise Differs("in spirit")
+        raise NotDynamic("in spirit")
 
     monkeypatch.setattr(OpenBinding, "to_link", differs)
     for _ in range(2):

@@ -12,7 +12,7 @@ from onnx import numpy_helper, parser
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.inspect.open_sizes import opening
+from nanoloom.inspect.dynamic_sizes import dynamic_sizes
 from tests.sizes.models import wanted
 
 # A layer of an encoder that mixes neighbouring words, as DeBERTa has one.
@@ -67,5 +67,5 @@ def test_every_other_word_is_none() -> None:
     text = text.replace("length, 12] y", "half, 12] y")
     model = parser.parse_model(text.replace("GROUP", "group = 1"))
     model.graph.initializer.extend(layer(1).graph.initializer[:2])
-    reason = opening(onnx_ir.from_proto(model), {}).why
+    reason = dynamic_sizes(onnx_ir.from_proto(model), {}).why
     assert "compiled for known sizes only" in reason

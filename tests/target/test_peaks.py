@@ -12,7 +12,7 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.target import by_name, peaks
 from nanoloom.target.host import host
-from nanoloom.target.loops import SCRATCH_BYTES, sums_of, symbol
+from nanoloom.target.peak_loops import SCRATCH_BYTES, sums_of, symbol
 
 HERE = host()
 REGISTER = HERE.vector.min_bits // 8

@@ -13,8 +13,8 @@ import pytest
 import nanoloom.target
 from nanoloom.errors import Error
 from nanoloom.target import TARGETS, Target, by_name
-from nanoloom.target.loops import loops_of, sums_of, symbol
-from nanoloom.target.named import aliases_of
+from nanoloom.target.by_name import aliases_of
+from nanoloom.target.peak_loops import loops_of, sums_of, symbol
 from nanoloom.target.peaks import assembly
 
 EVERY = pytest.mark.parametrize("target", TARGETS, ids=str)

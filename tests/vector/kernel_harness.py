@@ -25,17 +25,17 @@ from nanoloom.binary.objects import emit
 from nanoloom.binary.table import Buffer, Space
 from nanoloom.cache import Cache
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.stage import partition
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.function import function
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
+from nanoloom.workers.compile_kernel import machine_of
 from nanoloom.workers.jobs import ShowKernel
-from nanoloom.workers.making import machine_of
 from nanoloom.workers.pool import Pool, in_process
 from tests.guarded import Guarded, Side
 
@@ -84,7 +84,7 @@ def build(make: Make, *inputs: Shaped) -> LinalgModule:
 def program_of(make: Make, *inputs: Shaped, target: Target | None = None) -> Program:
     """The kernels and calls of what `make` builds; target: what it is cut for."""
     with mlir.context():
-        return cut(build(make, *inputs), target)
+        return partition(build(make, *inputs), target)
 
 
 def stage_text(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nanoloom.kernels.structure import maps
+from nanoloom.kernels.linalg_query import maps
 from nanoloom.mlir import arith, context, ir, named, run_pipeline
 from nanoloom.vector.access import (
     Access,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nanoloom.kernels.structure import body
+from nanoloom.kernels.linalg_query import body
 from nanoloom.mlir import arith, context, ir, named, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.nest.drawn import drawn
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.stage import AxisKind, Stage
+from nanoloom.nest.printer import print_nest
+from nanoloom.nest.statement import AxisKind, Statement
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum
 from nanoloom.schedule.language import (
     ALL,
@@ -60,7 +60,7 @@ def words(columns: int, *more: Directive, rows: int = 3) -> Schedule:
 def test_the_loops_say_where_it_is_made() -> None:
     (kernel,) = kernels(product(7, 9, 70)).kernels.values()
     nest = words(32, Hoist("c", 1, "io")).apply(kernel.nest)
-    lines = drawn(nest).splitlines()
+    lines = print_nest(nest).splitlines()
     assert lines[:3] == [
         "forall jo in 0..3 by 32 (j):",
         "  c: a copy of arg1",
@@ -166,7 +166,7 @@ def test_an_operand_that_is_made_inside_is_refused() -> None:
     axes_ = tuple(product.axes[product.place(name)] for name in ("k", "j"))
     made = [replace(axis, kind=AxisKind.PARALLEL) for axis in axes_]
     place = access("twice", "k", "j")
-    twice = Stage(
+    twice = Statement(
         "twice", tuple(made), (access("w", "k", "j"),), (place,), ("",), ("",)
     )
     reads = product.reads[0], place

@@ -25,14 +25,14 @@ from nanoloom.schedule.language import (
     Vectorize,
 )
 from nanoloom.target import Target, by_name
-from nanoloom.target.forms import (
+from nanoloom.target.host import host
+from nanoloom.target.tail_forms import (
     FORMS,
     MASKED,
     MASKED_REMAINDER,
     SCALAR_REMAINDER,
     VECTOR_LENGTH,
 )
-from nanoloom.target.host import host
 from tests.notation.programs import EPSILON, kernels, normal
 from tests.vector.kernel_harness import executable, stage_text
 

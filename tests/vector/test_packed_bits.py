@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from nanoloom.linalg.products.binary import COMPARISONS, pack
-from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.products.binary_products import COMPARISONS, pack
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.builder.scalar import from_index, select
 from nanoloom.linalg.reductions.arguments import positions
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
-from nanoloom.linalg.words.scalar import from_index, select
 from nanoloom.mlir import ir, linalg
 from nanoloom.target import by_name
 from tests.filecheck import check_text, problems

@@ -25,7 +25,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Schedule,
-    Turn,
+    TransposeInRegisters,
     UnrollAndJam,
     Vectorize,
 )
@@ -247,7 +247,7 @@ def test_pieces_of_what_lies_across_are_gathered_and_exchanged() -> None:
     """Two columns are two gathers of 64 bits, two exchanges and two stores."""
     (kernel,) = kernels(turned()).kernels.values()
     words = choose(kernel.nest, by_name("armv9-sve2")).directives
-    assert Turn("y", 64, 1) in words
+    assert TransposeInRegisters("y", 64, 1) in words
     text = stage_text(kernels(turned()), "asm", by_name("armv9-sve2"))
     loops = [x for x in inner_loops(text) if count(x, "trn1")]
     assert loops and not any(re.match(r"ldr\s+[sq]", y) for x in loops for y in x)

@@ -10,7 +10,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.errors import Error
-from nanoloom.linalg.words.scalar import BFLOAT16
+from nanoloom.linalg.builder.scalar import BFLOAT16
 from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script

@@ -37,13 +37,13 @@ EVERY = (
     *FLOWS,
     "output; weight 60",
     "output; input 9; registers 2",
-    "output; input 2; weight 1; turns 3; order filters groups channels",
+    "output; input 2; weight 1; unroll 3; order filters groups channels",
     "weight",
     "weight; output 40",
     "weight; input 4",
     "input",
     "input; weight 4; registers 4",
-    "input; output 8; turns 2",
+    "input; output 8; unroll 2",
 )
 
 
@@ -166,7 +166,7 @@ def test_weights_and_a_moving_window_stay() -> None:
 def test_sums_move_with_an_input_that_stays() -> None:
     """A step reads an input once; one of three sums is complete behind it."""
     check_text(
-        code(ROW, "input; weight 3; output 2; turns 1"),
+        code(ROW, "input; weight 3; output 2; unroll 1"),
         """
     CHECK: scf.for {{.*}} iter_args(
     CHECK: vector.load %arg0
@@ -230,15 +230,15 @@ def stays(*words: object, **changed: object) -> Schedule:
     ("schedule", "reason"),
     [
         (stays(anchor=3), "operands count from 0 to 2, the result"),
-        (stays(kept=((2, 1),)), "kept names an operand twice, or the anchor"),
-        (stays(kept=((1, 0),)), "a number of vectors is 0: a number from 1 on"),
+        (stays(resident=((2, 1),)), "kept names an operand twice, or the anchor"),
+        (stays(resident=((1, 0),)), "a number of vectors is 0: a number from 1 on"),
         (stays(points=()), "points is (): a loop to go along is wanted"),
         (stays(points=("y", "r0")), "r0 is one of points, and is summed over"),
         (stays(sums=("x",)), "x is one of sums, and is no sum"),
         (stays(sums=("r0",)), "the loop r1 runs inside of them"),
         (stays(Reorder("made", ("c", "f", "y"))), "made has no single vectors yet"),
         (stays(*STAGE[:1]), "the loop f runs inside of them"),
-        (stays(turns=200), "1800 points behind each other, 1024 at most"),
+        (stays(unroll=200), "1800 points behind each other, 1024 at most"),
     ],
 )
 def test_refusals(schedule: Schedule, reason: str) -> None:
@@ -273,7 +273,7 @@ def test_a_script_is_looked_at_as_well() -> None:
     for before, behind, reason in (
         ("anchor = 2", "anchor = 3", "operands count from 0 to 2"),
         ("points = [0", "points = [2", "parallel ones are wanted"),
-        ("turns = 1", "turns = 9999", "points behind each other, 4096 at most"),
+        ("unroll = 1", "unroll = 9999", "points behind each other, 4096 at most"),
     ):
         edited = script.replace(before, behind)
         assert edited != script
@@ -290,7 +290,7 @@ def test_its_loops_take_no_more_words() -> None:
 
 def test_it_prints() -> None:
     (kernel,) = kernels(Case((9, 14), (3, 3)).written()).kernels.values()
-    text = str(stays(anchor=1, kept=((2, 4),)).apply(kernel.nest))
+    text = str(stays(anchor=1, resident=((2, 4),)).apply(kernel.nest))
     assert text.endswith(
         """\
 for c in 0..3 (sum):

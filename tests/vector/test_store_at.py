@@ -11,8 +11,8 @@ import nanoloom
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
-from nanoloom.nest.drawn import drawn
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.printer import print_nest
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import (
@@ -65,10 +65,10 @@ NANOKERNEL = Nanokernel(3, 2, LANES, False, stage="c")
 
 def test_the_loops_say_where_it_lies() -> None:
     (kernel,) = kernels(product(7, 9, 70)).kernels.values()
-    lines = drawn(in_two_phases().apply(kernel.nest)).splitlines()
+    lines = print_nest(in_two_phases().apply(kernel.nest)).splitlines()
     assert "c: c[i, j] <- arg0[i, r], arg1[r, j], stored in the arena" in lines[7]
     words = Parallel("y", (3, 0), ALL), StoreAt("c", "task")
-    text = drawn(Schedule(words).apply(kernel.nest))
+    text = print_nest(Schedule(words).apply(kernel.nest))
     assert "arg1[r, j], stored in the task's memory" in text
 
 
@@ -187,7 +187,7 @@ def test_in_registers_where_it_is_computed_at_the_tile() -> None:
     program = kernels(product(7, 9, 70))
     (kernel,) = program.kernels.values()
     schedule = Schedule(at_tile(3, StoreAt("c", "registers")))
-    text = drawn(schedule.apply(kernel.nest))
+    text = print_nest(schedule.apply(kernel.nest))
     assert "arg1[r, j], stored in registers" in text
     vectors = stage_text(program, "vector", AVX2, script=schedule)
     assert "alloca" not in vectors

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nanoloom import mlir
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from nanoloom.vector.temporaries import bound_temporaries

@@ -10,8 +10,8 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
-from nanoloom.schedule.packing import Packing
-from nanoloom.schedule.steps import ANY, PARAMETER
+from nanoloom.schedule.packing import Pack
+from nanoloom.schedule.transform_writer import ANY, PARAMETER
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
@@ -57,9 +57,11 @@ def nanokernel(
         f"{width(lanes)} "
         f'"nanoloom.nanokernel"(%{handle}, %w) {{rows = {rows} : i64, '
         f'vectors = {vectors} : i64, packed = {packed} : i64, family = "{family}", '
-        f'depth = 0 : i64, copied = "", swapped = 0 : i64, '
-        f"unroll = 4 : i64, widened = 0 : i64, ordered = 1 : i64, kept = 0 : i64, "
-        f"apart = 0 : i64, whole = 0 : i64}} : ({ANY}, {PARAMETER}) -> ()"
+        f'depth = 0 : i64, copy_rhs = "", hold_lhs = 0 : i64, '
+        f"unroll = 4 : i64, convert_lhs = 0 : i64, pin_order = 1 : i64, "
+        "keep_broadcast_live = 0 : i64, "
+        f"unfused_mul_add = 0 : i64, "
+        f"unmasked_fast_path = 0 : i64}} : ({ANY}, {PARAMETER}) -> ()"
     )
 
 
@@ -154,14 +156,14 @@ def test_too_many_tile_sizes() -> None:
 
 
 def test_a_packed_weight_that_no_nanokernel_reads() -> None:
-    packing = Schedule((Packing(1, (), 1, (0,), 16),))
+    packing = Schedule((Pack(1, (), 1, (0,), 16),))
     said = refusal(packed, packing)
     assert "a weight is packed in panels of" in said
     assert said.endswith('the script needs "nanoloom.nanokernel" with packed = 1')
 
 
 def test_only_bytes_become_wide_in_panels() -> None:
-    packing = Schedule((Packing(1, (), 1, (0,), 16, bits=16),))
+    packing = Schedule((Pack(1, (), 1, (0,), 16, bits=16),))
     assert "only bytes become wider in panels, not f32" in refusal(packed, packing)
 
 
@@ -170,7 +172,7 @@ def test_only_bytes_become_wide_in_panels() -> None:
 )
 def test_panels_of_bits_are_whole(group: int, sums: int, differences: bool) -> None:
     """The weight is of f32; a half of what says so is refused of bytes as well."""
-    word = Packing(1, (), 1, (0,), 16, group, sums, differences=differences)
+    word = Pack(1, (), 1, (0,), 16, group, sums, differences=differences)
     said = refusal(packed, Schedule((word,)))
     assert "panels of two words of bits are bytes in groups of 8" in said
 
@@ -235,8 +237,9 @@ TILED = (
         (f'{width(8)} %ww = transform.merge_handles %w, %w : {PARAMETER} '
          + nanokernel("root", 4, 2, 0, "fma").partition("64> ")[2].replace("%w", "%ww"),
          "the width of vectors is [8, 8]: one number is wanted"),
-        (nanokernel("root", 4, 2, 0, "fma").replace("ordered = 1", "ordered = 0")
-         .replace("apart = 0", "apart = 1"), "ordered, kept, apart and whole are of"),
+        (nanokernel("root", 4, 2, 0, "fma").replace("pin_order = 1", "pin_order = 0")
+         .replace("unfused_mul_add = 0", "unfused_mul_add = 1"),
+         "pin_order, keep_broadcast_live, unfused_mul_add"),
         (nanokernel("u", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this"),
         (nanokernel("l", 4, 2, 0, "fma"), "a nanokernel needs a contraction, not this "
          "scf.forall"),
@@ -296,7 +299,7 @@ def test_a_sum_that_is_tiled() -> None:
 def test_panels_of_another_width(columns: int, vectors: int, said: str) -> None:
     """A nanokernel has to read panels as they are packed."""
     schedule = Schedule((
-        Packing(1, (), 1, (0,), 16), Parallel("point", (0, columns), ALL),
+        Pack(1, (), 1, (0,), 16), Parallel("point", (0, columns), ALL),
         Tile("point", (4, 0), ALL), Nanokernel(4, vectors or 2, Lanes(8), True),
     ))  # fmt: skip
     assert said in refusal(packed, schedule)

@@ -23,7 +23,7 @@ from nanoloom.schedule.language import (
     Tile,
     UnrollAndJam,
 )
-from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.packing import Pack
 from nanoloom.target import by_name
 from tests.linalg.bounds import dtype_of
 from tests.vector.assembly import count, loop_with, touches_stack
@@ -66,7 +66,7 @@ def test_a_step_is_loads_and_products(
     """Nothing of the weight is shuffled; of two rows at once, theirs are beside."""
     program = product(left, right)
     words = words_of(program, target)
-    (packing,) = (x for x in words if isinstance(x, Packing))
+    (packing,) = (x for x in words if isinstance(x, Pack))
     assert packing.group == steps
     assert not [x for x in words if isinstance(x, CopyOperand)]
     rows, *_ = (x.count for x in words if isinstance(x, UnrollAndJam))
@@ -86,14 +86,14 @@ def test_a_step_is_loads_and_products(
 def test_panels_are_alike_and_as_wide_as_a_task() -> None:
     """517 columns are three panels of 176, no whole vectors at every width."""
     words = words_of(product("int8", "int8"), "armv9-sve2")
-    (packing,) = (x for x in words if isinstance(x, Packing))
+    (packing,) = (x for x in words if isinstance(x, Pack))
     (tasks,) = (x for x in words if isinstance(x, Parallel))
     assert packing.columns == tasks.sizes[1] == 176
 
 
 def test_a_row_alone_reads_all_columns_as_one_panel() -> None:
     words = words_of(product("int8", "int8", rows=1), "aarch64+sve+i8mm")
-    (packing,) = (x for x in words if isinstance(x, Packing))
+    (packing,) = (x for x in words if isinstance(x, Pack))
     assert (packing.columns, packing.group) == (528, 4)
 
 

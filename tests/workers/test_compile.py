@@ -12,7 +12,7 @@ from onnx import parser
 import nanoloom
 from nanoloom import compiler
 from nanoloom.cache import Cache
-from nanoloom.compiler import Report, compile_kernels, cut_model
+from nanoloom.compiler import Report, compile_kernels, partition_model
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
 from nanoloom.workers import pool as pools
@@ -43,7 +43,7 @@ def run(root: Path, report: Report | None = None) -> np.ndarray:
 def test_workers_make_the_same_bytes(tmp_path: Path, target: str) -> None:
     model = onnx_ir.from_proto(parser.parse_model(NETWORK))
     options, report = CompileOptions(by_name(target)), Report()
-    program = cut_model(model, options, report)
+    program = partition_model(model, options, report)
     made = [
         compile_kernels(program, options, Cache(tmp_path / str(i)), report, workers)
         for i, workers in enumerate((pools.pool(), Pool(in_process)))

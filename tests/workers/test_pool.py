@@ -21,7 +21,7 @@ from nanoloom.workers.messages import Answer, InWorker, Job
 from nanoloom.workers.pool import Pool, in_process
 from nanoloom.workers.process import Crashed, Worker
 from tests.sources import ROOT
-from tests.test_forks import forked
+from tests.test_fork_lock import forked
 from tests.workers.stand_ins import Dies, Echo, Prints, Raises
 
 LONG = 60.0  # seconds, for what takes a moment where nothing is wrong

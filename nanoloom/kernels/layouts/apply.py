@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nanoloom.kernels.group import MOVABLE
+from nanoloom.kernels.insert_in_place import COLLAPSE, INSERT, Insertion
 from nanoloom.kernels.layouts.edges import Edges, is_free
 from nanoloom.kernels.layouts.layout import LAST, Layout, Piece, Place
 from nanoloom.kernels.layouts.links import Dim, axis, is_tensor, shape_of
 from nanoloom.kernels.layouts.shapes import again, grouped, reassociation, reshaped
-from nanoloom.kernels.parts import COLLAPSE, INSERT, Part
-from nanoloom.kernels.slices import SLICE
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     VIEWS,
     Op,
     inputs,
@@ -30,13 +29,14 @@ from nanoloom.kernels.structure import (
     map_dims,
     maps,
 )
+from nanoloom.kernels.slices import SLICE
 from nanoloom.mlir import ir
 
 
 def lay_out(block: ir.Block, edges: Edges, chosen: Mapping[Dim, Layout]) -> None:
     """Give a function's tensors these layouts, in place."""
     ops = list(block.operations)
-    laid = Laid(edges, chosen)
+    laid = LaidOut(edges, chosen)
     for op in ops:
         for value in [*op.operation.operands, *op.operation.results]:
             if is_tensor(value) and value not in laid.lies:
@@ -58,7 +58,7 @@ def forward(op: Op) -> None:
 
 
 @dataclass(frozen=True)
-class Lie:
+class PlacedTensor:
     """How a tensor lies.
 
     before: its shape as it was.  layouts: of each dimension.  places: in which order
@@ -92,17 +92,17 @@ class Lie:
 
 
 @dataclass
-class Laid:
+class LaidOut:
     """The function while it is changed.  lies: of every tensor."""
 
     edges: Edges
     chosen: Mapping[Dim, Layout]
-    lies: dict[ir.Value, Lie] = field(default_factory=dict)
+    lies: dict[ir.Value, PlacedTensor] = field(default_factory=dict)
 
     def layout(self, dim: Dim) -> Layout:
         return self.chosen.get(self.edges.links.find(dim), LAST)
 
-    def lie(self, value: ir.Value) -> Lie:
+    def lie(self, value: ir.Value) -> PlacedTensor:
         shape = shape_of(value)
         rank = len(shape)
         layouts = [self.layout((value, d)) for d in range(rank)]
@@ -110,11 +110,11 @@ class Laid:
         moved = moved and self.edges.is_moved(value, rank - 1)
         if not moved:
             places = [place for d in range(rank) for place in layouts[d].split(d)]
-            return Lie(shape, layouts, places, is_moved=False)
+            return PlacedTensor(shape, layouts, places, is_moved=False)
         places = []
         for d, piece in layouts[-1].places(rank, self.edges.front(value)):
             places += layouts[d].split(d) if d < rank - 1 else [(d, piece)]
-        return Lie(shape, layouts, places, is_moved=True)
+        return PlacedTensor(shape, layouts, places, is_moved=True)
 
     def rewrite(self, op: Op) -> None:
         name = op.operation.name
@@ -177,7 +177,7 @@ class Laid:
         indexings = [
             self.map_of(value, way, axes)
             if is_tensor(value)
-            else way_of_none(len(axes))
+            else no_conversion(len(axes))
             for value, way in zip(like, maps(op), strict=True)
         ]
         for number, value in enumerate(like):
@@ -239,7 +239,7 @@ class Laid:
         operands, (result,) = list(op.operation.operands), op.operation.results
         inserts = op.operation.name == INSERT
         whole = self.lies[result if inserts else operands[0]]
-        part = Part.of(op)
+        part = Insertion.of(op)
         words: dict[str, list[int]] = {"offsets": [], "sizes": []}
         for d, piece in whole.places:
             words["sizes"].append(whole.layouts[d].size(part.sizes[d], piece))
@@ -256,6 +256,6 @@ class Laid:
         self.give(op)
 
 
-def way_of_none(count: int) -> ir.AffineMap:
+def no_conversion(count: int) -> ir.AffineMap:
     """Of an operand that is a number."""
     return ir.AffineMap.get(count, 0, [])

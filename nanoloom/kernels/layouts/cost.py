@@ -15,7 +15,7 @@ from nanoloom.kernels.layouts.choose import Term
 from nanoloom.kernels.layouts.edges import Edges, Product, shape_of
 from nanoloom.kernels.layouts.layout import FIRST, LAST, Layout
 from nanoloom.kernels.layouts.links import Dim, is_tensor
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Op,
     inputs,
     is_copy,
@@ -25,7 +25,7 @@ from nanoloom.kernels.structure import (
 )
 from nanoloom.mlir import ir
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import reads_rows_in_part
+from nanoloom.target.masked_access import reads_rows_in_part
 
 COLUMNS_OF_PIXELS = 1.12  # pixels as vectors
 PACKED = 0.5  # cycles for a number of the image, which is packed at each call then
@@ -118,9 +118,9 @@ def cycles(
         columns, factor = pixels, COLUMNS_OF_PIXELS
         packed = PACKED * prod(shape_of(made.image))
     elif read == FIRST and not made.is_window:
-        packed = apart(made, target)
+        packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
-        factor = windows_apart(made)
+        factor = windows_cost(made)
     if read.block or written.block:
         factor *= BLOCKS
     return factor * multiply_adds(made, columns, target) + packed
@@ -133,14 +133,14 @@ def multiply_adds(made: Product, columns: int, target: Target) -> float:
     return made.macs / used / (lanes * target.vector.fma_per_cycle)
 
 
-def windows_apart(made: Product) -> float:
+def windows_cost(made: Product) -> float:
     """How much longer windows take whose image has channels first."""
     *pixels, channels = shape_of(made.image)
     far = 4 * prod(pixels) >= PAGE and channels > TRANSLATED
     return WINDOWS_IN_PAGES if far else WINDOWS_APART
 
 
-def apart(made: Product, target: Target) -> float:
+def split_axes(made: Product, target: Target) -> float:
     """Cycles that a product takes longer whose image has channels first."""
     features = shape_of(made.op.operation.results[0])[-1]
     longer = (PARTS_APART - 1) * multiply_adds(made, features, target)
@@ -163,9 +163,9 @@ def of_copy(
     cost = TURNED * prod(shape_of(result))
     if read_so:
         reading = (p for p in edges.products if p.image == result and not p.is_window)
-        cost = sum(apart(each, target) for each in reading)
+        cost = sum(split_axes(each, target) for each in reading)
     costs = {
-        (one, other): cost * is_turned(edges, op, one, other)
+        (one, other): cost * is_transposed(edges, op, one, other)
         for one, other in product(read[1], written[1])
     }
     return term_of([read[0], written[0]], costs)
@@ -189,7 +189,7 @@ def of_elementwise(
             yield term_of([read[0], written[0]], costs)
 
 
-def is_turned(edges: Edges, op: Op, read: Layout, written: Layout) -> bool:
+def is_transposed(edges: Edges, op: Op, read: Layout, written: Layout) -> bool:
     """Whether a copy writes in another order than it reads, in these layouts."""
     source, result = inputs(op)[0], op.operation.results[0]
     orders: list[list[tuple[int | None, object]]] = []

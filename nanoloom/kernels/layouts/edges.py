@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nanoloom.kernels.fuse_padding import matched
 from nanoloom.kernels.group import MOVABLE
+from nanoloom.kernels.insert_in_place import COLLAPSE, INSERT, Insertion
 from nanoloom.kernels.layouts.layout import LAST, Layout
 from nanoloom.kernels.layouts.links import (
     Dim,
@@ -18,10 +20,7 @@ from nanoloom.kernels.layouts.links import (
     shape_of,
 )
 from nanoloom.kernels.layouts.products import Product, is_weight, product_of
-from nanoloom.kernels.pads import matched
-from nanoloom.kernels.parts import COLLAPSE, INSERT, Part
-from nanoloom.kernels.slices import SLICE
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     VIEWS,
     Op,
     base,
@@ -35,6 +34,7 @@ from nanoloom.kernels.structure import (
     map_dims,
     maps,
 )
+from nanoloom.kernels.slices import SLICE
 from nanoloom.mlir import ir, operations
 
 PLACED = {"linalg.index", "tensor.extract"}
@@ -153,7 +153,7 @@ class Edges:
     def visit_slice(self, op: Op) -> None:
         """A part of a tensor: its dimensions are those of the whole."""
         operands, (made,) = list(op.operation.operands), op.operation.results
-        part, whole = Part.of(op), made
+        part, whole = Insertion.of(op), made
         small = operands[0]
         if op.operation.name == SLICE:
             small, whole = made, operands[0]

@@ -6,7 +6,7 @@ of every other tensor which the axis goes over.  All that are one lie in memory 
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import Op
+from nanoloom.kernels.linalg_query import Op
 from nanoloom.mlir import ir
 
 # Of a tensor; or an axis of the generic that makes it: -1, -2, ...  An operation itself

@@ -8,8 +8,7 @@ from math import prod
 
 from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.layouts.links import Dim, axis, shape_of
-from nanoloom.kernels.nest import alone
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Op,
     base,
     extents,
@@ -19,6 +18,7 @@ from nanoloom.kernels.structure import (
     map_dims,
     maps,
 )
+from nanoloom.kernels.nest import alone
 from nanoloom.mlir import ir
 
 MOST_TAPS = 64  # of windows in planes, written out

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.kernels.group import MOVABLE
-from nanoloom.kernels.structure import base, yielded
-from nanoloom.linalg.words.pointwise import pointwise
+from nanoloom.kernels.linalg_query import base, yielded
+from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.mlir import arith, ir, tensor
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 
-from nanoloom.graph.alike import Alike
+from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.kernels.layouts.apply import lay_out
 from nanoloom.kernels.layouts.choose import Term, cheapest
 from nanoloom.kernels.layouts.cost import Choices, terms_of
@@ -21,8 +21,8 @@ from nanoloom.kernels.layouts.edges import Edges, read_edges
 from nanoloom.kernels.layouts.layout import LAST, Layout, candidates
 from nanoloom.kernels.layouts.links import Dim, shape_of
 from nanoloom.kernels.outline import layer_at
+from nanoloom.linalg.builder.statement_names import NAME
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.linalg.words.names import NAME
 from nanoloom.mlir import ir, named
 from nanoloom.target.facts import Target
 
@@ -105,7 +105,7 @@ def plan_layouts(
     lowered: LinalgModule,
     target: Target,
     only: Layout | None = None,
-    alike: Alike | None = None,
+    alike: SharedDecisions | None = None,
     *,
     planes: bool = True,
 ) -> Plan:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from nanoloom.kernels.structure import Op, element_bytes
+from nanoloom.kernels.linalg_query import Op, element_bytes
 from nanoloom.linalg.stage import Moving
 from nanoloom.mlir import ir
 
@@ -54,7 +54,7 @@ def take_apart(loop: Op) -> Body | None:
     *operations, end = block.operations
     body.left.add(end.operation)
     for number, value in enumerate(end.operation.operands):
-        if not leave(body, number, value):
+        if not yield_results(body, number, value):
             return None
     for op in operations:
         if op.operation.name == EXTRACT and op.operation not in body.left:
@@ -66,7 +66,7 @@ def take_apart(loop: Op) -> Body | None:
     return body if known else None
 
 
-def leave(body: Body, number: int, value: ir.Value) -> bool:
+def yield_results(body: Body, number: int, value: ir.Value) -> bool:
     """Note what a trip leaves in a carried value; False for what has no such form."""
     old = body.carried[number]
     if value == old:
@@ -105,7 +105,7 @@ def write_parts(body: Body, number: int, value: ir.Value) -> bool:
 def read_outside(body: Body, loop: Op, op: Op) -> None:
     """Note a slice of a tensor from outside the loop, if its place moves evenly."""
     source = op.operation.operands[0]
-    if len(list(op.operation.operands)) != 2 or within(source, loop):
+    if len(list(op.operation.operands)) != 2 or is_within(source, loop):
         return
     moving = place_of(body, op, source.type, op.operation.operands[1])
     if moving is not None:
@@ -113,7 +113,7 @@ def read_outside(body: Body, loop: Op, op: Op) -> None:
         body.reads[op.operation.results[0]] = source, moving
 
 
-def within(value: ir.Value, loop: Op) -> bool:
+def is_within(value: ir.Value, loop: Op) -> bool:
     """Whether a value is made by a loop's body, or carried in it."""
     owner = value.owner
     parent = owner.owner if isinstance(owner, ir.Block) else owner.parent

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.kernels.group import is_movable
+from nanoloom.kernels.linalg_query import Op, base, bytes_of
 from nanoloom.kernels.program import Call, Place, Program, Repeated, State, Storage
-from nanoloom.kernels.structure import Op, base, bytes_of
+from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule, Moving
-from nanoloom.linalg.words.pointwise import itself, pointwise
 from nanoloom.mlir import ir, tensor
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from nanoloom.kernels.group import Group
+from nanoloom.kernels.linalg_query import Kind, Op, element_bytes
 from nanoloom.kernels.outline import clone, external_inputs
 from nanoloom.kernels.repeats.bodies import Body, take_apart
-from nanoloom.kernels.structure import Kind, Op, element_bytes
+from nanoloom.linalg.builder.loops import REPEAT
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule, Moving, Repetition, Spec
-from nanoloom.linalg.words.loops import REPEAT
 from nanoloom.mlir import func, ir, named
 
 

@@ -6,7 +6,7 @@ where LEAST numbers or more of its sum lie together, as those of an image's neig
 in a row do: shorter ones gain nothing.
 Weights are converted once, while compiling; activations where they are made, those of
 attention included.  Sums, softmax, normalization and everything else stay in f32, but
-for residual sums of what products read, too (rounded_once.py).  Never chosen silently.
+for residual sums of what products read, too (round_once.py).  Never chosen silently.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nanoloom.kernels.contraction import is_product
+from nanoloom.kernels.linalg_query import Op, extents, iterators
+from nanoloom.kernels.retype.merge_taps import in_rows, rows_of_taps
 from nanoloom.kernels.retype.retyped import Retyped
-from nanoloom.kernels.retype.rounded_once import round_once
-from nanoloom.kernels.retype.rows_of_taps import in_rows, rows_of_taps
-from nanoloom.kernels.structure import Op, extents, iterators
+from nanoloom.kernels.retype.round_once import round_once
+from nanoloom.linalg.builder.pointwise import element_type
+from nanoloom.linalg.builder.scalar import BFLOAT16
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.linalg.words.pointwise import element_type
-from nanoloom.linalg.words.scalar import BFLOAT16
 from nanoloom.mlir import arith, ir, named
 
 # A nanokernel takes several numbers at once, tile registers up to 32 in the same time.

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.kernels.retype.parameters import Parameters
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Kind,
     Op,
     body,
@@ -17,11 +16,12 @@ from nanoloom.kernels.structure import (
     kind,
     yielded,
 )
+from nanoloom.kernels.retype.parameters import Parameters
+from nanoloom.linalg.builder.pointwise import pointwise
+from nanoloom.linalg.builder.scalar import BFLOAT16
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.linalg.words.pointwise import pointwise
-from nanoloom.linalg.words.scalar import BFLOAT16
 from nanoloom.mlir import arith, ir, linalg, tensor
-from nanoloom.weights.changes import Cast
+from nanoloom.weights.derivations import Cast
 from nanoloom.weights.weight import Weight
 
 NO_SIGNED_ZEROS = "#arith.fastmath<nsz>"

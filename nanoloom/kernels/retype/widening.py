@@ -15,9 +15,9 @@ from math import prod
 
 import numpy as np
 
+from nanoloom.kernels.linalg_query import Op, all_dims, extents, maps
 from nanoloom.kernels.retype.precision import elements, products
 from nanoloom.kernels.retype.retyped import Retyped
-from nanoloom.kernels.structure import Op, all_dims, extents, maps
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.mlir import arith, ir
 

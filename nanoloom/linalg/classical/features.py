@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.linalg.reductions.reduce import lowest
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder
-from nanoloom.linalg.words.indexing import (
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder
+from nanoloom.linalg.builder.index_checks import check, index_range
+from nanoloom.linalg.builder.indexing import (
     INT64,
     dims,
     known_indices,
@@ -17,11 +17,11 @@ from nanoloom.linalg.words.indexing import (
     take,
     wrapped,
 )
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.ranges import check, either_end
-from nanoloom.linalg.words.scalar import Scalar, constant, is_float, select
-from nanoloom.linalg.words.tensor import Array, Tensor
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
+from nanoloom.linalg.builder.tensor import Array, Tensor
+from nanoloom.linalg.reductions.reduce import lowest
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -35,7 +35,7 @@ def extract(b: Builder, node: Node) -> Tensor:
     """ArrayFeatureExtractor: columns of x, numbered by the second input."""
     x, indices, shape = node.input(0), node.input(1), node.output_shapes[0]
     axis, extent = x.rank - 1, x.shape[-1]
-    check(b, node, indices, either_end(extent))
+    check(b, node, indices, index_range(extent))
     if indices.is_constant:
         places = known_indices(indices.array().reshape(-1), extent)
         return b.reshape(take(b, x, places, axis), shape)
@@ -112,7 +112,7 @@ def normalizer(b: Builder, node: Node) -> Tensor:
     def body(value: Scalar, by: Scalar) -> Scalar:
         return select(by.equal(0), value, value / by)
 
-    outer = Placed(divisor, tuple(range(x.rank - 1)))
+    outer = BroadcastOperand(divisor, tuple(range(x.rank - 1)))
     return b.cast(combine(b, body, x.shape, wide, x, outer), FLOAT32)
 
 
@@ -170,7 +170,10 @@ def one_hot_encoder(b: Builder, node: Node) -> Tensor:
         what = "a category that is not listed: place"
         check(b, node, places, range(len(categories)), what)
     shape = node.output_shapes[0]
-    operands = (Placed(x, tuple(range(x.rank))), Placed(table, (x.rank,)))
+    operands = (
+        BroadcastOperand(x, tuple(range(x.rank))),
+        BroadcastOperand(table, (x.rank,)),
+    )
     return combine(b, body, shape, FLOAT32, *operands)
 
 
@@ -188,7 +191,11 @@ def places_of(b: Builder, x: Tensor, categories: Sequence[int]) -> Tensor:
         return select(same, number, constant(count, INT64))
 
     whole, last = tuple(range(x.rank)), (x.rank,)
-    operands = (Placed(x, whole), Placed(table, last), Placed(numbers, last))
+    operands = (
+        BroadcastOperand(x, whole),
+        BroadcastOperand(table, last),
+        BroadcastOperand(numbers, last),
+    )
     found = combine(b, body, (*x.shape, count), INT64, *operands)
     return b.reduce(
         lambda one, two: one.minimum(two), found, [-1], count, keepdims=False

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Array
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Array
 
 MODES = {
     "BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4,

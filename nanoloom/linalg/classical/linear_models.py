@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.classical.scores import (
     FLOAT32,
     integer_labels,
     labels,
     transformed,
 )
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -6,11 +6,11 @@ from math import log
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, is_float, select
+from nanoloom.linalg.builder.tensor import Tensor
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.indexing import INT64, take
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Array, Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.indexing import INT64, take
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.mlir import ir
 
 FLOAT32 = np.dtype(np.float32)

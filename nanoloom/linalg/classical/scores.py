@@ -6,16 +6,16 @@ from math import pi
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import Scalar, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.elementwise.activations import sigmoid
 from nanoloom.linalg.reductions.arguments import positions
 from nanoloom.linalg.reductions.reduce import lowest
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.indexing import INT64
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import Scalar, select
-from nanoloom.linalg.words.tensor import Tensor
 
 FLOAT32 = np.dtype(np.float32)
 TINY = 1e-7  # SOFTMAX_ZERO leaves scores below this one at zero
@@ -51,13 +51,13 @@ def softmax_zero(b: Builder, scores: Tensor) -> Tensor:
         return select(score.absolute() > TINY, (score - most).math("exp"), scaled)
 
     dtype = scores.dtype
-    grown = combine(b, grow, scores.shape, dtype, scores, Placed(top, along))
+    grown = combine(b, grow, scores.shape, dtype, scores, BroadcastOperand(top, along))
     total = b.reduce(lambda s, x: s + x, grown, [1], 0, keepdims=False)
 
     def share(value: Scalar, whole: Scalar) -> Scalar:
         return select(whole.equal(0), value * 0 + 0.5, value / whole)
 
-    return combine(b, share, scores.shape, dtype, grown, Placed(total, along))
+    return combine(b, share, scores.shape, dtype, grown, BroadcastOperand(total, along))
 
 
 def probit(score: Scalar) -> Scalar:

@@ -10,6 +10,12 @@ from functools import reduce
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.linalg.classical.forest import (
     LEAF,
     MEMBER,
@@ -26,12 +32,6 @@ from nanoloom.linalg.classical.scores import (
     transformed,
 )
 from nanoloom.linalg.reductions.reduce import highest, lowest
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, select
-from nanoloom.linalg.words.tensor import Array, Tensor
 
 FLOAT64, INT8 = np.dtype(np.float64), np.dtype(np.int8)
 Decision = Callable[[Scalar, Scalar], Scalar]

@@ -13,15 +13,15 @@ import onnx_ir
 
 from nanoloom.graph.control import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
-from nanoloom.linalg.words.builder import Builder, tensor_type
-from nanoloom.linalg.words.carried import branch_out, carry
-from nanoloom.linalg.words.checks import Check
-from nanoloom.linalg.words.generic import to_body
-from nanoloom.linalg.words.indexing import INT64
-from nanoloom.linalg.words.loops import repeat, settled, tensors
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import index, read_at, write_at
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder, tensor_type
+from nanoloom.linalg.builder.carried_checks import branch_out, carry
+from nanoloom.linalg.builder.checks import Check
+from nanoloom.linalg.builder.generic import to_body
+from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.loops import repeat, settled, tensors
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.slices import index, read_at, write_at
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir, scf, tensor
 
 

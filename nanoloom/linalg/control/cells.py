@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.elementwise.activations import (
     elu,
     hard_sigmoid,
@@ -18,10 +22,6 @@ from nanoloom.linalg.elementwise.activations import (
     softplus,
     thresholded_relu,
 )
-from nanoloom.linalg.words.builder import PARALLEL, Builder, Map
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
 
 Function = Callable[[Scalar], Scalar]

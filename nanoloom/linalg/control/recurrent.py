@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL, select
+from nanoloom.linalg.builder.slices import index, read_at, write
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.control.cells import (
     Cell,
     Direction,
@@ -18,14 +26,6 @@ from nanoloom.linalg.control.cells import (
     lstm_cell,
     rnn_cell,
 )
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.indexing import INT64
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import index, read_at, write
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.scalar import BOOL, select
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import arith, ir
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}

@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.integer_arithmetic import integer_power, quotient, remainder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import number_of
-from nanoloom.linalg.words.scalar import Scalar, constant, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.integer_arithmetic import (
+    integer_power,
+    quotient,
+    remainder,
+)
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import number_of
+from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
+from nanoloom.linalg.builder.tensor import Tensor
 
 Formula = Callable[..., Scalar]
 Lower = Callable[[Builder, Node], Tensor]

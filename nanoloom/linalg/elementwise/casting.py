@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 
 UINT8 = np.dtype(np.uint8)
 

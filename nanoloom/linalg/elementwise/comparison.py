@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, constant, is_unsigned, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.elementwise.arithmetic import Lower, simple
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, constant, is_unsigned, select
-from nanoloom.linalg.words.tensor import Tensor
 
 
 def is_inf(b: Builder, node: Node) -> Tensor:

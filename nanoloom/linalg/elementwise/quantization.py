@@ -12,18 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir
 
-from nanoloom.linalg.words.builder import (
+from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
     Builder,
     Map,
     computed_as,
 )
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Blocked, Placed, combine, number_of
-from nanoloom.linalg.words.quotient import is_safe, quantized_quotient
-from nanoloom.linalg.words.scalar import Number, Scalar, constant, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import (
+    BlockedOperand,
+    BroadcastOperand,
+    combine,
+    number_of,
+)
+from nanoloom.linalg.builder.quantized_quotient import is_exact, quantized_quotient
+from nanoloom.linalg.builder.scalar import Number, Scalar, constant, is_float, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -49,13 +54,15 @@ class Grid:
     axis: int
     block: int
 
-    def on(self, b: Builder, parameter: Tensor) -> Placed:
+    def on(self, b: Builder, parameter: Tensor) -> BroadcastOperand:
         """A scale or zero point beside the tensor's elements."""
         if parameter.size == 1:
-            return Placed(b.reshape(parameter, ()), ())
+            return BroadcastOperand(b.reshape(parameter, ()), ())
         if self.place is None:
-            return Blocked(parameter, tuple(range(self.x.rank)), self.axis, self.block)
-        return Placed(parameter, self.place)
+            return BlockedOperand(
+                parameter, tuple(range(self.x.rank)), self.axis, self.block
+            )
+        return BroadcastOperand(parameter, self.place)
 
 
 def grid_of(b: Builder, node: Node, x: Tensor, scale: Tensor) -> Grid:
@@ -87,7 +94,7 @@ def quantize(b: Builder, node: Node) -> Tensor:
     inner = division_type(node, x.dtype, scale.dtype)
     by, start = number_of(scale), 0 if zero is None else number_of(zero)
     bytes_of_floats = dtype.itemsize == 1 and inner == x.dtype == scale.dtype == FLOAT32
-    if bytes_of_floats and by is not None and start is not None and is_safe(by):
+    if bytes_of_floats and by is not None and start is not None and is_exact(by):
 
         def near(s: Scalar) -> Scalar:
             return quantized_quotient(s, by, int(start), dtype)
@@ -224,8 +231,8 @@ def dynamic_quantize(b: Builder, node: Node) -> Sequence[Tensor]:
         x.shape,
         dtype,
         x,
-        Placed(scale, ()),
-        Placed(zero, ()),
+        BroadcastOperand(scale, ()),
+        BroadcastOperand(zero, ()),
     )
     return [y, scale, zero]
 

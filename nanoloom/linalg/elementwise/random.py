@@ -13,14 +13,14 @@ import zlib
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, computed_as
+from nanoloom.linalg.builder.indexing import dims, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.cumulative import accumulate
 from nanoloom.linalg.reductions.softmax import row_maximum
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, computed_as
-from nanoloom.linalg.words.indexing import dims, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
 
 UINT64, INT64 = np.dtype(np.uint64), np.dtype(np.int64)
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -128,7 +128,7 @@ def multinomial(b: Builder, node: Node) -> Tensor:
         lambda total: unit(seed, counter_of(shape), FLOAT64) * total,
         shape,
         FLOAT64,
-        Placed(last, (0,)),
+        BroadcastOperand(last, (0,)),
     )
 
     def count(share: Scalar, reached: Scalar, sofar: Scalar) -> Scalar:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.linalg.words.expected import at_least
-from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.builder.input_checks import at_least
+from nanoloom.linalg.builder.node import Node
 
 # Lists of nodes that may be left out or empty
 FREE = ("nodes_hitrates", "nodes_missing_value_tracks_true")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.linalg.words.expected import at_least, channels_of, require_shape
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import channels_first
+from nanoloom.linalg.builder.input_checks import at_least, channels_of, require_shape
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import channels_first
 
 
 def require_weights(node: Node, index: int, bias: int) -> None:

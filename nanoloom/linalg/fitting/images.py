@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.linalg.words.expected import at_least, require_shape
-from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.builder.input_checks import at_least, require_shape
+from nanoloom.linalg.builder.node import Node
 
 
 def depth_to_space(node: Node) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.linalg.fitting import classical, convolutions, images
-from nanoloom.linalg.words.expected import (
+from nanoloom.linalg.builder.input_checks import (
     at_least,
     channels_of,
     require_axes,
@@ -17,7 +16,8 @@ from nanoloom.linalg.words.expected import (
     require_shape,
     require_spread,
 )
-from nanoloom.linalg.words.node import Node
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.fitting import classical, convolutions, images
 
 Rule = Callable[[Node], None]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder, Map, computed_as
-from nanoloom.linalg.words.indexing import INT64, map_generic, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder, Map, computed_as
+from nanoloom.linalg.builder.indexing import INT64, map_generic, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 
 
 def shape(b: Builder, node: Node) -> Tensor:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder, Map, computed_as
-from nanoloom.linalg.words.indexing import (
+from nanoloom.linalg.builder.builder import Builder, Map, computed_as
+from nanoloom.linalg.builder.index_checks import check, check_columns, index_range
+from nanoloom.linalg.builder.indexing import (
     INT64,
     dims,
     known_indices,
@@ -18,10 +19,9 @@ from nanoloom.linalg.words.indexing import (
     take,
     wrapped,
 )
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.ranges import check, check_columns, either_end
-from nanoloom.linalg.words.scalar import Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 
@@ -30,7 +30,7 @@ def gather(b: Builder, node: Node) -> Tensor:
     x, indices = node.input(0), node.input(1)
     axis = node.int("axis") % x.rank
     extent, shape = x.shape[axis], node.output_shapes[0]
-    check(b, node, indices, either_end(extent))
+    check(b, node, indices, index_range(extent))
     if indices.is_constant:
         places = known_indices(indices.array().reshape(-1), extent)
         return b.reshape(take(b, x, places, axis), shape)
@@ -49,7 +49,7 @@ def gather_elements(b: Builder, node: Node) -> Tensor:
     """out[i, j, k] = x[indices[i, j, k], j, k] for axis 0."""
     x, indices = node.input(0), node.input(1)
     axis = node.int("axis") % x.rank
-    check(b, node, indices, either_end(x.shape[axis]))
+    check(b, node, indices, index_range(x.shape[axis]))
     source = b.value(x)
 
     def body(index: Scalar) -> Scalar:
@@ -68,7 +68,7 @@ def gather_nd(b: Builder, node: Node) -> Tensor:
     shape = node.output_shapes[0]
     rank, outer = len(shape), indices.rank - 1
     columns = b.reshape(indices, (indices.size // max(depth, 1), depth))
-    ranges = [either_end(extent) for extent in x.shape[batch : batch + depth]]
+    ranges = [index_range(extent) for extent in x.shape[batch : batch + depth]]
     check_columns(b, node, columns, ranges)
     source = b.value(x)
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder, Map, computed_as
-from nanoloom.linalg.words.indexing import INT64, map_generic, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder, Map, computed_as
+from nanoloom.linalg.builder.indexing import INT64, map_generic, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, is_float, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 CUBIC = -0.75  # Keys' coefficient, as ONNX fixes it

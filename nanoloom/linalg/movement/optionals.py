@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import BOOL
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL
+from nanoloom.linalg.builder.tensor import Tensor
 
 
 def get_element(b: Builder, node: Node) -> Tensor:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.indexing import take
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.indexing import take
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Tensor
 
 Widths = tuple[list[int], list[int]]
 MODES = ("reflect", "edge", "wrap")  # as numpy.pad has them

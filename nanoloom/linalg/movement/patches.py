@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, computed_as
-from nanoloom.linalg.words.indexing import dims, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, computed_as
+from nanoloom.linalg.builder.indexing import dims, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 
 
 def blocks_of(node: Node) -> list[int]:

@@ -8,6 +8,11 @@ from math import isclose
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.indexing import dims, map_generic, position, take
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
+from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.linalg.movement.sampling import (
     ROUNDINGS,
     Axis,
@@ -18,11 +23,6 @@ from nanoloom.linalg.movement.sampling import (
     linear,
     taps,
 )
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.indexing import dims, map_generic, position, take
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, constant, is_float, select
-from nanoloom.linalg.words.tensor import Array, Tensor
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 UNROLLED = 4  # taps that are written out; more become a reduction

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder, Map, computed_as
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, from_index, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.control.bodies import element
 from nanoloom.linalg.reductions.reduce import lowest
-from nanoloom.linalg.words.builder import Builder, Map, computed_as
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.scalar import Scalar, from_index, select
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import arith, ir
 
 

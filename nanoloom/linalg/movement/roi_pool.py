@@ -7,14 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.movement.roi_align import clamped, column
 from nanoloom.linalg.reductions.reduce import lowest
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.scalar import Scalar, select
-from nanoloom.linalg.words.tensor import Tensor
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.linalg.words.tensor import Array
+from nanoloom.linalg.builder.tensor import Array
 
 Filter = Callable[[Array], Array]
 

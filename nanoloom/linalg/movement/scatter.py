@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.generic import from_body, to_body
-from nanoloom.linalg.words.indexing import wrapped
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import index, read, write
-from nanoloom.linalg.words.ranges import check, check_columns, either_end
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.generic import from_body, to_body
+from nanoloom.linalg.builder.index_checks import check, check_columns, index_range
+from nanoloom.linalg.builder.indexing import wrapped
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.slices import index, read, write
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir, tensor
 
 Combine = Callable[[Scalar, Scalar], Scalar]
@@ -77,7 +77,7 @@ def scatter_elements(b: Builder, node: Node) -> Tensor:
     """out[indices[i, j], j] = updates[i, j] for axis 0."""
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     axis, combine = node.int("axis") % x.rank, combined(node)
-    check(b, node, indices, either_end(x.shape[axis]))
+    check(b, node, indices, index_range(x.shape[axis]))
 
     def update(whole: Tensor, i: list[ir.Value]) -> Tensor:
         here = place(b, indices, i, x.shape[axis])
@@ -94,7 +94,7 @@ def scatter_nd(b: Builder, node: Node) -> Tensor:
     outer, depth = indices.shape[:-1], indices.shape[-1]
     combine = combined(node)
     columns = b.reshape(indices, (math.prod(outer), depth))
-    check_columns(b, node, columns, [either_end(s) for s in x.shape[:depth]])
+    check_columns(b, node, columns, [index_range(s) for s in x.shape[:depth]])
     slice_shape = x.shape[depth:]
     ones, gone = [1] * depth, list(range(depth))
 

@@ -5,15 +5,15 @@ graph/counted puts them in the place of ONNX's.
 
 from __future__ import annotations
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import from_index
+from nanoloom.linalg.builder.slices import element, index, with_element
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.movement.suppression import suppressed
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.indexing import INT64
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import element, index, with_element
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.scalar import from_index
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import ir
 
 

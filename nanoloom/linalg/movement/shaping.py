@@ -6,9 +6,9 @@ import math
 from math import ceil
 
 from nanoloom.errors import ModelError
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Tensor
 
 
 def reshape(b: Builder, node: Node) -> Tensor:
@@ -152,7 +152,7 @@ def space_to_depth(b: Builder, node: Node) -> Tensor:
 
 
 OPERATORS = {
-    "Append": append,  # graph/caches.py
+    "Append": append,  # graph/append_to_cache.py
     "Concat": concat,
     "DepthToSpace": depth_to_space,
     "Expand": expand,

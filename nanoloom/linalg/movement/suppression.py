@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.indexing import INT64, dims, position
-from nanoloom.linalg.words.loops import repeat, repeat_while
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import element, index, read, with_element, written
-from nanoloom.linalg.words.scalar import BOOL, Scalar, constant, from_index, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.indexing import INT64, dims, position
+from nanoloom.linalg.builder.loops import repeat, repeat_while
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, from_index, select
+from nanoloom.linalg.builder.slices import element, index, read, with_element, written
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir
 
 NONE = -1  # the place of no box

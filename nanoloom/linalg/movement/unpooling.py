@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import index
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.slices import index
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir, tensor
 
 

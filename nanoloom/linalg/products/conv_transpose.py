@@ -12,19 +12,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.linalg.products.convolution import add_bias
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor, changed
-from nanoloom.linalg.words.window import (
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor, changed
+from nanoloom.linalg.builder.window import (
     from_channels_last,
     spatial_size,
     to_channels_last,
 )
+from nanoloom.linalg.products.convolution import add_bias
 from nanoloom.mlir import ir
-from nanoloom.weights.pieces import Stored
-from nanoloom.weights.weight import Change, Shape
+from nanoloom.weights.chunked_conversion import Stored
+from nanoloom.weights.weight import Derivation, Shape
 
 
 def conv_transpose(b: Builder, node: Node) -> Tensor:
@@ -108,7 +114,7 @@ def phases(
 
 
 @dataclass(frozen=True)
-class Phases(Change):
+class Phases(Derivation):
     """Weights [c, f, kernel...] as [c, f, (j, r)...]: j descends, zeros fill up."""
 
     strides: tuple[int, ...]

@@ -13,18 +13,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.linalg.products.winograd import winograd
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import (
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import (
     Window,
     from_channels_last,
     spatial_size,
     to_channels_last,
     window_of,
 )
+from nanoloom.linalg.products.winograd import winograd
 from nanoloom.mlir import ir
 
 Multiplied = Callable[[Scalar, Scalar], Scalar]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, select
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import Window, from_channels_last, to_channels_last
 from nanoloom.linalg.products.convolution import add_bias, conv_window
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, select
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import Window, from_channels_last, to_channels_last
 
 RESULT, KERNEL = "opqrst", "uvwxyz"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, computed_as
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import read_at
-from nanoloom.linalg.words.scalar import Scalar, from_index, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, computed_as
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, from_index, select
+from nanoloom.linalg.builder.slices import read_at
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nanoloom.graph.byte_planes import FROM_PLANES
+from nanoloom.graph.nchw_int8_conv import FROM_PLANES
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, is_unsigned
+from nanoloom.linalg.builder.tensor import Tensor, changed
+from nanoloom.linalg.builder.window import Window, from_channels_last, to_channels_last
 from nanoloom.linalg.products.convolution import contract, conv_window
 from nanoloom.linalg.products.integer_winograd import integer_winograd
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, is_unsigned
-from nanoloom.linalg.words.tensor import Tensor, changed
-from nanoloom.linalg.words.window import Window, from_channels_last, to_channels_last
 from nanoloom.mlir import ir
-from nanoloom.weights.changes import Less, Summed
+from nanoloom.weights.derivations import Minus, Sum
 
 INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)
 INT8 = np.dtype(np.int8)
@@ -264,14 +264,14 @@ def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
     zeros = filters.array().astype(INT16)
     symmetric = is_unsigned(w.dtype) and bool((zeros == 128).all())
     dtype = INT8 if symmetric else INT16
-    return changed(w, Less(tuple(zeros.reshape(-1).tolist()), dtype))
+    return changed(w, Minus(tuple(zeros.reshape(-1).tolist()), dtype))
 
 
 def filter_sums(b: Builder, w: Tensor, times: int = 1) -> Tensor:
     """The sum of each filter's weights, int32 [f]; computed now for constants."""
     axes = tuple(range(1, w.rank))
     if w.is_constant:
-        return changed(w, Summed(axes, times))
+        return changed(w, Sum(axes, times))
     return b.reduce(lambda s, x: s + x, b.cast(w, INT32), axes, 0, keepdims=False)
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor, changed
 from nanoloom.linalg.elementwise.quantization import saturated
 from nanoloom.linalg.products.matmul import product
 from nanoloom.linalg.reductions.reduce import add
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor, changed
-from nanoloom.weights.changes import Summed
+from nanoloom.weights.derivations import Sum
 
 INT32, FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
 ROWS, COLUMNS = -2, -1
@@ -60,15 +60,21 @@ def sums(
     known = known_correction(x, x_zero, y, y_zero)
     if known is not None:
         places = column_places(x, y, stored.rank)
-        less = Placed(known, places)
+        less = BroadcastOperand(known, places)
         return combine(b, difference, stored.shape, INT32, stored, less)
     row = None if is_zero(x_zero) else by_row(b, x_zero, x, stored.rank, y)
     column = None if is_zero(y_zero) else by_column(b, y_zero, x, stored.rank)
-    terms: list[Placed] = []
+    terms: list[BroadcastOperand] = []
     if row is not None:
-        terms += [row, Placed(column_sums(b, y), column_places(x, y, stored.rank))]
+        terms += [
+            row,
+            BroadcastOperand(column_sums(b, y), column_places(x, y, stored.rank)),
+        ]
     if column is not None:
-        terms += [column, Placed(row_sums(b, x), row_places(x, y, stored.rank))]
+        terms += [
+            column,
+            BroadcastOperand(row_sums(b, x), row_places(x, y, stored.rank)),
+        ]
 
     def body(total: Scalar, *given: Scalar) -> Scalar:
         values = [v.cast(INT32) for v in given]
@@ -95,7 +101,7 @@ def known_correction(
     if not x_zero.is_constant or x_zero.size != 1 or not is_parameter(y):
         return None
     zero, axis = int(x_zero.array().reshape(())), max(y.rank - 2, 0)
-    return changed(y, Summed((axis,), zero))
+    return changed(y, Sum((axis,), zero))
 
 
 def is_parameter(x: Tensor) -> bool:
@@ -128,26 +134,28 @@ def row_places(x: Tensor, y: Tensor, rank: int) -> tuple[int, ...]:
 
 def by_row(
     b: Builder, parameter: Tensor | None, x: Tensor, rank: int, y: Tensor
-) -> Placed:
+) -> BroadcastOperand:
     """A scalar, a vector over rows, or [..., rows, 1]."""
     assert parameter is not None
     if parameter.size == 1:
-        return Placed(b.reshape(parameter, ()), ())
+        return BroadcastOperand(b.reshape(parameter, ()), ())
     end = row_places(x, y, rank)[-1]
     shape = parameter.shape if parameter.rank == 1 else parameter.shape[:-1]
     vector = b.reshape(parameter, shape)
-    return Placed(vector, tuple(range(end - len(shape) + 1, end + 1)))
+    return BroadcastOperand(vector, tuple(range(end - len(shape) + 1, end + 1)))
 
 
-def by_column(b: Builder, parameter: Tensor | None, x: Tensor, rank: int) -> Placed:
+def by_column(
+    b: Builder, parameter: Tensor | None, x: Tensor, rank: int
+) -> BroadcastOperand:
     """A scalar, a vector over columns, or [..., 1, columns]."""
     assert parameter is not None
     if parameter.size == 1:
-        return Placed(b.reshape(parameter, ()), ())
+        return BroadcastOperand(b.reshape(parameter, ()), ())
     if parameter.rank == 1:
-        return Placed(parameter, (rank - 1,))
+        return BroadcastOperand(parameter, (rank - 1,))
     vector = b.reshape(parameter, (*parameter.shape[:-2], parameter.shape[-1]))
-    return Placed(vector, column_places(x, parameter, rank))
+    return BroadcastOperand(vector, column_places(x, parameter, rank))
 
 
 def row_sums(b: Builder, x: Tensor) -> Tensor:
@@ -167,7 +175,7 @@ def column_sums(b: Builder, y: Tensor) -> Tensor:
     """The sum of each column of a right operand, int32; made now for constants."""
     axis = max(y.rank - 2, 0)
     if is_parameter(y):
-        return changed(y, Summed((axis,)))
+        return changed(y, Sum((axis,)))
     return b.reduce(
         add,
         y,

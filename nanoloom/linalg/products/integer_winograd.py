@@ -21,6 +21,10 @@ from math import lcm
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
+from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.winograd import (
     counts_of,
     fill_transformed,
@@ -30,12 +34,8 @@ from nanoloom.linalg.products.winograd import (
     transforms,
     with_room,
 )
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor, changed, constant_tensor
-from nanoloom.linalg.words.window import Window
-from nanoloom.weights.pieces import Array, Stored
-from nanoloom.weights.weight import Change, Shape
+from nanoloom.weights.chunked_conversion import Array, Stored
+from nanoloom.weights.weight import Derivation, Shape
 
 INT16, INT32 = np.dtype(np.int16), np.dtype(np.int32)
 MODULUS = 1 << 32
@@ -89,7 +89,7 @@ def odd_of(number: int) -> int:
 
 
 @dataclass(frozen=True)
-class IntegerFilters(Change):
+class IntegerFilters(Derivation):
     """Filters [f, c, 3, 3] of at most 9 bits as U [m + 2, m + 2, c, f] in int16."""
 
     tile: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, is_float
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, is_float
+from nanoloom.linalg.builder.tensor import Tensor
 
 BATCH = "abcdefgh"
 

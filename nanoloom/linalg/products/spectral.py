@@ -12,9 +12,9 @@ from math import isqrt
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import PARALLEL, Builder, Map, computed_as
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.tensor import Array, Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map, computed_as
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.mlir import ir
 
 DIRECT = 64  # lengths up to this one are a single contraction

@@ -23,14 +23,14 @@ from functools import cache
 import numpy as np
 
 from nanoloom.graph.winograd import TAPS
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import Number, Scalar
-from nanoloom.linalg.words.tensor import Tensor, changed, constant_tensor
-from nanoloom.linalg.words.window import Window
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import Number, Scalar
+from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
+from nanoloom.linalg.builder.window import Window
 from nanoloom.mlir import ir
-from nanoloom.weights.pieces import Array, Stored
-from nanoloom.weights.weight import Change, Shape
+from nanoloom.weights.chunked_conversion import Array, Stored
+from nanoloom.weights.weight import Derivation, Shape
 
 POINTS = (0, 1, -1, 2, -2)  # where the polynomials are multiplied, and at infinity
 BLOCK = 1 << 20  # numbers of filters that are transformed at once
@@ -69,7 +69,7 @@ def transforms(tile: int) -> Transforms:
 
 
 @dataclass(frozen=True)
-class TransformedFilters(Change):
+class TransformedFilters(Derivation):
     """Filters [f, c, 3, 3] as [m + 2, m + 2, c, f]: G g G', rounded once."""
 
     tile: int
@@ -111,7 +111,7 @@ def winograd(
     filters = changed(w, TransformedFilters(tile))
     whole = products(b, places, filters, result)
     if bias is not None:
-        placed = Placed(bias, (whole.rank - 1,))
+        placed = BroadcastOperand(bias, (whole.rank - 1,))
         whole = combine(b, add, whole.shape, x.dtype, whole, placed)
     return image_of(b, whole, window)
 

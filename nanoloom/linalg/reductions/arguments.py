@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.indexing import INT64, dims, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, is_float, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.reduce import highest, lowest
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.indexing import INT64, dims, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Scalar, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
 
 
 def positions(b: Builder, x: Tensor, axis: int, *, largest: bool, last: bool) -> Tensor:

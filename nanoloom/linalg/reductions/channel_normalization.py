@@ -6,19 +6,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import (
+    BroadcastOperand,
+    along_axis,
+    combine,
+)
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import channels_first
 from nanoloom.linalg.reductions.normalization import moments
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, along, combine
-from nanoloom.linalg.words.scalar import Scalar
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import channels_first
 from nanoloom.mlir import ir
 
 
-def channel(node: Node, x: Tensor, full: Tensor) -> Placed:
+def channel(node: Node, x: Tensor, full: Tensor) -> BroadcastOperand:
     """A vector over channels: dimension 1 (or the only one), or the last one."""
-    return along(x, min(1 if channels_first(node) else full.rank, full.rank - 1))
+    return along_axis(x, min(1 if channels_first(node) else full.rank, full.rank - 1))
 
 
 def batch_norm(b: Builder, node: Node) -> Sequence[Tensor | None]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import PARALLEL, Builder, Map, computed_as
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import index, read_at, write_at
-from nanoloom.linalg.words.scalar import Number, Scalar
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map, computed_as
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Number, Scalar
+from nanoloom.linalg.builder.slices import index, read_at, write_at
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir
 
 Step = Callable[[Scalar, Scalar], Scalar]

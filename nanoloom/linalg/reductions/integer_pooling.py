@@ -14,6 +14,12 @@ from math import prod
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.requantization import Requantization
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import from_channels_last, to_channels_last
 from nanoloom.linalg.reductions.pooling import (
     element_counts,
     pool_window,
@@ -21,12 +27,6 @@ from nanoloom.linalg.reductions.pooling import (
     spatial_axes,
     window_loops,
 )
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.requantization import Requantization
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import from_channels_last, to_channels_last
 
 FLOAT64, INT32 = np.dtype(np.float64), np.dtype(np.int32)
 WIDEST = 255
@@ -80,7 +80,10 @@ def averaged(
     most = float(2 * taken * WIDEST * abs(factor).max(initial=0))
     dtype = node.output_dtypes[0]
     made = Requantization(dtype, zero_of(node, 3), False, most)
-    given = [Placed(b.constant(factor), places), Placed(b.constant(offset), ())]
+    given = [
+        BroadcastOperand(b.constant(factor), places),
+        BroadcastOperand(b.constant(offset), ()),
+    ]
     return combine(b, made.of, total.shape, dtype, total, *given)
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import INT64, position, wrapped
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import combine
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.reduce import add
 from nanoloom.linalg.reductions.softmax import log_probabilities
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.indexing import INT64, position, wrapped
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import combine
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.scalar import Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
 
 
 def negative_log_likelihood(b: Builder, node: Node) -> Tensor:

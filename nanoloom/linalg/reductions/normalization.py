@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import (
+    BroadcastOperand,
+    along_axis,
+    combine,
+)
+from nanoloom.linalg.builder.scalar import Scalar, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.reduce import add, count_of
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, along, combine
-from nanoloom.linalg.words.scalar import Scalar, select
-from nanoloom.linalg.words.tensor import Tensor
 
 Finish = Callable[..., Scalar]
 
@@ -28,7 +32,7 @@ class Moments:
 
     total: Tensor
     deviation: Tensor
-    squares: Placed
+    squares: BroadcastOperand
     count: int
 
     def inverse(self, squares: Scalar, epsilon: float) -> Scalar:
@@ -38,7 +42,7 @@ class Moments:
 
 def sum_over(
     b: Builder, x: Tensor, axes: Sequence[int], *, squared: bool = False
-) -> Placed:
+) -> BroadcastOperand:
     """The sum of the elements or of their squares, in f32 for f16 and bf16."""
     found = b.reduce(
         add,
@@ -49,7 +53,7 @@ def sum_over(
         dtype=computed_as(x.dtype),
         prepare=(lambda s: s * s) if squared else lambda s: s,
     )
-    return Placed(found, tuple(d for d in range(x.rank) if d not in axes))
+    return BroadcastOperand(found, tuple(d for d in range(x.rank) if d not in axes))
 
 
 def moments(b: Builder, x: Tensor, axes: Sequence[int]) -> Moments:
@@ -68,8 +72,8 @@ def scaled(
     m: Moments,
     dtype: np.dtype,
     epsilon: float,
-    scale: Placed | None,
-    bias: Placed | None,
+    scale: BroadcastOperand | None,
+    bias: BroadcastOperand | None,
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, in one generic."""
     wide = m.deviation.dtype
@@ -111,9 +115,9 @@ def layer_norm(b: Builder, node: Node) -> Sequence[Tensor | None]:
     return results
 
 
-def trailing(x: Tensor, rank: int) -> Placed:
+def trailing(x: Tensor, rank: int) -> BroadcastOperand:
     """numpy's broadcast: x's dimensions are the last ones of the result."""
-    return along(x, rank - x.rank)
+    return along_axis(x, rank - x.rank)
 
 
 def rms_norm(b: Builder, node: Node) -> Tensor:
@@ -147,8 +151,8 @@ def instance_norm(b: Builder, node: Node) -> Tensor:
         m,
         node.output_dtypes[0],
         node.float("epsilon", 1e-5),
-        along(scale, 1),
-        along(bias, 1),
+        along_axis(scale, 1),
+        along_axis(bias, 1),
     )
 
 
@@ -169,8 +173,8 @@ def group_norm(b: Builder, node: Node) -> Tensor:
         m,
         node.output_dtypes[0],
         node.float("epsilon", 1e-5),
-        along(scale, 1),
-        along(bias, 1),
+        along_axis(scale, 1),
+        along_axis(bias, 1),
     )
     return b.reshape(y, x.shape)
 
@@ -206,7 +210,7 @@ def lp_norm(b: Builder, node: Node) -> Tensor:
             dtype=computed_as(x.dtype),
             prepare=lambda s: s.absolute(),
         )
-        norm = Placed(found, norm.dims)
+        norm = BroadcastOperand(found, norm.dims)
 
     def body(s: Scalar, total: Scalar) -> Scalar:
         size = total if p == 1 else total.math("sqrt")

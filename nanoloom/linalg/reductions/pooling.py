@@ -10,13 +10,18 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.linalg.reductions.reduce import lowest
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map, computed_as
-from nanoloom.linalg.words.indexing import INT64, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.scalar import Number, Scalar, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import (
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.indexing import INT64, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Number, Scalar, is_float, select
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import (
     Window,
     channels_first,
     from_channels_last,
@@ -24,6 +29,7 @@ from nanoloom.linalg.words.window import (
     to_channels_last,
     window_of,
 )
+from nanoloom.linalg.reductions.reduce import lowest
 from nanoloom.mlir import ir
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.expected import require_axes
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import (
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.input_checks import require_axes
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import (
     BOOL,
     Number,
     Scalar,
@@ -25,7 +25,7 @@ from nanoloom.linalg.words.scalar import (
     is_float,
     select,
 )
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.tensor import Tensor
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -171,7 +171,7 @@ def log_sum_exp(b: Builder, node: Node) -> Tensor:
         x.shape,
         wide,
         x,
-        Placed(finite, keep),
+        BroadcastOperand(finite, keep),
     )
     total = b.reduce(add, grown, axes, 0, keepdims=False)
     result = b.elementwise(

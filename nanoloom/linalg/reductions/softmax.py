@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.linalg.builder.builder import Builder, computed_as
+from nanoloom.linalg.builder.indexing import INT64, position
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.arguments import positions
-from nanoloom.linalg.words.builder import Builder, computed_as
-from nanoloom.linalg.words.indexing import INT64, position
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.placed import Placed, combine
-from nanoloom.linalg.words.scalar import Scalar, constant, select
-from nanoloom.linalg.words.tensor import Tensor
 
 
 def axes_of(node: Node, x: Tensor) -> list[int]:
@@ -30,7 +30,7 @@ def kept(x: Tensor, axes: list[int]) -> tuple[int, ...]:
     return tuple(d for d in range(x.rank) if d not in axes)
 
 
-def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
+def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> BroadcastOperand:
     """Without regard to NaN: exp(NaN - maximum) makes the row's sum NaN by itself."""
     found = b.reduce(
         lambda sofar, s: select(s > sofar, s, sofar),
@@ -40,12 +40,12 @@ def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
         keepdims=False,
         dtype=computed_as(x.dtype),
     )
-    return Placed(found, kept(x, axes))
+    return BroadcastOperand(found, kept(x, axes))
 
 
-def row_sum(b: Builder, x: Tensor, axes: list[int]) -> Placed:
+def row_sum(b: Builder, x: Tensor, axes: list[int]) -> BroadcastOperand:
     found = b.reduce(lambda sofar, s: sofar + s, x, axes, 0, keepdims=False)
-    return Placed(found, kept(x, axes))
+    return BroadcastOperand(found, kept(x, axes))
 
 
 def softmax(b: Builder, node: Node) -> Tensor:
@@ -106,7 +106,7 @@ def log_probabilities(
         x.shape,
         dtype,
         shifted,
-        Placed(logarithm, kept(x, axes)),
+        BroadcastOperand(logarithm, kept(x, axes)),
     )
 
 
@@ -127,7 +127,9 @@ def hardmax(b: Builder, node: Node) -> Tensor:
         here = position(axis).equal(first.cast(INT64))
         return select(here, constant(1, inner), constant(0, inner))
 
-    marked = combine(b, body, x.shape, x.dtype, x, Placed(found, kept(x, axes)))
+    marked = combine(
+        b, body, x.shape, x.dtype, x, BroadcastOperand(found, kept(x, axes))
+    )
     return b.reshape(marked, given.shape)
 
 

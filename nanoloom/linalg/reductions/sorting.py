@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.words.loops import repeat
-from nanoloom.linalg.words.node import Node
-from nanoloom.linalg.words.places import element, index, write_at, written
-from nanoloom.linalg.words.ranges import check
-from nanoloom.linalg.words.scalar import Scalar, is_float, select
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, is_float, select
+from nanoloom.linalg.builder.slices import element, index, write_at, written
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 NONE = -1  # the index of no element

@@ -16,7 +16,7 @@ from nanoloom.target.facts import Target
 KINDS = ("output", "weight", "input")
 LOOPS = ("groups", "channels", "filters")
 SIZES = (1, 2, 4)  # registers of a vector variable: a vector has a power of two lanes
-MOST_TURNS = 64
+MOST_UNROLL = 64
 MOST_VARIABLES = 1024  # far beyond any core's registers
 MOST_POINTS = 2**31 - 1
 HINT = 'as in "output; weight 4; input 2"'
@@ -25,18 +25,18 @@ HINT = 'as in "output; weight 4; input 2"'
 @dataclass(frozen=True)
 class Dataflow:
     """anchor: all that one of its numbers takes part in is computed before the next one
-    is read: "output", "weight" or "input".  kept: how many vector variables others
+    is read: "output", "weight" or "input".  resident: how many vector variables others
     have, to stay in from one use to the next, in the order of allocation.  registers:
-    of a vector variable.  turns: steps of the innermost loop over pixels behind each
+    of a vector variable.  unroll: steps of the innermost loop over pixels behind each
     other (secondary unrolling), 0 for as many as registers need to be renamed, not
     moved.  order: the loops outside of the pixels, outermost first.  block: of the
     outermost axes of pixels, how many points a task has, () for a choice, 0 for all.
     """
 
     anchor: str
-    kept: tuple[tuple[str, int], ...] = ()
+    resident: tuple[tuple[str, int], ...] = ()
     registers: int = 1
-    turns: int = 0
+    unroll: int = 0
     order: tuple[str, ...] = LOOPS
     block: tuple[int, ...] = ()
 
@@ -46,8 +46,8 @@ class Dataflow:
             self.refuse(
                 f"a vector variable has 1, 2 or 4 registers, not {self.registers}"
             )
-        if not 0 <= self.turns <= MOST_TURNS:
-            self.refuse(f"turns is {self.turns}: 0 to {MOST_TURNS} is wanted")
+        if not 0 <= self.unroll <= MOST_UNROLL:
+            self.refuse(f"unroll is {self.unroll}: 0 to {MOST_UNROLL} is wanted")
         if sorted(self.order) != sorted(LOOPS):
             self.refuse(f"order has each of {', '.join(LOOPS)} once")
         if any(size < 0 for size in self.block):
@@ -58,7 +58,7 @@ class Dataflow:
     def require_operands(self) -> None:
         """Each has a name of KINDS, once, and a number of variables that may be."""
         kinds = ", ".join(KINDS)
-        names = [name for name, _ in self.kept]
+        names = [name for name, _ in self.resident]
         for name in (self.anchor, *names):
             if name not in KINDS:
                 self.refuse(f"{name!r} is none of {kinds}")
@@ -66,9 +66,9 @@ class Dataflow:
             self.refuse(f"{self.anchor} is the anchor: it has one variable already")
         if len(set(names)) < len(names):
             self.refuse("an operand is named twice")
-        if any(count < 1 for _, count in self.kept):
+        if any(count < 1 for _, count in self.resident):
             self.refuse("an operand has one vector variable at least, or is left out")
-        if any(count > MOST_VARIABLES for _, count in self.kept):
+        if any(count > MOST_VARIABLES for _, count in self.resident):
             self.refuse(f"an operand has {MOST_VARIABLES} vector variables at most")
 
     def refuse(self, reason: str) -> None:
@@ -77,26 +77,26 @@ class Dataflow:
     @property
     def variables(self) -> int:
         """Vector variables in all: one of each operand, and those that are kept."""
-        return len(KINDS) + sum(count for _, count in self.kept)
+        return len(KINDS) + sum(count for _, count in self.resident)
 
     def count(self, operand: str) -> int:
         """How many vector variables of an operand stay."""
-        return dict(self.kept).get(operand, 0)
+        return dict(self.resident).get(operand, 0)
 
     def schedule_of(self, nest: LoopNest, target: Target) -> Schedule:
         """The words that make a kernel by this dataflow.
 
         Raises Error where the kernel is no convolution that dataflows know.
         """
-        from nanoloom.schedule.dataflow.scheduled import scheduled
+        from nanoloom.schedule.dataflow.scheduled import schedule_dataflow
 
-        return scheduled(self, nest, target)
+        return schedule_dataflow(self, nest, target)
 
     def __str__(self) -> str:
         """As `parse` reads it."""
-        words = [self.anchor, *(f"{name} {count}" for name, count in self.kept)]
+        words = [self.anchor, *(f"{name} {count}" for name, count in self.resident)]
         words += [f"registers {self.registers}"] if self.registers > 1 else []
-        words += [f"turns {self.turns}"] if self.turns else []
+        words += [f"unroll {self.unroll}"] if self.unroll else []
         words += [f"order {' '.join(self.order)}"] if self.order != LOOPS else []
         words += [f"block {' '.join(map(str, self.block))}"] if self.block else []
         return "; ".join(words)
@@ -120,7 +120,7 @@ def parse(text: str) -> Dataflow:
                 fields["order"] = tuple(names)
             case ["block", first, *sizes]:
                 fields["block"] = tuple(map(number, (first, *sizes)))
-            case ["registers" | "turns" as name, size]:
+            case ["registers" | "unroll" as name, size]:
                 fields[name] = number(size)
             case [name, count]:
                 kept.append((name, number(count)))

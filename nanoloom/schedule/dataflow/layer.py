@@ -8,9 +8,9 @@ from math import prod
 from nanoloom.errors import Error
 from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.nest.taps import Window
-from nanoloom.target.dots import bytes_dot
+from nanoloom.target.dot_instructions import bytes_dot
 from nanoloom.target.facts import Target
 
 SUM_BITS = 32  # of what dot products of bytes add to
@@ -26,7 +26,7 @@ class Layer:
     filters: axes of the weights alone; groups: of both; channels: other sums.
     """
 
-    stage: Stage
+    stage: Statement
     input: int
     weight: int
     vectors: str
@@ -108,7 +108,7 @@ def layer_of(nest: LoopNest) -> Layer:
     )
 
 
-def input_of(stage: Stage) -> int:
+def input_of(stage: Statement) -> int:
     """The operand that a window moves over; of a plain product the left one."""
     for number, x in enumerate(stage.reads):
         for index in x.indices:
@@ -119,7 +119,7 @@ def input_of(stage: Stage) -> int:
     return 0 if shape is None else shape.left
 
 
-def vectors_of(stage: Stage) -> str:
+def vectors_of(stage: Statement) -> str:
     """The axis along which all lies, the result's innermost or one that is summed.
 
     The result's innermost one, if there is none: numbers are read one by one then.

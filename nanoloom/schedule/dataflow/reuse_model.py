@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.corner import corner
+from nanoloom.nest.register_residency import residency
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
 from nanoloom.schedule.dataflow.dataflow import Dataflow
@@ -43,7 +43,7 @@ def traffic(flow: Dataflow, layer: Layer) -> Traffic:
     which begins with zeros for each block.
     """
     window = layer.steps(flow.anchor)
-    kept = {layer.operands[name]: count for name, count in flow.kept}
+    kept = {layer.operands[name]: count for name, count in flow.resident}
     sums, extents = layer.extents(layer.window), layer.extents(layer.pixels)
     if window.stays_still:
         return outside(window, kept, sums, extents)
@@ -69,7 +69,7 @@ def outside(
     the last one written."""
     steps, points = prod(sums), prod(extents)
     again = Traffic()
-    for (operand, _), uses in corner(window, sums, extents, kept).keys.items():
+    for (operand, _), uses in residency(window, sums, extents, kept).keys.items():
         again += Traffic(uses - 1, uses - 1 if operand == window.result else 0)
     return Traffic(steps + 2 * steps * points, steps * points) - again
 
@@ -87,7 +87,9 @@ class Counted:
     extents: list[int]
 
     def rows(self, taps: list[Tap], level: int) -> Traffic:
-        """As the loops around the innermost one go (vector/stationary/moving.py)."""
+        """As the loops around the innermost one go
+        (vector/stationary/output_stationary.py).
+        """
         if level == len(self.extents) - 1:
             return self.sweep(self.window.in_order(taps))
         total, extent = Traffic(), self.extents[level]

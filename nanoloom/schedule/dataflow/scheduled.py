@@ -11,9 +11,10 @@ from math import lcm, prod
 
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.dataflow.dataflow import Dataflow
 from nanoloom.schedule.dataflow.layer import Layer, layer_of
+from nanoloom.schedule.directives.stationary import MOST_BODIES
 from nanoloom.schedule.language import (
     ALL,
     Directive,
@@ -25,13 +26,12 @@ from nanoloom.schedule.language import (
     Vectorize,
 )
 from nanoloom.schedule.library.vectors import is_scalable, vectors, width
-from nanoloom.schedule.words.stationary import MOST_BODIES
 from nanoloom.target.facts import Target
 
 MOST_TASKS, FEWEST_ROWS = 16, 4  # of a task, so that edges are few
 
 
-def scheduled(flow: Dataflow, nest: LoopNest, target: Target) -> Schedule:
+def schedule_dataflow(flow: Dataflow, nest: LoopNest, target: Target) -> Schedule:
     """Raises Error where the kernel has no product that dataflows know."""
     layer = layer_of(nest)
     others = [s for s in nest.stages if s != layer.stage]
@@ -57,11 +57,11 @@ def product(flow: Dataflow, layer: Layer, target: Target) -> tuple[Directive, ..
     outer = {name: list(axes) for name, axes in loops.items()}
     outer[of_vectors(layer)].append(layer.vectors)
     order = [axis for name in flow.order for axis in outer[name]]
-    kept = tuple((operands[name], count) for name, count in flow.kept)
-    points = flow.turns * layer.taps
+    kept = tuple((operands[name], count) for name, count in flow.resident)
+    points = flow.unroll * layer.taps
     if points > MOST_BODIES:
         flow.refuse(
-            f"turns {flow.turns} of {layer.taps} taps are {points} points behind each"
+            f"unroll {flow.unroll} of {layer.taps} taps are {points} points behind each"
             f" other, {MOST_BODIES} at most"
         )
     return (
@@ -73,7 +73,7 @@ def product(flow: Dataflow, layer: Layer, target: Target) -> tuple[Directive, ..
             layer.pixels,
             layer.window,
             kept,
-            flow.turns or turns(flow, layer),
+            flow.unroll or interleaved_steps(flow, layer),
         ),
     )
 
@@ -94,7 +94,7 @@ def lanes(flow: Dataflow, layer: Layer, target: Target) -> Lanes:
     return width(count, is_scalable(layer.stage, place, target))
 
 
-def turns(flow: Dataflow, layer: Layer) -> int:
+def interleaved_steps(flow: Dataflow, layer: Layer) -> int:
     """Steps behind each other, so that what is carried on stays where it is.
 
     As Algorithm 4: the least common multiple of how many steps numbers stay.
@@ -106,7 +106,7 @@ def turns(flow: Dataflow, layer: Layer) -> int:
         window.groups(window.taps(layer.extents(layer.window)), 0)[0]
     )
     found = 1
-    for name, count in flow.kept:
+    for name, count in flow.resident:
         operand = layer.operands[name]
         if window.moves(operand):
             ahead = [x for x in window.links(taps, operand, count) if x.ahead]
@@ -119,7 +119,7 @@ def turns(flow: Dataflow, layer: Layer) -> int:
     return found if found * len(taps) <= min(MOST_BODIES, MOST_WRITTEN) else 1
 
 
-MOST_WRITTEN = 256  # points that a choice of turns writes behind each other
+MOST_WRITTEN = 256  # points that a choice of steps writes behind each other
 
 
 def tasks_of(flow: Dataflow, layer: Layer, nest: LoopNest) -> tuple[Directive, ...]:
@@ -148,7 +148,7 @@ def usual(flow: Dataflow, layer: Layer) -> tuple[int, ...]:
     return (*(1 for _ in outer), min(rows, max(FEWEST_ROWS, -(-rows // tasks))))
 
 
-def same_axes(stage: Stage, last: Stage) -> dict[str, str]:
+def same_axes(stage: Statement, last: Statement) -> dict[str, str]:
     """The axes of a product, by the axes of a stage that go over the same points."""
     written = stage.writes[0].plain
     if stage == last:

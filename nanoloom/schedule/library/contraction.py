@@ -9,13 +9,14 @@ from math import prod
 from nanoloom.nest.contraction import Contraction, roles
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import TILE_ROWS, TILE_STEPS, Family
 from nanoloom.schedule.language import Candidate, Nanokernel, Schedule
+from nanoloom.schedule.library.candidates import with_candidates
 from nanoloom.schedule.library.family import families_of
 from nanoloom.schedule.library.multiply_adds import multiply_adds
-from nanoloom.schedule.library.nanokernels import woven
+from nanoloom.schedule.library.nanokernels import is_interleaved
 from nanoloom.schedule.library.panels import (
     is_parameter,
     loop_sizes,
@@ -26,7 +27,6 @@ from nanoloom.schedule.library.panels import (
     tiled,
     weight_packing,
 )
-from nanoloom.schedule.library.weighed import with_candidates
 from nanoloom.target.facts import Target
 
 AMX_COLUMNS = 32
@@ -36,7 +36,7 @@ STEP_BYTES = 3 * 2048
 
 
 def contraction(
-    nest: LoopNest, root: Stage, last: Stage, target: Target
+    nest: LoopNest, root: Statement, last: Statement, target: Target
 ) -> Schedule | None:
     """Panels of columns (and blocks of rows) in parallel, register tiles inside.
 
@@ -91,8 +91,8 @@ def least_cycles(family: Family, target: Target) -> float:
 
 def matrix_tiles(
     nest: LoopNest,
-    root: Stage,
-    last: Stage,
+    root: Statement,
+    last: Statement,
     shape: Contraction,
     family: Family,
     target: Target,
@@ -108,7 +108,9 @@ def matrix_tiles(
     if not packings and row is not None:
         sizes, _ = loop_sizes(root, last, shape, nanokernel, AMX_COLUMNS, target)
         task = sizes[row if root == last else shape.result.index(row)] or m
-        nanokernel = replace(nanokernel, copied=woven(shape, nanokernel, task, m, 1))
+        nanokernel = replace(
+            nanokernel, copy_rhs=is_interleaved(shape, nanokernel, task, m, 1)
+        )
     twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
     loops = tiled(nest, root, last, shape, nanokernel, AMX_COLUMNS, target)
@@ -142,7 +144,7 @@ def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:
     return depth if large and len(shape.reduced) == 1 and m > TILE_ROWS else 0
 
 
-def suits(root: Stage, last: Stage, shape: Contraction) -> bool:
+def suits(root: Statement, last: Statement, shape: Contraction) -> bool:
     """Whether the nanokernels take this form."""
     if 0 in shape.extents or None in root.reads[shape.right].plain:
         return False

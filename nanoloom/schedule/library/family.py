@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, bits, elements, left_lies_along
+from nanoloom.nest.contraction import Contraction, bits, elements, lhs_is_k_contiguous
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import (
     AMX_BF16,
@@ -27,12 +27,12 @@ from nanoloom.schedule.families import (
     Family,
     has_family,
 )
-from nanoloom.schedule.library.copies import is_of_any_length
+from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.counts import counts_at_once
-from nanoloom.target.dots import DotUse, dot_for
+from nanoloom.target.dot_instructions import DotUse, dot_for
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import has_mask_registers
+from nanoloom.target.masked_access import has_mask_registers
+from nanoloom.target.popcount import counts_at_once
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
@@ -66,14 +66,14 @@ PREFERENCE = (
 
 
 def family_of(
-    nest: LoopNest, root: Stage, shape: Contraction, target: Target, packed: bool
+    nest: LoopNest, root: Statement, shape: Contraction, target: Target, packed: bool
 ) -> Family | None:
     """The best family for these numbers on this target, None if there is none."""
     return next(iter(families_of(nest, root, shape, target, packed)), None)
 
 
 def families_of(
-    nest: LoopNest, root: Stage, shape: Contraction, target: Target, packed: bool
+    nest: LoopNest, root: Statement, shape: Contraction, target: Target, packed: bool
 ) -> tuple[Family, ...]:
     """The families for these numbers on this target, the best first.
 
@@ -81,7 +81,7 @@ def families_of(
     """
     found: list[Family] = []
     given = elements(root, shape)
-    along = left_lies_along(root, shape)
+    along = lhs_is_k_contiguous(root, shape)
     for family in PREFERENCE:
         fits = given in family.elements
         by_row = not packed and family.flat_cost is not None
@@ -100,7 +100,7 @@ def families_of(
 def is_wanted(
     family: Family,
     nest: LoopNest,
-    root: Stage,
+    root: Statement,
     shape: Contraction,
     target: Target,
     packed: bool,
@@ -130,7 +130,9 @@ def suits_tables(shape: Contraction, target: Target) -> bool:
     return full and LEAST_BYTES <= depth < MOST_BYTES
 
 
-def pairs_pay(family: Family, root: Stage, shape: Contraction, target: Target) -> bool:
+def pairs_pay(
+    family: Family, root: Statement, shape: Contraction, target: Target
+) -> bool:
     """Whether a flat operand can be read by pairs of columns, and if that is faster.
 
     On Arm one instruction widens half a vector as well, and in order.
@@ -175,12 +177,14 @@ def pays(target: Target) -> bool:
     return 2 * dots > HALVES_SHARE * unit.fma_per_cycle
 
 
-def dot_use(root: Stage, shape: Contraction, target: Target) -> DotUse | None:
+def dot_use(root: Statement, shape: Contraction, target: Target) -> DotUse | None:
     left, right, _ = elements(root, shape)
     return dot_for(target, left, right)
 
 
-def column_sums(family: Family, root: Stage, shape: Contraction, target: Target) -> int:
+def column_sums(
+    family: Family, root: Statement, shape: Contraction, target: Target
+) -> int:
     """What panels hold of their columns' sums (weights/panels.py), 0 for nothing."""
     if family is BIT_PAIRS:
         return -1  # where a column's words differ
@@ -211,7 +215,7 @@ def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
 
 def step_cost(
     family: Family,
-    root: Stage,
+    root: Statement,
     shape: Contraction,
     target: Target,
     packed: bool,
@@ -247,7 +251,7 @@ def step_cost(
 
 
 def numbers_cost(
-    family: Family, root: Stage, shape: Contraction, target: Target
+    family: Family, root: Statement, shape: Contraction, target: Target
 ) -> StepCost:
     """A step's cost for these element types: of narrow numbers what converts them."""
     cost = family.cost

@@ -12,7 +12,7 @@ from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.families import FAMILIES, TILE_ROWS, TILE_STEPS, Family
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
@@ -25,7 +25,7 @@ TASKS = 16  # at least, for any number of threads, where rows need not be togeth
 
 def with_image_rows(
     nest: LoopNest,
-    root: Stage,
+    root: Statement,
     shape: Contraction,
     plan: Nanokernel,
     sizes: tuple[Sizes, Sizes],
@@ -63,7 +63,7 @@ def fills_registers(shape: Contraction, family: Family) -> bool:
 
 
 def rows_of_task(
-    nest: LoopNest, root: Stage, shape: Contraction, pairs: bool, target: Target
+    nest: LoopNest, root: Statement, shape: Contraction, pairs: bool, target: Target
 ) -> int:
     """A divisor of the image's rows, so that all tasks are alike; 1: nothing to win.
 

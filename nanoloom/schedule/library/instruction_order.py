@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nanoloom.schedule.directives.nanokernel import FRONT, Nanokernel
 from nanoloom.schedule.families import (
     BF16_DOT,
     BIT_COUNTS,
@@ -15,7 +16,6 @@ from nanoloom.schedule.families import (
     INT16_PAIRS,
     Family,
 )
-from nanoloom.schedule.words.nanokernel import FRONT, Nanokernel
 from nanoloom.target.facts import Target
 
 # Of numbers that lie together in groups of steps: their products have no broadcasts.
@@ -45,17 +45,17 @@ def in_order(
     round through the registers, and LLVM spills one to put them back.
     """
     over = columns % (plan.vectors * plan.lanes.count) > 0
-    masked = not plan.packed and over and plan.copied != FRONT
+    masked = not plan.packed and over and plan.copy_rhs != FRONT
     grouped = family in GROUPED
     scalar = target.is_scalar
-    ordered = (plan.swapped or not (grouped and masked)) and not scalar
+    ordered = (plan.hold_lhs or not (grouped and masked)) and not scalar
     few = grouped and not plan.packed and plan.rows < plan.vectors
     short = plan.lanes.count * bits < BROADCASTING
     return replace(
         plan,
-        swapped=plan.swapped or (few and ordered),
-        ordered=ordered,
-        kept=not grouped and plan.vectors == 1 and short and not scalar,
-        apart=ordered and not target.fuses,
-        whole=not target.vector.mask_registers,
+        hold_lhs=plan.hold_lhs or (few and ordered),
+        pin_order=ordered,
+        keep_broadcast_live=not grouped and plan.vectors == 1 and short and not scalar,
+        unfused_mul_add=ordered and not target.fuses,
+        unmasked_fast_path=not target.vector.mask_registers,
     )

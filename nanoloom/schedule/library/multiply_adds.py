@@ -6,23 +6,24 @@ from dataclasses import dataclass
 
 from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
 from nanoloom.schedule.lane_factors import lane_factors
 from nanoloom.schedule.language import Candidate, Directive, Schedule, StoreAt
-from nanoloom.schedule.library.copies import (
+from nanoloom.schedule.library.copy_rhs import (
     has_to_copy,
     is_of_any_length,
     pays_to_copy,
 )
 from nanoloom.schedule.library.family import column_sums, panel_bits, step_cost
+from nanoloom.schedule.library.k_blocking import in_k_blocks, k_blocking, may_be_blocked
 from nanoloom.schedule.library.nanokernels import (
     Operands,
     flat_prefetches,
     nanokernel_of,
 )
-from nanoloom.schedule.library.narrow import best_width
+from nanoloom.schedule.library.narrow_vectors import best_width
 from nanoloom.schedule.library.panels import (
     is_matrix,
     is_parameter,
@@ -33,9 +34,8 @@ from nanoloom.schedule.library.panels import (
     tiled,
     weight_packing,
 )
+from nanoloom.schedule.library.prefetch_lhs import prefetch_lhs
 from nanoloom.schedule.library.result_rows import in_rows
-from nanoloom.schedule.library.rows_ahead import rows_ahead
-from nanoloom.schedule.library.sum_chunks import in_chunks, may_be_cut, sum_chunks
 from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
@@ -46,8 +46,8 @@ WEIGHED = 8  # tiles that are kept with the chosen one
 
 def multiply_adds(
     nest: LoopNest,
-    root: Stage,
-    last: Stage,
+    root: Statement,
+    last: Statement,
     shape: Contraction,
     family: Family,
     target: Target,
@@ -96,7 +96,7 @@ def multiply_adds(
     return Schedule(*product.with_tile(tiles[0], family, cost, copied), weighed)
 
 
-def has_ends(root: Stage, shape: Contraction, cost: StepCost) -> bool:
+def has_ends(root: Statement, shape: Contraction, cost: StepCost) -> bool:
     """Whether a tile is weighed with a smaller last panel (last_panel.py).
 
     Of images of known sizes: a weight of matrices has one width for any rows.
@@ -113,8 +113,8 @@ class Product:
     """
 
     nest: LoopNest
-    root: Stage
-    last: Stage
+    root: Statement
+    last: Statement
     shape: Contraction
     target: Target
 
@@ -143,21 +143,21 @@ class Product:
                 return (*packings, *loops, *without(behind, loops[0].stage))
             fetched = prefetches(nest, packings, loops, row_names(root, shape), target)
             fetched = fetched or flat_prefetches(nest, nanokernel, product)
-            fetched += rows_ahead(nest, loops, nanokernel, product, target)
+            fetched += prefetch_lhs(nest, loops, nanokernel, product, target)
             return (*packings, *loops, *fetched, *behind)
 
         front = nest.in_front(root.name)
-        may_cut = not front and may_be_cut(root, last)
+        may_cut = not front and may_be_blocked(root, last)
         if row is not None and family is FMA_FAMILY and may_cut:
             chunks = None
             if copied:
                 chunks = task_panel(shape, row, nanokernel, width, target)
             elif packings and cost == FMA:
-                chunks = sum_chunks(shape, row, nanokernel, width, target)
+                chunks = k_blocking(shape, row, nanokernel, width, target)
             if chunks is not None:
                 if chunks.depth < shape.extents[shape.reduced[-1]]:
                     reason += f"; sums in chunks of {chunks.depth}"
-                loops = in_chunks(
+                loops = in_k_blocks(
                     root, shape, row, nanokernel, columns, chunks, last.name
                 )
                 return with_prefetches(loops), reason

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, bits, left_lies_along
+from nanoloom.nest.contraction import Contraction, bits, lhs_is_k_contiguous
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
+from nanoloom.schedule.directives.nanokernel import BETWEEN, FRONT, NOT
 from nanoloom.schedule.families import (
     BF16_CONVERT,
     BF16_HALVES,
@@ -24,12 +25,11 @@ from nanoloom.schedule.families import (
 )
 from nanoloom.schedule.lane_factors import lane_factors, swaps_for_room
 from nanoloom.schedule.language import Nanokernel, Prefetch
-from nanoloom.schedule.library.copies import is_of_any_length
+from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.library.instruction_order import in_order
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.schedule.words.nanokernel import BETWEEN, FRONT, NOT
 from nanoloom.target.facts import Target
-from nanoloom.target.masks import has_masked_loads
+from nanoloom.target.masked_access import has_masked_loads
 
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
@@ -51,7 +51,7 @@ class Operands:
     packed: the right operand comes in panels; copied: every task makes its panel.
     """
 
-    root: Stage
+    root: Statement
     shape: Contraction
     family: Family
     packed: bool = False
@@ -86,10 +86,10 @@ def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nano
         product.packed,
         product.family.name,
         product.root.name,
-        copied=copied(tile, product, target),
-        swapped=tile.swapped or rows_held(tile, product, target),
+        copy_rhs=copied(tile, product, target),
+        hold_lhs=tile.hold_lhs or rows_held(tile, product, target),
         unroll=unroll(tile, product),
-        widened=widened(tile, product, target),
+        convert_lhs=widened_values(tile, product, target),
     )
     columns = product.shape.extents[product.shape.column]
     return in_order(plan, product.family, columns, width, target)
@@ -99,7 +99,7 @@ def rows_held(tile: RegisterTile, product: Operands, target: Target) -> bool:
     """Whether a tile loads its columns one by one, for room for numbers of its rows."""
     sums, left = product.root.writes[0].element, product.left.element
     several = lane_factors(target, bits(sums)) > 1 and left == sums
-    along = left_lies_along(product.root, product.shape)
+    along = lhs_is_k_contiguous(product.root, product.shape)
     plain = product.family is FMA_FAMILY and not product.copied
     return several and along and plain and swaps_for_room(tile, target)
 
@@ -143,7 +143,7 @@ def copied(tile: RegisterTile, product: Operands, target: Target) -> str:
     return FRONT if front else BETWEEN
 
 
-def woven(
+def is_interleaved(
     shape: Contraction, plan: Nanokernel, rows: int, extent: int, places: int
 ) -> str:
     """Whether the first of a task's tiles of a matrix unit weaves for all others.
@@ -162,7 +162,7 @@ def woven(
     return BETWEEN if several and fits else NOT
 
 
-def widened(tile: RegisterTile, product: Operands, target: Target) -> int:
+def widened_values(tile: RegisterTile, product: Operands, target: Target) -> int:
     """Numbers of each row of the left operand that are converted at once.
 
     All of them, in front of the loops, if they stay in the cache; with a panel a strip.
@@ -175,10 +175,10 @@ def widened(tile: RegisterTile, product: Operands, target: Target) -> int:
         return 0
     if product.in_panel:
         return max(STRIP, target.lanes(bits(sums)))
-    return product.depth if left_numbers(tile, product) <= MOST else 0
+    return product.depth if lhs_scalars(tile, product) <= MOST else 0
 
 
-def left_numbers(tile: RegisterTile, product: Operands) -> int:
+def lhs_scalars(tile: RegisterTile, product: Operands) -> int:
     """Numbers of the left operand that a tile reads."""
     root, shape = product.root, product.shape
     points = dict.fromkeys(root.names, 1)
@@ -208,8 +208,8 @@ def flat_prefetches(
         found.append(Prefetch(right.argument, ahead=RIGHT_AHEAD, level=2))
     plain, long = product.left.plain, [d for d in shape.rows if shape.extents[d] > 1]
     by_rows = bool(long) and root.names[long[-1]] in plain and nanokernel.rows > 1
-    along = left_lies_along(root, shape) and plain[-1] is not None
-    strips = 0 < nanokernel.widened <= shape.extents[shape.reduced[-1]]
+    along = lhs_is_k_contiguous(root, shape) and plain[-1] is not None
+    strips = 0 < nanokernel.convert_lhs <= shape.extents[shape.reduced[-1]]
     if strips and by_rows and along and left.argument >= 0:
         found.append(Prefetch(left.argument, ahead=LEFT_AHEAD, level=1))
     return tuple(found)

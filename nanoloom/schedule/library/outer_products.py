@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, elements, left_lies_along, roles
+from nanoloom.nest.contraction import Contraction, elements, lhs_is_k_contiguous, roles
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.families import SME, has_family
 from nanoloom.schedule.language import ALL, Candidate, Nanokernel, Parallel, Schedule
 from nanoloom.schedule.library.contraction import suits
-from nanoloom.schedule.library.copies import is_of_any_length
+from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.library.panels import (
     is_parameter,
     loop_sizes,
@@ -37,7 +37,7 @@ PANEL_STEP = 16
 
 
 def outer_products(
-    nest: LoopNest, root: Stage, last: Stage, target: Target
+    nest: LoopNest, root: Statement, last: Statement, target: Target
 ) -> Schedule | None:
     """Blocks of rows and panels of columns in parallel; None for another form."""
     unit, shape = target.matrix, roles(root)
@@ -62,10 +62,10 @@ def outer_products(
     return Schedule(words, reason, lambda: [Candidate(words, reason, 1.0)])
 
 
-def is_wanted(root: Stage, shape: Contraction, packed: bool) -> bool:
+def is_wanted(root: Statement, shape: Contraction, packed: bool) -> bool:
     """Whether both operands can be read in vectors, and tiles are not mostly empty."""
     row = row_of(shape)
-    if row is None or len(shape.reduced) != 1 or not left_lies_along(root, shape):
+    if row is None or len(shape.reduced) != 1 or not lhs_is_k_contiguous(root, shape):
         return False
     deep = prod(shape.extents[d] for d in shape.reduced) >= SHORTEST_SUM
     wide = shape.extents[shape.column] >= FEWEST_ROWS
@@ -73,7 +73,7 @@ def is_wanted(root: Stage, shape: Contraction, packed: bool) -> bool:
     return full and (packed or shape.contiguous)
 
 
-def least_tile(unit: MatrixUnit, root: Stage, packed: bool) -> Nanokernel:
+def least_tile(unit: MatrixUnit, root: Statement, packed: bool) -> Nanokernel:
     """Two by two registers of sums, where the unit's are as small as they may be."""
     lanes = Lanes(unit.row_bytes // F32_BYTES)
     return Nanokernel(2 * unit.rows, 2, lanes, packed, SME.name, root.name)

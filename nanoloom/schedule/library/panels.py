@@ -8,7 +8,7 @@ from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import Buffer, LoopNest, Role
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.families import (
     BIT_PAIRS,
     FAMILIES,
@@ -26,9 +26,13 @@ from nanoloom.schedule.language import (
     StoreAt,
     Tile,
 )
-from nanoloom.schedule.library.front import blocks, front_vectors, is_made, stored
+from nanoloom.schedule.library.fused_lhs_producer import (
+    blocks,
+    front_vectors,
+    is_made,
+    stored,
+)
 from nanoloom.schedule.library.image_rows import with_image_rows
-from nanoloom.schedule.library.left_out import left_out_by
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -37,7 +41,8 @@ from nanoloom.schedule.library.row_block import (
     row_block,
     rows_of_one_panel,
 )
-from nanoloom.schedule.packing import Packing
+from nanoloom.schedule.library.schedule_implicit_padding import implicit_padding_of
+from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 
 FEWEST_TASKS = 16  # that share the making of pads, for any number of threads
@@ -48,15 +53,17 @@ AHEAD = 64  # lines, a page: the processor itself does not fetch over its end
 ROW_AHEAD = 32
 
 
-def other_vectors(nest: LoopNest, root: Stage, target: Target) -> tuple[Directive, ...]:
+def other_vectors(
+    nest: LoopNest, root: Statement, target: Target
+) -> tuple[Directive, ...]:
     """Vectors of what the nanokernel does not take along."""
     return front_vectors(nest, root, target)
 
 
 def tiled(
     nest: LoopNest,
-    root: Stage,
-    last: Stage,
+    root: Statement,
+    last: Statement,
     shape: Contraction,
     nanokernel: Nanokernel,
     columns: int,
@@ -72,7 +79,7 @@ def tiled(
     tile = any(inner) and not nanokernel.depth
     panels: tuple[Tile, ...] = ()
     row = row_of(shape)
-    pad = left_out_by(nest, root, shape, nanokernel, row)
+    pad = implicit_padding_of(nest, root, shape, nanokernel, row)
     if pad is not None:
         return (
             StoreAt(pad.name, "source"),
@@ -106,7 +113,7 @@ def several_panels(shape: Contraction, sizes: tuple[int, ...]) -> tuple[int, ...
     return tuple(n * several if d == column else n for d, n in enumerate(sizes))
 
 
-def is_parameter(nest: LoopNest, root: Stage, shape: Contraction) -> bool:
+def is_parameter(nest: LoopNest, root: Statement, shape: Contraction) -> bool:
     """Whether the right operand can be packed while compiling."""
     name = root.reads[shape.right].buffer
     known = nest.buffer(name).role is Role.CONSTANT
@@ -125,20 +132,20 @@ def row_of(shape: Contraction) -> int | None:
     return long[-1] if long else None
 
 
-def row_names(root: Stage, shape: Contraction) -> tuple[str, ...]:
+def row_names(root: Statement, shape: Contraction) -> tuple[str, ...]:
     """The axes of the rows, but those of a single point."""
     return tuple(root.names[d] for d in shape.rows if shape.extents[d] > 1)
 
 
-def row_bytes(root: Stage, shape: Contraction) -> int:
+def row_bytes(root: Statement, shape: Contraction) -> int:
     """Bytes of a row of the left operand."""
     depth = prod(shape.extents[d] for d in shape.reduced)
     return max(1, depth * bits(root.reads[shape.left].element) // 8)
 
 
 def loop_sizes(
-    root: Stage,
-    last: Stage,
+    root: Statement,
+    last: Statement,
     shape: Contraction,
     plan: Nanokernel,
     columns: int,
@@ -170,7 +177,7 @@ def loop_sizes(
 
 def prefetches(
     nest: LoopNest,
-    packings: tuple[Packing, ...],
+    packings: tuple[Pack, ...],
     words: tuple[Directive, ...],
     rows: tuple[str, ...],
     target: Target,
@@ -216,7 +223,7 @@ def known_bytes(buffer: Buffer) -> int | None:
     return prod(extents) * bits(buffer.element) // 8
 
 
-def has_rounds(extent: Extent, packing: Packing, plan: Nanokernel) -> bool:
+def has_rounds(extent: Extent, packing: Pack, plan: Nanokernel) -> bool:
     """Whether the innermost sum, of so many steps, has a loop to fetch in."""
     return isinstance(extent, int) and extent // packing.group > plan.unroll
 
@@ -250,20 +257,20 @@ def panel_loops(
 
 def weight_packing(
     nest: LoopNest,
-    root: Stage,
+    root: Statement,
     shape: Contraction,
     columns: int,
     family: Family,
     sums: int = 0,
     wide: int = 0,
-) -> tuple[Packing, ...]:
+) -> tuple[Pack, ...]:
     """How the right operand is packed, if it is a parameter; wide: bits of integers."""
     if not is_parameter(nest, root, shape):
         return ()
     read = root.reads[shape.right]
     dims = [root.place(axis) for axis in read.plain if axis is not None]
     return (
-        Packing(
+        Pack(
             nest.buffer(read.buffer).argument,
             tuple(dims.index(d) for d in shape.shared),
             dims.index(shape.column),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
-from nanoloom.schedule.library.rows import numbers
+from nanoloom.nest.statement import Statement
+from nanoloom.schedule.library.row_tasks import numbers
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Form:
     blocks: other axes that the right operands do not depend on, outermost first.
     """
 
-    stage: Stage
+    stage: Statement
     row: str
     column: str
     right: tuple[int, ...]
@@ -39,7 +39,7 @@ class Form:
         return tuple(a.name for a in self.stage.axes if a.is_reduction)
 
 
-def form_of(nest: LoopNest, last: Stage) -> Form | None:
+def form_of(nest: LoopNest, last: Statement) -> Form | None:
     """The only reduction of a kernel, if what it reads lies along its columns."""
     working = [stage for stage in nest.stages if stage.reads]
     reductions = [stage for stage in working if stage.is_reduction]

@@ -18,7 +18,7 @@ from math import prod
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest, Role
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.language import (
     ALL,
@@ -30,30 +30,33 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library import tile_width
-from nanoloom.schedule.library.dot_groups import (
+from nanoloom.schedule.library.candidates import with_candidates
+from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, points
+from nanoloom.schedule.library.k_groups import (
+    grouped,
+    grouped_in_iteration,
+    interleaved_steps,
     panels,
-    together,
-    together_in_round,
     whole_groups,
-    woven_steps,
 )
-from nanoloom.schedule.library.finished import is_finished, on_tile, points
-from nanoloom.schedule.library.left_out import read_where_it_lies, without
+from nanoloom.schedule.library.k_unrolling import factors_in_iteration, unroll_k
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
+from nanoloom.schedule.library.schedule_implicit_padding import (
+    read_in_place,
+    without_padding,
+)
 from nanoloom.schedule.library.semiring import step_cost
-from nanoloom.schedule.library.sum_steps import factors_in_round, words_of_steps
 from nanoloom.schedule.library.vectors import (
     GROUPED,
     lanes_of,
     vectors,
     width,
 )
-from nanoloom.schedule.library.weighed import with_candidates
-from nanoloom.schedule.library.wide_copies import is_widened, wide_copies
+from nanoloom.schedule.library.widening_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.target.dots import MATRIX_ROWS
+from nanoloom.target.dot_instructions import MATRIX_ROWS
 from nanoloom.target.facts import MOST_VECTORS, Target
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
@@ -67,7 +70,7 @@ LINES = 8192  # bytes of a panel that are found in any cache, however they lie
 COPY_TILES = 8  # tiles of rows that share the copy of a panel
 
 
-def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+def register_tiles(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
     """Tasks of rows and panels, register tiles inside; None for another form."""
     form = form_of(nest, last)
     if form is None or len(form.right) == len(form.stage.reads):
@@ -77,7 +80,7 @@ def register_tiles(nest: LoopNest, last: Stage, target: Target) -> Schedule | No
     return tiled(nest, last, form, target)
 
 
-def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+def columns_only(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
     """The same for what has no rows: some vectors of columns at once.
 
     Beside what is reduced it reads numbers of the columns themselves, if any.
@@ -90,9 +93,9 @@ def columns_only(nest: LoopNest, last: Stage, target: Target) -> Schedule | None
     return tiled(nest, last, form, target)
 
 
-def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
+def tiled(nest: LoopNest, last: Statement, form: Form, target: Target) -> Schedule:
     """The cheapest tile, and the others that were weighed."""
-    woven = woven_steps(nest, form, target)
+    woven = interleaved_steps(nest, form, target)
     tiles = tiles_of(form, lanes_of(form.stage, target), target, woven)
 
     def weighed() -> Iterator[Candidate]:
@@ -103,18 +106,18 @@ def tiled(nest: LoopNest, last: Stage, form: Form, target: Target) -> Schedule:
 
 
 def with_tile(
-    nest: LoopNest, last: Stage, form: Form, tile: RegisterTile, target: Target
+    nest: LoopNest, last: Statement, form: Form, tile: RegisterTile, target: Target
 ) -> tuple[tuple[Directive, ...], str]:
     """Tasks, and the loops of a form inside them, with the reason."""
     stage = form.stage
     lanes, vectors = tile_width.lanes_of_tile(nest, stage, tile, target)
     columns = tile_width.panel_columns(lanes, vectors, target)
     packings: tuple[Directive, ...] = ()
-    if steps := woven_steps(nest, form, target):
+    if steps := interleaved_steps(nest, form, target):
         packing, columns = panels(nest, form, steps, columns, lanes.count)
         packings = (packing,)
     chunks = chunk_sizes(form, min(columns, form.extent(form.column)), target)
-    pads = read_where_it_lies(nest, form, chunks)
+    pads = read_in_place(nest, form, chunks)
     sizes = task_sizes(form, tile, columns, target, in_rows=bool(pads))
     names = stage.names if last == stage else form.parallel
     jam = {form.parallel.index(form.column): vectors}
@@ -124,7 +127,7 @@ def with_tile(
     directives = (
         *packings,
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
-        *without(pads, inner, form, lanes, target),
+        *without_padding(pads, inner, form, lanes, target),
         *(() if packings else copies(form, tile, columns, sizes, target)),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
@@ -133,7 +136,7 @@ def with_tile(
 
 def tile_words(
     nest: LoopNest,
-    last: Stage,
+    last: Statement,
     form: Form,
     chunks: tuple[int, ...],
     lanes: Lanes,
@@ -144,18 +147,18 @@ def tile_words(
     stage = form.stage
     axis = form.reduced[-1]
     depth = chunks[stage.place(axis)] or form.extent(axis)
-    group = together_in_round(nest, form, target)
+    group = grouped_in_iteration(nest, form, target)
     if group == 1:
-        group = factors_in_round(form, tuple(jam.values()), target)
-    steps = words_of_steps(stage.name, axis, depth, target, group)
+        group = factors_in_iteration(form, tuple(jam.values()), target)
+    steps = unroll_k(stage.name, axis, depth, target, group)
     if not any(chunks) and is_finished(nest, stage):
-        return (*on_tile(nest, stage, last, lanes, jam), *steps)
+        return (*at_tile(nest, stage, last, lanes, jam), *steps)
     others = [other for other in nest.stages if other != stage]
     blocks = (Tile(stage.name, chunks),) if any(chunks) else ()
     return (*blocks, *points(stage, lanes, jam), *steps, *vectors(others, target))
 
 
-def is_window(nest: LoopNest, last: Stage) -> bool:
+def is_window(nest: LoopNest, last: Statement) -> bool:
     """Whether a nest is a window over channels, of floats that are not packed.
 
     A nanokernel's task is one row of pixels; here several rows share a panel.
@@ -180,7 +183,7 @@ def tiles_of(
     """
     rows = form.extent(form.row) if form.row else 1
     columns, unit = form.extent(form.column), target.vector
-    step, group = step_cost(form.stage, target, woven), together(form.stage, target)
+    step, group = step_cost(form.stage, target, woven), grouped(form.stage, target)
     most, widest = min(rows, most_rows(form, lanes, target)), most_vectors(form, target)
     tiles = [
         RegisterTile(r, v, tile_width.tile_cost(r, v, columns, lanes, unit, step))

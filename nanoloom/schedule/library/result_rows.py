@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import ALL, Directive, Nanokernel, Parallel, Tile
 from nanoloom.target.facts import Target
 
@@ -28,8 +28,8 @@ FEWEST_TASKS = 8
 
 
 def in_rows(
-    root: Stage,
-    last: Stage,
+    root: Statement,
+    last: Statement,
     shape: Contraction,
     row: int,
     nanokernel: Nanokernel,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from nanoloom.nest.reduction import KEEPS_NAN, NO_WORK
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.families import BYTES
-from nanoloom.schedule.library import dot_groups
+from nanoloom.schedule.library import k_groups
 from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.facts import Target
 
 SVE_OTHERS = 3  # numbers of rows that LLVM loads early
 
 
-def step_cost(stage: Stage, target: Target, woven: int = 0) -> StepCost:
+def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost:
     """What a vector of results takes, by the operations of a point.
 
     What is not added at once needs a register until it is, and the next one another;
@@ -20,7 +20,7 @@ def step_cost(stage: Stage, target: Target, woven: int = 0) -> StepCost:
     """
     work = [name for name in stage.body if name not in NO_WORK]
     floats = stage.writes[0].element in ("f32", "f64")
-    if (grouped := dot_groups.step_cost(stage, target, woven)) is not None:
+    if (grouped := k_groups.step_cost(stage, target, woven)) is not None:
         return grouped
     if stage.is_contraction and is_fused(stage, target):
         if target.isa.scalar_factors and not floats:
@@ -40,7 +40,7 @@ def step_cost(stage: Stage, target: Target, woven: int = 0) -> StepCost:
     return StepCost(1, additions, others=others)
 
 
-def is_fused(stage: Stage, target: Target) -> bool:
+def is_fused(stage: Statement, target: Target) -> bool:
     """Whether an instruction multiplies and adds: floats, and bytes where vectors are
     as wide as the machine's (vwmacc of RVV, mla of SVE)."""
     if stage.writes[0].element in ("f32", "f64"):

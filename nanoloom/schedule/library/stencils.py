@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import ALL, Parallel, Schedule
-from nanoloom.schedule.library.finished import is_finished, lanes_at_tile, on_tile
-from nanoloom.schedule.library.rows import TASK_ELEMENTS, numbers
+from nanoloom.schedule.library.candidates import schedule_of
+from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
+from nanoloom.schedule.library.row_tasks import TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import vector_axis
-from nanoloom.schedule.library.weighed import schedule_of
 from nanoloom.target.facts import Target
 
 NEIGHBOURS = 3  # so many places of a buffer at least: else there is little to share
@@ -38,11 +38,11 @@ class Form:
     planes: the outermost axis along which it reads neighbours, by its place.
     """
 
-    stage: Stage
+    stage: Statement
     planes: int
 
 
-def stencils(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
+def stencils(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
     """Blocks of planes and rows as tasks, some planes at once; None for others."""
     form = form_of(nest, last)
     if form is None:
@@ -53,13 +53,13 @@ def stencils(nest: LoopNest, last: Stage, target: Target) -> Schedule | None:
     lanes = lanes_at_tile(nest, form.stage, target)
     directives = (
         Parallel(last.name, tasks, ALL if form.stage != last else ()),
-        *on_tile(nest, form.stage, last, lanes, {form.planes: together}),
+        *at_tile(nest, form.stage, last, lanes, {form.planes: together}),
     )
     reason = f"{together} points of {last.names[form.planes]} share their neighbours"
     return schedule_of(nest, target, (directives, reason))
 
 
-def form_of(nest: LoopNest, last: Stage) -> Form | None:
+def form_of(nest: LoopNest, last: Statement) -> Form | None:
     """The first stage of a nest, if it reads neighbours across its vectors."""
     first = nest.stages[0]
     alone = not first.is_reduction and first.lanewise and is_finished(nest, first)

@@ -16,9 +16,9 @@ from math import prod
 
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.schedule.library.k_blocking import KBlocks
 from nanoloom.schedule.library.nanokernels import STRIP
 from nanoloom.schedule.library.row_block import row_block
-from nanoloom.schedule.library.sum_chunks import Chunks
 from nanoloom.target.facts import Target
 
 # Rows of a block, about: many share a panel, and their sums stay in the cache, too.
@@ -30,7 +30,7 @@ PANEL_BYTES = 512 * 1024  # and at most
 
 def task_panel(
     shape: Contraction, row: int, nanokernel: Nanokernel, bits: int, target: Target
-) -> Chunks:
+) -> KBlocks:
     """How much of a product is a task, and of its sum a chunk.
 
     row: the dimension that tiles have rows of.  bits: of a sum.
@@ -42,7 +42,7 @@ def task_panel(
     rows = row_block(shape.extents[row], nanokernel.rows, most)
     step = columns * bits // 8 * prod(shape.extents[d] for d in shape.reduced[:-1])
     depth = max(STRIP, min(target.caches.l2 // SHARE, PANEL_BYTES) // step)
-    return Chunks(part(shape.extents[shape.reduced[-1]], depth), rows, 1)
+    return KBlocks(part(shape.extents[shape.reduced[-1]], depth), rows, 1)
 
 
 def part(extent: int, most: int) -> int:

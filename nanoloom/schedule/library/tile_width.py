@@ -10,11 +10,11 @@ from math import gcd
 
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import BYTES, FLOATS
-from nanoloom.schedule.library.dot_groups import together
-from nanoloom.schedule.library.finished import lanes_at_tile
+from nanoloom.schedule.library.finish_at_tile import lanes_at_tile
+from nanoloom.schedule.library.k_groups import grouped
 from nanoloom.schedule.library.vectors import lanes_of
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import StepCost
@@ -25,7 +25,7 @@ WEIGHED_WIDTH = 4  # times the least width, of those that a tile is weighed at
 BEGUN = 0.1  # of a cycle, for each instruction beside what it computes
 
 
-def is_of_any_width(nest: LoopNest, product: Stage, target: Target) -> bool:
+def is_of_any_width(nest: LoopNest, product: Statement, target: Target) -> bool:
     """Whether a product can have vectors as wide as the machine's, whatever it has.
 
     Nanokernels know how wide theirs are, and are for machines with that width alone.
@@ -40,7 +40,7 @@ def is_of_any_width(nest: LoopNest, product: Stage, target: Target) -> bool:
 
 
 def lanes_of_tile(
-    nest: LoopNest, stage: Stage, tile: RegisterTile, target: Target
+    nest: LoopNest, stage: Statement, tile: RegisterTile, target: Target
 ) -> tuple[Lanes, int]:
     """The vectors of a tile, and how many of them are side by side.
 
@@ -48,7 +48,7 @@ def lanes_of_tile(
     rows of bytes are woven into.
     """
     count = lanes_of(stage, target)
-    woven = together(stage, target)
+    woven = grouped(stage, target)
     group = woven if woven > 1 else group_of(tile.vectors, target)
     lanes = lanes_at_tile(nest, stage, target, count * group)
     return lanes, tile.vectors // group

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.index import Access
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.target.facts import Target
 
 LOADED = (8, 16, 32, 64)  # bits of what is loaded from places apart
@@ -24,7 +24,7 @@ PRODUCTS = ("arith.mulf", "arith.muli")  # of lanes: no instruction multiplies t
 GROUPS = 8  # times the least width: two groups of registers
 
 
-def axis_of(stage: Stage, target: Target, *, alone: bool = True) -> int | None:
+def axis_of(stage: Statement, target: Target, *, alone: bool = True) -> int | None:
     """The place of the axis; None for a stage of a single number.
 
     alone: no other stage of its kernel goes over all that a sum does; else rows are
@@ -50,24 +50,24 @@ def axis_of(stage: Stage, target: Target, *, alone: bool = True) -> int | None:
     return -max(found)[2] if found else usual
 
 
-def runs_across(stage: Stage, target: Target, *, alone: bool = True) -> bool:
+def runs_across(stage: Statement, target: Target, *, alone: bool = True) -> bool:
     """Whether vectors do not run along the innermost axis, which is too short."""
     found = axis_of(stage, target, alone=alone)
     return found not in (vector_axis(stage), pixels_of(stage))
 
 
-def is_alone(stages: Iterable[Stage]) -> bool:
+def is_alone(stages: Iterable[Statement]) -> bool:
     """Whether one stage of a kernel alone goes over the most axes."""
     ranks = [len(stage.axes) for stage in stages if stage.reads]
     return ranks.count(max(ranks, default=0)) == 1
 
 
-def least(stage: Stage, target: Target) -> int:
+def least(stage: Statement, target: Target) -> int:
     """Lanes of the shortest vector that a stage may have."""
     return target.vector.min_bits // max(8, *map(bits, elements(stage)))
 
 
-def pays(stage: Stage, usual: int, place: int, target: Target) -> bool:
+def pays(stage: Statement, usual: int, place: int, target: Target) -> bool:
     """Whether vectors along an axis are so much longer that its loads may be slower.
 
     Where a load or store takes numbers at a distance, a sum across lanes takes longer,
@@ -86,17 +86,17 @@ def pays(stage: Stage, usual: int, place: int, target: Target) -> bool:
     return extents[0] < short and extents[1] >= LONGER * extents[0]
 
 
-def elements(stage: Stage) -> list[str]:
+def elements(stage: Statement) -> list[str]:
     """The types of what a stage reads and writes."""
     return [x.element for x in (*stage.reads, *stage.writes) if x.element != "index"]
 
 
-def following(stage: Stage, axis: str) -> int:
+def following(stage: Statement, axis: str) -> int:
     """How many operands are vectors as they lie."""
     return sum(x.follows_on(axis) for x in (*stage.reads, *stage.writes))
 
 
-def can_be_lanes(stage: Stage, place: int, target: Target) -> bool:
+def can_be_lanes(stage: Statement, place: int, target: Target) -> bool:
     """Whether all operands are one load or store of a vector along an axis."""
     axis = stage.axes[place]
     if axis.is_sample or (axis.is_reduction and stage.semiring is None):
@@ -107,16 +107,16 @@ def can_be_lanes(stage: Stage, place: int, target: Target) -> bool:
     )
 
 
-def pixels_of(stage: Stage) -> int | None:
+def pixels_of(stage: Statement) -> int | None:
     """The innermost axis of a result, if windows slide along it in what is read."""
     indices = stage.writes[0].indices
     last = indices[-1].axis if indices and stage.is_reduction else None
     if last is None:
         return None
-    return stage.place(last) if any(slides(x, last) for x in stage.reads) else None
+    return stage.place(last) if any(is_sliding(x, last) for x in stage.reads) else None
 
 
-def slides(x: Access, axis: str) -> bool:
+def is_sliding(x: Access, axis: str) -> bool:
     """Whether an operand is read at sums of an axis and another one, innermost."""
     index = x.indices[-1] if x.indices else None
     if index is None or index.other or axis not in index.axes:
@@ -131,7 +131,7 @@ def has_distance(x: Access, axis: str, target: Target) -> bool:
     return linear and bits(x.element) in loaded
 
 
-def vector_axis(stage: Stage) -> int | None:
+def vector_axis(stage: Statement) -> int | None:
     """Innermost of the result, or of what is read where that is reduced."""
     indices = stage.writes[0].indices
     if stage.is_reduction and stage.reads:

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.stage import Stage
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import Reorder, UnrollAndJam, Vectorize
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
     has_distance,
     is_alone,
-    slides,
+    is_sliding,
     vector_axis,
 )
 from nanoloom.target.facts import Target
@@ -25,7 +25,7 @@ BYTE = 8
 GROUPED, WIDENED = 4, 2  # registers of a group, and where numbers have two widths
 
 
-def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
+def vectors(stages: Iterable[Statement], target: Target) -> tuple[Words, ...]:
     """Full vectors along the axis of each stage that is contiguous, sums inside."""
     found: list[Words] = []
     stages = tuple(stages)
@@ -49,11 +49,11 @@ def vectors(stages: Iterable[Stage], target: Target) -> tuple[Words, ...]:
                 found += bytes_together(stage)
             if lanes.scalable and group == 1 and is_short(stage):
                 found.append(UnrollAndJam(stage.name, stage.names[axis], GROUPED))
-            found += beside(stage, axis)
+            found += other_axis(stage, axis)
     return tuple(found)
 
 
-def beside(stage: Stage, axis: int) -> tuple[UnrollAndJam, ...]:
+def other_axis(stage: Statement, axis: int) -> tuple[UnrollAndJam, ...]:
     """A short axis inside of that of the vectors: they share what they read."""
     last = len(stage.axes) - 1
     extent = stage.axes[last].extent
@@ -64,7 +64,7 @@ def beside(stage: Stage, axis: int) -> tuple[UnrollAndJam, ...]:
     return (UnrollAndJam(stage.name, stage.names[last], extent),)
 
 
-def group_of(stages: Iterable[Stage], target: Target) -> int:
+def group_of(stages: Iterable[Statement], target: Target) -> int:
     """How many registers are one vector, where they can be grouped (LMUL of RVV).
 
     The fewest instructions: a function holds six vectors or some more, its
@@ -77,7 +77,7 @@ def group_of(stages: Iterable[Stage], target: Target) -> int:
     return min(target.vector.grouped, WIDENED if len(sizes) > 1 else GROUPED)
 
 
-def is_short(stage: Stage) -> bool:
+def is_short(stage: Statement) -> bool:
     """Whether as much as a group is done at once where there are no groups: by what
     reads at places that it computes or converts numbers, and does little else."""
     if stage.inside is not None or stage.is_reduction:
@@ -85,7 +85,7 @@ def is_short(stage: Stage) -> bool:
     return bool(stage.found) or (converts(stage) and not stage.has_functions)
 
 
-def lane_bits(stage: Stage) -> set[int]:
+def lane_bits(stage: Statement) -> set[int]:
     """Of the numbers in a stage's vectors: not of what is the same in all lanes."""
     axis = vector_axis(stage)
     name = "" if axis is None else stage.names[axis]
@@ -99,7 +99,7 @@ def widened(kind: str) -> str:
     return "f32" if kind in HALVES else kind
 
 
-def bytes_together(stage: Stage) -> tuple[UnrollAndJam, ...]:
+def bytes_together(stage: Statement) -> tuple[UnrollAndJam, ...]:
     """Eight bytes of conditions at once, where they lie side by side."""
     *_, last = (None, *stage.writes[0].plain)
     extent = stage.axes[stage.place(last)].extent if last is not None else 1
@@ -108,14 +108,14 @@ def bytes_together(stage: Stage) -> tuple[UnrollAndJam, ...]:
     return (UnrollAndJam(stage.name, last, BYTE),)
 
 
-def packs_bits(stage: Stage, axis: int) -> bool:
+def packs_bits(stage: Statement, axis: int) -> bool:
     """Whether eight conditions along an axis become a byte."""
     combines = stage.semiring is not None and stage.semiring.combine == "arith.ori"
     bytes_ = bits(stage.writes[0].element) == BYTE
     return combines and bytes_ and stage.axes[axis].extent == BYTE
 
 
-def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
+def is_scalable(stage: Statement, axis: int, target: Target) -> bool:
     """Whether vectors of a stage can be as wide as the machine's, whatever it has.
 
     Not where lanes are taken out one by one: operands that lie along another axis, if
@@ -123,10 +123,10 @@ def is_scalable(stage: Stage, axis: int, target: Target) -> bool:
     """
     name = stage.names[axis]
     whole = stage.on_lanes or stage.inside is not None
-    return target.vector.scalable and whole and not are_apart(stage, name, target)
+    return target.vector.scalable and whole and not are_strided(stage, name, target)
 
 
-def are_apart(stage: Stage, axis: str, target: Target) -> bool:
+def are_strided(stage: Statement, axis: str, target: Target) -> bool:
     """Whether an operand's numbers along an axis are no single load, or no store.
 
     Factors of products lie along their vectors, or stand still; but for windows, which
@@ -138,7 +138,7 @@ def are_apart(stage: Stage, axis: str, target: Target) -> bool:
     within = stage.is_contraction or stage.axes[stage.place(axis)].is_reduction
     if free:
         apart = [x for x in operands if not x.follows_on(axis)]
-        windows = any(slides(x, axis) for x in stage.reads)
+        windows = any(is_sliding(x, axis) for x in stage.reads)
         usual = stage.place(axis) == vector_axis(stage)
         within = stage.is_contraction and usual and not windows
     if target.isa.strided_loads and not within and not stage.inside:
@@ -155,7 +155,7 @@ def width(count: int, scalable: bool) -> Lanes:
     return Lanes(max(count, 2) if scalable else count, scalable)
 
 
-def lanes_of(stage: Stage, target: Target) -> int:
+def lanes_of(stage: Statement, target: Target) -> int:
     """Lanes of a loop: full vectors of f32, of the only width if all are the same."""
     operands = (*stage.reads, *stage.writes)
     widths = {bits(x.element) for x in operands if x.element != "index"}
@@ -168,7 +168,7 @@ def lanes_of(stage: Stage, target: Target) -> int:
     return target.vector.bits // max(8, min(width, 64))
 
 
-def gathers(stage: Stage, target: Target) -> bool:
+def gathers(stage: Statement, target: Target) -> bool:
     """Whether numbers come from, or go to, places apart, and are not turned for it."""
     place = axis_of(stage, target)
     if not target.vector.any_length or place is None or stage.inside is not None:
@@ -179,6 +179,6 @@ def gathers(stage: Stage, target: Target) -> bool:
     return not turned and not all(x.follows_on(axis) for x in operands)
 
 
-def converts(stage: Stage) -> bool:
+def converts(stage: Statement) -> bool:
     """Whether it computes in another type of floats than it reads or writes."""
     return "arith.extf" in stage.body or "arith.truncf" in stage.body

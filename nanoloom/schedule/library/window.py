@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from nanoloom.nest.index import Index
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.stage import Stage
-from nanoloom.schedule.library.rows import numbers
-from nanoloom.schedule.library.vector_axis import axis_of, pixels_of, slides
+from nanoloom.nest.statement import Statement
+from nanoloom.schedule.library.row_tasks import numbers
+from nanoloom.schedule.library.vector_axis import axis_of, is_sliding, pixels_of
 from nanoloom.target.facts import Target
 
 MOST_TAPS = 64  # of a window that is unrolled whole
@@ -23,7 +23,7 @@ class Window:
     layers: these read the same pixels.
     """
 
-    stage: Stage
+    stage: Statement
     pixels: int
     in_planes: bool = False
     is_dense: bool = False
@@ -42,7 +42,7 @@ class Window:
     def row(self) -> Index:
         """Where pixels of a row of planes are read."""
         reads = self.stage.reads
-        return next(x.indices[-1] for x in reads if slides(x, self.along))
+        return next(x.indices[-1] for x in reads if is_sliding(x, self.along))
 
     @property
     def step(self) -> int:
@@ -56,7 +56,7 @@ class Window:
         return self.stage.place(tap)
 
 
-def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
+def window_of(nest: LoopNest, last: Statement, target: Target) -> Window | None:
     """The only reduction of a kernel, if its results are vectors in rows of rows."""
     working = [stage for stage in nest.stages if stage.reads]
     reductions = [stage for stage in working if stage.is_reduction]
@@ -72,15 +72,15 @@ def window_of(nest: LoopNest, last: Stage, target: Target) -> Window | None:
         return None
     along = written[-1] or ""
     free = target.vector.any_length or stage.is_contraction
-    in_planes = free and any(slides(x, along) for x in stage.reads)
+    in_planes = free and any(is_sliding(x, along) for x in stage.reads)
     if parallel == 2 and not in_planes:
         return None
     if working[0] != stage or not all(
-        x.lies_along(along) or (in_planes and slides(x, along)) for x in stage.reads
+        x.lies_along(along) or (in_planes and is_sliding(x, along)) for x in stage.reads
     ):
         return None
     follows = all(s.extents == stage.extents[:parallel] for s in working[1:])
-    image = [x for x in stage.reads if slides(x, along)]
+    image = [x for x in stage.reads if is_sliding(x, along)]
     dense = parallel > 2 and any(stage.names[parallel - 3] not in x.axes for x in image)
     return Window(stage, parallel - 2, in_planes, dense) if follows else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.linalg.words.scalar import NONPOSITIVE
+from nanoloom.linalg.builder.scalar import NONPOSITIVE
 from nanoloom.mlir import arith, ir, named
 from nanoloom.vector.math.exp import exp_nonpositive
 from nanoloom.vector.math.lanes import element_of, with_element

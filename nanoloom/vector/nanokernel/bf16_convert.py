@@ -13,9 +13,9 @@ packed they are those of even and of odd columns (bf16_flat.py).
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import maps
+from nanoloom.kernels.linalg_query import maps
 from nanoloom.mlir import ir, vector
-from nanoloom.vector.nanokernel import bf16_flat, groups
+from nanoloom.vector.nanokernel import bf16_flat, k_groups
 from nanoloom.vector.nanokernel.bf16_halves import PAIR, multiply_add
 from nanoloom.vector.nanokernel.instructions import EVEN, ODD, ONE, instruction
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector
@@ -25,7 +25,7 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops; gives rows * vectors accumulators of f32."""
     wide = ir.VectorType.get([tile.lanes], ir.F32Type.get())
 
-    def right(name: str) -> groups.Prepare:
+    def right(name: str) -> k_groups.Prepare:
         return lambda numbers: instruction(name, wide, [numbers])
 
     if not tile.plan.packed:
@@ -37,13 +37,13 @@ def accumulate(tile: Tile) -> list[ir.Value]:
 
         return bf16_flat.accumulate(tile, right(EVEN), right(ODD), one)
 
-    def left(number: int) -> groups.PrepareRow:
-        def make(row: groups.Row) -> ir.Value:
+    def left(number: int) -> k_groups.PrepareRow:
+        def make(row: k_groups.Row) -> ir.Value:
             if number >= row.count:
-                return vector.broadcast(wide, groups.zero_of(wide.element_type))
+                return vector.broadcast(wide, k_groups.zero_of(wide.element_type))
             return instruction(ONE, wide, [row.alone(number)])
 
         return make
 
     parts = ((left(0), right(EVEN)), (left(1), right(ODD)))
-    return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add))
+    return k_groups.accumulate(tile, k_groups.Step(PAIR, parts, multiply_add))

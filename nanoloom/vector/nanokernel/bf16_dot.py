@@ -11,8 +11,8 @@ Panels hold pairs; rows that are not packed are interleaved in registers.
 from __future__ import annotations
 
 from nanoloom.mlir import ir
-from nanoloom.target.dots import DotUse
-from nanoloom.vector.nanokernel import groups
+from nanoloom.target.dot_instructions import DotUse
+from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.instructions import dot
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -23,11 +23,11 @@ def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
     """Emit the loops; gives rows * vectors accumulators of f32."""
     bf16 = ir.BF16Type.get()
 
-    def left(row: groups.Row) -> ir.Value:
-        return groups.spread(row.together(), tile.lanes, bf16)
+    def left(row: k_groups.Row) -> ir.Value:
+        return k_groups.spread(row.together(), tile.lanes, bf16)
 
     def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
         return dot(use.dot, sums, one, other)
 
-    step = groups.Step(PAIR, ((left, lambda panel: panel),), product)
-    return groups.accumulate(tile, step)
+    step = k_groups.Step(PAIR, ((left, lambda panel: panel),), product)
+    return k_groups.accumulate(tile, step)

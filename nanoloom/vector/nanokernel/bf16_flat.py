@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nanoloom.kernels.structure import map_dims, maps
+from nanoloom.kernels.linalg_query import map_dims, maps
 from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel.fma import Number, outer_products, start_values

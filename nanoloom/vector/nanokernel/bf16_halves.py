@@ -14,9 +14,9 @@ In a row that is not packed they are even and odd columns (bf16_flat.py).
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.vector.nanokernel import bf16_flat, groups
+from nanoloom.vector.nanokernel import bf16_flat, k_groups
 from nanoloom.vector.nanokernel.fma import numbers
-from nanoloom.vector.nanokernel.operands.widened import extended, widen_left
+from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 PAIR = 2
@@ -28,15 +28,15 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     """Emit the loops; gives rows * vectors accumulators of f32."""
     f32 = ir.F32Type.get()
     wide = ir.VectorType.get([tile.lanes], f32)
-    widen_left(tile, f32)
+    convert_lhs(tile, f32)
     if not tile.plan.packed:
         return bf16_flat.accumulate(tile, even, odd, numbers(tile, wide))
 
-    def left(number: int) -> groups.PrepareRow:
+    def left(number: int) -> k_groups.PrepareRow:
         return lambda row: vector.broadcast(wide, extended(f32, row.number(number)))
 
     parts = ((left(0), even), (left(1), odd))
-    return groups.accumulate(tile, groups.Step(PAIR, parts, multiply_add))
+    return k_groups.accumulate(tile, k_groups.Step(PAIR, parts, multiply_add))
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:

@@ -7,14 +7,14 @@ Reference loop, k in fours of bytes, which are numbers of eight bits; the sums a
 
 Where the target counts the ones of words (vpopcntd), a step is that.  Elsewhere they
 are counted byte by byte (pshufb on x86, cnt on Arm) and added up in bytes
-(byte_sums.py); behind each round the four bytes of a lane are added to its sum.
+(byte_accumulators.py); behind each round the four bytes of a lane are added to its sum.
 """
 
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, math, vector
-from nanoloom.vector.nanokernel import groups
-from nanoloom.vector.nanokernel.byte_sums import ROUND, ByteSums
+from nanoloom.vector.nanokernel import k_groups
+from nanoloom.vector.nanokernel.byte_accumulators import ROUND, ByteSums
 from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -31,17 +31,17 @@ def accumulate(tile: Tile, words: bool) -> list[ir.Value]:
     element = i32 if words else i8
     kind = ir.VectorType.get([tile.lanes * (1 if words else FOUR)], element)
 
-    def left(row: groups.Row) -> ir.Value:
-        return groups.spread(row.together(), tile.lanes, element)
+    def left(row: k_groups.Row) -> ir.Value:
+        return k_groups.spread(row.together(), tile.lanes, element)
 
     def right(panel: ir.Value) -> ir.Value:
         return vector.bitcast(kind, panel)
 
     most = 0 if words else ROUND
-    step = groups.Step(FOUR, ((left, right),), add_differing, most)
+    step = k_groups.Step(FOUR, ((left, right),), add_differing, most)
     if words:
-        return groups.accumulate(tile, step)
-    made, wide = groups.Sums(tile, step, tile.row_indices), vector_kind(tile)
+        return k_groups.accumulate(tile, step)
+    made, wide = k_groups.Sums(tile, step, tile.row_indices), vector_kind(tile)
 
     def rest(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         dim = tile.shape.reduced[-1]
@@ -51,7 +51,7 @@ def accumulate(tile: Tile, words: bool) -> list[ir.Value]:
         pairs = zip(sums, bytes_, strict=True)
         return [arith.addi(sum_, four_bytes(wide, each)) for sum_, each in pairs]
 
-    start = groups.starts(tile)
+    start = k_groups.starts(tile)
     return ByteSums(
         tile, kind, len(start), FOUR, made.whole, made.innermost, rest, added
     ).accumulate(start)

@@ -24,12 +24,12 @@ from dataclasses import replace
 
 from nanoloom.mlir import arith, ir, math, vector
 from nanoloom.vector.access import add, index
-from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.sum_loops import with_value
-from nanoloom.vector.nanokernel.tile.order import in_order
+from nanoloom.vector.nanokernel.reduction_loops import with_value
+from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.weights.panels import WORD
 
@@ -43,7 +43,7 @@ Values = list[ir.Value]
 def accumulate(tile: Tile) -> Values:
     """Emit the loops; gives rows * vectors accumulators of i32."""
     pairs, kind = WordPairs(tile), vector_kind(tile)
-    start, plan = groups.starts(tile), tile.plan
+    start, plan = k_groups.starts(tile), tile.plan
     zero, none = vector_of(kind, 0), arith.constant(kind.element_type, 0)
     sums = pairs.through(
         tile.shape.reduced,
@@ -61,7 +61,7 @@ def accumulate(tile: Tile) -> Values:
     return made
 
 
-class WordPairs(groups.Groups):
+class WordPairs(k_groups.Groups):
     """A tile's sums of majorities, and behind them those of its rows' own ones."""
 
     def __init__(self, tile: Tile) -> None:
@@ -89,7 +89,7 @@ class WordPairs(groups.Groups):
             first, second = in_order(
                 plan,
                 [
-                    groups.spread(half.together(), self.tile.lanes, kind.element_type)
+                    k_groups.spread(half.together(), self.tile.lanes, kind.element_type)
                     for half in halves(row)
                 ],
             )
@@ -114,7 +114,7 @@ class WordPairs(groups.Groups):
         ]
 
 
-def halves(row: groups.Row) -> tuple[groups.Row, groups.Row]:
+def halves(row: k_groups.Row) -> tuple[k_groups.Row, k_groups.Row]:
     """A row's two words."""
     depth = row.tile.shape.reduced[-1]
     behind = with_value(row.ivs, depth, add(row.ivs[depth], index(WORD)))
@@ -122,13 +122,13 @@ def halves(row: groups.Row) -> tuple[groups.Row, groups.Row]:
     return first, replace(first, ivs=behind, count=max(row.count - WORD, 0))
 
 
-def differing(row: groups.Row) -> ir.Value:
+def differing(row: k_groups.Row) -> ir.Value:
     """Where a row's two words differ, as a number.
 
     Of all eight bytes at once: the words alone come from memory into all lanes.
     """
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (BITS, 2 * BITS))
-    both = groups.word_of(row.together(), i64)
+    both = k_groups.word_of(row.together(), i64)
     other = arith.shrui(both, arith.constant(i64, BITS))
     return arith.trunci(i32, arith.xori(both, other))
 

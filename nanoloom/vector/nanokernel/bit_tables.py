@@ -22,16 +22,16 @@ import numpy as np
 from nanoloom.mlir import arith, ir, memref, tensor, vector
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
-from nanoloom.vector.lookups import PIECE, SHUFFLES, repeated
-from nanoloom.vector.nanokernel.byte_sums import ROUND, ByteSums
+from nanoloom.vector.nanokernel.byte_accumulators import ROUND, ByteSums
 from nanoloom.vector.nanokernel.fma import maps, start_values, vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
+from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.operands.widened import widen_left
-from nanoloom.vector.nanokernel.sum_loops import unrolled
-from nanoloom.vector.nanokernel.tile.order import in_order
+from nanoloom.vector.nanokernel.reduction_loops import unrolled
+from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.task import whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
+from nanoloom.vector.table_lookups import PIECE, SHUFFLES, repeated
 
 FOUR = 4  # vectors of 32-bit sums for one of bytes
 HALF, LOW, HIGH = 4, 0x0F, 0xF0
@@ -44,7 +44,7 @@ def accumulate(tile: Tile, target: Target) -> Values:
     lanes = tile.lanes * FOUR
     kind, pairs = ir.VectorType.get([lanes], i8), ir.VectorType.get([lanes], i16)
     start = start_values(tile, vector_kind(tile))
-    widen_left(tile, i16, places_of)
+    convert_lhs(tile, i16, places_of)
     count = tile.plan.rows * tile.plan.vectors // FOUR
     step = Step(tile, kind, table_of(tile, kind), SHUFFLES[lanes][1])
 

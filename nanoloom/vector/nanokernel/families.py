@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from nanoloom.kernels.contraction import elements
 from nanoloom.mlir import ir
-from nanoloom.target.counts import counts_words
-from nanoloom.target.dots import dot_for, pair_products
+from nanoloom.target.dot_instructions import dot_for, pair_products
 from nanoloom.target.facts import Target
+from nanoloom.target.popcount import counts_words
 from nanoloom.vector.nanokernel import (
     bf16_convert,
     bf16_dot,
@@ -23,10 +23,10 @@ from nanoloom.vector.nanokernel import (
     int8_pairs,
     last_panel,
 )
-from nanoloom.vector.nanokernel.operands import fma_panel, left_out
+from nanoloom.vector.nanokernel.operands import fma_panel, unpadded_fma
+from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
 from nanoloom.vector.nanokernel.operands.flat_panel import copy_right
-from nanoloom.vector.nanokernel.operands.inside import Inside
-from nanoloom.vector.nanokernel.operands.widened import widen_left
+from nanoloom.vector.nanokernel.operands.unpadded_lhs import UnpaddedImage
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 T = TypeVar("T")
@@ -36,9 +36,9 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile that fits its family; gives rows * vectors sums."""
     left, right, _ = elements(tile.op, tile.shape)
     signed = left == "s8", right == "s8"
-    if tile.plan.copied and tile.plan.family == "fma":
+    if tile.plan.copy_rhs and tile.plan.family == "fma":
         return fma_panel.accumulate(tile)
-    if tile.plan.copied:
+    if tile.plan.copy_rhs:
         copy_right(tile)
     match tile.plan.family:
         case "bf16-dot":
@@ -61,11 +61,11 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
 
 def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
     """Of an operand as it is, in a wider type, or within its border."""
-    operand = Inside.of(tile)
+    operand = UnpaddedImage.of(tile)
     if operand is not None:
-        return left_out.accumulate(tile, operand)
+        return unpadded_fma.accumulate(tile, operand)
     sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
-    widen_left(tile, sums)
+    convert_lhs(tile, sums)
     return fma.accumulate(tile, target)
 
 

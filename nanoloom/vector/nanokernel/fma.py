@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from nanoloom.mlir import ir, tensor, vector
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.operands.convert_lhs import extended
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.operands.rows_ahead import with_rows_ahead
-from nanoloom.vector.nanokernel.operands.rows_together import (
+from nanoloom.vector.nanokernel.operands.prefetch_lhs import with_lhs_prefetch
+from nanoloom.vector.nanokernel.operands.vector_load_lhs import (
     Number,
-    RowsTogether,
-    together,
+    VectorLoadedRows,
+    load_together,
 )
-from nanoloom.vector.nanokernel.operands.widened import extended
-from nanoloom.vector.nanokernel.sum_loops import Innermost, Step, nest, unrolled
-from nanoloom.vector.nanokernel.tile.order import in_order
+from nanoloom.vector.nanokernel.reduction_loops import Innermost, Step, nest, unrolled
+from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     initial_number,
@@ -41,8 +41,8 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops over the reduced dimensions; gives rows * vectors accumulators."""
     kind, columns = vector_kind(tile), right_columns(tile)
     number = numbers(tile, kind)
-    if together(tile, kind, target):
-        number = RowsTogether(tile, kind, number).number
+    if load_together(tile, kind, target):
+        number = VectorLoadedRows(tile, kind, number).number
     return outer_products(tile, columns, number, start_values(tile, kind))
 
 
@@ -90,7 +90,7 @@ def outer_products(
     innermost: makes the last of the loops, in place of `unrolled`.
     """
     step = product_step(tile, columns, number, tile.row_indices)
-    step = with_rows_ahead(tile, step)
+    step = with_lhs_prefetch(tile, step)
     ivs, dims = tile.ivs(index(0), index(0)), tile.shape.reduced
     return nest(tile, dims, ivs, start, step, innermost or unrolled)
 
@@ -129,10 +129,12 @@ def product_step(
                 vector.fma(wide, column, sum_)
                 for column, sum_ in zip(right, now, strict=True)
             ]
-            made += in_order(tile.plan, products, *[wide] * tile.plan.kept)
+            made += in_order(
+                tile.plan, products, *[wide] * tile.plan.keep_broadcast_live
+            )
         return made
 
-    return column_after_column if tile.plan.swapped else row_after_row
+    return column_after_column if tile.plan.hold_lhs else row_after_row
 
 
 def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:

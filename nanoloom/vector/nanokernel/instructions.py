@@ -8,7 +8,7 @@ stands for an instruction, on values alone, until all is on buffers.
 from __future__ import annotations
 
 from nanoloom.mlir import ir, llvm, memref, named
-from nanoloom.target.dots import Dot
+from nanoloom.target.dot_instructions import Dot
 from nanoloom.vector.dialect import INSTRUCTION, make
 
 READ = "vector.transfer_read"

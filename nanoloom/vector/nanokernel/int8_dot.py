@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.target.dots import DotUse
+from nanoloom.target.dot_instructions import DotUse
 from nanoloom.vector.access import index
-from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.instructions import dot
-from nanoloom.vector.nanokernel.operands import bordered_bytes
+from nanoloom.vector.nanokernel.operands import unpadded_int8
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -34,7 +34,7 @@ def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
     bytes_of = ir.VectorType.get([tile.lanes * FOUR], i8)
 
     def spread(group: ir.Value) -> ir.Value:
-        lanes = groups.spread(group, tile.lanes, i32)
+        lanes = k_groups.spread(group, tile.lanes, i32)
         if use.flipped:
             bits = vector.broadcast(wide, arith.constant(i32, SIGN_BITS))
             lanes = arith.xori(lanes, bits)
@@ -44,22 +44,22 @@ def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
         pair = (other, one) if use.swapped else (one, other)
         return dot(use.dot, sums, *pair)
 
-    def step_of(read: Callable[[groups.Row], ir.Value]) -> groups.Step:
-        def left(row: groups.Row) -> ir.Value:
+    def step_of(read: Callable[[k_groups.Row], ir.Value]) -> k_groups.Step:
+        def left(row: k_groups.Row) -> ir.Value:
             return spread(read(row))
 
-        return groups.Step(FOUR, ((left, lambda panel: panel),), product)
+        return k_groups.Step(FOUR, ((left, lambda panel: panel),), product)
 
-    start, image = corrected(tile, use), bordered_bytes.image_of(tile)
+    start, image = corrected(tile, use), unpadded_int8.image_of(tile)
     if image is None:
-        return groups.accumulate(tile, step_of(groups.Row.together), start)
+        return k_groups.accumulate(tile, step_of(k_groups.Row.together), start)
     adds = use.flipped or image.border != "0"
-    return bordered_bytes.accumulate(tile, image, step_of, start, adds=adds)
+    return unpadded_int8.accumulate(tile, image, step_of, start, adds=adds)
 
 
 def corrected(tile: Tile, use: DotUse) -> list[ir.Value]:
     """The sums before the first step, less what inverted sign bits add to them."""
-    start = groups.starts(tile)
+    start = k_groups.starts(tile)
     if not use.flipped:
         return start
     shape = tile.shape

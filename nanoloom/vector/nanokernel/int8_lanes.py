@@ -9,8 +9,8 @@ Reference loop; the sums are i32 and wrap:
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.vector.nanokernel import groups
-from nanoloom.vector.nanokernel.operands.widened import extended, widen_left
+from nanoloom.vector.nanokernel import k_groups
+from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 
@@ -21,15 +21,15 @@ def accumulate(tile: Tile, signed: tuple[bool, bool]) -> list[ir.Value]:
     """
     i32 = ir.IntegerType.get_signless(32)
     wide = ir.VectorType.get([tile.lanes], i32)
-    widen_left(tile, i32, signed=signed[0])
+    convert_lhs(tile, i32, signed=signed[0])
 
-    def left(row: groups.Row) -> ir.Value:
+    def left(row: k_groups.Row) -> ir.Value:
         return vector.broadcast(wide, extended(i32, row.number(0), signed[0]))
 
     def right(numbers: ir.Value) -> ir.Value:
         return extended(wide, numbers, signed[1])
 
-    return groups.accumulate(tile, groups.Step(1, ((left, right),), multiply_add))
+    return k_groups.accumulate(tile, k_groups.Step(1, ((left, right),), multiply_add))
 
 
 def multiply_add(sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:

@@ -13,9 +13,9 @@ products is below 2^17; of 16-bit numbers it is at most 2^31, and wraps as sums 
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir
-from nanoloom.vector.nanokernel import groups
+from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.instructions import instruction
-from nanoloom.vector.nanokernel.operands.widened import extended, widen_left
+from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 PAIR = 2
@@ -29,11 +29,11 @@ def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.
     i16 = ir.IntegerType.get_signless(16)
     pair = ir.VectorType.get([PAIR], i16)
     wide = ir.VectorType.get([tile.lanes * PAIR], i16)
-    widen_left(tile, i16, signed=signed[0])
+    convert_lhs(tile, i16, signed=signed[0])
 
-    def left(row: groups.Row) -> ir.Value:
+    def left(row: k_groups.Row) -> ir.Value:
         numbers = extended(pair, row.together(), signed[0])
-        return groups.spread(numbers, tile.lanes, i16)
+        return k_groups.spread(numbers, tile.lanes, i16)
 
     def right(panel: ir.Value) -> ir.Value:
         return extended(wide, panel, signed[1])
@@ -41,4 +41,4 @@ def accumulate(tile: Tile, signed: tuple[bool, bool], function: str) -> list[ir.
     def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
         return arith.addi(sums, instruction(function, sums.type, [one, other]))
 
-    return groups.accumulate(tile, groups.Step(PAIR, ((left, right),), product))
+    return k_groups.accumulate(tile, k_groups.Step(PAIR, ((left, right),), product))

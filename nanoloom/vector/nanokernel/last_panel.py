@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nanoloom.kernels.structure import inputs, map_dims, maps
+from nanoloom.kernels.linalg_query import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
@@ -45,7 +45,7 @@ def last_vectors(tile: Tile) -> int:
     """Of the last of several panels; all where copies are made for a tile, or where it
     has versions for few rows."""
     plan = tile.plan
-    if not plan.packed or plan.widened or tile.sized:
+    if not plan.packed or plan.convert_lhs or tile.sized:
         return plan.vectors
     weight, _ = origin(inputs(tile.op)[tile.shape.right])
     place = map_dims(maps(tile.op)[tile.shape.right]).index(tile.shape.column)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from nanoloom.errors import Error
 from nanoloom.mlir import ir
 from nanoloom.vector.access import constant_of, index
-from nanoloom.vector.stationary import moving, still
-from nanoloom.vector.stationary.held import Held, window_of
-from nanoloom.vector.vectorize import Stays
+from nanoloom.vector.stationary import operand_stationary, output_stationary
+from nanoloom.vector.stationary.held_operands import HeldOperands, window_of
+from nanoloom.vector.vectorize import ResidentOperands
 
 if TYPE_CHECKING:
-    from nanoloom.vector.loops import Loops
+    from nanoloom.vector.vectorize_loops import Loops
 
 
-def emit(loops: Loops, stays: Stays) -> None:
+def emit(loops: Loops, stays: ResidentOperands) -> None:
     """All of a stage."""
     inside = {*stays.points, *stays.sums}
     around = [dim for dim in loops.order if dim not in {*inside, loops.dim}]
@@ -32,15 +32,15 @@ def emit(loops: Loops, stays: Stays) -> None:
         extents = [extent for extent in found if extent is not None]
         if len(extents) < len(found):
             raise Error(f"axes {list(stays.sums)} are written out: numbers are wanted")
-        kept = {**dict(stays.kept), stays.anchor: 1}
-        held = Held(here, window_of(here, stays), kept, stays.turns)
-        form = still if held.window.stays_still else moving
+        kept = {**dict(stays.resident), stays.anchor: 1}
+        held = HeldOperands(here, window_of(here, stays), kept, stays.unroll)
+        form = operand_stationary if held.window.stays_still else output_stationary
         form.run(held, at, extents)
 
     replace(loops, jam={}).nest([*around, loops.dim], ivs, block)
 
 
-def begins_once(loops: Loops, stays: Stays) -> bool:
+def begins_once(loops: Loops, stays: ResidentOperands) -> bool:
     """Whether each result is begun once, by a number as well as by memory."""
     others = [dim for dim in loops.reduced if dim not in stays.sums]
     once = all(constant_of(loops.extent(dim)) == 1 for dim in others)

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nanoloom.kernels.linalg_query import (
+    Op,
+    body,
+    iterators,
+    multiplied,
+    widened,
+    yielded,
+)
 from nanoloom.kernels.nest import element
-from nanoloom.kernels.structure import Op, body, iterators, multiplied, widened, yielded
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.target.dots import DotUse, bytes_dot
+from nanoloom.target.dot_instructions import DotUse, bytes_dot
 from nanoloom.target.facts import Target
 from nanoloom.vector.nanokernel.instructions import emit
 from nanoloom.vector.vectorize import VectorPlan

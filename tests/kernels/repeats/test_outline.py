@@ -10,9 +10,9 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.graph.stage import optimize
+from nanoloom.kernels.printer import describe_module, describe_program
 from nanoloom.kernels.repeats.outline import outline_repeats
-from nanoloom.kernels.shown import describe_module, describe_program
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from tests.filecheck import check_text
@@ -35,7 +35,7 @@ def texts(text: str) -> tuple[str, str]:
     optimize(graph, OPERATORS.keys())
     with mlir.context():
         lowered = outline_repeats(lower(graph))
-        return describe_module(lowered), describe_program(cut(lowered))
+        return describe_module(lowered), describe_program(partition(lowered))
 
 
 def test_one_product_in_front_and_one_in_each_trip() -> None:

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from nanoloom.compiler import Report, cut_model
+from nanoloom.compiler import Report, partition_model
 from nanoloom.options import CompileOptions
 from nanoloom.source import source_of
 from nanoloom.target import by_name
@@ -66,7 +66,7 @@ def test_states_stay_in_f32() -> None:
     source = source_of(model, shared_cache())
     bound = source.bound({name: x.shape for name, x in feeds.items()}, {})
     options = CompileOptions(by_name("sapphirerapids"), "bf16")
-    program = cut_model(bound, options, Report())
+    program = partition_model(bound, options, Report())
     texts = {
         call.kernel: program.kernels[call.kernel].text
         for number, call in enumerate(program.calls)

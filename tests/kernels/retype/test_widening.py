@@ -10,7 +10,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.kernels.retype.widening import ROWS, widen
-from nanoloom.kernels.stage import cut
+from nanoloom.kernels.stage import partition
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
@@ -83,7 +83,7 @@ def test_numbers(kind: str, m: int, k: int, n: int) -> None:
     for target in targets():
         with mlir.context():
             lowered = build(product("mk,kn->mn", right), left)
-            program = cut(widen(lowered, lambda kind: False))
+            program = partition(widen(lowered, lambda kind: False))
         (got,) = executable(program, target)(left)
         exact, magnitude, count = contracted("mk,kn->mn", left, right)
         check(got, exact, count + 1, magnitude)  # products are exact, sums round

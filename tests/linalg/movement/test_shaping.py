@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanoloom.errors import Error
-from nanoloom.linalg.words.reassociation import groups_of
+from nanoloom.linalg.builder.reassociation import groups_of
 from tests.linalg.bounds import FLOATS, INTEGERS, sample, shapes
 from tests.linalg.single import run_node
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from nanoloom import mlir
 from nanoloom.errors import Error
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.convolution import contract
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.tensor import Tensor
-from nanoloom.linalg.words.window import Window
 from nanoloom.mlir import func, ir
 from tests.linalg.single import run_node
 

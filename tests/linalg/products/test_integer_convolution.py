@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nanoloom
+from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.convolution import contract
 from nanoloom.linalg.products.integer_convolution import (
     contract_planes,
@@ -20,9 +21,8 @@ from nanoloom.linalg.products.integer_convolution import (
     in_groups,
     in_rows,
 )
-from nanoloom.linalg.words.window import Window
 from nanoloom.schedule.choose import choose
-from nanoloom.schedule.library.rows import numbers
+from nanoloom.schedule.library.row_tasks import numbers
 from nanoloom.target import by_name
 from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve

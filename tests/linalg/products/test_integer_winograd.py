@@ -9,13 +9,13 @@ import pytest
 
 from nanoloom.graph.integer_winograd import LOST
 from nanoloom.graph.winograd import TILES
+from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.integer_winograd import (
     INT16,
     IntegerFilters,
     integer_transforms,
     integer_winograd,
 )
-from nanoloom.linalg.words.window import Window
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample
 from tests.linalg.products.test_winograd import convolved

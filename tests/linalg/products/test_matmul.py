@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from nanoloom import mlir
 from nanoloom.errors import Unsupported
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.products.matmul import product
-from nanoloom.linalg.words.builder import Builder
-from nanoloom.linalg.words.tensor import Tensor
 from nanoloom.mlir import func, ir
 from tests.linalg.single import run_node
 

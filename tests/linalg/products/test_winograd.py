@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.winograd import TransformedFilters, transforms, winograd
-from nanoloom.linalg.words.window import Window
 from nanoloom.target import Target
 from tests.linalg.bounds import sample
 from tests.vector.checks import check

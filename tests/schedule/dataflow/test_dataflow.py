@@ -28,7 +28,7 @@ def nest_of(case: Case) -> LoopNest:
     [
         "output",
         "output; weight 4; input 2",
-        "input; output 3; registers 2; turns 4",
+        "input; output 3; registers 2; unroll 4",
         "weight; output 8; order filters groups channels; block 8 0",
     ],
 )
@@ -55,7 +55,7 @@ def test_fields() -> None:
         ("output; weight many", "'many' is no number from 0 on"),
         ("output; weight", "'weight' is no operand with a number"),
         ("output; registers 3", "a vector variable has 1, 2 or 4 registers, not 3"),
-        ("output; turns 65", "turns is 65: 0 to 64 is wanted"),
+        ("output; unroll 65", "unroll is 65: 0 to 64 is wanted"),
         ("output; order filters", "order has each of groups, channels, filters once"),
         ("output; registers 2; registers 4", "registers stands twice"),
         ("output; block 4; block 4", "block stands twice"),
@@ -105,7 +105,7 @@ def test_vectors_lie_along_what_all_operands_have() -> None:
         ("output; input 2", 2),
         ("output; input 6", 2),
         ("input; output 4", 2),
-        ("output; input 2; turns 5", 5),
+        ("output; input 2; unroll 5", 5),
     ],
 )
 def test_turns_rename_registers(flow: str, turns: int) -> None:
@@ -113,14 +113,14 @@ def test_turns_rename_registers(flow: str, turns: int) -> None:
     nest = nest_of(Case((9, 40), (3, 3), 8, kind=DEPTHWISE))
     word = parse(flow).schedule_of(nest, AVX2).directives[-1]
     assert isinstance(word, Stationary)
-    assert word.turns == turns
+    assert word.unroll == turns
 
 
 def test_turns_of_a_wide_window_are_too_many() -> None:
     nest = nest_of(Case((9, 40), (5, 5), 8, kind=DEPTHWISE))
-    said = "turns 64 of 25 taps are 1600 points behind each other, 1024 at most"
+    said = "unroll 64 of 25 taps are 1600 points behind each other, 1024 at most"
     with pytest.raises(Error, match=said):
-        parse("output; turns 64").schedule_of(nest, AVX2)
+        parse("output; unroll 64").schedule_of(nest, AVX2)
 
 
 def test_a_product_of_matrices_is_a_window_of_one() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.choose import choose

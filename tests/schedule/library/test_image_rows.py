@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nanoloom.nest.nest import Buffer, LoopNest, Role
-from nanoloom.nest.stage import AxisKind, Stage
+from nanoloom.nest.statement import AxisKind, Statement
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Parallel, Prefetch, Tile
 from nanoloom.target import by_name
@@ -22,7 +22,7 @@ def layer(high: int, wide: int, channels: int, features: int) -> LoopNest:
     outer = axes(AxisKind.PARALLEL, y=high, x=wide, f=features)
     window = axes(AxisKind.REDUCTION, ky=3, kx=3, c=channels)
     reads = access("image", "y+ky", "x+kx", "c"), access("w", "f", "ky", "kx", "c")
-    product = Stage(
+    product = Statement(
         "product",
         (*outer, *window),
         tuple(replace(read, element="bf16") for read in reads),

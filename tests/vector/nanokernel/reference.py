@@ -14,13 +14,13 @@ import pytest
 
 from nanoloom.mlir import arith, ir, llvm, named, vector
 from nanoloom.target import Target, by_name
-from nanoloom.target.dots import DOTS, GROUP, PAIR_PRODUCTS
+from nanoloom.target.dot_instructions import DOTS, GROUP, PAIR_PRODUCTS
 from nanoloom.target.host import host
 from nanoloom.vector import stage
 from nanoloom.vector.dialect import IN_ORDER
-from nanoloom.vector.lookups import PIECE, SHUFFLES
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
+from nanoloom.vector.table_lookups import PIECE, SHUFFLES
 
 RELEVANT = {dot.needs for dot in DOTS} | {"avxneconvert"}
 

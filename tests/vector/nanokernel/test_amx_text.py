@@ -23,9 +23,10 @@ PRODUCTS = [
     ("u8", "u8", "tdpbuud"),
 ]
 ALL = (  # of the sum at once
-    'depth = 0 : i64, copied = "", swapped = 0 : i64, unroll = 1 : i64, '
-    "widened = 0 : i64, ordered = 1 : i64, kept = 0 : i64, apart = 0 : i64, "
-    "whole = 0 : i64"
+    'depth = 0 : i64, copy_rhs = "", hold_lhs = 0 : i64, unroll = 1 : i64, '
+    "convert_lhs = 0 : i64, pin_order = 1 : i64, keep_broadcast_live = 0 : i64, "
+    "unfused_mul_add = 0 : i64, "
+    "unmasked_fast_path = 0 : i64"
 )
 Kernel = tuple[Make, tuple[np.ndarray, ...]]
 

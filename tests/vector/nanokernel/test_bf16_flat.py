@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from nanoloom.vector.nanokernel import bf16_flat
@@ -162,7 +162,7 @@ def test_a_task_may_copy_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, _ in FAMILIES:
         target = machine(name, monkeypatch)
         script = chosen(product("mk,kn->mn"), target, x, w)
-        script = script.replace('copied = ""', 'copied = "front"')
+        script = script.replace('copy_rhs = ""', 'copy_rhs = "front"')
         got = run(product("mk,kn->mn"), x, w, target=target, script=script)
         exact, magnitude, terms = contracted("mk,kn->mn", x, w)
         check(got, exact, terms + 1, magnitude)
@@ -189,7 +189,7 @@ def test_the_choice(name: str, m: int, n: int, family: str, copied: int) -> None
     """
     given = ((m, 96), "bfloat16"), ((96, n), "bfloat16")
     script = chosen(product("mk,kn->mn"), by_name(name), *given)
-    assert (f'"{family}", depth = 0 : i64, copied = ""' in script) != copied
+    assert (f'"{family}", depth = 0 : i64, copy_rhs = ""' in script) != copied
     assert f'"{family}"' in script
 
 

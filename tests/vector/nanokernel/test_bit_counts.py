@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.linalg.products.binary import differing
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.products.binary_products import differing
 from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.library.family import LEAST_BYTES
 from nanoloom.target import by_name
-from nanoloom.target.counts import counts_words
+from nanoloom.target.popcount import counts_words
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.checks import check

@@ -92,7 +92,7 @@ def test_nothing_comes_unless_it_says_so() -> None:
 
 def test_a_copy_in_front_of_the_products_or_between_them() -> None:
     script = chosen("float32")
-    word = re.findall(r'copied = "(\w+)"', script)[0]
+    word = re.findall(r'copy_rhs = "(\w+)"', script)[0]
     other = {"front": '"between"', "between": '"front"'}[word]
     text = vector_code("float32", with_number(script, "copied", other))
     assert text != vector_code("float32", script)
@@ -109,14 +109,16 @@ def test_rows_that_are_converted_where_they_are_read(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8"])
-@pytest.mark.parametrize("plain", ["unroll = 1", "widened = 0", 'copied = ""', "all"])
+@pytest.mark.parametrize(
+    "plain", ["unroll = 1", "convert_lhs = 0", 'copy_rhs = ""', "all"]
+)
 def test_the_same_numbers(kind: str, plain: str) -> None:
     """As chosen and without a word of it; a sum of other terms would be found."""
     x, w = operands(kind)
     target = targets()[-1]
     text = stage_text(program_of(product(kind), x, w), "schedule", target)
     script = without(text[: text.index("\n}\n") + 3], "prefetch")
-    for word in ("unroll = 1", "widened = 0", 'copied = ""'):
+    for word in ("unroll = 1", "convert_lhs = 0", 'copy_rhs = ""'):
         name, _, value = word.partition(" = ")
         strips = name == "widened" and "copied" in plain  # of a panel alone
         if plain in (word, "all") or strips:
@@ -134,8 +136,12 @@ def test_the_same_numbers(kind: str, plain: str) -> None:
     [
         ("unroll", "0", "unroll = 0: family fma has 1 to"),
         ("unroll", "100000", "unroll = 100000: family fma has 1 to"),
-        ("copied", '"behind"', 'copied = "behind": a right operand that is not packed'),
-        ("widened", "16", "widened = 16: the left operand stays as it is"),
+        (
+            "copied",
+            '"behind"',
+            'copy_rhs = "behind": a right operand that is not packed',
+        ),
+        ("widened", "16", "convert_lhs = 16: the left operand stays as it is"),
         ("copied", '""', "nothing fetches argument 1, which comes in no panels"),
     ],
 )

@@ -7,33 +7,34 @@ f32) and g = 4 for bytes (sums in i32):
 
 and is marked, so that amx.py makes tile instructions of it once it works on buffers.
 A flat right operand is read as it lies; two numbers beside it say which of the task's
-tiles read the same of it (tile/visits.py), so that it is woven once (flat.py).
+tiles read the same of it (tile/operand_reuse.py), so that it is woven once
+(unpacked_operands.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nanoloom.kernels.linalg_query import Op, body, inputs, map_dims, maps
 from nanoloom.kernels.nest import STAGE, names_of
-from nanoloom.kernels.structure import Op, body, inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import index
-from nanoloom.vector.copies import fill_rows
 from nanoloom.vector.dialect import LOOP
-from nanoloom.vector.nanokernel.groups import zero_of
-from nanoloom.vector.nanokernel.operands.widened import part_of
+from nanoloom.vector.nanokernel.k_groups import zero_of
+from nanoloom.vector.nanokernel.operands.convert_lhs import part_of
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one, most_results
+from nanoloom.vector.nanokernel.tile.operand_reuse import visit_of
 from nanoloom.vector.nanokernel.tile.tile import (
     as_index,
     initial_number,
     origin,
     packed_argument,
 )
-from nanoloom.vector.nanokernel.tile.visits import visit_of
+from nanoloom.vector.vector_copies import fill_rows
 
 MARK = "nanoloom.amx"  # on a generic: the dimension of its rows, -1 for a single row
 FRESH = "nanoloom.amx_fresh"  # the sums start from zero, not from the result
@@ -76,7 +77,7 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     else:
         visit = visit_of(op, right)
         beside, marks[PLACES] = [visit.again, visit.place], visit.places
-        marks[SHARED] = int(bool(plan.copied))
+        marks[SHARED] = int(bool(plan.copy_rhs))
     sums = op.operation.operands[2]
     fresh = starts_at_zero(sums)
     if fresh:

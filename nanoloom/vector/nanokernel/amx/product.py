@@ -16,15 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from nanoloom.kernels.structure import Op, inputs, is_generic, maps
+from nanoloom.kernels.linalg_query import Op, inputs, is_generic, maps
 from nanoloom.mlir import arith, ir, memref, scf
+from nanoloom.schedule.directives.prefetch import Prefetch
 from nanoloom.schedule.families import IMAGE_ROWS
-from nanoloom.schedule.words.memory import Prefetch
 from nanoloom.vector.access import constant_of, index, multiply
-from nanoloom.vector.fills import root
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from nanoloom.vector.nanokernel.amx.edges import WIDTH, place_of_dim, room
-from nanoloom.vector.nanokernel.amx.flat import woven_operand
+from nanoloom.vector.nanokernel.amx.accumulators import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.panels import (
     ARGUMENT,
     DEPTH,
@@ -35,9 +33,11 @@ from nanoloom.vector.nanokernel.amx.panels import (
     MOST,
     PLACES,
 )
-from nanoloom.vector.nanokernel.amx.sums import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.tile import Chunk, Product, accumulate
-from nanoloom.vector.scratch import ask_in_front
+from nanoloom.vector.nanokernel.amx.tile_edges import WIDTH, place_of_dim, room
+from nanoloom.vector.nanokernel.amx.unpacked_operands import interleaved_operand
+from nanoloom.vector.reduction_init import root
+from nanoloom.vector.scratch_memory import ask_in_front
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
     chunks = chunks_of(product, depth)
     if PLACES in marks:
         deepest = max(chunk.steps + bool(chunk.rest) for chunk in chunks)
-        woven = woven_operand(op, product.reduced[-1], deepest, len(chunks))
+        woven = interleaved_operand(op, product.reduced[-1], deepest, len(chunks))
         product = replace(product, woven=woven)
     out, last = product.out, len(chunks) - 1
     if last == 0:
@@ -111,7 +111,7 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
                 scf.yield_([])
         Pass(product, rows, source=block).over(chunks[last])
     if FRESH in marks:
-        forget_fill(op, out)
+        drop_init(op, out)
     op.operation.erase()
 
 
@@ -237,7 +237,7 @@ class Pass:
             write(product, sums, at, own)
 
 
-def forget_fill(op: Op, out: ir.Value) -> None:
+def drop_init(op: Op, out: ir.Value) -> None:
     """Erase the zeros that were written where the sums go."""
     for other in list(op.operation.block.operations):
         if other.operation == op.operation:

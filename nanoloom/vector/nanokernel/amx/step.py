@@ -11,13 +11,13 @@ from nanoloom.vector.nanokernel.amx import instructions as tiles
 Between = Callable[[int, int], None]  # behind which product of a step, of how many
 
 
-def nothing(number: int, count: int) -> None:
+def no_loads(number: int, count: int) -> None:
     """Between the products of a step."""
     del number, count
 
 
 @dataclass(frozen=True)
-class LeftRows:
+class LhsRows:
     """Where the left operand's rows of a tile lie.
 
     row: the loop that they run along, -1 for a single row.  parts: how many of them go
@@ -32,7 +32,7 @@ class LeftRows:
 
 
 def step(
-    left: LeftRows,
+    left: LhsRows,
     at: list[ir.Value],
     panels: list[ir.Value],
     sums: list[ir.Value],

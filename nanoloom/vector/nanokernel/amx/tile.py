@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
 
+from nanoloom.kernels.linalg_query import Op, iterators, maps
 from nanoloom.kernels.nest import element
-from nanoloom.kernels.structure import Op, iterators, maps
 from nanoloom.mlir import ir, scf
-from nanoloom.schedule.words.memory import Prefetch
+from nanoloom.schedule.directives.prefetch import Prefetch
 from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from nanoloom.vector.nanokernel.amx.edges import last_columns
-from nanoloom.vector.nanokernel.amx.flat import Woven
 from nanoloom.vector.nanokernel.amx.panels import SUM
-from nanoloom.vector.nanokernel.amx.step import Between, LeftRows, nothing, step
-from nanoloom.vector.nanokernel.sum_loops import with_value
-from nanoloom.vector.panel_round import PanelRound
+from nanoloom.vector.nanokernel.amx.step import Between, LhsRows, no_loads, step
+from nanoloom.vector.nanokernel.amx.tile_edges import last_columns
+from nanoloom.vector.nanokernel.amx.unpacked_operands import InterleavedRows
+from nanoloom.vector.nanokernel.reduction_loops import with_value
+from nanoloom.vector.panel_iteration import PanelIteration
 from nanoloom.vector.prefetch import prefetch
 
 
@@ -50,7 +50,7 @@ class Product:
     high: int = -1
     wide: int = 0
     fetched: Prefetch | None = None
-    woven: Woven | None = None
+    woven: InterleavedRows | None = None
 
     @property
     def left(self) -> ir.Value:
@@ -197,7 +197,7 @@ def along(
     )
     way, parts = maps(op)[0], product.parts
     apart = product.apart(product.left, way)
-    rows = LeftRows(product.left, way, product.row, parts, apart)
+    rows = LhsRows(product.left, way, product.row, parts, apart)
 
     def whole(k: ir.Value, sums: list[ir.Value], between: Between) -> list[ir.Value]:
         here = with_value(ivs, dim, add(chunk.begin, k))
@@ -207,13 +207,13 @@ def along(
     if product.woven is not None and chunk.weaves:
         sums = weave_along(product.woven, product.together, chunk, sums, whole)
     else:
-        sums = rounds(chunk.steps, product.together, sums, whole, lambda _: nothing)
+        sums = rounds(chunk.steps, product.together, sums, whole, lambda _: no_loads)
     if block is None:
         return sums
     apart = tiles.ROWS * tiles.ROW_BYTES
-    last = LeftRows(block, ir.AffineMap.get_identity(2), 0, parts, apart)
+    last = LhsRows(block, ir.AffineMap.get_identity(2), 0, parts, apart)
     panels = product.panels(behind, end)
-    return step(last, [index(0)] * 2, panels, sums, name, nothing)
+    return step(last, [index(0)] * 2, panels, sums, name, no_loads)
 
 
 def rounds(
@@ -235,7 +235,11 @@ def rounds(
 
 
 def weave_along(
-    woven: Woven, together: int, chunk: Chunk, sums: list[ir.Value], whole: Step
+    woven: InterleavedRows,
+    together: int,
+    chunk: Chunk,
+    sums: list[ir.Value],
+    whole: Step,
 ) -> list[ir.Value]:
     """The whole steps of a chunk; each weaves what the one behind it multiplies.
 
@@ -253,7 +257,7 @@ def weave_along(
     end = index(chunk.steps * together)
     if chunk.rest:
         woven.step(add(chunk.begin, end), end, chunk.rest)
-    return whole(index((chunk.steps - 1) * together), sums, nothing)
+    return whole(index((chunk.steps - 1) * together), sums, no_loads)
 
 
 def fetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None:
@@ -271,5 +275,5 @@ def fetch(product: Product, chunk: Chunk, number: ir.Value, k: ir.Value) -> None
     outer = len(shape) - 1 - len(product.reduced)
     following = [*[index(0)] * (outer - 1), index(int(not once)), index(0)]
     extent, number = shape[outer], add(done, passed)
-    round_ = PanelRound(tuple(following), extent, number, rounds, once)
+    round_ = PanelIteration(tuple(following), extent, number, rounds, once)
     prefetch(product.right, round_, product.fetched)

@@ -9,15 +9,15 @@ products (fma_panel.py).
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import map_dims, maps
-from nanoloom.linalg.words.pointwise import itself, pointwise
+from nanoloom.kernels.linalg_query import map_dims, maps
+from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import index
-from nanoloom.vector.copies import along_rows, fill_rows
 from nanoloom.vector.nanokernel.tile.extents import most_of
-from nanoloom.vector.nanokernel.tile.task import at_task, behind
+from nanoloom.vector.nanokernel.tile.task import after_tasks, at_task
 from nanoloom.vector.nanokernel.tile.tile import Tile, zero_of
+from nanoloom.vector.vector_copies import along_rows, fill_rows
 
 
 def copy_right(tile: Tile) -> None:
@@ -34,7 +34,7 @@ def copy_right(tile: Tile) -> None:
     if len(known) < kind.rank or known[place] > tile.columns:
         return
     known[place] = tile.columns
-    with behind(source, tile.op):
+    with after_tasks(source, tile.op):
         lanes = tile.lanes_of(kind.element_type)
         tile.right_copy = copied(source, known, lanes)
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.structure import maps
+from nanoloom.kernels.linalg_query import maps
 from nanoloom.mlir import arith, ir, memref, scf, vector
-from nanoloom.schedule.words.nanokernel import FRONT
+from nanoloom.schedule.directives.nanokernel import FRONT
 from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel.fma import (
     Columns,
@@ -28,12 +28,12 @@ from nanoloom.vector.nanokernel.fma import (
     start_values,
     vector_kind,
 )
-from nanoloom.vector.nanokernel.operands.wide_rows import WideRows
-from nanoloom.vector.nanokernel.operands.widened import extended
-from nanoloom.vector.nanokernel.sum_loops import nest, unrolled
+from nanoloom.vector.nanokernel.operands.convert_lhs import extended
+from nanoloom.vector.nanokernel.operands.converted_rows import ConvertedRows
+from nanoloom.vector.nanokernel.reduction_loops import nest, unrolled
+from nanoloom.vector.nanokernel.tile.operand_reuse import Visit, visit_of
 from nanoloom.vector.nanokernel.tile.task import as_buffer, locality, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
-from nanoloom.vector.nanokernel.tile.visits import Visit, visit_of
 from nanoloom.vector.temporaries import LINE, bytes_of
 
 
@@ -42,15 +42,15 @@ def accumulate(tile: Tile) -> list[ir.Value]:
     panel, kind = Panel.of(tile), vector_kind(tile)
     start = start_values(tile, kind)
     number, innermost = numbers(tile, kind), unrolled
-    if tile.plan.widened:
-        rows = WideRows.of(tile, kind)
+    if tile.plan.convert_lhs:
+        rows = ConvertedRows.of(tile, kind)
         number, innermost = rows.number, rows.strips
 
     def products(columns: Columns) -> list[ir.Value]:
         return outer_products(tile, columns, number, start, innermost)
 
     first = arith.cmpi(arith.CmpIPredicate.eq, panel.visit.again, index(0))
-    if tile.plan.copied == FRONT:
+    if tile.plan.copy_rhs == FRONT:
         with ir.InsertionPoint(scf.IfOp(first).then_block):
             panel.fill_all()
             scf.yield_([])

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import inputs, map_dims, maps
+from nanoloom.kernels.linalg_query import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.schedule.families import FAMILIES
-from nanoloom.sizes.lift import ARGUMENT
+from nanoloom.sizes.dynamic_kernel import ARGUMENT
 from nanoloom.vector.access import (
     add,
     constant_of,
@@ -27,7 +27,8 @@ from nanoloom.vector.access import (
 )
 from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
 from nanoloom.vector.dialect import LOOP
-from nanoloom.vector.nanokernel.even_rows import first_row
+from nanoloom.vector.nanokernel.balanced_tiles import first_row
+from nanoloom.vector.nanokernel.tile.operand_reuse import changes, tile_loops
 from nanoloom.vector.nanokernel.tile.task import is_within
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -36,8 +37,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
     packed_argument,
     read_vector,
 )
-from nanoloom.vector.nanokernel.tile.visits import changes, tile_loops
-from nanoloom.vector.panel_round import Counted, PanelRound
+from nanoloom.vector.panel_iteration import Counted, PanelIteration
 from nanoloom.weights.panels import WORD
 
 
@@ -131,7 +131,7 @@ class PackedPanel:
         counted = None if once else counted_rounds(self.tile, tiles, sums)
         alone = counted is not None and len(tiles) == 1
         here = round_of(sums if alone else own)
-        round_ = PanelRound(following, extent, here, rounds, once, counted)
+        round_ = PanelIteration(following, extent, here, rounds, once, counted)
         round_.leave(number, name)
 
     def following(

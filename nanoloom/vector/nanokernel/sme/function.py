@@ -77,7 +77,7 @@ llvm.func internal @{NAME}(
       %lower = arith.addi %row, %lanes : i64
       %rows_above = arith.minsi %above, %lanes : i64
       %rows_below = arith.minsi %below, %lanes : i64
-        {turn()}
+        {transpose_tile()}
       scf.for %column = %zero to %n step %two : i64 {{
         {tile_of_sums()}
       }}
@@ -89,7 +89,7 @@ llvm.func internal @{NAME}(
 """
 
 
-def turn() -> str:
+def transpose_tile() -> str:
     """Two tiles' rows of the left operand into `room`, step after step of the sum."""
     read = [
         rows_of("left_part", "left", half, "step", [("ld1w.horiz", number, "here", 0)])

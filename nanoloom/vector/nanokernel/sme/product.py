@@ -10,12 +10,11 @@ operands' rows lie apart:
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Op, inputs, maps
+from nanoloom.kernels.linalg_query import Op, inputs, maps
 from nanoloom.mlir import arith, ir, llvm, memref
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.access import add, apply, coefficient, index, multiply
-from nanoloom.vector.nanokernel.amx.edges import place_of_dim, room
 from nanoloom.vector.nanokernel.amx.panels import (
     copy_body,
     in_own_room,
@@ -24,7 +23,8 @@ from nanoloom.vector.nanokernel.amx.panels import (
     panel_of,
     starts_at_zero,
 )
-from nanoloom.vector.nanokernel.amx.product import forget_fill
+from nanoloom.vector.nanokernel.amx.product import drop_init
+from nanoloom.vector.nanokernel.amx.tile_edges import place_of_dim, room
 from nanoloom.vector.nanokernel.sme.function import NAME, ROOM, add_function
 from nanoloom.vector.nanokernel.tile.extents import most_results
 from nanoloom.vector.nanokernel.tile.tile import origin, packed_argument
@@ -49,7 +49,7 @@ def require_outer_products(op: Op, shape: Contraction, plan: Nanokernel) -> None
         raise Error("outer products have one dimension of rows, and one of columns")
     if not plan.packed and not shape.contiguous:
         raise Error("the right operand's innermost dimension is not the result's")
-    if plan.depth or plan.copied:
+    if plan.depth or plan.copy_rhs:
         raise Error("outer products cut and copy by themselves: no depth, no copied")
 
 
@@ -107,7 +107,7 @@ def lower(op: Op, module: ir.Module) -> None:
     call([*pointers, turned, *numbers, begun])
     add_function(module)
     if fresh:
-        forget_fill(op, out)
+        drop_init(op, out)
     op.operation.erase()
 
 

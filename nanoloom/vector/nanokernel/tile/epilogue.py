@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Op,
     input_count,
     inputs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.structure import Op, map_dims, maps
+from nanoloom.kernels.linalg_query import Op, map_dims, maps
 from nanoloom.mlir import ir
 from nanoloom.vector.access import constant_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nanoloom.errors import Error
 from nanoloom.kernels.contraction import analyse, elements
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Op,
     inputs,
     is_contraction,
@@ -27,18 +27,18 @@ from nanoloom.schedule.families import (
     has_family,
 )
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.sizes.lift import ARGUMENT
-from nanoloom.target.dots import dot_for
+from nanoloom.sizes.dynamic_kernel import ARGUMENT
+from nanoloom.target.dot_instructions import dot_for
 from nanoloom.target.facts import Target
 from nanoloom.vector.access import function_around
-from nanoloom.vector.multiples import is_multiple
+from nanoloom.vector.index_multiples import is_multiple
 from nanoloom.vector.nanokernel.sme.product import (
     panel_width,
     require_outer_products,
 )
 from nanoloom.vector.nanokernel.tile.epilogue import consumers
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one, most_results
-from nanoloom.vector.nanokernel.tile.said import (
+from nanoloom.vector.nanokernel.tile.require_directives import (
     require_lanes,
     require_nothing_noted,
     require_numbers,
@@ -87,7 +87,7 @@ def require_fit(op: Op, shape: Contraction, plan: Nanokernel, target: Target) ->
     if tiles and high is not None:
         require_image_rows(op, shape, plan, (high, row))
     counted = ARGUMENT in function_around(op).attributes
-    counted = counted and plan.family == "fma" and not plan.copied
+    counted = counted and plan.family == "fma" and not plan.copy_rhs
     for dim in shape.reduced:
         if shape.extents[dim] < 0 and not counted:
             raise Error("a nanokernel runs the whole sum: do not tile its dimensions")
@@ -195,7 +195,7 @@ def require_pairs(op: Op, shape: Contraction, plan: Nanokernel, columns: int) ->
     operand, _ = origin(inputs(op)[shape.right])
     place = map_dims(maps(op)[shape.right]).index(shape.column)
     extent = ir.RankedTensorType(operand.type).shape[place]  # below 0: not known
-    if plan.vectors % 2 or (extent < columns and not plan.copied):
+    if plan.vectors % 2 or (extent < columns and not plan.copy_rhs):
         raise Error(
             f"family {plan.family} wants packed = 1, or pairs of vectors and no more "
             "columns than the right operand has"

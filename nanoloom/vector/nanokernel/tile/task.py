@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.structure import Op, inputs, map_dims, maps
+from nanoloom.kernels.linalg_query import Op, inputs, map_dims, maps
 from nanoloom.mlir import bufferization, ir
 from nanoloom.nest.contraction import Contraction
+from nanoloom.schedule.directives.prefetch import LEVELS
 from nanoloom.schedule.language import Prefetch
-from nanoloom.schedule.words.memory import LEVELS
 from nanoloom.vector.nanokernel.tile.tile import plus, slice_offsets
 
 
@@ -78,7 +78,7 @@ def locality(word: Prefetch) -> int:
     return 1 + LEVELS - word.level
 
 
-def behind(source: ir.Value, op: Op) -> ir.InsertionPoint:
+def after_tasks(source: ir.Value, op: Op) -> ir.InsertionPoint:
     """Where a value is known, outside of the loops over tiles."""
     if not isinstance(source.owner, ir.Block):
         return ir.InsertionPoint.after(source.owner)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.kernels.structure import (
+from nanoloom.kernels.linalg_query import (
     Op,
     input_count,
     is_fill,
@@ -18,11 +18,11 @@ from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
-from nanoloom.sizes.lift import ARGUMENT
+from nanoloom.sizes.dynamic_kernel import ARGUMENT
 from nanoloom.vector.access import add, apply, function_around, index, multiply
 from nanoloom.vector.dialect import PACKED
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one
-from nanoloom.vector.nanokernel.tile.in_row import InRow
+from nanoloom.vector.nanokernel.tile.row_position import RowPosition
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Tile:
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
     fewest: int = 1
-    place: InRow = InRow.ANYWHERE
+    place: RowPosition = RowPosition.ANYWHERE
 
     @property
     def sized(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.schedule.library import image_rows
 from nanoloom.vector.nanokernel.amx import tile as amx_tile

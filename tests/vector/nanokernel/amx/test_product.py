@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.linalg.words.builder import PARALLEL, REDUCTION, Map
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.vector.nanokernel.amx import instructions
 from nanoloom.vector.nanokernel.amx import product as rows

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.schedule.library import copies, task_panel
+from nanoloom.schedule.library import copy_rhs, task_panel
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from nanoloom.vector.nanokernel.operands.wide_rows import pieces
+from nanoloom.vector.nanokernel.operands.converted_rows import pieces
 from tests.filecheck import check_text
 from tests.linalg.bounds import dtype_of, sample
 from tests.vector.checks import check, contracted, passes
@@ -40,16 +40,18 @@ def product(equation: str, kind: str) -> Any:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products copy their panels, too."""
-    monkeypatch.setattr(copies, "FEW_PAGES", -1)
-    monkeypatch.setattr(copies, "UNEVEN_PAGES", -1)
-    monkeypatch.setattr(copies, "COPY_TILES", 0)
-    monkeypatch.setattr(copies, "COPY_ROWS", 0)
+    monkeypatch.setattr(copy_rhs, "FEW_PAGES", -1)
+    monkeypatch.setattr(copy_rhs, "UNEVEN_PAGES", -1)
+    monkeypatch.setattr(copy_rhs, "COPY_TILES", 0)
+    monkeypatch.setattr(copy_rhs, "COPY_ROWS", 0)
 
 
 def compare(equation: str, left: Any, right: Any, sums: str) -> None:
     make = product(equation, sums)
     text = stage_text(program_of(make, left, right), "schedule", host())
-    assert 'copied = "' in text.replace('copied = ""', "") or 'family = "amx' in text
+    assert (
+        'copy_rhs = "' in text.replace('copy_rhs = ""', "") or 'family = "amx' in text
+    )
     got = run(make, left, right, target=host(), order=backwards)
     exact, magnitude, terms = contracted(equation, left, right)
     if got.dtype.kind == "i":
@@ -131,8 +133,8 @@ def test_long_sums_are_cut(
     if multiplies(target, kind.replace("bfloat", "bf")):
         target = by_name("x86-64-v4")  # where bf16 is multiplied as f32, from a copy
     monkeypatch.setattr(task_panel, "PANEL_BYTES", 2048)
-    monkeypatch.setattr(copies, "FEW_PAGES", -1)
-    monkeypatch.setattr(copies, "UNEVEN_PAGES", -1)
+    monkeypatch.setattr(copy_rhs, "FEW_PAGES", -1)
+    monkeypatch.setattr(copy_rhs, "UNEVEN_PAGES", -1)
     x, w = sample(1, (101, 75), kind), sample(2, (75, 83), kind)
     bias = sample(3, (83,), "float32")
 
@@ -144,7 +146,8 @@ def test_long_sums_are_cut(
 
     text = stage_text(program_of(make, x, w), "schedule", target)
     assert (
-        'copied = "' in text.replace('copied = ""', "") and "structured.split" in text
+        'copy_rhs = "' in text.replace('copy_rhs = ""', "")
+        and "structured.split" in text
     )
     exact, magnitude, terms = contracted("mk,kn->mn", x, w)
     if follows:
@@ -173,4 +176,4 @@ def test_vectors_of_so_many_numbers() -> None:
 def test_few_pages_or_rows_are_read_in_place(m: int, k: int, n: int) -> None:
     given = ((m, k), "float32"), ((k, n), "float32")
     program = program_of(product("mk,kn->mn", "float32"), *given)
-    assert 'copied = ""' in stage_text(program, "schedule", by_name("x86-64-v4"))
+    assert 'copy_rhs = ""' in stage_text(program, "schedule", by_name("x86-64-v4"))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.linalg.words.builder import PARALLEL, Map
-from nanoloom.linalg.words.tensor import Tensor
+from nanoloom.linalg.builder.builder import PARALLEL, Map
+from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 from nanoloom.schedule.library.nanokernels import steps_of_round
 from nanoloom.target import by_name

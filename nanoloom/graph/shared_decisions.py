@@ -1,0 +1,44 @@
+"""What is decided for the first of several samples of a model, and holds for all.
+
+They become one program (sizes/), so what is chosen by what it costs must not differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nanoloom.graph.data_dependent.decisions import Way
+
+WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
+
+
+@dataclass
+class SharedDecisions:
+    """tiles: of convolutions by Winograd's method.  layouts: of sets of tensors.
+
+    Both in the order of the graph; None before the first sample.  tiles_of_few: those
+    for images of few pixels.  images: numbers may be of pixels, and are no arguments.
+    ways: which bounds are taken (graph/counted/).
+    """
+
+    images: bool = False
+    tiles: tuple[int | None, ...] | None = None
+    tiles_of_few: tuple[int | None, ...] | None = None
+    layouts: tuple[Hashable, ...] | None = None
+    ways: Sequence[Way] | None = None
+
+    def for_few_pixels(self) -> SharedDecisions | None:
+        """The same for images of few pixels; None where their tiles are no others."""
+        if not self.images or self.tiles_of_few in (None, self.tiles):
+            return None
+        return SharedDecisions(self.images, self.tiles_of_few, ways=self.ways)
+
+
+def keep_pads(graph: ir.Graph) -> None:
+    """Let nodes pad as they say, in place: how far windows reach depends on sizes."""
+    for node in graph:
+        if "pads" in node.attributes or node.op_type == "Conv":
+            node.attributes.add(ir.AttrInt64(WHOLE_PADS, 1))

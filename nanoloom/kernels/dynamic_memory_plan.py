@@ -1,0 +1,51 @@
+"""Buffers whose sizes nobody knows yet share slots of the arena.
+
+A slot is as large as the largest of its buffers, whichever that is at run time, so that
+no two that are alive at once share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nanoloom.kernels.live_ranges import lifetimes
+from nanoloom.kernels.memory_plan import Lifetime
+from nanoloom.kernels.program import Call, Program, Storage
+
+
+def slots_of(program: Program, calls: Sequence[Call]) -> list[list[int]]:
+    """The buffers of each slot: large ones first, each in the first that is free.
+
+    program: of a sample, whose bytes say which are large.  What a repeat uses is alive
+    in all of its trips.
+    """
+    read_later = {word.buffer for word in program.checks}
+    alive = lifetimes(calls, program.repeats, program.buffers, set(), read_later)
+    used = [i for i, lifetime in enumerate(alive) if lifetime.first < len(calls)]
+    order = sorted(used, key=lambda i: (-program.buffers[i], alive[i].first))
+    slots: list[list[int]] = []
+    for buffer in order:
+        slot = next(
+            (s for s in slots if all(conflicts(alive, buffer, i) for i in s)), None
+        )
+        if slot is None:
+            slots.append([buffer])
+        else:
+            slot.append(buffer)
+    return slots
+
+
+def conflicts(alive: Sequence[Lifetime], one: int, other: int) -> bool:
+    """Whether two buffers are never alive at once."""
+    x, y = alive[one], alive[other]
+    return x.last < y.first or y.last < x.first
+
+
+def in_slots(call: Call, place: dict[int, int]) -> Call:
+    """A call whose buffers of the arena are slots."""
+    arguments = (
+        replace(p, index=place[p.index]) if p.storage is Storage.ARENA else p
+        for p in call.arguments
+    )
+    return replace(call, arguments=tuple(arguments))

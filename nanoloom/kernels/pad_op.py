@@ -1,0 +1,161 @@
+"""A block of a tensor with what lies around it: what a pad makes.
+
+    p[i, j] = x[i - 1, j - 1] inside, 0 outside
+
+It is a generic whose body asks where it is (fuse_padding.py says of which readers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nanoloom.kernels.linalg_query import BEHIND, CROPPED, PAD, Op
+from nanoloom.linalg.builder.pointwise import pointwise
+from nanoloom.linalg.builder.reassociation import expand
+from nanoloom.mlir import arith, ir, linalg, tensor
+
+Read = tuple[Op, int]  # a generic, and which of its operands
+
+
+@dataclass(frozen=True)
+class Border:
+    """A block of a tensor and what lies around it, both without some extents of 1.
+
+    source: what the block is, from its offsets `begin` on.  places: for each dimension
+    of the source, which one of the padded tensor it is; None for one of a single
+    element.  shape: of the padded tensor.  low, sizes: where the block is in it.
+    number: what is around it; a tensor of it where only a run knows that.
+    """
+
+    source: ir.Value
+    begin: tuple[int, ...]
+    places: tuple[int | None, ...]
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    sizes: tuple[int, ...]
+    number: ir.Attribute | ir.Value
+
+    @property
+    def lies_along(self) -> bool:
+        """Whether rows have no border of their own, and are read as they are."""
+        row = len(self.shape) - 1
+        if self.sizes == self.shape or row < 0:
+            return False
+        whole = self.sizes[row] == self.shape[row]
+        return whole and self.places[-1:] == (row,) and row not in self.places[:-1]
+
+    @property
+    def is_cropped(self) -> bool:
+        """Whether the source has other numbers where the border is: what is around the
+        block has to be asked for, and is not what the source ends with."""
+        extents = ir.RankedTensorType(self.source.type).shape
+        for begin, place, extent in zip(self.begin, self.places, extents, strict=True):
+            if place is None:
+                continue
+            end = begin + self.sizes[place]
+            if (self.low[place] and begin) or (self.behind[place] and end < extent):
+                return True
+        return False
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether what is read has other axes along its rows than its source."""
+        places = [p for p in self.places if p is not None]
+        return sorted(places) != places
+
+    @property
+    def alone(self) -> list[int]:
+        """Axes with a border around a single place, which the source has no axis of."""
+        found = enumerate(zip(self.sizes, self.shape, strict=True))
+        places = [d for d, (size, whole) in found if size == 1 < whole]
+        return [d for d in places if d not in self.places]
+
+    def with_rows(self) -> Border:
+        """The same around a source that has an axis for each with a border."""
+        if not self.alone:
+            return self
+        kind = ir.RankedTensorType(self.source.type)
+        shape = [1] * len(self.alone) + kind.shape
+        first = list(range(len(self.alone) + 1))
+        groups = [first, *([d] for d in range(len(first), len(shape)))]
+        return replace(
+            self,
+            source=expand(self.source, groups, shape),
+            begin=(0,) * len(self.alone) + self.begin,
+            places=(*self.alone, *self.places),
+        )
+
+    def made(self) -> ir.Value:
+        """The padded tensor, as one operation here."""
+        element = ir.RankedTensorType(self.source.type).element_type
+        target, rank = tensor.empty(list(self.shape), element), len(self.shape)
+        given = [x for x in [self.number] if isinstance(x, ir.Value)]
+        first = [ir.AffineConstantExpr.get(0)]
+        places = [ir.AffineMap.get(rank, 0, first * rank_of(x)) for x in given]
+        value = pointwise(given, target, self.point, places)
+        op = value.owner
+        assert not isinstance(op, ir.Block)
+        op.attributes[PAD] = ir.AffineMapAttr.get(self.reading)
+        op.attributes[BEHIND] = ir.DenseI64ArrayAttr.get(self.behind)
+        if self.is_cropped:
+            op.attributes[CROPPED] = ir.UnitAttr.get()
+        return value
+
+    @property
+    def behind(self) -> list[int]:
+        """How wide the border is at the end of each axis."""
+        rows = zip(self.shape, self.low, self.sizes, strict=True)
+        return [whole - low - size for whole, low, size in rows]
+
+    @property
+    def reading(self) -> ir.AffineMap:
+        """Where in the source each place of the padded tensor is, if in it at all."""
+        results = [
+            ir.AffineConstantExpr.get(begin)
+            if place is None
+            else ir.AffineDimExpr.get(place) + (begin - self.low[place])
+            for place, begin in zip(self.places, self.begin, strict=True)
+        ]
+        return ir.AffineMap.get(len(self.shape), 0, results)
+
+    def point(self, *given: ir.Value) -> ir.Value:
+        """The body: the nearest number of the block, taken if it is at this place.
+
+        given: the number of the border, where only a run knows it.
+        """
+        at = [linalg.IndexOp(d).result for d in range(len(self.shape))]
+        conditions: list[ir.Value] = []
+        for d, (low, size) in enumerate(zip(self.low, self.sizes, strict=True)):
+            moved = arith.addi(at[d], index(-low)) if low else at[d]
+            at[d] = moved
+            if low:
+                conditions.append(arith.cmpi(SIGNED_GE, moved, index(0)))
+                at[d] = arith.maxsi(at[d], index(0))
+            if low + size < self.shape[d]:
+                conditions.append(arith.cmpi(SIGNED_LT, moved, index(size)))
+                at[d] = arith.minsi(at[d], index(size - 1))
+        places = [
+            add(index(0) if p is None else at[p], begin)
+            for p, begin in zip(self.places, self.begin, strict=True)
+        ]
+        found = tensor.extract(self.source, places)
+        inside = conditions[0]
+        for each in conditions[1:]:
+            inside = arith.andi(inside, each)
+        around = given or (arith.constant(found.type, self.number),)
+        return arith.select(inside, found, *around)
+
+
+def rank_of(value: ir.Value) -> int:
+    return ir.RankedTensorType(value.type).rank
+
+
+SIGNED_GE, SIGNED_LT = arith.CmpIPredicate.sge, arith.CmpIPredicate.slt
+
+
+def index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def add(value: ir.Value, number: int) -> ir.Value:
+    return arith.addi(value, index(number)) if number else value

@@ -1,0 +1,75 @@
+"""What programs that were cut for samples of the sizes must have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from nanoloom.kernels.program import Program, Word
+from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.polynomial import Dims, Size, found
+from nanoloom.weights.weight import Weight
+
+FEW = 16  # elements of a constant that are sizes
+
+
+def require_same(programs: Sequence[Program]) -> None:
+    """Raise Differs where calls or checks depend on the sizes."""
+    if len({(len(p.calls), len(p.repeats)) for p in programs}) > 1:
+        raise NotDynamic("numbers of calls")
+    if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
+        raise NotDynamic("where indices are looked at")
+    if len({len(p.parameters) for p in programs}) > 1:
+        raise NotDynamic("numbers of constants")
+
+
+def named(word: Word) -> tuple[object, ...]:
+    """What of a check no size decides."""
+    limits = word.limits
+    return limits.where, limits.what, limits.low < 0, word.number
+
+
+def sized_parameters(
+    programs: Sequence[Program], samples: Sequence[Dims]
+) -> dict[int, tuple[Size, ...]]:
+    """Which constants are sizes: integers that are computed with when a program runs.
+
+    Raises Differs for others that are not the same for all samples.
+    """
+    made: dict[int, tuple[Size, ...]] = {}
+    for i, weights in enumerate(zip(*[p.parameters for p in programs], strict=True)):
+        if all(are_equal(weights[0], other) for other in weights[1:]):
+            continue
+        elements = elements_of(weights, samples)
+        if elements is None:
+            name = weights[0].source.name or "a constant"
+            raise NotDynamic(f"{name} depends on sizes")
+        made[i] = elements
+    return made
+
+
+def elements_of(
+    weights: Sequence[Weight], samples: Sequence[Dims]
+) -> tuple[Size, ...] | None:
+    """The sizes in constants of int64; None where they are none."""
+    shapes = {weight.shape for weight in weights}
+    few = len(shapes) == 1 and prod(weights[0].shape) <= FEW
+    if not few or any(weight.dtype != np.int64 for weight in weights):
+        return None
+    rows = [[int(n) for n in weight.array().flat] for weight in weights]
+    sizes = [found(numbers, samples) for numbers in zip(*rows, strict=True)]
+    known = tuple(size for size in sizes if size is not None)
+    return known if len(known) == len(sizes) else None
+
+
+def are_equal(one: Weight, other: Weight) -> bool:
+    if one == other:
+        return True
+    kinds = [(weight.shape, weight.dtype) for weight in (one, other)]
+    return kinds[0] == kinds[1] and np.array_equal(bytes_of(one), bytes_of(other))
+
+
+def bytes_of(weight: Weight) -> np.ndarray:
+    return np.frombuffer(weight.array().tobytes(), np.uint8)

@@ -1,0 +1,197 @@
+"""Sliding windows of convolutions and pools: their geometry and their affine maps.
+
+Tensors are channels-last, [n, spatial..., c], or stay in planes, [n, c, spatial...].  A
+window's tap k of the result's place o is element o * stride + k * dilation of the
+padded input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nanoloom.graph.keep_nchw import IN_PLANES
+from nanoloom.graph.nchw_int8_conv import FROM_PLANES
+from nanoloom.graph.shared_decisions import WHOLE_PADS
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Number
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.mlir import ir
+
+
+@dataclass(frozen=True)
+class Window:
+    """Per spatial axis: window extent, steps, padding and the result's extent.
+
+    high: what the model asks for; a window of ceil_mode may reach further.  whole: all
+    of it is there, though no window may reach it.  in_planes: channels come first.
+    """
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    size: tuple[int, ...]
+    result: tuple[int, ...]
+    whole: bool = False
+    in_planes: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.kernel)
+
+    def reach(self) -> tuple[int, ...]:
+        """How many elements of padded input the windows read along each axis."""
+        return tuple(
+            max((o - 1) * s + (k - 1) * d + 1, 0)
+            for o, s, k, d in zip(
+                self.result, self.strides, self.kernel, self.dilations, strict=True
+            )
+        )
+
+    def pad(self, b: Builder, x: Tensor, number: Number = 0) -> Tensor:
+        """A tensor with what windows read around it."""
+        return b.pad(self.cut(b, x), *self.margins(), number)
+
+    def cut(self, b: Builder, x: Tensor) -> Tensor:
+        """What a single window reads of an axis, without a border.
+
+        Its loop has one step and disappears, and taps next to each other alone must
+        tell the extent.  Others are read where they are.
+        """
+        spatial = x.shape[2:] if self.in_planes else x.shape[1:-1]
+        channels = x.shape[1 if self.in_planes else -1]
+        kept = [
+            min(max(reach - low, 1), size) if o == d == 1 < k else size
+            for size, reach, low, o, k, d in zip(
+                spatial,
+                self.reach(),
+                self.low,
+                self.result,
+                self.kernel,
+                self.dilations,
+                strict=True,
+            )
+        ]
+        shape = self.around(x.shape[0], channels, kept)
+        return x if shape == x.shape else b.slice(x, [0] * x.rank, shape)
+
+    def margins(self) -> tuple[list[int], list[int]]:
+        """Padding before and after each dimension, as far as windows reach.
+
+        Elements at the end that no window reads stay: nothing is copied for them.
+        """
+        least = self.high if self.whole else [0] * self.rank
+        high = [
+            max(r - s - a, z)
+            for r, s, a, z in zip(self.reach(), self.size, self.low, least, strict=True)
+        ]
+        return [*self.around(0, 0, self.low)], [*self.around(0, 0, high)]
+
+    def around(
+        self, images: int, channels: int, spatial: Sequence[int]
+    ) -> tuple[int, ...]:
+        """What there is of each dimension, in the order of the tensors."""
+        if self.in_planes:
+            return (images, channels, *spatial)
+        return (images, *spatial, channels)
+
+    def taps(self, first: int, window: int) -> list[ir.AffineExpr]:
+        """Places in the input: result loops from `first`, tap loops from `window`."""
+        return [
+            ir.AffineDimExpr.get(first + i) * stride
+            + ir.AffineDimExpr.get(window + i) * dilation
+            for i, (stride, dilation) in enumerate(
+                zip(self.strides, self.dilations, strict=True)
+            )
+        ]
+
+
+def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
+    """The windows over an input of spatial extents `size`, from a node's attributes.
+
+    Raises Unsupported for attributes that do not fit together.
+    """
+    rank = len(size)
+    strides = node.ints("strides") or [1] * rank
+    dilations = node.ints("dilations") or [1] * rank
+    if not len(kernel) == len(strides) == len(dilations) == rank:
+        raise node.unsupported(
+            f"its window attributes do not fit an input of {rank} spatial dimensions"
+        )
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    low, high = padding(node, size, spans, strides)
+    up = bool(node.int("ceil_mode"))
+    result = [
+        extent(s, a, z, span, stride, up)
+        for s, a, z, span, stride in zip(size, low, high, spans, strides, strict=True)
+    ]
+    if min(result, default=1) < 0:
+        raise node.unsupported("its window is larger than the padded input")
+    parts = (kernel, strides, dilations, low, high, size, result)
+    whole = bool(node.int(WHOLE_PADS))
+    in_planes = bool(node.int(IN_PLANES))
+    numbers = [tuple(int(v) for v in part) for part in parts]
+    return Window(*numbers, whole=whole, in_planes=in_planes)
+
+
+def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:
+    """Number of windows along one axis; none starts in the padding behind the input."""
+    room = size + low + high - span
+    if not up:
+        return room // stride + 1
+    count = -(-room // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + low else count
+
+
+def padding(
+    node: Node, size: Sequence[int], spans: Sequence[int], strides: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Padding before and after each axis, as `auto_pad` or `pads` says."""
+    rank, mode = len(size), node.string("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        total = [
+            max((-(-s // stride) - 1) * stride + span - s, 0)
+            for s, stride, span in zip(size, strides, spans, strict=True)
+        ]
+        small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+        return (small, large) if mode == "SAME_UPPER" else (large, small)
+    given = [] if mode == "VALID" else node.ints("pads")
+    pads = given or [0] * (2 * rank)
+    if mode not in ("NOTSET", "VALID") or len(pads) != 2 * rank or min(pads) < 0:
+        raise node.unsupported(f"padding {mode} {pads} is not one that ONNX defines")
+    return pads[:rank], pads[rank:]
+
+
+def channels_first(node: Node) -> bool:
+    """Whether input and output are [n, c, spatial...], as ONNX has them."""
+    return not node.int("channels_last")
+
+
+def takes_planes(node: Node) -> bool:
+    """Whether the input is [n, c, spatial...]."""
+    return channels_first(node) or bool(node.int(FROM_PLANES))
+
+
+def to_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
+    """[n, c, spatial...] as [n, spatial..., c], if it is not that already.
+
+    Nothing is turned of what stays in planes.
+    """
+    if not channels_first(node) or node.int(IN_PLANES):
+        return x
+    return b.transpose(x, [0, *range(2, x.rank), 1])
+
+
+def from_channels_last(b: Builder, node: Node, x: Tensor) -> Tensor:
+    """[n, spatial..., c] in the order that the node's output has."""
+    if not channels_first(node) or node.int(IN_PLANES):
+        return x
+    return b.transpose(x, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def spatial_size(node: Node, x: Tensor) -> tuple[int, ...]:
+    """Spatial extents of a node's input, or of an output in the same order."""
+    return x.shape[2:] if takes_planes(node) else x.shape[1:-1]

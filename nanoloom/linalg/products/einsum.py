@@ -1,0 +1,138 @@
+"""Einsum: general equations taken apart into contractions of two operands each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from string import ascii_letters
+
+from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map, computed_as
+from nanoloom.linalg.builder.indexing import dims
+from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """An operand and the letters of its dimensions."""
+
+    tensor: Tensor
+    letters: str
+
+
+def einsum(b: Builder, node: Node) -> Tensor:
+    operands = [x for x in node.inputs if x is not None]
+    inputs, output = letters(node, operands)
+    require_extents(node, inputs, operands)
+    dtype = operands[0].dtype
+    terms = [diagonal(b, Term(x, t)) for x, t in zip(operands, inputs, strict=True)]
+    terms = without_broadcast(b, terms)
+    while len(terms) > 1:
+        one, other, *rest = terms
+        needed = set(output).union(*(t.letters for t in rest))
+        terms = [contract(b, one, other, needed), *rest]
+    final = sum_out(b, terms[0], set(output))
+    shape = node.output_shapes[0]
+    missing = [c for c in output if c not in final.letters]  # of extent 1 everywhere
+    whole = b.reshape(final.tensor, (*final.tensor.shape, *[1] * len(missing)))
+    order = [*final.letters, *missing]
+    turned = b.transpose(whole, [order.index(c) for c in output])
+    return b.cast(b.broadcast_to(turned, shape), dtype)
+
+
+def letters(node: Node, operands: list[Tensor]) -> tuple[list[str], str]:
+    """The terms with own letters for `...`; the output is added if it is implicit."""
+    equation = node.string("equation").replace(" ", "")
+    left, arrow, output = equation.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(operands):
+        raise node.unsupported(f"{len(operands)} operands for equation {equation}")
+    free = [c for c in ascii_letters if c not in equation]
+    hidden = [
+        x.rank - len(t.replace("...", ""))
+        for t, x in zip(inputs, operands, strict=True)
+    ]
+    dots = "".join(free[: max(*hidden, 0)])
+    counted = Counter(c for c in left if c.isalpha())
+    if not arrow:
+        output = "..." * ("..." in left) + "".join(
+            sorted(c for c, count in counted.items() if count == 1)
+        )
+    made: list[str] = []
+    for term, count, x in zip(inputs, hidden, operands, strict=True):
+        if count < 0 or (count and "..." not in term):
+            raise node.unsupported(f"{term} names {len(term)} of {x.rank} dimensions")
+        made.append(term.replace("...", dots[len(dots) - count :]))
+    return made, output.replace("...", dots)
+
+
+def require_extents(node: Node, terms: list[str], operands: list[Tensor]) -> None:
+    """A letter has one extent in all terms, or 1."""
+    extents: dict[str, int] = {}
+    for term, x in zip(terms, operands, strict=True):
+        for letter, size in zip(term, x.shape, strict=True):
+            if size != 1 and extents.setdefault(letter, size) != size:
+                raise node.invalid(
+                    f"its letter {letter} is {extents[letter]} and {size}"
+                )
+
+
+def diagonal(b: Builder, term: Term) -> Term:
+    """A letter that stands twice in one operand walks both dimensions together."""
+    unique = "".join(dict.fromkeys(term.letters))
+    if len(unique) == len(term.letters):
+        return term
+    x = term.tensor
+    shape = tuple(x.shape[term.letters.index(c)] for c in unique)
+    out = Tensor(shape, x.dtype, b.empty(shape, x.dtype))
+    made = b.generic(
+        [(x, dims(len(unique), [unique.index(c) for c in term.letters]))],
+        [(out, Map.get_identity(len(unique)))],
+        [PARALLEL] * len(unique),
+        lambda element, _: element,
+    )[0]
+    return Term(made, unique)
+
+
+def without_broadcast(b: Builder, terms: list[Term]) -> list[Term]:
+    """Drop dimensions of extent 1: a contraction repeats what lacks a letter."""
+    made: list[Term] = []
+    for term in terms:
+        kept = [
+            (c, size)
+            for c, size in zip(term.letters, term.tensor.shape, strict=True)
+            if size != 1
+        ]
+        thin = b.reshape(term.tensor, [size for _, size in kept])
+        made.append(Term(thin, "".join(c for c, _ in kept)))
+    return made
+
+
+def contract(b: Builder, one: Term, other: Term, needed: set[str]) -> Term:
+    """The product of two operands, summed over the letters nobody needs any more."""
+    one = sum_out(b, one, needed | set(other.letters))
+    other = sum_out(b, other, needed | set(one.letters))
+    kept = [c for c in dict.fromkeys(one.letters + other.letters) if c in needed]
+    result = "".join(kept)
+    wide = computed_as(one.tensor.dtype)
+    equation = f"{one.letters},{other.letters}->{result}"
+    return Term(b.einsum(equation, one.tensor, other.tensor, dtype=wide), result)
+
+
+def sum_out(b: Builder, term: Term, needed: set[str]) -> Term:
+    """The operand summed over the dimensions that nobody needs."""
+    axes = [d for d, c in enumerate(term.letters) if c not in needed]
+    if not axes:
+        return term
+    summed = b.reduce(
+        lambda sofar, element: sofar + element,
+        term.tensor,
+        axes,
+        0,
+        keepdims=False,
+        dtype=computed_as(term.tensor.dtype),
+    )
+    return Term(summed, "".join(c for c in term.letters if c in needed))
+
+
+OPERATORS = {"Einsum": einsum}

@@ -1,0 +1,75 @@
+"""Two products with sums along rows between them: attention is one.
+
+    a = x w, and what follows at the same places
+    p = f(a), each row of it by itself: a softmax, a normalization
+    y = p v, and what follows at the same places
+
+A task that computes some whole rows of `a` needs nothing of the others: they are in the
+cache until the second product has read them, and never in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nanoloom.nest.contraction import Contraction, lanes_along_k, roles
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.statement import Statement
+
+MOST_COLUMNS = 16384  # of `a`: a row of so many f32 numbers leaves room in the cache
+
+
+@dataclass(frozen=True)
+class ProductChain:
+    """The products of a nest, first and last, and the roles of their axes."""
+
+    first: Statement
+    last: Statement
+    inner: Contraction
+    outer: Contraction
+
+
+def chain_of(nest: LoopNest) -> ProductChain | None:
+    """The two products of a nest, if rows of the first are all that the last needs."""
+    if len(nest.products) != 2:
+        return None
+    first, last = nest.products
+    inner, outer = begins(first), ends(last)
+    if inner is None or outer is None:
+        return None
+    before = nest.upstream(last.name)
+    between = [s for s in before if first in nest.upstream(s.name)]
+    if not any(stage.is_reduction for stage in between):
+        return None
+    return ProductChain(first, last, inner, outer)
+
+
+def begins(product: Statement) -> Contraction | None:
+    """The roles of a product's axes, if a chain can begin with it."""
+    shape = roles(product)
+    if shape is None or not is_tileable(shape):
+        return None
+    fits = shape.contiguous or lanes_along_k(product, shape)
+    return shape if fits else None
+
+
+def ends(product: Statement) -> Contraction | None:
+    """The roles of a product's axes, if a chain can end with it.
+
+    Its left operand is [shared..., row, reduced], as what goes along rows writes it.
+    """
+    shape = begins(product)
+    if shape is None or not shape.contiguous:
+        return None
+    wanted = [*shape.shared, *shape.rows, *shape.reduced]
+    read = product.reads[shape.left].plain
+    return shape if read == tuple(product.names[place] for place in wanted) else None
+
+
+def is_tileable(shape: Contraction) -> bool:
+    """Whether register tiles can run over rows and columns of both operands.
+
+    A single row, as of the next word of a text, is no axis of its own.
+    """
+    few = len(shape.rows) < 2 and len(shape.reduced) == 1 and not shape.other_columns
+    return few and 0 < shape.extents[shape.column] <= MOST_COLUMNS

@@ -1,0 +1,202 @@
+"""Chains of two products: blocks of rows in parallel, what is between in the cache.
+
+    for each head, block of rows:
+        a = q k' by register tiles, with what follows at the same places
+        p = f(a), row by row: of attention, a softmax
+        y = p v by register tiles
+
+Nothing but the block's rows of `a` is kept, so that they never reach memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.product_chain import ProductChain
+from nanoloom.nest.statement import Statement
+from nanoloom.schedule import register_tile
+from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_ROWS
+from nanoloom.schedule.language import (
+    ALL,
+    Candidate,
+    Directive,
+    Nanokernel,
+    Parallel,
+    Schedule,
+    Tile,
+)
+from nanoloom.schedule.library.candidates import schedule_of, with_candidates
+from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
+from nanoloom.schedule.library.family import family_of, step_cost
+from nanoloom.schedule.library.nanokernels import (
+    Operands,
+    is_interleaved,
+    nanokernel_of,
+)
+from nanoloom.schedule.library.scalable_product_chain import any_width, suits_any_width
+from nanoloom.schedule.library.small_m import lanes_and_tile
+from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.predicted_cost import predicted
+from nanoloom.target.facts import Target
+
+# Bytes of a task's part of `a`, which is written once and read thrice, and its rows.
+# Tile registers take more: both right operands are woven anew by every task.
+VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
+WEIGHED = 4  # tiles of each product
+Plan = tuple[Nanokernel | None, float]  # and what is predicted of its tile
+# No nanokernel: the first product's operands lie along the sum (library/small_m.py).
+DOTS: list[Plan] = [(None, 0.0)]
+DOT_COLUMNS = 64  # whose results what follows takes from the first-level cache
+
+
+def product_chain(
+    nest: LoopNest, chain: ProductChain, last: Statement, target: Target
+) -> Schedule:
+    """The schedule of a chain, and of what follows its last product up to `last`."""
+    first, root, inner, outer = chain.first, chain.last, chain.inner, chain.outer
+    keys = outer.extents[outer.reduced[0]]
+    m = prod(outer.extents[d] for d in outer.rows)
+    is_interleaved = family_of(nest, first, inner, target, packed=False) is AMX_BF16
+    most_bytes, most_rows = TILES if is_interleaved else VECTORS
+    rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
+    if suits_any_width(chain, target):
+        return schedule_of(nest, target, any_width(nest, chain, last, rows, target))
+    block = Block(nest, chain, last, rows, target)
+    one, *ones = (
+        plans_of(nest, inner, first, rows, target) if inner.contiguous else DOTS
+    )
+    other, *others = plans_of(nest, outer, root, rows, target)
+    pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
+    best = block.with_tiles(one, other)
+    return with_candidates(
+        (best.directives, best.reason),
+        lambda: [block.with_tiles(*pair) for pair in pairs],
+    )
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of both products, which are a task."""
+
+    nest: LoopNest
+    chain: ProductChain
+    last: Statement
+    rows: int
+    target: Target
+
+    def with_tiles(self, one: Plan, other: Plan) -> Candidate:
+        """The words for nanokernels of both products, and what they may cost."""
+        nest, last, target = self.nest, self.last, self.target
+        first, root = self.chain.first, self.chain.last
+        inner, outer = self.chain.inner, self.chain.outer
+        task = dict.fromkeys(outer.shared, 1) | dict.fromkeys(outer.rows, self.rows)
+        scores = first, *after_scores(nest, first)
+        rest = [s for s in nest.stages if s not in (first, root)]
+        directives: tuple[Directive, ...] = (
+            Parallel(last.name, sizes(outer, root, last, task), ALL),
+            *products(inner, scores, one[0], target),
+            *products(outer, epilogue(nest, root, last), other[0], target),
+            *vectors(rest, target),
+        )
+        keys = outer.extents[outer.reduced[0]]
+        plans = {first.name: one, root.name: other}
+        tiles = [f"{x.rows} x {x.vectors}" for x, _ in plans.values() if x is not None]
+        reason = (
+            f"{self.rows} rows of {keys} scores at a time, tiles of "
+            f"{' and '.join(tiles)} vectors"
+        )
+        costs = {name: cost for name, (x, cost) in plans.items() if x is not None}
+        made = Schedule(directives).apply(nest)
+        return Candidate(directives, reason, predicted(made, target, costs))
+
+
+def plans_of(
+    nest: LoopNest, shape: Contraction, stage: Statement, rows: int, target: Target
+) -> list[Plan]:
+    """The nanokernels of one of the products; its right operand is an activation."""
+    if not shape.contiguous:
+        return DOTS
+    if not shape.rows:  # each of the task's has a right operand of its own
+        rows = 1
+    family = family_of(nest, stage, shape, target, packed=False) or FMA_FAMILY
+    if family.tiles:
+        rows_, lanes = min(rows, TILE_ROWS), Lanes(AMX_COLUMNS // 2)
+        plan = Nanokernel(rows_, 2, lanes, False, family.name, stage.name)
+        extent = max((shape.extents[d] for d in shape.rows), default=1)
+        places = -(-shape.extents[shape.column] // AMX_COLUMNS)
+        plan = replace(
+            plan,
+            copy_rhs=is_interleaved(shape, plan, min(rows, extent), extent, places),
+        )
+        return [(plan, tiles_cost(shape, family))]
+    width = bits(stage.writes[0].element)
+    columns = shape.extents[shape.column]
+    cost = step_cost(family, stage, shape, target, packed=False)
+    tiles = register_tile.ranked(rows, columns, width, target.vector, cost)
+    product = Operands(stage, shape, family)
+    plans = [(nanokernel_of(x, product, target), x.cost) for x in tiles[:WEIGHED]]
+    if any(stage.axes[axis].is_sample for axis in shape.rows):
+        # How many rows a tile has, inside of a task's, is found only as it runs.
+        plans = [(replace(plan, convert_lhs=0), cost) for plan, cost in plans]
+    return [*plans]
+
+
+def products(
+    shape: Contraction,
+    stages: Sequence[Statement],
+    plan: Nanokernel | None,
+    target: Target,
+) -> tuple[Directive, ...]:
+    """Register tiles of stages[0], with what follows it up to stages[-1]."""
+    product, last = stages[0], stages[-1]
+    # Each is read by the one fused before it.
+    fused = tuple(stage.name for stage in reversed(stages[:-1]))
+    if plan is None:
+        columns = {shape.column: DOT_COLUMNS}
+        tile = Tile(last.name, sizes(shape, product, last, columns), fused)
+        return tile, *lanes_and_tile(product, shape, target)
+    tiles = FAMILIES[plan.family].tiles
+    width = bits(product.writes[0].element)
+    lanes = AMX_COLUMNS // 2 if tiles else target.vector.bits // width
+    inner = dict.fromkeys(shape.rows, plan.rows) | {shape.column: plan.vectors * lanes}
+    if not shape.rows:
+        inner |= dict.fromkeys(shape.shared, 1)
+    return Tile(last.name, sizes(shape, product, last, inner), fused), plan
+
+
+def sizes(
+    shape: Contraction, root: Statement, last: Statement, wanted: dict[int, int]
+) -> tuple[int, ...]:
+    """Tile sizes of the loops of a product, or of the elementwise end behind it."""
+    dims = range(len(shape.extents)) if root == last else shape.result
+    return tuple(wanted.get(d, 0) for d in dims)
+
+
+def after_scores(nest: LoopNest, first: Statement) -> tuple[Statement, ...]:
+    """The elementwise stages behind the first product, up to the softmax."""
+    found: list[Statement] = []
+    end = first
+    while True:
+        written = end.writes[0].buffer
+        readers = nest.readers(written)
+        if len(readers) != 1:
+            return tuple(found)
+        (end,) = readers
+        reading = next(x for x in end.reads if x.buffer == written)
+        if not end.follows(reading.indices):
+            return tuple(found)
+        found.append(end)
+
+
+def epilogue(nest: LoopNest, root: Statement, last: Statement) -> tuple[Statement, ...]:
+    """The second product and the elementwise stages behind it, in order."""
+    begin, end = nest.stages.index(root), nest.stages.index(last)
+    return tuple(s for s in nest.stages[begin : end + 1] if s.reads)
+
+
+__all__ = ["product_chain"]

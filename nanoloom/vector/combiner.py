@@ -1,0 +1,183 @@
+"""How a reduction combines: found in the body, with its neutral element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nanoloom.errors import Error
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.nest.reduction import KINDS
+from nanoloom.vector.scalable_lane_reduction import reduce_lanes
+from nanoloom.vector.widths import is_scalable
+
+# select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
+# maximum that keeps NaN takes three or more.
+GREATER = "arith.select"
+INDEX_CASTS = ("arith.index_cast", "arith.trunci")
+PRODUCTS = ("arith.mulf", "arith.muli")
+PACKED = "packed bits"  # sofar | (condition << its place in the sum)
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """A commutative operation on this element type."""
+
+    operation: str
+    element: ir.Type
+
+    def across(self, lanes: ir.Value) -> ir.Value:
+        """All lanes of a vector combined."""
+        if self.operation == PACKED and whole_number(lanes):
+            return bits_of(lanes)
+        if self.operation in PRODUCTS and is_scalable(lanes.type):
+            return reduce_lanes(lanes, self.neutral(), self.apply)
+        if self.operation != GREATER:
+            name = KINDS[self.combining].word
+            kind = ir.Attribute.parse(f"#vector.kind<{name}>")
+            # By halves, or as the target does it: else one lane behind the other.
+            order = ir.Attribute.parse("#arith.fastmath<reassoc>")
+            return vector.reduction(self.element, kind, lanes, fastmath=order)
+        if is_scalable(lanes.type):  # as it is: what is left out is NaN
+            kind = ir.Attribute.parse("#vector.kind<maxnumf>")
+            return vector.reduction(self.element, kind, lanes)
+        count = ir.VectorType(lanes.type).shape[0]
+        while count > 1:
+            half = range(count // 2)
+            low = vector.shuffle(lanes, lanes, list(half))
+            high = vector.shuffle(lanes, lanes, [count // 2 + lane for lane in half])
+            lanes = self.apply(low, high)
+            count //= 2
+        return vector.extract(lanes, [], [0])
+
+    @property
+    def combining(self) -> str:
+        """The operation by its own name."""
+        return "arith.ori" if self.operation == PACKED else self.operation
+
+    def apply(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        if self.operation == GREATER:
+            above = arith.cmpf(arith.CmpFPredicate.OGT, other, one)
+            return arith.select(above, other, one)
+        made = ir.Operation.create(self.combining, [one.type], [one, other])
+        return made.results[0]
+
+    def neutral(self) -> ir.Value:
+        """The element that changes nothing."""
+        if self.operation == GREATER:
+            return arith.constant(self.element, -float("inf"))
+        if self.operation == "arith.addf":
+            return arith.constant(self.element, -0.0)  # 0.0 makes one of -0.0
+        return number_of(KINDS[self.combining].neutral, self.element)
+
+
+def whole_number(lanes: ir.Value) -> bool:
+    """Whether a vector has a lane for each bit of a number."""
+    kind = ir.VectorType(lanes.type)
+    return not is_scalable(kind) and kind.shape[0] == kind.element_type.width  # type: ignore[attr-defined] - all types of numbers have it
+
+
+def bits_of(lanes: ir.Value) -> ir.Value:
+    """The number whose bits are the lanes: each has no other bit than its own.
+
+    One instruction makes a number of conditions on x86 (vmovmskps, vpmovmskb).
+    """
+    return vector.extract(all_bits([lanes]), [], [0])
+
+
+def all_bits(every: Sequence[ir.Value]) -> ir.Value:
+    """A vector of such numbers: conditions of all, then their bits at once."""
+    kind = ir.VectorType(every[0].type)
+    zeros = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+    holds = [arith.cmpi(arith.CmpIPredicate.ne, lanes, zeros) for lanes in every]
+    while len(holds) > 1:
+        count = 2 * ir.VectorType(holds[0].type).shape[0]
+        pairs = zip(holds[::2], holds[1::2], strict=True)
+        holds = [vector.shuffle(*pair, list(range(count))) for pair in pairs]
+    whole = ir.VectorType.get([len(every)], kind.element_type)
+    return vector.bitcast(whole, holds[0])
+
+
+def number_of(word: str, element: ir.Type) -> ir.Value:
+    """zero, one, ones (of all bits), or the largest or smallest number of a type."""
+    if isinstance(element, ir.FloatType):
+        infinity = float("inf")
+        numbers = {"zero": 0.0, "one": 1.0, "highest": infinity, "lowest": -infinity}
+        if word not in numbers:
+            raise Error(f"{word} is no number of type {element}")
+        return arith.constant(element, numbers[word])
+    half = 1 << (ir.IntegerType(element).width - 1)
+    integers = {"zero": 0, "one": 1, "ones": -1, "highest": half - 1, "lowest": -half}
+    return arith.constant(element, integers[word])
+
+
+def of(
+    block: ir.Block, output: int, inputs: int, *, guarded: bool = False
+) -> Combiner | None:
+    """The combiner of one output: yield op(accumulator, f(inputs)) or the reverse.
+
+    guarded: also of select(g(inputs), op(accumulator, f(inputs)), accumulator).
+    """
+    accumulator = block.arguments[inputs + output]
+    result = list(block.operations)[-1].operation.operands[output]
+    op = result.owner
+    if isinstance(op, ir.Block):
+        return None
+    if is_greater(op, accumulator):
+        return Combiner(GREATER, result.type)
+    if guarded and (inner := under_guard(op, accumulator)) is not None:
+        return Combiner(inner.name, result.type)
+    if op.name not in KINDS:
+        return None
+    if len(list(accumulator.uses)) != 1:
+        return None
+    if accumulator not in list(op.operands):
+        return None
+    packs = op.name == "arith.ori" and places_bits(op, accumulator)
+    return Combiner(PACKED if packs else op.name, result.type)
+
+
+def under_guard(op: ir.Operation, accumulator: ir.Value) -> ir.Operation | None:
+    """What combines where a condition holds that the accumulator has no part in."""
+    if op.name != "arith.select" or op.operands[2] != accumulator:
+        return None
+    inner = op.operands[1].owner
+    if isinstance(inner, ir.Block) or inner.name not in KINDS:
+        return None
+    alone = len(list(accumulator.uses)) == 2 and len(list(op.operands[1].uses)) == 1
+    return inner if alone and accumulator in list(inner.operands) else None
+
+
+def places_bits(op: ir.Operation, accumulator: ir.Value) -> bool:
+    """accumulator | (condition << the index of a dimension)."""
+    (bit,) = [v for v in op.operands if v != accumulator]
+    placed = bit.owner
+    if isinstance(placed, ir.Block) or placed.name != "arith.shli":
+        return False
+    condition, place = (made_from(v) for v in placed.operands)
+    if condition is None or place is None or place.name != "linalg.index":
+        return False
+    return condition.name == "arith.extui" and str(condition.operands[0].type) == "i1"
+
+
+def made_from(value: ir.Value) -> ir.Operation | None:
+    """The operation behind casts of an index."""
+    op = value.owner
+    while not isinstance(op, ir.Block) and op.name in INDEX_CASTS:
+        op = op.operands[0].owner
+    return None if isinstance(op, ir.Block) else op
+
+
+def is_greater(op: ir.Operation, accumulator: ir.Value) -> bool:
+    """select(x > accumulator, x, accumulator), and no other use of the accumulator."""
+    if op.name != GREATER or op.operands[2] != accumulator:
+        return False
+    above = op.operands[0].owner
+    if isinstance(above, ir.Block) or above.name != "arith.cmpf":
+        return False
+    predicate = above.attributes["predicate"].value  # type: ignore[attr-defined]
+    return (
+        predicate == int(arith.CmpFPredicate.OGT)
+        and list(above.operands) == [op.operands[1], accumulator]
+        and len(list(accumulator.uses)) == 2
+    )

@@ -1,0 +1,117 @@
+"""Temporaries that grow with a size: their room in scratch memory is known at run time.
+
+    t = alloc(min(m - i, 64), n) : ? x ? x f32   ->   an argument behind begin and end,
+                                                      64 * n numbers of scratch memory
+
+The function says in its attribute `nanoloom.rooms` what room each of them takes, so
+that whoever calls it finds their places (llvm/stage.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.mlir import ir, named
+from nanoloom.vector.access import function_around, index
+from nanoloom.vector.dynamic_extents import described, size_number
+from nanoloom.vector.nanokernel.tile.extents import most_number
+from nanoloom.vector.scratch_memory import sign
+from nanoloom.vector.temporaries import bytes_of
+
+ROOMS = "nanoloom.rooms"  # of a function, for each such temporary: bytes, sizes
+
+
+@dataclass(frozen=True)
+class Room:
+    """So many bytes times some of a kernel's sizes, by their numbers."""
+
+    bytes: int
+    sizes: tuple[int, ...]
+
+    @property
+    def attribute(self) -> ir.Attribute:
+        return ir.DenseI64ArrayAttr.get([self.bytes, *self.sizes])
+
+
+def rooms_of(function: ir.OpView) -> list[Room]:
+    """Of a function's first arguments behind begin and end."""
+    words = function.operation.attributes
+    rows = list(words[ROOMS]) if ROOMS in words else []  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
+    return [Room(first, tuple(rest)) for first, *rest in map(list, rows)]
+
+
+def place_sized(module: ir.Module) -> None:
+    """Give each allocation that grows with sizes an argument of its function."""
+    for op in named(module, "memref.alloc"):
+        kind = ir.MemRefType(op.operation.results[0].type)
+        room = room_of(kind, list(op.operation.operands), function_around(op))
+        if room is not None and room.sizes:
+            to_argument(op, kind, room)
+
+
+def room_of(
+    kind: ir.MemRefType, sizes: list[ir.Value], function: ir.Operation
+) -> Room | None:
+    """What a temporary takes at most; None if that is not known."""
+    known, open_ = [n for n in kind.shape if n >= 0], list[int]()
+    for value in sizes:
+        most = most_number(value)
+        times, place = (most, None) if most is not None else multiple(value, function)
+        if times is None:
+            return None
+        known.append(times)
+        open_ += [] if place is None else [place]
+    return Room(prod(known) * bytes_of(kind.element_type), tuple(open_))
+
+
+def multiple(
+    value: ir.Value, function: ir.Operation
+) -> tuple[int, int] | tuple[None, None]:
+    """How many times which size an index is at most: 2 n + 1 is 3 n, as n is not 0.
+
+    What windows of a stride read of a row is such a sum.
+    """
+    owner = value.owner
+    place = size_number(value, function)
+    if place is not None:
+        return 1, place
+    if isinstance(owner, ir.Block) or owner.name != "affine.apply":
+        return None, None
+    (expr,) = owner.attributes["map"].value.results  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    if len(owner.operands) != 1:
+        return None, None
+    place, times = size_number(owner.operands[0], function), sum_of_factors(expr)
+    return (None, None) if place is None or times is None else (times, place)
+
+
+def sum_of_factors(expr: ir.AffineExpr) -> int | None:
+    """a + b of a n + b; None for others, and where one is below 0."""
+    if isinstance(expr, ir.AffineDimExpr | ir.AffineSymbolExpr):
+        return 1
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value if expr.value >= 0 else None
+    if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        return None
+    one, other = sum_of_factors(expr.lhs), sum_of_factors(expr.rhs)
+    if one is None or other is None:
+        return None
+    return one + other if isinstance(expr, ir.AffineAddExpr) else one * other
+
+
+def to_argument(op: ir.OpView, kind: ir.MemRefType, room: Room) -> None:
+    """An allocation becomes its function's last argument."""
+    function, location = function_around(op), op.operation.location
+    block = function.regions[0].blocks[0]
+    pointer = block.add_argument(ir.MemRefType.get([1], kind.element_type), location)
+    with ir.InsertionPoint(op), location:
+        given = iter(op.operation.operands)
+        extents = [index(n) if n >= 0 else next(given) for n in kind.shape]
+        made = described(pointer, kind, extents)
+    op.operation.results[0].replace_all_uses_with(made)
+    op.operation.erase()
+    before = rooms_of(function.opview)
+    function.attributes[ROOMS] = ir.ArrayAttr.get(
+        [each.attribute for each in (*before, room)]
+    )
+    sign(function.opview)

@@ -1,0 +1,74 @@
+"""The larger or smaller of a vector and a number by x86's own instruction.
+
+select(x > y, x, y)   ->   vmaxps(x, y): y where one is NaN, and of zeros
+
+LLVM finds it, but not behind a store under a mask that is known: it says of the number
+that nobody asks for some lanes of it, and no longer sees the same one compared and
+chosen.  Two instructions then, in each result of a ReLU.
+"""
+
+from __future__ import annotations
+
+from nanoloom.mlir import arith, ir, llvm, named
+from nanoloom.target.facts import Target
+from nanoloom.vector.range_instructions import bits_of, is_constant, word
+
+WORDS = {
+    int(arith.CmpFPredicate.OGT): "max",
+    int(arith.CmpFPredicate.OLT): "min",
+}
+ROUNDING = 4  # as set
+# By bits of a vector: what its intrinsic is called, by those of a number.
+VERSIONS = {
+    128: {32: "sse.{}.ps", 64: "sse2.{}.pd"},
+    256: {32: "avx.{}.ps.256", 64: "avx.{}.pd.256"},
+    512: {32: "avx512.{}.ps.512", 64: "avx512.{}.pd.512"},
+}
+NEEDED = {128: (), 256: ("avx2",), 512: ("avx512f",)}
+
+
+def use_min_max_instructions(module: ir.Module, target: Target) -> None:
+    """Write choices between whole vectors and a number as one instruction."""
+    if target.arch != "x86_64":
+        return
+    for op in named(module, "arith.select"):
+        choice = op.operation
+        bits = bits_of(choice.results[0].type)
+        name = chosen_by(choice)
+        if not bits or not name or not target.has(*NEEDED[bits]):
+            continue
+        _, one, other = choice.operands
+        if not any(map(is_constant, (one, other))):
+            continue
+        with ir.InsertionPoint(op), op.operation.location:
+            made = instruction(name, bits, one, other)
+        choice.results[0].replace_all_uses_with(made)
+        choice.erase()
+
+
+def chosen_by(choice: ir.Operation) -> str:
+    """What a choice is of what it compares: "max", "min", or "" for neither."""
+    compared = choice.operands[0].owner
+    if isinstance(compared, ir.Block) or compared.name != "arith.cmpf":
+        return ""
+    pairs = zip(list(compared.operands), list(choice.operands)[1:], strict=True)
+    if not all(is_same(one, other) for one, other in pairs):
+        return ""
+    predicate = compared.attributes["predicate"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    return WORDS.get(predicate, "")
+
+
+def is_same(one: ir.Value, other: ir.Value) -> bool:
+    """Whether two values are one, or equal constants."""
+    if one == other:
+        return True
+    if not is_constant(one) or not is_constant(other):
+        return False
+    return one.owner.attributes["value"] == other.owner.attributes["value"]  # type: ignore[union-attr] - constants have owners
+
+
+def instruction(name: str, bits: int, one: ir.Value, other: ir.Value) -> ir.Value:
+    kind = ir.VectorType(one.type)
+    version = VERSIONS[bits][bits // kind.shape[0]].format(name)
+    operands = [one, other, *([word(ROUNDING)] if bits == max(VERSIONS) else [])]
+    return llvm.call_intrinsic(kind, f"llvm.x86.{version}", operands, [], [])  # type: ignore[arg-type] - MLIR's stubs take no text for an attribute

@@ -1,0 +1,71 @@
+"""Tiles of rows whose number is known at run time, as alike as can be.
+
+    for i in 0 to n by 8: rows = min(8, n - i)          of 9 rows 8, 1
+    for i in 0 to n by 8: begin, rows = even steps      5, 4
+
+A last tile of a row or two takes nearly as long as one of four: it waits for its sums,
+and for the panel, which it reads as the others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nanoloom.kernels.linalg_query import Op
+from nanoloom.mlir import affine, arith, ir, scf
+from nanoloom.vector.access import add, constant_of, index, multiply
+from nanoloom.vector.nanokernel.tile.operand_reuse import tile_loops
+
+BEGIN = "nanoloom.begin"  # of the number of rows in front of a tile
+
+
+def balance_tiles(op: Op, rows: int) -> None:
+    """Let a tile's loop go in even steps, if it goes by so many rows to any number."""
+    for loop in tile_loops(op, open_ends=True):
+        _, end, step = list(loop.operation.operands)[:3]
+        if constant_of(end) is None and constant_of(step) == rows:
+            counts = list(counts_of(loop, rows))
+            if counts:
+                in_balanced_steps(loop, rows, counts)
+
+
+def counts_of(loop: scf.ForOp, rows: int) -> Iterator[ir.Operation]:
+    """The numbers of rows of a loop's tiles: min(end - row, rows)."""
+    row, end = ir.AffineDimExpr.get(0), ir.AffineSymbolExpr.get(0)
+    left = ir.AffineMap.get(1, 1, [end - row, ir.AffineConstantExpr.get(rows)])
+    wanted = ir.AffineMapAttr.get(left)
+    operands = [loop.induction_variable, list(loop.operation.operands)[1]]
+    for use in loop.induction_variable.uses:
+        op = use.owner.operation
+        is_minimum = op.name == "affine.min" and list(op.operands) == operands
+        if is_minimum and op.attributes["map"] == wanted:
+            yield op
+
+
+def in_balanced_steps(loop: scf.ForOp, rows: int, counts: list[ir.Operation]) -> None:
+    """The first tiles have a row more than the others, where it does not come out."""
+    _, end, step = list(loop.operation.operands)[:3]
+    with ir.InsertionPoint(loop), loop.operation.location:
+        tiles = arith.maxui(arith.ceildivui(end, step), index(1))
+        least, more = arith.divui(end, tiles), arith.remui(end, tiles)
+    with ir.InsertionPoint.at_block_begin(loop.body), loop.operation.location:
+        place = arith.divui(loop.induction_variable, step)
+        begin = add(multiply(place, least), arith.minui(place, more))
+        larger = arith.cmpi(arith.CmpIPredicate.ult, place, more)
+        here = arith.select(larger, add(least, index(1)), least)
+        # What temporaries take is read off a minimum.
+        limits = [ir.AffineSymbolExpr.get(0), ir.AffineConstantExpr.get(rows)]
+        count = affine.AffineMinOp(ir.AffineMap.get(0, 1, limits), [here]).result
+    begin.owner.operation.attributes[BEGIN] = ir.UnitAttr.get()
+    for each in counts:  # left behind: a script may hold them
+        each.results[0].replace_all_uses_with(count)
+    kept = [place.owner.operation, *counts]
+    loop.induction_variable.replace_all_uses_except(begin, kept)
+
+
+def first_row(loop: scf.ForOp) -> ir.Value:
+    """The row that a loop's tile begins with."""
+    for op in loop.body.operations:
+        if BEGIN in op.operation.attributes:
+            return op.operation.results[0]
+    return loop.induction_variable

@@ -1,0 +1,107 @@
+"""Sums that are kept in bytes for as long as those hold them.
+
+    for a round of steps: bytes[...] += at most 8
+    sums += bytes; bytes = 0
+
+A round is as many of the inner loops of a sum as 31 steps are; a longer innermost one
+is cut into parts of the same length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.vector.access import add, index
+from nanoloom.vector.nanokernel.reduction_loops import (
+    Innermost,
+    Step,
+    counted,
+    nest,
+    unrolled,
+    with_value,
+)
+from nanoloom.vector.nanokernel.tile.tile import Tile
+
+ROUND = 255 // 8  # steps until a byte may be full
+
+Sums = list[ir.Value]
+
+
+@dataclass(frozen=True)
+class ByteSums:
+    """The loops of a tile.
+
+    kind: of a vector of bytes, of which there are `count`.  group: of the last
+    dimension's numbers, that a step takes.  step, innermost: as sum_loops.nest has
+    them.  rest: a step of the numbers that are no group, from loop variables on.
+    added: sums and the bytes of a round.
+    """
+
+    tile: Tile
+    kind: ir.VectorType
+    count: int
+    group: int
+    step: Step
+    innermost: Innermost
+    rest: Step
+    added: Callable[[Sums, Sums], Sums]
+
+    def accumulate(self, sums: Sums) -> Sums:
+        """The sums with all products added."""
+        ivs = self.tile.ivs(index(0), index(0))
+        return self.through(list(self.tile.shape.reduced), ivs, sums)
+
+    def through(self, dims: list[int], ivs: list[ir.Value], sums: Sums) -> Sums:
+        """Loops over these dimensions, in rounds as long as possible."""
+        dim, *inner = dims
+        extent = self.tile.shape.extents[dim]
+        if self.steps(dims) <= ROUND:
+            return self.one(dims, ivs, sums)
+        if not inner:
+            return self.parts(dim, ivs, sums)
+
+        def inside(place: ir.Value, now: Sums) -> Sums:
+            return self.through(inner, with_value(ivs, dim, place), now)
+
+        if extent == 1:
+            return inside(index(0), sums)
+        return counted(extent, 1, sums, inside)
+
+    def steps(self, dims: list[int]) -> int:
+        """Of a sum over these dimensions, the last one's in groups."""
+        *outer, deepest = (self.tile.shape.extents[d] for d in dims)
+        return prod(outer) * -(-deepest // self.group)
+
+    def one(self, dims: list[int], ivs: list[ir.Value], sums: Sums) -> Sums:
+        """A round of whole loops."""
+        made = nest(self.tile, dims, ivs, self.zeros(), self.step, self.innermost)
+        return self.added(sums, made)
+
+    def parts(self, dim: int, ivs: list[ir.Value], sums: Sums) -> Sums:
+        """The innermost dimension in rounds of the same length, then what is left."""
+        whole, rest = divmod(self.tile.shape.extents[dim], self.group)
+        many = -(-whole // -(-whole // ROUND))
+        end = whole // many * many
+
+        def part(place: ir.Value, now: Sums, steps: int) -> Sums:
+            def step(here: list[ir.Value], bytes_: Sums) -> Sums:
+                at = with_value(here, dim, add(place, here[dim]))
+                return self.step(at, bytes_)
+
+            unroll = self.tile.plan.unroll
+            made = unrolled(steps, unroll, dim, ivs, self.zeros(), step)
+            if steps < many and rest:
+                made = self.rest(with_value(ivs, dim, index(whole)), made)
+            return self.added(now, made)
+
+        sums = counted(end, many, sums, lambda at, now: part(at, now, many))
+        left = whole - end
+        return part(index(end), sums, left) if left or rest else sums
+
+    def zeros(self) -> Sums:
+        """Sums in bytes at the beginning of a round."""
+        zero = arith.constant(self.kind.element_type, 0)
+        return [vector.broadcast(self.kind, zero)] * self.count

@@ -1,0 +1,73 @@
+"""The left operand's rows of a tile in the type they are multiplied in.
+
+    for r in rows: for k...: wide[r][k] = f32(left[r][k])
+
+in front of the nanokernel's loops: every number is read once a vector of columns, and
+a number that is ready costs a load alone.  The copy is small and stays in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nanoloom.errors import Error
+from nanoloom.linalg.builder.pointwise import element_type, pointwise
+from nanoloom.mlir import arith, ir, tensor
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel.tile.extents import most_of
+from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.vector_copies import along_rows
+
+
+def convert_lhs(
+    tile: Tile,
+    element: ir.Type,
+    made: Callable[[ir.Value], ir.Value] | None = None,
+    *,
+    signed: bool = True,
+) -> None:
+    """Let a tile read its left operand as numbers of a wider type; exact.
+
+    made: what becomes of a number, by default itself.  Nothing happens where the tile
+    says so: the nanokernel converts what it reads itself.
+    """
+    kind, widened = ir.RankedTensorType(tile.left.type), tile.plan.convert_lhs
+    if not widened:
+        return
+    extents = [most_of(tile.left, place) for place in range(kind.rank)]
+    known = [e for e in extents if e is not None]
+    if len(known) < kind.rank:
+        raise Error("how far the left operand of a tile reaches is not known")
+    if widened < tile.steps:
+        raise Error(
+            f"widened = {widened}: a nanokernel that copies no panel converts whole "
+            f"rows, {tile.steps} numbers"
+        )
+    room = tensor.empty(known, element)
+    target = part_of(room, tile.left)
+    words = along_rows(kind.rank, tile.plan.lanes)
+    convert = made or (lambda x: extended(element, x, signed))
+    tile.left_copy = pointwise([tile.left], target, convert, words=words)
+
+
+def part_of(room: ir.Value, value: ir.Value) -> ir.Value:
+    """The beginning of `room`, as large as `value`."""
+    kind, whole = ir.RankedTensorType(value.type), ir.RankedTensorType(room.type)
+    if list(kind.shape) == list(whole.shape):
+        return room
+    dynamic = [p for p in range(kind.rank) if kind.is_dynamic_dim(p)]
+    made = ir.RankedTensorType.get(kind.shape, whole.element_type)
+    sizes = [tensor.dim(value, index(place)) for place in dynamic]
+    zeros, ones = [0] * kind.rank, [1] * kind.rank
+    return tensor.ExtractSliceOp(
+        made, room, [], sizes, [], zeros, list(kind.shape), ones
+    ).result
+
+
+def extended(kind: ir.Type, value: ir.Value, signed: bool = True) -> ir.Value:
+    """A number, or a vector of them, as a wider type."""
+    if value.type == kind:
+        return value
+    if isinstance(element_type(kind), ir.FloatType):
+        return arith.extf(kind, value)
+    return (arith.extsi if signed else arith.extui)(kind, value)

@@ -1,0 +1,202 @@
+"""Borders around what a task makes: what "nanoloom.store_at" does with "padded".
+
+    forall: y = f(slice(pad(t)))
+      ->  forall: q = empty();  q[border] = number;  q[inside] = slice(t);  y = f(q)
+
+Of t just that is sliced which is inside of the part that a task reads: what makes it is
+computed there, and writes it into the middle of q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nanoloom.errors import Error
+from nanoloom.kernels.linalg_query import Op, bordered, is_pad, yielded
+from nanoloom.linalg.builder.pointwise import pointwise
+from nanoloom.mlir import arith, ir, tensor
+
+Number = ir.Value | int
+# The expressions of a map, or numbers, of those of what it is given.
+Form = Callable[[list[Any]], list[Any]]
+DYNAMIC = ir.ShapedType.get_dynamic_size()
+SLICE = "tensor.extract_slice"
+
+
+@dataclass(frozen=True)
+class PaddedSpan:
+    """A part of an axis with a border, as a task reads it.
+
+    extent: of the part.  begin, count: what it has of the inside.  front: how much of
+    it is border, in front of that.  low, high: whether there is one at either end.
+    """
+
+    extent: Number
+    begin: Number
+    count: Number
+    front: Number
+    low: bool
+    high: bool
+
+    @staticmethod
+    def of(
+        start: Number, extent: Number, low: int, size: int, whole: int
+    ) -> PaddedSpan:
+        """Of a part that begins at `start`; size: of the inside, which is at `low`."""
+        if size == whole:
+            return PaddedSpan(extent, start, extent, 0, low=False, high=False)
+        begin = number("max", lambda x: [x[0] - low, 0], start)
+        end = number("min", lambda x: [x[0] + x[1] - low, size], start, extent)
+        count = number("min", lambda x: [x[0] - x[1], x[2]], end, begin, extent)
+        front = number("apply", lambda x: [x[0] - x[1] + low], begin, start)
+        return PaddedSpan(extent, begin, count, front, low > 0, low + size < whole)
+
+    @property
+    def strips(self) -> list[tuple[Number, Number]]:
+        """Where its border is, and how wide."""
+        found: list[tuple[Number, Number]] = []
+        if self.low:
+            found.append((0, self.front))
+        if self.high:
+            end = number("apply", lambda x: [x[0] + x[1]], self.front, self.count)
+            rest = number("apply", lambda x: [x[0] - x[1]], self.extent, end)
+            found.append((end, rest))
+        return found
+
+
+def write_padding(op: Op) -> None:
+    """Let the readers of a border's parts have it around parts of what is inside.
+
+    Raises Error for what is no border around another stage, or is read whole.
+    """
+    if not is_pad(op):
+        raise Error("only a border is stored around something else")
+    source, reading, _ = bordered(op)
+    lows = [low_of(expr, place) for place, expr in enumerate(reading.results)]
+    choice = yielded(op)[0].owner
+    value = choice.operands[2].owner.attributes["value"]  # type: ignore[union-attr] - a pad chooses a constant
+    for use in list(op.operation.results[0].uses):
+        user = use.owner.operation
+        if user.name != SLICE:
+            raise Error(
+                "a border around another stage is read whole",
+                hint="compute it inside of a loop over tasks",
+            )
+        with ir.InsertionPoint(user), user.location:
+            user.results[0].replace_all_uses_with(part_of(user, source, lows, value))
+        user.erase()
+    op.operation.erase()  # nothing else makes what is inside of it
+
+
+def low_of(expr: ir.AffineExpr, place: int) -> int:
+    """How far the inside of a border begins behind it along an axis."""
+    low = 0
+    if isinstance(expr, ir.AffineAddExpr):
+        low = -ir.AffineConstantExpr(expr.rhs).value
+        expr = expr.lhs
+    if not isinstance(expr, ir.AffineDimExpr) or expr.position != place or low < 0:
+        raise Error("a border is around all of another stage, its axes in their order")
+    return low
+
+
+def part_of(
+    part: ir.Operation, source: ir.Value, lows: Sequence[int], value: ir.Attribute
+) -> ir.Value:
+    """A part of a border with what is inside of it."""
+    whole = ir.RankedTensorType(part.operands[0].type).shape
+    sizes = ir.RankedTensorType(source.type).shape
+    starts, extents = bounds_of(part)
+    spans = [
+        PaddedSpan.of(*row)
+        for row in zip(starts, extents, lows, sizes, whole, strict=True)
+    ]
+    element = ir.RankedTensorType(source.type).element_type
+    made: ir.Value = tensor.empty([x.extent for x in spans], element)
+    zeros: list[Number] = [0] * len(spans)
+    for place, span in enumerate(spans):
+        for begin, count in span.strips:
+            at = [*zeros[:place], begin, *zeros[place + 1 :]]
+            size = [*extents[:place], count, *extents[place + 1 :]]
+            strip = pointwise(
+                [], sliced(made, at, size), lambda: arith.constant(element, value)
+            )
+            made = inserted(strip, made, at, size)
+    counts = [span.count for span in spans]
+    inside = sliced(source, [span.begin for span in spans], counts)
+    return inserted(inside, made, [span.front for span in spans], counts)
+
+
+# ---- slices --------------------------------------------------------------------------
+
+
+def bounds_of(part: ir.Operation) -> tuple[list[Number], list[Number]]:
+    """Where a slice begins, and its extents."""
+    segments = ir.DenseI32ArrayAttr(part.attributes["operandSegmentSizes"])
+    operands = list(part.operands)[1:]
+    first, second = operands[: segments[1]], operands[segments[1] :]
+    return (
+        mixed(part, "static_offsets", first),
+        mixed(part, "static_sizes", second[: segments[2]]),
+    )
+
+
+def mixed(part: ir.Operation, name: str, values: Sequence[ir.Value]) -> list[Number]:
+    given = iter(values)
+    known = ir.DenseI64ArrayAttr(part.attributes[name])
+    return [next(given) if n == DYNAMIC else n for n in known]
+
+
+def sliced(
+    source: ir.Value, starts: Sequence[Number], sizes: Sequence[Number]
+) -> ir.Value:
+    element = ir.RankedTensorType(source.type).element_type
+    kind = ir.RankedTensorType.get(static(sizes), element)
+    return tensor.ExtractSliceOp(kind, source, *bounds(starts, sizes)).result
+
+
+def inserted(
+    source: ir.Value,
+    into: ir.Value,
+    starts: Sequence[Number],
+    sizes: Sequence[Number],
+) -> ir.Value:
+    return tensor.InsertSliceOp(source, into, *bounds(starts, sizes)).result
+
+
+def bounds(starts: Sequence[Number], sizes: Sequence[Number]) -> list[list[Number]]:
+    """Offsets, sizes and steps as MLIR takes them: values, then numbers."""
+    return [
+        [x for x in starts if not isinstance(x, int)],
+        [x for x in sizes if not isinstance(x, int)],
+        [],
+        static(starts),
+        static(sizes),
+        [1] * len(sizes),
+    ]  # type: ignore[list-item] - MLIR's stubs take no numbers beside values
+
+
+def static(numbers: Sequence[Number]) -> list[Number]:
+    return [x if isinstance(x, int) else DYNAMIC for x in numbers]
+
+
+def number(word: str, form: Form, *given: Number) -> Number:
+    """An affine operation of numbers, or what it is of numbers that are known."""
+    values = [x for x in given if not isinstance(x, int)]
+    dims = iter(range(len(values)))
+    terms = [
+        ir.AffineConstantExpr.get(x)
+        if isinstance(x, int)
+        else ir.AffineDimExpr.get(next(dims))
+        for x in given
+    ]
+    rows = form(terms)
+    exprs = [ir.AffineConstantExpr.get(x) if isinstance(x, int) else x for x in rows]
+    known = [x.value for x in exprs if isinstance(x, ir.AffineConstantExpr)]
+    if len(known) == len(exprs):
+        return {"max": max, "min": min, "apply": lambda x: x[0]}[word](known)
+    indexing = ir.AffineMap.get(len(values), 0, exprs)
+    words = {"map": ir.AffineMapAttr.get(indexing)}
+    kind = ir.IndexType.get()
+    return ir.Operation.create(f"affine.{word}", [kind], values, words).results[0]

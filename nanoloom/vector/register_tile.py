@@ -1,0 +1,310 @@
+"""A tile of a generic's results: so many points at once, their sums in registers.
+
+    for k of the reductions:
+        results[point 0] = f(...); results[point 1] = f(...); ...
+
+A point is a vector of every result.  What points share is read and broadcast once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from types import MappingProxyType
+
+from nanoloom.kernels.linalg_query import all_dims
+from nanoloom.mlir import arith, ir, memref, vector
+from nanoloom.nest.extent import ONE, Lanes
+from nanoloom.vector.access import Access, Operand, add, index, written
+from nanoloom.vector.body import VectorBody, gathers, read, takes_any
+from nanoloom.vector.extents import size
+from nanoloom.vector.inlined_producers import (
+    InlinedProducer,
+    compute_sums,
+    is_outside_tile,
+    sums_at_tile,
+)
+from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.operand_loads import load_operand
+from nanoloom.vector.padding_body import PaddingBody
+from nanoloom.vector.reduction_iterations import in_rounds, looped
+from nanoloom.vector.scalable_gather import Strided
+from nanoloom.vector.sdot import SeveralSteps, in_groups, summed
+from nanoloom.vector.sliding_window_reuse import shared_operand, written_out
+from nanoloom.vector.tile_points import Point, Step
+from nanoloom.vector.unpadded_reductions import at_ends, limits, points_inside
+from nanoloom.vector.value_cache import ValueCache
+from nanoloom.vector.widths import as_index, elements, vector_type
+
+NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
+
+
+@dataclass
+class RegisterTile:
+    """A generic on buffers with its vector dimension.
+
+    order: of the dimensions, outermost first, of the points in a tile as well.
+    unrolled: of dimensions of a sum, how many steps stand behind each other, 0 for all.
+    jam: of dimensions, how many points are computed at once, of the vector dimension so
+    many vectors.  masks: of these, by their numbers.  starts: the number that each
+    output starts from, None to read it.  fuses: products are added in one rounding.
+    ahead: dimensions whose next round is loaded while one computes
+    (software_pipelining.py).  sources: of inputs, by number, what computes them at the
+    tile.  dots: what adds several steps of a sum at once.  near: places of lanes are
+    counted in 32 bits.  halves: types of 16 bits whose products the target adds to f32.
+    partial: vectors of a known width can be loaded in part.  is_border: of a pad, whose
+    lanes outside of the image are not loaded then.  early: points are written between
+    others' products.
+    """
+
+    block: ir.Block
+    inputs: list[Operand]
+    outputs: list[Operand]
+    kinds: list[str]
+    dim: int
+    lanes: Lanes
+    order: tuple[int, ...]
+    unrolled: Mapping[int, int]
+    jam: Mapping[int, int]
+    masks: Mapping[int, ir.Value]
+    starts: list[ir.Value | None]
+    fuses: bool
+    ahead: frozenset[int]
+    sources: Mapping[int, InlinedProducer]
+    dots: SeveralSteps | None
+    near: bool
+    halves: frozenset[str]
+    partial: bool
+    is_border: bool
+    early: bool
+
+    @property
+    def reduced(self) -> list[int]:
+        """The dimensions of sums, in order."""
+        return [d for d in self.order if self.kinds[d] == "reduction"]
+
+    def extent(self, dim: int) -> ir.Value:
+        for x in sorted((*self.outputs, *self.inputs), key=lambda x: x.is_within):
+            for place, expr in enumerate(x.indexing.results):
+                if isinstance(expr, ir.AffineDimExpr) and expr.position == dim:
+                    return size(x.buffer, place)
+        raise AssertionError(f"dimension {dim} has no extent")
+
+    def is_maskable(self) -> bool:
+        """Whether a partial vector may be loaded through a mask."""
+        strided = any(
+            x.access(self.dim) is Access.STRIDED and not self.takes_second(x)
+            for x in self.inputs
+        )
+        strided = strided and not self.lanes.scalable
+        sources = all(source.strip.is_maskable() for source in self.sources.values())
+        masked = self.lanes.scalable or self.is_border
+        lone = gathers(self.block) and not masked
+        return not strided and not lone and sources
+
+    def takes_second(self, x: Operand) -> bool:
+        """Whether an operand's lanes are every second element, loaded with the others
+        between them left out."""
+        return self.partial and self.lanes != ONE and x.step(self.dim) > 1
+
+    def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
+        """All points that are computed at once, in the order of the loops."""
+        axes = sorted(self.jam, key=self.order.index)
+        made: list[Point] = []
+        for numbers in product(*(range(self.jam[d]) for d in axes)):
+            places = dict(zip(axes, numbers, strict=True))
+            point = Point(tuple(ivs))
+            for dim, number in places.items():
+                here = elements(self.lanes, number) if dim == self.dim else number
+                point = point.moved(dim, add(ivs[dim], as_index(here)))
+            made.append(replace(point, mask=self.masks.get(places.get(self.dim, 0))))
+        return made
+
+    def tile(
+        self,
+        ivs: Sequence[ir.Value],
+        known: Mapping[int, ir.Value] = NOTHING,
+        once: ValueCache | None = None,
+    ) -> None:
+        """Compute all points that begin here, and write them.
+
+        known: vectors of inputs, by number, that are at hand already; once: the same,
+        by their places.
+        """
+        points, once = self.points(ivs), once or ValueCache()
+        written: set[int] = set()
+
+        def step(
+            here: list[Point], values: list[ir.Value], once: ValueCache
+        ) -> list[ir.Value]:
+            return self.computed(here, values, once, known)
+
+        def write(which: int, _: ir.Value) -> None:
+            written.add(which)
+            self.finish(points[which : which + 1], step, replace(once, added=None))
+
+        one = self.early and not self.reduced and sums_at_tile(self) == 1
+        compute_sums(self, points, replace(once, added=write) if one else once)
+        self.finish([p for n, p in enumerate(points) if n not in written], step, once)
+
+    def finish(self, points: list[Point], step: Step, once: ValueCache) -> None:
+        """Compute some points and write them."""
+        results = iter(self.summed(points, step, once, []))
+        for point in points:
+            for x in self.outputs:
+                self.write(next(results), x, point)
+
+    def summed(
+        self, points: list[Point], step: Step, once: ValueCache, start: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The results of some points together; start: what they begin with, or []."""
+        begin = start or [self.started(x, p) for p in points for x in self.outputs]
+        return summed(self, points, begin, step, once)
+
+    def write(self, value: ir.Value, x: Operand, point: Point) -> None:
+        at = x.indices(point.ivs)
+        if self.lanes == ONE:
+            memref.store(vector.extract(value, [], [0]), x.buffer, at)
+        elif x.access(self.dim) is Access.STRIDED:
+            Strided(x, self.dim, self.near).write(value, at, point.mask)
+        elif point.mask is None:
+            vector.store(value, x.buffer, at)
+        else:
+            vector.maskedstore(x.buffer, at, point.mask, value)
+
+    def accumulate(
+        self,
+        dims: list[int],
+        points: list[Point],
+        values: list[ir.Value],
+        inner: Step,
+        once: ValueCache,
+    ) -> list[ir.Value]:
+        """Run the reduction loops with the results as loop-carried vectors."""
+        if not dims:
+            return inner(points, values, once)
+        x = shared_operand(self, dims)
+        if x is not None:
+            return written_out(self, x, dims, points, values, inner, once)
+        dim, *rest = dims
+        ends = points_inside(self, dim, points)
+        if ends is not None:
+            return at_ends(self, ends, dims, points, values, inner, once)
+
+        def steps(
+            begin: ir.Value, count: int, values: list[ir.Value], once: ValueCache
+        ) -> list[ir.Value]:
+            whole, values = in_groups(self, (dims, begin, count), points, values, once)
+            for number in range(whole, count):
+                at = add(begin, index(number))
+                here = [point.moved(dim, at) for point in points]
+                values = self.accumulate(rest, here, values, inner, once)
+            return values
+
+        inside = limits(self, dim, points)
+        if inside is not None:
+            return looped(self, inside, 1, values, steps)
+        return in_rounds(self, dims, points, values, steps, once)
+
+    def computed(
+        self,
+        points: list[Point],
+        values: list[ir.Value],
+        once: ValueCache,
+        known: Mapping[int, ir.Value] = NOTHING,
+    ) -> list[ir.Value]:
+        """The body at every point; values: the results so far, a point's together."""
+        count = len(self.outputs)
+        made: list[ir.Value] = []
+        for number, point in enumerate(points):
+            sofar = values[number * count : (number + 1) * count]
+            made += self.compute(point, sofar, once, known)
+            if once.passed is not None:
+                along = self.read_along(*self.ahead)
+                once.passed([self.place(n, point) for n in along])
+        return [*made, *values[len(points) * count :]]
+
+    def compute(
+        self,
+        point: Point,
+        sofar: Sequence[ir.Value],
+        once: ValueCache,
+        known: Mapping[int, ir.Value] = NOTHING,
+    ) -> list[ir.Value]:
+        """The body at one point; `sofar` stands for the outputs' old values, which stay
+        where a border of zeros is multiplied."""
+        if (
+            self.reduced
+            and takes_any(self.block)
+            and is_outside_tile(self, point, once)
+        ):
+            return list(sofar)
+        arguments = list(self.block.arguments)
+        sums = arguments[len(self.inputs) :]
+        fused = tuple(sums) if self.fuses else ()
+        made = PaddingBody if self.is_border else VectorBody
+        emitter = made(self.lanes, self.dim, list(point.ivs), point.mask, once, fused)
+        for number, argument in enumerate(arguments[: len(self.inputs)]):
+            if number in known:
+                emitter.values[argument] = Vector(known[number])
+            elif list(argument.uses):
+                emitter.values[argument] = self.lanes_of(number, point, once)
+        for argument, value in zip(sums, sofar, strict=True):
+            emitter.values[argument] = Vector(value)
+        return [emitter.vector(v) for v in emitter.emit(self.block)]
+
+    def started(self, x: Operand, point: Point) -> ir.Value:
+        """What a result begins with: what lies there."""
+        number = self.outputs.index(x)
+        argument = self.block.arguments[len(self.inputs) + number]
+        kind = vector_type(self.lanes, x.element)
+        start = self.starts[number]
+        if start is not None:
+            return vector.broadcast(kind, start)
+        if not list(argument.uses):  # overwritten: nothing to read
+            zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
+            return vector.broadcast(kind, arith.constant(x.element, zero))
+        at = x.indices(point.ivs)
+        if self.lanes == ONE:
+            return vector.broadcast(kind, memref.load(x.buffer, at))
+        if x.access(self.dim) is Access.STRIDED:
+            return Strided(x, self.dim, self.near).read(kind, at, point.mask)
+        return read(kind, x.buffer, at, point.mask, self.block)
+
+    def lanes_of(self, number: int, point: Point, once: ValueCache) -> LaneValue:
+        """An input at a point, read if it is not at hand."""
+        x = self.inputs[number]
+        if x.is_scalar:
+            return Uniform(x.buffer)
+        if number in self.sources:
+            return self.sources[number].value(self, number, point, once)
+        place = self.place(number, point)
+        if place not in once.read:
+            once.read[place] = load_operand(self, number, point)
+        return once.read[place]
+
+    def vector_of(self, number: int, point: Point, once: ValueCache) -> ir.Value:
+        """The same as a vector."""
+        value = self.lanes_of(number, point, once)
+        return VectorBody(self.lanes, self.dim, [], point.mask, once).vector(value)
+
+    def place(self, number: int, point: Point) -> Hashable:
+        """What an input at a point is known by."""
+        x = self.inputs[number]
+        access = x.access(self.dim)
+        mask = None if access is Access.UNIFORM else point.mask
+        at = tuple(written(i) for i in x.indices(point.ivs))
+        return x.buffer, access, mask, at
+
+    def read_along(self, *dims: int) -> list[int]:
+        """The inputs that are read at another place for each step of dimensions."""
+        arguments = list(self.block.arguments)
+        return [
+            number
+            for number, x in enumerate(self.inputs)
+            if not x.is_scalar
+            and number not in self.sources
+            and list(arguments[number].uses)
+            and set(dims) & all_dims(x.indexing)
+        ]

@@ -1,0 +1,160 @@
+"""The work on a kernel, in whatever process: MLIR and LLVM are loaded here.
+
+schedule -> vector -> llvm -> object, a kernel each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TypedDict
+
+from nanoloom import mlir
+from nanoloom.binary.kernel import CompiledKernel
+from nanoloom.binary.objects import (
+    DEFAULT_OPTIONS,
+    CodeOptions,
+    emit,
+    emit_assembly,
+    initialize,
+)
+from nanoloom.binary.stack_frames import require_small
+from nanoloom.errors import Error
+from nanoloom.llvm.stage import to_llvm
+from nanoloom.schedule.user_schedules import naming_schedule
+from nanoloom.target.facts import Target
+from nanoloom.vector import transform_ops
+from nanoloom.vector.stage import Vectorized, vectorize
+from nanoloom.workers.jobs import MakeKernel
+from nanoloom.workers.messages import Stage
+
+JOBS_OF_A_CONTEXT = 64  # it keeps the types and constants of all of them
+
+
+def made(kernel: MakeKernel, stage: Stage) -> bytes:
+    """vector -> llvm -> object: the bytes of a CompiledKernel.
+
+    Raises Error, naming the schedule, for a script that does not fit.
+    """
+    machine, options = machine_of(kernel.target), code_options(kernel)
+    with context():
+        module = mlir.ir.Module.parse(kernel.text)
+        with naming_schedule(kernel.name, given=kernel.given):
+            with stage("vector"):
+                applied = vectorized(kernel, module)
+            with stage("llvm"):
+                llvm_ir = to_llvm(module, applied.phases, kernel.name)
+    with stage("object"), naming_schedule(kernel.name, given=kernel.given):
+        code = emit(llvm_ir, **machine, options=options)
+        require_small(
+            code,
+            lambda: emit_assembly(llvm_ir, **machine, options=options),
+            kernel.target.isa.frame,
+            given=kernel.given,
+        )
+    return CompiledKernel(
+        code,
+        tuple(number for _, number in applied.phases),
+        applied.packings,
+        "x86_amx" in llvm_ir,
+        applied.scratch_bytes,
+        applied.arena_bytes,
+    ).to_bytes()
+
+
+def shown(kernel: MakeKernel, at: str) -> str:
+    """A kernel at a stage (schedule, vector, llvm or asm), as text.
+
+    Raises what making the kernel raises.
+    """
+    with context():
+        module = mlir.ir.Module.parse(kernel.text)
+        if at == "schedule":
+            return kernel.script + "\n" + str(module)
+        with naming_schedule(kernel.name, given=kernel.given):
+            applied = vectorized(kernel, module)
+            if at == "vector":
+                return str(module)
+            text = to_llvm(module, applied.phases, kernel.name)
+    if at == "llvm":
+        return text
+    machine = machine_of(kernel.target)
+    return emit_assembly(text, **machine, options=code_options(kernel))
+
+
+def vectorized(kernel: MakeKernel, module: mlir.ir.Module) -> Vectorized:
+    """Lower the kernel, already parsed, by its schedule or through affine loops."""
+    if kernel.strategy == "default":
+        return vectorize(module, kernel.script, kernel.target)
+    from nanoloom.affine.stage import through_affine  # few ask for it
+
+    return through_affine(module, kernel.strategy, kernel.unrolling, kernel.target)
+
+
+def code_options(kernel: MakeKernel) -> CodeOptions:
+    """What LLVM does besides: it finds vectors in what is no nanokernel."""
+    if kernel.strategy == "default":
+        return DEFAULT_OPTIONS
+    # Groups of registers are full of sums: pairs of numbers would need some more.
+    pairs = kernel.strategy != "affine" or kernel.target.vector.grouped == 1
+    return CodeOptions(vectorize_loops=True, vectorize_blocks=pairs)
+
+
+def operations_of(script: str) -> list[str]:
+    """The names of the operations of a script that is read, not applied.
+
+    Raises Error for what does not parse.
+    """
+    with context():
+        transform_ops.load_operations()
+        try:
+            module = mlir.ir.Module.parse(script)
+        except mlir.ir.MLIRError as error:
+            raise Error(f"is no MLIR: {' '.join(str(error).split())}") from None
+        return [op.operation.name for op in module.body.operations]
+
+
+class _Kept:
+    """The MLIR context of this process's jobs: dialects take long to load."""
+
+    contexts: tuple[mlir.ir.Context, ...] = ()
+    jobs = 0
+
+
+@contextmanager
+def context() -> Generator[None]:
+    """A context that is current inside the `with`, new for every JOBS_OF_A_CONTEXT."""
+    if _Kept.jobs % JOBS_OF_A_CONTEXT == 0:
+        with mlir.context() as made:
+            _Kept.contexts = (made,)
+    _Kept.jobs += 1
+    (kept,) = _Kept.contexts
+    with kept, mlir.ir.Location.unknown():
+        yield
+
+
+def warm_up() -> None:
+    """What the first kernel would wait for."""
+    initialize()
+    with context():
+        transform_ops.load_operations()
+
+
+class Machine(TypedDict):
+    """What the code generator must be told of a target."""
+
+    triple: str
+    cpu: str
+    features: str
+    abi: str
+    code_model: str
+
+
+def machine_of(target: Target) -> Machine:
+    return {
+        "triple": target.triple,
+        "cpu": target.cpu,
+        "features": target.features,
+        "abi": target.abi,
+        "code_model": target.code_model,
+    }

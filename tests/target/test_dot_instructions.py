@@ -1,0 +1,141 @@
+"""Which dot product a target gets for which numbers, and what flipped signs cost."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from nanoloom.target import TARGETS, Target, by_name
+from nanoloom.target.dot_instructions import (
+    DOTS,
+    GROUP,
+    SCALABLE_DOTS,
+    SCALABLE_MATRICES,
+    DotUse,
+    dot_for,
+    pair_products,
+    scalable_dot,
+    scalable_matrix,
+)
+
+RANGES = {"s8": range(-128, 128), "u8": range(256)}
+CASES = [
+    ("znver5", "bf16", "bf16", "x86.avx512.dot", False, 0),
+    ("icelake-server", "bf16", "bf16", None, False, 0),
+    ("icelake-server", "u8", "s8", "llvm.x86.avx512.vpdpbusd.512", False, 0),
+    ("icelake-server", "s8", "u8", "llvm.x86.avx512.vpdpbusd.512", True, 0),
+    ("icelake-server", "s8", "s8", "llvm.x86.avx512.vpdpbusd.512", False, -128),
+    ("icelake-server", "u8", "u8", "llvm.x86.avx512.vpdpbusd.512", True, 128),
+    ("alderlake", "u8", "s8", "llvm.x86.avx512.vpdpbusd.256", False, 0),
+    ("sierraforest", "s8", "s8", "x86.avx.dot.i8", False, 0),
+    ("sierraforest", "u8", "s8", "llvm.x86.avx2.vpdpbsud.256", True, 0),
+    ("x86-64-v4", "u8", "s8", None, False, 0),
+    ("apple-m1", "s8", "s8", "llvm.aarch64.neon.sdot.v4i32.v16i8", False, 0),
+    ("apple-m1", "u8", "s8", "llvm.aarch64.neon.sdot.v4i32.v16i8", False, 128),
+    ("neoverse-v1", "u8", "s8", "llvm.aarch64.neon.usdot.v4i32.v16i8", False, 0),
+]
+
+
+@pytest.mark.parametrize("target, left, right, function, swapped, correction", CASES)
+def test_the_instruction(
+    target: str,
+    left: str,
+    right: str,
+    function: str | None,
+    swapped: bool,
+    correction: int,
+) -> None:
+    use = dot_for(by_name(target), left, right)
+    if function is None:
+        assert use is None
+        return
+    assert use is not None
+    assert use.dot.function == function
+    assert (use.swapped, use.correction) == (swapped, correction)
+    assert use.flipped == bool(correction)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("left, right", list(itertools.product(RANGES, RANGES)))
+def test_flipped_signs_are_taken_back(target: Target, left: str, right: str) -> None:
+    """For every byte a: what the instruction reads, times b, plus correction * b."""
+    require_exact(dot_for(target, left, right), left, right)
+    require_exact(scalable_dot(target, left, right), left, right)
+
+
+def require_exact(use: DotUse | None, left: str, right: str) -> None:
+    if use is None:
+        return
+    first = use.dot.right if use.swapped else use.dot.left
+    second = use.dot.left if use.swapped else use.dot.right
+    assert second == right
+    given = np.array(RANGES[left])
+    stored = given.astype(np.uint8) ^ (0x80 if use.flipped else 0)
+    read = stored.astype(np.int8 if first == "s8" else np.uint8).astype(int)
+    assert (read + use.correction == given).all()
+
+
+def test_a_lane_is_full() -> None:
+    for dot in (*DOTS, *SCALABLE_DOTS, *SCALABLE_MATRICES):
+        bits = 16 if dot.left == "bf16" else 8
+        assert GROUP[dot.left] * bits == 32
+        assert dot.bits in (128, 256, 512)
+
+
+@pytest.mark.parametrize(
+    ("target", "left", "right", "function", "correction"),
+    [
+        ("armv9-sve2", "s8", "s8", "sdot", 0),
+        ("aarch64+sve", "u8", "u8", "udot", 0),
+        ("aarch64+sve", "u8", "s8", "sdot", 128),
+        ("aarch64+sve", "s8", "u8", "udot", -128),
+        ("aarch64+sve+i8mm", "s8", "u8", "usdot", 0),
+        ("aarch64+sve", "bf16", "bf16", "", 0),
+        ("neoverse-v1", "s8", "s8", "", 0),
+        ("neoverse-v2", "s8", "s8", "", 0),
+        ("rv64gcv", "s8", "s8", "", 0),
+        ("apple-m1", "s8", "s8", "", 0),
+    ],
+)
+def test_instructions_of_any_width(
+    target: str, left: str, right: str, function: str, correction: int
+) -> None:
+    """Of vectors whose width is not known before."""
+    use = scalable_dot(by_name(target), left, right)
+    assert (use is not None) == bool(function)
+    if use is not None:
+        assert use.dot.function == f"llvm.aarch64.sve.{function}.nxv4i32"
+        assert use.correction == correction
+
+
+@pytest.mark.parametrize(
+    ("target", "left", "right", "function", "swapped"),
+    [
+        ("aarch64+sve+i8mm", "s8", "s8", "smmla.nxv4i32", False),
+        ("aarch64+sve+i8mm", "u8", "u8", "ummla.nxv4i32", False),
+        ("aarch64+sve+i8mm", "u8", "s8", "usmmla.nxv4i32", False),
+        ("aarch64+sve+i8mm", "s8", "u8", "usmmla.nxv4i32", True),
+        ("aarch64+sve+bf16", "bf16", "bf16", "fmmla.nxv4f32.nxv8bf16", False),
+        ("aarch64+sve", "s8", "s8", "", False),
+        ("aarch64+i8mm", "s8", "s8", "", False),
+        ("neoverse-v1", "s8", "s8", "", False),
+    ],
+)
+def test_instructions_for_two_rows(
+    target: str, left: str, right: str, function: str, swapped: bool
+) -> None:
+    """No signs are inverted for them: all pairs of signs have one."""
+    use = scalable_matrix(by_name(target), left, right)
+    assert (use is not None) == bool(function)
+    if use is not None:
+        assert use.dot.function == f"llvm.aarch64.sve.{function}"
+        assert (use.swapped, use.flipped) == (swapped, False)
+
+
+def test_pairs_of_16_bits() -> None:
+    assert pair_products(by_name("x86-64-v2")) == "llvm.x86.sse2.pmadd.wd"
+    assert pair_products(by_name("x86-64-v3")) == "llvm.x86.avx2.pmadd.wd"
+    assert pair_products(by_name("x86-64-v4")) == "llvm.x86.avx512.pmaddw.d.512"
+    assert pair_products(by_name("aarch64")) is None
