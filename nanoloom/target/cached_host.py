@@ -31,19 +31,19 @@ def host(cache: Cache) -> Target:
     """`nanoloom.target.host.host()`, remembered for this CPU and this nanoloom.
 
     It asks the kernel for tile registers as that does, in every process.
-    Raises Unsupported for a machine that nanoloom does not know.
+    Raises Unsupported for a machine that nanoloom does not know, or that lacks what
+    NANOLOOM_HOST names.
     """
-    from nanoloom.target.host import enable_amx
-    from nanoloom.target.host import host as look
+    from nanoloom.target.host import enable_amx, held_to, this_machine
 
     name = key("host", identity(), enable_amx())
     known = cache.get(name)
     if known is not None:
-        return from_dict(json.loads(known))
+        return held_to(from_dict(json.loads(known)))
     with wait_for_compiler():
-        found = look()
+        found = this_machine()
     cache.put(name, json.dumps(to_dict(found)).encode())
-    return found
+    return held_to(found)
 
 
 def identity(

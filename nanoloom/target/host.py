@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from nanoloom.errors import Unsupported
-from nanoloom.target import TARGETS
+from nanoloom.errors import Error, Unsupported
+from nanoloom.target import TARGETS, by_name
 from nanoloom.target.facts import Cache, Target
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -24,8 +24,51 @@ _SYS_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA = 158, 0x1023, 18
 _PR_SVE_GET_VL, _SVE_LENGTH_MASK = 51, 0xFFFF
 
 
+HOST_VARIABLE = "NANOLOOM_HOST"
+
+
 @functools.cache
 def host() -> Target:
+    """The target that programs are made for where nobody names one: this machine, or
+    what the variable NANOLOOM_HOST names in its place (`held_to`).
+
+    Raises:
+        Unsupported: nanoloom does not know the machine, or it lacks what is named.
+    """
+    return held_to(this_machine())
+
+
+def held_to(machine: Target, name: str | None = None) -> Target:
+    """The target of this name, the machine itself without one.
+
+    name: as --target takes it; by default what NANOLOOM_HOST says.  The code is the
+    same as with --target: it does not depend on which machine made it.
+
+    Raises:
+        Unsupported: the machine lacks what the name promises.
+        Error: there is no such target.
+    """
+    name = os.environ.get(HOST_VARIABLE, "") if name is None else name
+    if not name:
+        return machine
+    try:
+        target = by_name(name)
+    except Error as error:
+        raise Error(error.reason, where=HOST_VARIABLE, hint=error.hint) from None
+    if target.arch != machine.arch:
+        missing = f"is {machine.arch}"
+    elif lacking := sorted(target.extensions - machine.extensions):
+        missing = f"has no {', '.join(lacking)}"
+    else:
+        return target
+    raise Unsupported(
+        f"{HOST_VARIABLE} is {name}, and this CPU {missing}",
+        hint="name a target that this CPU can run; `nanoloom targets` lists them",
+    )
+
+
+@functools.cache
+def this_machine() -> Target:
     """The target that describes this machine.
 
     The facts are those of the known CPU with the best matching features, the caches and

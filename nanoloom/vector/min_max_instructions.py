@@ -9,8 +9,9 @@ chosen.  Two instructions then, in each result of a ReLU.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, named
+from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
+from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.range_instructions import bits_of, is_constant, word
 
 WORDS = {
@@ -71,4 +72,4 @@ def instruction(name: str, bits: int, one: ir.Value, other: ir.Value) -> ir.Valu
     kind = ir.VectorType(one.type)
     version = VERSIONS[bits][bits // kind.shape[0]].format(name)
     operands = [one, other, *([word(ROUNDING)] if bits == max(VERSIONS) else [])]
-    return llvm.call_intrinsic(kind, f"llvm.x86.{version}", operands, [], [])  # type: ignore[arg-type] - MLIR's stubs take no text for an attribute
+    return instructions.emit(f"llvm.x86.{version}", kind, operands)

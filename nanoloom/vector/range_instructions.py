@@ -6,8 +6,9 @@ r = a + b where one is NaN       which is NaN
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, named
+from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
+from nanoloom.vector.nanokernel import instructions
 
 LARGER, SMALLER = "arith.maximumf", "arith.minimumf"
 # Intel's manual, VRANGEPS: which number, its sign as it is; and "rounding as set".
@@ -55,7 +56,7 @@ def chosen(choice: int, one: ir.Value, other: ir.Value) -> ir.Value:
     operands = [one, other, word(choice), one, arith.constant(all_lanes, -1)]
     if bits == WIDTHS[-1]:
         operands.append(word(AS_SET))
-    made = llvm.call_intrinsic(kind, name, operands, [], [])  # type: ignore[arg-type] - MLIR's stubs take no text for an attribute
+    made = instructions.emit(name, kind, operands)
     lost = arith.cmpf(arith.CmpFPredicate.UNO, one, other)
     return arith.select(lost, arith.addf(one, other), made)
 

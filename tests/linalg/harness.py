@@ -25,7 +25,9 @@ from nanoloom.mlir import ir
 
 Feeds = Mapping[str, np.ndarray]
 PIPELINE = (
-    "func.func(arith-expand{include-bf16=true})",  # not every CPU rounds to bf16
+    # Not every CPU computes with bf16 or rounds to it, and the engine cannot.
+    "func.func(arith-emulate-unsupported-floats{source-types=bf16 target-type=f32},"
+    "arith-expand{include-bf16=true})",
     "canonicalize",
     "cse",
     "one-shot-bufferize{bufferize-function-boundaries=1 "

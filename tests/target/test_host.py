@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nanoloom.errors import Unsupported
+from nanoloom.errors import Error, Unsupported
 from nanoloom.target import Cache, Target, by_name, host
 from nanoloom.target.peaks import assembly
 
@@ -176,8 +179,8 @@ def test_caches_are_read_from_the_kernel(tmp_path: Path) -> None:
 
 
 def test_this_machine_is_described() -> None:
-    here = host.host()
-    assert here is host.host() and here.name.startswith("host-")
+    here = host.this_machine()
+    assert here is host.this_machine() and here.name.startswith("host-")
     known = by_name(here.name.removeprefix("host-"))
     assert here.vector == known.vector and here.arch == known.arch
     assert (here.matrix is not None) == here.has("amx-tile")
@@ -192,3 +195,48 @@ def test_llvm_knows_every_feature_of_this_machine(
     assert capfd.readouterr().err == ""
     assembly(replace(host.host(), features="+nonsense"))
     assert "not a recognized feature" in capfd.readouterr().err
+
+
+def held(machine: str, name: str) -> Target:
+    vendor = AMD if machine.startswith("znver") else INTEL
+    return host.held_to(host.describe(X86, told(machine), vendor=vendor), name)
+
+
+def test_a_host_is_held_to_a_lesser_cpu() -> None:
+    """The code is that of --target: nothing of the machine is left in it."""
+    for name in ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4+avx512vnni"):
+        assert held("znver5", name) == by_name(name)
+    machine = host.describe(X86, told("znver5"), vendor=AMD)
+    assert host.held_to(machine, "") is machine
+
+
+def test_a_cpu_that_lacks_what_is_asked_is_refused() -> None:
+    with pytest.raises(Unsupported, match="is x86-64-v4, and this CPU has no avx512bw"):
+        held("znver3", "x86-64-v4")
+    with pytest.raises(Unsupported, match="is riscv64, and this CPU is x86_64"):
+        held("znver5", "riscv64")
+    with pytest.raises(Error, match=f"{host.HOST_VARIABLE}: there is no target named"):
+        held("znver5", "x86-64-v9")
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "nonsense"])
+def test_the_environment_names_the_host(name: str, tmp_path: Path) -> None:
+    """In every process, remembered or not."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom nanoloom.cache import Cache\n"
+        "from nanoloom.errors import Error\n"
+        "from nanoloom.target import cached_host, host\n"
+        "for look in (host.host, lambda: cached_host.host(Cache(Path(sys.argv[1])))):\n"
+        "    try:\n        print(look().name)\n"
+        "    except Error as error:\n        print(error)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env=os.environ | {host.HOST_VARIABLE: name},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for said in ran.stdout.splitlines():
+        assert said == name or "there is no target named 'nonsense'" in said
+    assert len(ran.stdout.splitlines()) == 2

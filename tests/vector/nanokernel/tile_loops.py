@@ -16,7 +16,7 @@ import pytest
 from nanoloom.mlir import arith, ir, llvm, memref, scf, vector
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from tests.vector.nanokernel.reference import products
+from tests.vector.nanokernel.instruction_meanings import products
 
 TYPES = {name: types for types, name in tiles.PRODUCTS.items()}
 
