@@ -102,11 +102,17 @@ def same_but_k(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
 
 
 def differs_in_k(one: Kernel, other: Kernel) -> bool:
-    """Whether each number that the texts do not share is the depth in both."""
+    """Whether each number that the texts do not share is the depth in both, and no
+    extent of a result: rows and columns of square products are as long as the sum."""
     pairs = zip(NUMBER.findall(one.text), NUMBER.findall(other.text), strict=True)
     depths = str(k_of(one)), str(k_of(other))
     same = one.root == other.root and one.constants == other.constants
+    same = same and result_shapes(one) == result_shapes(other)
     return same and {pair for pair in pairs if pair[0] != pair[1]} == {depths}
+
+
+def result_shapes(kernel: Kernel) -> list[tuple[int, ...]]:
+    return [kernel.nest.buffer(name).shape for name in kernel.nest.results]
 
 
 def k_of(kernel: Kernel) -> int:

@@ -26,11 +26,13 @@ def joins_tiles(view: Op) -> bool:
 def groups_of(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
     """Which dimensions of a shape are one of an image's, whose extents of 1 are left.
 
-    Each by itself, if the shapes are the same but for such extents.
+    Each by itself, if the shape is the image's without some of those.
     """
     long = [size for size in sizes if size != 1]
-    if long == [n for n in shape if n != 1]:
+    if is_reduced(shape, sizes):
         return [[d] for d in range(len(shape))]
+    if not long:
+        return []  # a single number
     groups: list[list[int]] = [[] for _ in long]
     place = 0
     for d, n in enumerate(shape):
@@ -39,3 +41,14 @@ def groups_of(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
             place += 1
         groups[place].append(d)
     return groups
+
+
+def is_reduced(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether a shape is another one without some of its extents of 1."""
+    left = list(shape)
+    for size in sizes:
+        if left and left[0] == size:
+            left.pop(0)
+        elif size != 1:
+            return False
+    return not left

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from nanoloom.errors import Error, some_of
+from nanoloom.errors import Error, InternalError, some_of
 from nanoloom.mlir import ir
 from nanoloom.schedule.dataflow.dataflow import Dataflow
 from nanoloom.schedule.dataflow.recommended import Recommended
@@ -63,12 +63,20 @@ def require_kernels(names: Sequence[str], options: CompileOptions) -> None:
 def naming_schedule(kernel: str, *, given: bool) -> Generator[None]:
     """Errors of a script say whose it is; so does what MLIR refuses behind a user's.
 
-    kernel: its name.  given: whether the script is the user's.
+    kernel: its name.  given: whether the script is the user's.  An error of a schedule
+    that nanoloom chose itself is a bug of nanoloom: nobody else can mend it.
     """
     whose = f"schedule of kernel {kernel}"
     try:
         yield
     except Error as error:
+        if not given:
+            raise InternalError(
+                f"this is a bug of nanoloom (its own schedule: {error.reason}), "
+                "not of your model",
+                where=f"kernel {kernel}",
+                hint="report it with the model",
+            ) from error
         where = f"{whose}, {error.where}" if error.where else whose
         raise Error(error.reason, where=where, hint=error.hint) from None
     except ir.MLIRError as error:

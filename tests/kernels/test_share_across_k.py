@@ -17,7 +17,8 @@ from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from tests.linalg.bounds import sample
+from tests.linalg.bounds import sample, wide
+from tests.vector.checks import check
 from tests.vector.kernel_harness import (
     Array,
     Make,
@@ -192,3 +193,34 @@ def test_the_compiler_joins_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CompiledKernel, "is_counted", True)
     same, compiled = compiler.compile_shared_k(apart, plain, *made)
     assert same is apart and list(compiled) == list(apart.kernels)
+
+
+SQUARES = {  # rows, sum and columns of a product by its size
+    "N = K": lambda s: (20, s, s),
+    "M = K": lambda s: (s, s, 20),
+    "all equal": lambda s: (s, s, s),
+    "K alone": lambda s: (20, s, 20),
+    "K and one of the others": lambda s: (s // 2, s, 64),
+}
+
+
+@pytest.mark.parametrize("form", SQUARES)
+@pytest.mark.parametrize("sizes", [(64, 80, 128), (48, 50, 52), (128, 64, 33, 7)])
+def test_products_of_different_sizes(form: str, sizes: tuple[int, ...]) -> None:
+    """What is as long as the sum is an extent of its own."""
+    shapes = [SQUARES[form](size) for size in sizes]
+    lefts = [sample(s, (m, k), "float32") for s, (m, k, _) in enumerate(shapes)]
+    rights = [sample(9 + s, (k, n), "float32") for s, (_, k, n) in enumerate(shapes)]
+
+    def make(b: Any, *given: Any) -> Any:
+        return [
+            b.einsum("mk,kn->mn", x, b.constant(w))
+            for x, w in zip(given, rights, strict=True)
+        ]
+
+    shared = share_across_k(program_of(make, *lefts))
+    got = executable(shared, host())(*lefts)
+    for y, x, w in zip(got, lefts, rights, strict=True):
+        exact, most = wide(x) @ wide(w), abs(wide(x)) @ abs(wide(w))
+        check(y, exact, x.shape[1] + 1, most)
+    assert (len(shared.kernels) < len(sizes)) == (form == "K alone")

@@ -52,6 +52,9 @@ def most_number(value: ir.Value, vscale: int = 0) -> int | None:
         (expr,) = indexing.results
         dims = list(owner.operands)[: indexing.n_dims]
         return most_of_sum(expr, dims, list(owner.operands)[indexing.n_dims :])
+    if owner.name == "tensor.dim":  # as fusion leaves it of slices with fewer axes
+        place = constant_of(owner.operands[1])
+        return None if place is None else most_of(owner.operands[0], place)
     if owner.name != "affine.min":
         return None
     results = owner.attributes["map"].value.results  # type: ignore[attr-defined]
