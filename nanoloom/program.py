@@ -16,6 +16,7 @@ from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.dimension_values import check_known
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
+from nanoloom.frontend.vocabulary import with_texts
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.bounded_cache import BoundedCache
@@ -69,6 +70,8 @@ class Program:
         self.source, self.options = source, options
         self.threads, self.cache, self.report = threads, cache, report
         self.inputs, self.outputs = source.interface(cache)
+        self.vocabulary = tuple(source.strings)  # a saved program has places in it
+        self._has_texts = any(x.is_text for x in (*self.inputs, *self.outputs))
         numbers, self.bounds = parted(dims)
         self.dims = bound_dims(self.inputs, numbers)
         self.texts = [d for x in self.inputs for d in x.shape if isinstance(d, str)]
@@ -95,6 +98,12 @@ class Program:
         not fit, or whose indices lead out of range, and what compiling raises at the
         first call with new shapes.
         """
+        if not self._has_texts:
+            return self._run(inputs)
+        sides = self.inputs, self.outputs
+        return with_texts(*sides, self.vocabulary, inputs, self._run)
+
+    def _run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         arrays = check_inputs(self.inputs, inputs, self.dims)
         return self.variant(arrays)(arrays)
 

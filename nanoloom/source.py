@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
-# Of inputs and of outputs: name, shape and element type of each.
-Sides: TypeAlias = "Sequence[Sequence[tuple[str, Sequence[int | str], str]]]"
+TEXT = "string"  # in place of an element type
+# Of inputs and of outputs: name, shape and element type of each.  Then strings.
+Sides: TypeAlias = "Sequence[Sequence[tuple[str, Sequence[int | str], str]] | str]"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Interface:
     name: str
     shape: tuple[int | str, ...]
     dtype: np.dtype
+    is_text: bool = False  # strings; dtype is that of their numbers
 
     @property
     def is_static(self) -> bool:
@@ -50,6 +52,7 @@ class Source:
     def __init__(self, given: object, cache: Cache) -> None:
         self.given = given
         self._model: onnx_ir.Model | None = None
+        self.strings: Sequence[str] = ()
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
             files = (self._hash_files, cache, Path(given))
@@ -128,14 +131,8 @@ class Source:
                     cache.put(key("interface", hashed.result()), written)
 
             self._hashed.add_done_callback(keep)
-        sides = json.loads(known)
-        made = [
-            tuple(
-                Interface(n, tuple(shape), np.dtype(dtype)) for n, shape, dtype in side
-            )
-            for side in sides
-        ]
-        return made[0], made[1]
+        inputs, outputs, *self.strings = json.loads(known)
+        return tuple(map(interface, inputs)), tuple(map(interface, outputs))
 
     def declared(self) -> Sides:
         """Inputs and outputs as JSON takes them."""
@@ -206,6 +203,7 @@ class Entering(Source):
 
     def __init__(self, given: Computation | Text) -> None:
         self.given = self.given_entry = given
+        self.strings = ()
         self._hashed = Future()
         self._hashed.set_result(given.digest)
 
@@ -265,17 +263,37 @@ def serialized(given: object) -> bytes:
     return given.SerializeToString() if isinstance(given, onnx.ModelProto) else b""
 
 
-def describe(model: onnx_ir.Model) -> Sides:
-    """Inputs and outputs as JSON takes them."""
-    from nanoloom.frontend.inputs import input_specs
+def interface(described: tuple[str, Sequence[int | str], str]) -> Interface:
+    """One input or output, of what `describe` says."""
+    name, shape, dtype = described
+    is_text = dtype == TEXT
+    return Interface(
+        name, tuple(shape), np.dtype("int64" if is_text else dtype), is_text
+    )
 
-    inputs = [(x.name, list(x.shape), x.dtype.name) for x in input_specs(model)]
+
+def describe(model: onnx_ir.Model) -> Sides:
+    """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
+    from nanoloom.frontend.inputs import input_specs
+    from nanoloom.frontend.texts import TEXTS
+
+    texts = {
+        x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta
+    }
+    inputs = [
+        (x.name, list(x.shape), TEXT if x.name in texts else x.dtype.name)
+        for x in input_specs(model)
+    ]
     outputs = [
         (
             value.name or "",
             [d if isinstance(d, int) else str(d) for d in value.shape or ()],
-            np.dtype(value.dtype.numpy()).name if value.dtype else "float32",
+            TEXT
+            if value.name in texts
+            else np.dtype(value.dtype.numpy()).name
+            if value.dtype
+            else "float32",
         )
         for value in model.graph.outputs
     ]
-    return [inputs, outputs]
+    return [inputs, outputs, *model.meta.get(TEXTS, ())]

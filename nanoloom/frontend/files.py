@@ -7,6 +7,7 @@ import mmap
 import os
 import stat
 from dataclasses import dataclass, field
+from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,8 +143,8 @@ class WeightFiles:
             )
         if not location or "\0" in location:
             raise ModelError("does not name its weight file", where=where)
-        parts = Path(location).parts
-        path = self.folder / location
+        parts = Path(normpath(location)).parts  # of weights/../weights/w.bin: two
+        path = self.folder.joinpath(*parts)
         roots = [self.folder.resolve(), *([self.home] if self.home else [])]
         if Path(location).is_absolute() or ".." in parts or not is_within(path, roots):
             raise ModelError(

@@ -20,12 +20,15 @@ from nanoloom.frontend.files import WeightFiles, map_file
 from nanoloom.frontend.functions import check_functions
 from nanoloom.frontend.header import check_header
 from nanoloom.frontend.inline import inline
+from nanoloom.frontend.maps import drop_maps
 from nanoloom.frontend.memory_claims import check_sizes
 from nanoloom.frontend.node_names import name_nodes
 from nanoloom.frontend.operators import check_operators, check_required
 from nanoloom.frontend.proto_walk import check_text, drop_devices
+from nanoloom.frontend.redundant import drop_redundant
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
+from nanoloom.frontend.texts import encode
 from nanoloom.frontend.types import check_types
 from nanoloom.frontend.wire import Buffer, Scanner
 
@@ -56,9 +59,11 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     check_text(proto, where)
     check_header(proto, where)
     drop_devices(proto, where)
+    drop_redundant(proto, where)
     ordered = check_structure(proto, where)
     check_functions(proto, where)
     check_operators(proto, where)
+    drop_maps(proto, where)
     check_types(proto, where)
     check_tensors(proto, opened.weights, where)
     model = deserialize(proto, where)
@@ -69,6 +74,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     inline(model, where)
     check_required(model, where)
     passes.RemoveInitializersFromInputsPass()(model)
+    encode(model)
     check_sizes(model, where, memory)
     return model
 

@@ -26,7 +26,7 @@ EXACT = words(
     CastLike Ceil Clip Compress Concat ConstantOfShape DepthToSpace
     DequantizeLinear Div Equal Expand EyeLike Flatten Floor Gather GatherElements
     GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Max Min Mod
-    Mul Neg NonZero Not Or Pad QuantizeLinear Range Reciprocal ReduceMax
+    Mul Neg NonZero Not OneHot Or Pad QuantizeLinear Range Reciprocal ReduceMax
     ReduceMin Relu Reshape Round ScatterElements ScatterND Shape Sign Size Slice
     SpaceToDepth Split Sqrt Squeeze Sub Tile TopK Transpose Trilu Unique Unsqueeze Where
     Xor
@@ -35,23 +35,56 @@ EXACT = words(
 # The same up to the roundings that `verify` allows: weights that a model computes from
 # weights, and tables of positions.  By element types of the first input.
 ROUNDED: dict[str, tuple[str, ...]] = {
+    "Acos": ("float32", "float64"),
+    "Acosh": ("float32", "float64"),
+    "AffineGrid": ("float32",),
+    "Asin": ("float32", "float64"),
+    "Asinh": ("float32", "float64"),
+    "Atan": ("float32", "float64"),
+    "Atanh": ("float32", "float64"),
+    "BlackmanWindow": ("int32", "int64"),
     "Cos": ("float32", "float64"),
+    "Cosh": ("float32", "float64"),
     "CumSum": ("float32", "float64", "int32", "int64"),
+    "DFT": ("float32", "float64"),
+    "Det": ("float32", "float64"),
+    "Einsum": ("float32", "float64", "int32", "int64"),
     "Exp": ("float32", "float64"),
     "Gemm": ("float32", "float64"),
+    "HammingWindow": ("int32", "int64"),
+    "HannWindow": ("int32", "int64"),
+    "HardSigmoid": ("float32", "float64"),
+    "Hardmax": ("float32", "float64"),
+    "InstanceNormalization": ("float32",),
     "LayerNormalization": ("float32",),
+    "LeakyRelu": ("float32", "float64"),
     "Log": ("float32", "float64"),
-    "MatMul": ("float32", "float64"),
+    "LogSoftmax": ("float32", "float64"),
+    "MatMul": ("float32", "float64", "int32", "int64"),
+    "Mean": ("float32", "float64"),
+    "MeanVarianceNormalization": ("float32",),
+    "MelWeightMatrix": ("int64",),
+    "Mish": ("float32",),
+    "PRelu": ("float32", "float64"),
     "Pow": ("float32", "float64"),
+    "ReduceL1": ("float32", "float64"),
     "ReduceL2": ("float32", "float64"),
+    "ReduceLogSum": ("float32", "float64"),
+    "ReduceLogSumExp": ("float32", "float64"),
     "ReduceMean": ("float32", "float64"),
     "ReduceProd": ("float32", "float64", "int64"),
     "ReduceSum": ("float32", "float64", "int32", "int64"),
     "ReduceSumSquare": ("float32", "float64"),
+    "RotaryEmbedding": ("float32",),
+    "Shrink": ("float32", "float64", "int32", "int64"),
     "Sigmoid": ("float32",),
     "Sin": ("float32", "float64"),
+    "Sinh": ("float32", "float64"),
+    "Softmax": ("float32",),
     "Sum": ("float32", "float64"),
+    "Tan": ("float32", "float64"),
     "Tanh": ("float32",),
+    "ThresholdedRelu": ("float32", "float64"),
 }
 
 

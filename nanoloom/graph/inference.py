@@ -130,8 +130,17 @@ def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> N
 
 
 def without_shapes(node: ir.Node) -> onnx.NodeProto:
-    """What inference sees: it has another default for `onesided` than ONNX says."""
+    """What inference sees: it has another default for `onesided` than ONNX says.
+
+    It adds output_padding to the size that auto_pad makes the stride's multiple.
+    """
     made = ir.serde.serialize_node(node)
+    mode = node.attributes.get("auto_pad")
+    same = mode is not None and mode.as_string().startswith("SAME")
+    if node.op_type == "ConvTranspose" and same:
+        kept = [a for a in made.attribute if a.name != "output_padding"]
+        del made.attribute[:]
+        made.attribute.extend(kept)
     if node.op_type == "STFT" and "onesided" not in node.attributes:
         made.attribute.append(onnx.helper.make_attribute("onesided", 1))
     return made

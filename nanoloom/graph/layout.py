@@ -20,7 +20,7 @@ import onnx_ir as ir
 from nanoloom.graph.binary_products import DOMAIN as BINARY
 from nanoloom.graph.commute_transpose_reshape import sink_reshape
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
-from nanoloom.graph.image_layouts import image_order, to_first, to_last
+from nanoloom.graph.image_layouts import by_channel, image_order, to_first, to_last
 from nanoloom.graph.integer_sums import is_sum
 from nanoloom.graph.keep_nchw import stays_nchw
 from nanoloom.graph.layout_effects import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
@@ -229,7 +229,7 @@ class Layout(GraphEditor):
 
     def sink_channels(self, node: ir.Node) -> None:
         """BatchNormalization: its other inputs have an element a channel."""
-        order, out = image_order(node.inputs[0]), node.outputs[0]
+        order = image_order(node.inputs[0]) if by_channel(node) else None
         trains = node.attributes.get("training_mode")
         if order is None or len(node.outputs) > 1 or (trains and trains.as_int()):
             return
@@ -240,8 +240,8 @@ class Layout(GraphEditor):
             node.op_type,
             [x, *node.inputs[1:]],
             [*node.attributes.values(), ir.AttrInt64("channels_last", 1)],
-            [shape_of(out)[d] for d in back],
-            out,
+            [shape_of(node.outputs[0])[d] for d in back],
+            node.outputs[0],
             node.name or node.op_type,
             DOMAIN,
         )

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.classical import features, linear_models, mel, ngrams, trees
+from nanoloom.linalg.classical import (
+    features,
+    linear_models,
+    mel,
+    ngrams,
+    svm,
+    trees,
+)
 from nanoloom.linalg.control import bodies, recurrent
 from nanoloom.linalg.elementwise import (
     activations,
@@ -109,6 +116,7 @@ OPERATORS: dict[str, Lower] = {
     **softmax.OPERATORS,
     **sorting.OPERATORS,
     **spectral.OPERATORS,
+    **svm.OPERATORS,
     **lookup_tables.OPERATORS,
     **trees.OPERATORS,
     **unpooling.OPERATORS,

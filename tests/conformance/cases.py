@@ -87,8 +87,8 @@ def difference(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) ->
     """
     if wrong := mismatch(got, wanted):
         return wrong
-    if got.dtype.kind in "iub":
-        return "" if (got == wanted).all() else "integers differ"
+    if got.dtype.kind in "iubO":
+        return "" if (got == wanted).all() else f"{got.dtype} elements differ"
     if got.dtype.itemsize == 2:
         rtol = max(rtol, 2 * float(ml_dtypes.finfo(got.dtype).eps))
     one, other = got.astype(np.float64), wanted.astype(np.float64)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from nanoloom.errors import InputError, Unsupported
 from nanoloom.frontend.inputs import (
@@ -198,8 +198,16 @@ def test_specs_of_strings() -> None:
     proto = models.chain([models.unary("x", "y", "Identity")])
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
     proto.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
-    with pytest.raises(Unsupported, match="input x: is no tensor of numbers"):
-        input_specs(load(proto))
+    (spec,) = input_specs(load(proto))
+    assert (spec.name, spec.dtype) == ("x", np.int64)  # their numbers
+
+
+def test_specs_of_sequences() -> None:
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2])
+    node = helper.make_node("SequenceLength", ["s"], ["n"])
+    model = models.model([node], [sequence], [models.value("n", [], TensorProto.INT64)])
+    with pytest.raises(Unsupported, match="input s: is no tensor of numbers"):
+        input_specs(load(model))
 
 
 KINDS = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int64, np.uint8,

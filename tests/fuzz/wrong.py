@@ -119,9 +119,9 @@ def is_smooth(asked: Asked) -> bool:
     )
 
 
-def is_cubic_inside(asked: Asked) -> bool:
+def is_cubic_to_border(asked: Asked) -> bool:
     cubic = asked.word("mode").endswith("cubic")
-    return cubic and asked.word("padding_mode", "zeros") != "zeros"
+    return cubic and asked.word("padding_mode", "zeros") == "border"
 
 
 SATURATED = (
@@ -139,10 +139,10 @@ WRONG = (
         on=is_empty,
     ),
     Wrong(
-        "ort",
+        "reference",
         operators("GridSample"),
-        "it moves each pixel to the border, where ONNX moves the coordinate",
-        is_cubic_inside,
+        "it moves the coordinate to the border, where everybody else moves each pixel",
+        is_cubic_to_border,
     ),
     Wrong(
         "ort",

@@ -105,6 +105,22 @@ def test_what_onnx_leaves_open_is_the_same_both_ways(to: str, tmp_path: Path) ->
     np.testing.assert_array_equal(*made)
 
 
+def test_shapes_from_one_hot(tmp_path: Path) -> None:
+    """As PyTorch writes repeat_interleave: a row of OneHot in front of Tile."""
+    text = """g (float[b, 3] x) => (float[n, m] y)
+      <int64[1] i = {1}, int64[2] v = {1, 2}, int64[1] m = {-1}> {
+        shape = Shape(x)
+        rank = Shape(shape)
+        depth = Squeeze(rank)
+        hot = OneHot(i, depth, v)
+        repeats = Reshape(hot, m)
+        y = Tile(x, repeats)
+    }"""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    made = nanoloom.compile(proto(text), cache=Cache(tmp_path))({"x": x})["y"]
+    assert (made == np.tile(x, [1, 2])).all()
+
+
 def test_texts_are_numbers_or_refused(tmp_path: Path) -> None:
     text = 'g () => (int64[1] y) <string[1] a = {{"7"}}> {{ y = {}(a) }}'
     known = nanoloom.compile(proto(text.format("Cast<to = 7>")), cache=Cache(tmp_path))

@@ -6,13 +6,13 @@ import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.classical.scores import (
     FLOAT32,
     integer_labels,
     labels,
     transformed,
+    two_sided,
 )
 
 FLOAT64 = np.dtype(np.float64)
@@ -52,8 +52,7 @@ def linear_regressor(b: Builder, node: Node) -> Tensor:
 def linear_classifier(b: Builder, node: Node) -> list[Tensor | None]:
     """Labels [rows] and scores [rows, classes].
 
-    Two classes may share one set of coefficients, the second class's; then only the
-    logistic transform says what the first one's score is.
+    Two classes may share one set of coefficients, the second class's.
     """
     x, name = as_rows(b, node.input(0)), node.string("post_transform", "NONE")
     classes = integer_labels(node, "classlabels_ints")
@@ -63,28 +62,13 @@ def linear_classifier(b: Builder, node: Node) -> list[Tensor | None]:
         raise node.unsupported(
             f"it has coefficients for {rows} scores, but {len(classes)} classes"
         )
-    if single and name != "LOGISTIC":
-        raise node.unsupported(
-            f"ONNX does not say what post_transform {name} makes of one score for two "
-            "classes",
-            "give both classes coefficients",
-        )
     scores = linear(b, node, x, rows)
     if single:
-        scores = both_signs(b, scores)
-    chosen = labels(b, scores, classes)
-    made = b.cast(transformed(b, node, scores, name), FLOAT32)
-    return [b.reshape(chosen, node.output_shapes[0]), made]
-
-
-def both_signs(b: Builder, score: Tensor) -> Tensor:
-    """[rows, 1] as [rows, 2]: -score and score."""
-    signs = b.constant(np.array([-1, 1], score.dtype))
-
-    def body(value: Scalar, sign: Scalar) -> Scalar:
-        return value * sign
-
-    return b.elementwise(body, score, signs)
+        made, compared = two_sided(b, node, scores, name)
+    else:
+        made, compared = transformed(b, node, scores, name), scores
+    chosen = labels(b, compared, classes)
+    return [b.reshape(chosen, node.output_shapes[0]), b.cast(made, FLOAT32)]
 
 
 OPERATORS = {

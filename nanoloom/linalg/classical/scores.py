@@ -39,6 +39,33 @@ def transformed(b: Builder, node: Node, scores: Tensor, name: str) -> Tensor:
             raise node.unsupported(f"post_transform {name} is not known")
 
 
+def two_sided(
+    b: Builder, node: Node, score: Tensor, name: str
+) -> tuple[Tensor, Tensor]:
+    """Scores of two classes from the second one's, [rows, 1]; what the label goes by.
+
+    The first one's is the same with the other sign, before it is transformed; a probit
+    is defined for probabilities only, and has its sign changed behind.
+    """
+    if name == "PROBIT":
+        made = both_signs(b, transformed(b, node, score, name))
+        return made, made
+    signed = both_signs(b, score)
+    return transformed(b, node, signed, name), signed
+
+
+def both_signs(b: Builder, score: Tensor) -> Tensor:
+    """[rows, 1] as [rows, 2]: -score and score."""
+    signs = b.constant(np.array([-1, 1], score.dtype))
+    return b.elementwise(lambda value, sign: value * sign, score, signs)
+
+
+def shares(b: Builder, score: Tensor) -> Tensor:
+    """[rows, 1], a probability, as [rows, 2]: what is left of one, and the score."""
+    halves = b.constant(np.array([1, 0], score.dtype))
+    return b.elementwise(lambda s, c: s + c, both_signs(b, score), halves)
+
+
 def softmax_zero(b: Builder, scores: Tensor) -> Tensor:
     """Softmax that keeps scores of zero at zero; 0.5 where all are zero."""
     along = (0,)

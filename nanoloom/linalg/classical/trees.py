@@ -24,12 +24,14 @@ from nanoloom.linalg.classical.forest import (
     modern,
     numbers,
 )
-from nanoloom.linalg.classical.linear_models import as_rows, both_signs
+from nanoloom.linalg.classical.linear_models import as_rows
 from nanoloom.linalg.classical.scores import (
     FLOAT32,
     integer_labels,
     labels,
+    shares,
     transformed,
+    two_sided,
 )
 from nanoloom.linalg.reductions.reduce import highest, lowest
 
@@ -188,8 +190,8 @@ def tree_regressor(b: Builder, node: Node) -> Tensor:
 def tree_classifier(b: Builder, node: Node) -> list[Tensor | None]:
     """Labels [rows] and scores [rows, classes].
 
-    Two classes may have votes for one of them only.  Votes that are never negative are
-    then its probability; others are a logit for the logistic transform.
+    Two classes may have votes for one of them only, the second one's score.  Where none
+    is negative and nothing transforms them, they are its probability.
     """
     x, wide = as_rows(b, node.input(0)), working_type(node)
     classes, name = (
@@ -213,27 +215,12 @@ def tree_classifier(b: Builder, node: Node) -> list[Tensor | None]:
         chosen = labels(b, sums, classes)
         return [chosen, b.cast(transformed(b, node, sums, name), FLOAT32)]
     sums = b.slice(sums, (0, votes_for[0]), (sums.shape[0], 1))
-    positive = bool((forest.weights >= 0).all()) and not (base < 0).any()
-    scores, compared = two_classes(b, node, with_base(b, sums, base), name, positive)
+    sums = with_base(b, sums, base)
+    if name == "NONE" and (forest.weights >= 0).all() and not (base < 0).any():
+        scores = compared = shares(b, sums)
+    else:
+        scores, compared = two_sided(b, node, sums, name)
     return [labels(b, compared, classes), b.cast(scores, FLOAT32)]
-
-
-def two_classes(
-    b: Builder, node: Node, score: Tensor, name: str, positive: bool
-) -> tuple[Tensor, Tensor]:
-    """The scores of two classes from the second one's, and what the label goes by."""
-    signed = both_signs(b, score)
-    if not positive and name in ("NONE", "LOGISTIC"):
-        return transformed(b, node, signed, name), signed
-    if not positive or name != "NONE":
-        raise node.unsupported(
-            f"ONNX does not say what post_transform {name} makes of votes for one of "
-            "two classes",
-            "give both classes votes",
-        )
-    halves = b.constant(np.array([1, 0], score.dtype))
-    scores = b.elementwise(lambda s, c: s + c, signed, halves)
-    return scores, scores
 
 
 OPERATORS = {

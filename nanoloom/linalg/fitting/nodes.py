@@ -48,6 +48,13 @@ def per_channel(*indices: int) -> Rule:
     return rule
 
 
+def batch_normalization(node: Node) -> None:
+    """One number for each channel, or for each element of an image."""
+    x, each = node.input(0), not node.int("spatial", 1)
+    for i in (1, 2, 3, 4):
+        require_shape(node, i, x.shape[1:] if each else [channels_of(node)])
+
+
 def group_normalization(node: Node) -> None:
     groups, channels = at_least(node, "num_groups", 1), channels_of(node)
     if channels % groups:
@@ -230,7 +237,7 @@ RULES: dict[str, Rule] = {
     **images.RULES,
     "ArgMax": require_axis,
     "ArgMin": require_axis,
-    "BatchNormalization": per_channel(1, 2, 3, 4),
+    "BatchNormalization": batch_normalization,
     "CumProd": cumulative,
     "CumSum": cumulative,
     "DequantizeLinear": quantization,

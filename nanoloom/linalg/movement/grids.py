@@ -46,11 +46,14 @@ class Side:
             return (normalized + 1.0) / 2.0 * float(self.extent - 1)
         return ((normalized + 1.0) * float(self.extent) - 1.0) / 2.0
 
-    def padded(self, x: Scalar) -> Scalar:
-        """A coordinate outside the borders moved as the padding says."""
+    def padded(self, x: Scalar, to_border: bool) -> Scalar:
+        """A coordinate outside the borders moved as the padding says.
+
+        to_border: not where only the pixels around it are moved (docs/numbers.md).
+        """
         low, high = self.borders
         outside = (x < low) | (x > high)
-        if self.padding == "border":
+        if self.padding == "border" and to_border:
             clamped = bounded(x, 0.0, self.extent - 1.0)
             x = select(outside, clamped, x)
         elif self.padding == "reflection":
@@ -145,7 +148,7 @@ def grid_sample(b: Builder, node: Node) -> Tensor:
         for side, normalized in zip(sides, reversed(given), strict=True):
             at = side.coordinate(normalized)
             at = at.math("roundeven") if MODES[mode] is nearest else at
-            taps.append(MODES[mode](side, side.padded(at)))
+            taps.append(MODES[mode](side, side.padded(at, MODES[mode] is not cubic)))
         return gathered(b, x, origin, taps, [position(0), position(1)], [])
 
     places = [ir.AffineDimExpr.get(d) for d in (0, *range(2, rank))]

@@ -14,6 +14,7 @@ from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.linalg.movement.sampling import (
+    OLDEST,
     ROUNDINGS,
     Axis,
     Taps,
@@ -37,10 +38,8 @@ def resize(b: Builder, node: Node) -> Tensor:
         "coordinate_transformation_mode", "asymmetric" if legacy else "half_pixel"
     )
     if mode == "nearest":
-        rounding = (
-            "floor" if legacy else node.string("nearest_mode", "round_prefer_floor")
-        )
-        return nearest(b, node, axes, transform, rounding)
+        given = node.string("nearest_mode", "round_prefer_floor")
+        return nearest(b, node, axes, transform, OLDEST if legacy else given)
     if mode not in ("linear", "cubic"):
         raise node.unsupported(f"mode {mode}", "use nearest, linear or cubic")
     reach, weight = 1, linear
@@ -119,7 +118,7 @@ def nearest(
         at = source(node, axis, transform)
         if transform == "tf_crop_and_resize":
             outside[d] = beyond(axis, at)
-        rounded = np.clip(ROUNDINGS[rounding](at), 0, axis.size - 1)
+        rounded = np.clip(ROUNDINGS[rounding](at, axis.scale), 0, axis.size - 1)
         tables.append((d, rounded.astype(np.int64)))
     # What grows least comes first, whichever axis is the longer one.
     growth = {d: len(table) / max(axes[d].size, 1) for d, table in tables}

@@ -67,12 +67,19 @@ def coordinates(axis: Axis, mode: str) -> Array | None:
             return None
 
 
-ROUNDINGS: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
+OLDEST = "ceil where it shrinks"  # nearest up to opset 10, which has no nearest_mode
+ROUNDINGS: dict[str, Callable[[Array, float], Array]] = {  # coordinates, scale
+    "round_prefer_floor": lambda x, _: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x, _: np.floor(x + 0.5),
+    "floor": lambda x, _: np.floor(x),
+    "ceil": lambda x, _: np.ceil(x),
+    OLDEST: lambda x, scale: oldest(x.astype(np.float32), scale),
 }
+
+
+def oldest(x: Array, scale: float) -> Array:
+    """Of f32 coordinates: 7 / 0.7 is 10, whatever f32 has behind the 0.7."""
+    return np.ceil(x) if scale < 1 else np.floor(x)
 
 
 def linear(distance: Array) -> Array:

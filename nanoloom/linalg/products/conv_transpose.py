@@ -70,10 +70,10 @@ def result_extents(
     wanted = node.ints("output_shape")[-rank:]
     if not wanted and mode in ("SAME_UPPER", "SAME_LOWER"):
         gaps = any(span < stride for span, stride in zip(spans, strides, strict=True))
-        if any(extra) or gaps:
-            which = "output_padding" if any(extra) else "filters smaller than strides"
+        if gaps:
             raise node.unsupported(
-                f"ONNX gives two sizes for auto_pad {mode} with {which}",
+                f"ONNX gives two sizes for auto_pad {mode} with filters smaller than"
+                " strides",
                 "write pads instead of auto_pad",
             )
         wanted = [s * stride for s, stride in zip(size, strides, strict=True)]

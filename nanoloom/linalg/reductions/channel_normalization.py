@@ -27,7 +27,12 @@ from nanoloom.mlir import ir
 
 
 def channel(node: Node, x: Tensor, full: Tensor) -> BroadcastOperand:
-    """A vector over channels: dimension 1 (or the only one), or the last one."""
+    """A vector over channels: dimension 1 (or the only one), or the last one.
+
+    With spatial = 0, of version 7, it is one element for each of an image.
+    """
+    if not node.int("spatial", 1):
+        return BroadcastOperand(x, tuple(range(1, full.rank)))
     return along_axis(x, min(1 if channels_first(node) else full.rank, full.rank - 1))
 
 
@@ -37,8 +42,6 @@ def batch_norm(b: Builder, node: Node) -> Sequence[Tensor | None]:
         return batch_norm_training(b, node)
     if node.version < 7 and not node.int("is_test"):
         raise node.unsupported("it is in training mode", "set is_test = 1")
-    if not node.int("spatial", 1):
-        raise node.unsupported("spatial = 0 normalizes each activation by itself")
     return [normalized(b, node, node.input(3), node.input(4))]
 
 

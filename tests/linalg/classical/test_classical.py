@@ -162,8 +162,6 @@ def test_two_classes_with_one_score() -> None:
     second = 1 / (1 + np.exp(-np.array([2.5, -0.5])))
     assert (abs(got - np.stack([1 - second, second], 1)) <= 8 * EPS).all()
     assert label.tolist() == [9, 4]
-    with pytest.raises(Unsupported, match="one score for two classes"):
-        run_ml("LinearClassifier", [x], outputs=2, post_transform="NONE", **given)
 
 
 def test_probit() -> None:

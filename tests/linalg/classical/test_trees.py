@@ -146,13 +146,6 @@ def test_tree_classifier_with_votes_for_one_class(sign: int, name: str) -> None:
     right = reference("TreeEnsembleClassifier", [features(20)], outputs=2, **attributes)
     assert (abs(got - right[1]) <= 16 * EPS).all()
     assert (label == right[0]).all() and len(set(label.tolist())) == 2
-    with pytest.raises(Unsupported, match="votes for one of two classes"):
-        run_ml(
-            "TreeEnsembleClassifier",
-            [features(3)],
-            outputs=2,
-            **{**attributes, "post_transform": "PROBIT"},
-        )
 
 
 def tensor(values: list[float], kind: str) -> onnx.TensorProto:

@@ -25,7 +25,9 @@ paddings = st.sampled_from(["zeros", "border", "reflection"])
     st.integers(1, 3),
 )
 def test_grid_sample(mode: str, padding: str, align: int, depth: int) -> None:
+    """Cubic to the border is another one: see below."""
     depth = 2 if mode == "cubic" else depth
+    padding = "zeros" if (mode, padding) == ("cubic", "border") else padding
     image, out = (4, 5, 3)[:depth], (3, 2, 4)[:depth]
     x = sample(1, (2, 3, *image), "float32")
     grid = sample(2, (2, *out, depth), "float32", -2.5, 2.5)
@@ -50,6 +52,46 @@ def test_wild_coordinates_read_no_other_memory(padding: str, mode: str) -> None:
     grid = np.array(wild, np.float32).reshape(1, 2, 2, 2)
     got = run_node("GridSample", [x, grid], mode=mode, padding_mode=padding)[0]
     assert ((got == 0) | np.isnan(got) | (abs(got - 2) < 1e-5)).all()
+
+
+def keys(t: np.ndarray) -> np.ndarray:
+    """Keys' weights of the four elements around a place, [..., 4]; t: its fraction."""
+    s, a = abs(t[..., None] - np.arange(-1, 3)), -0.75
+    near, far = ((a + 2) * s - (a + 3)) * s * s + 1, ((a * s - 5 * a) * s + 8 * a) * s
+    return np.where(s <= 1, near, far - 4 * a)
+
+
+def cubic_to_border(x: np.ndarray, grid: np.ndarray, align: int) -> np.ndarray:
+    """In float64: elements outside of the image are those at its border."""
+    image = x.astype(np.float64)[0, 0]
+    parts = []
+    for axis, extent in enumerate(image.shape):
+        g = grid[0, ..., 1 - axis].astype(np.float64)
+        place = (g + 1) / 2 * (extent - 1) if align else ((g + 1) * extent - 1) / 2
+        first = np.floor(place)
+        taps = (first[..., None] + np.arange(-1, 3)).clip(0, extent - 1).astype(int)
+        parts.append((taps, keys(place - first)))
+    (rows, high), (columns, wide) = parts
+    values = image[rows[..., :, None], columns[..., None, :]]
+    return np.einsum("yxij,yxi,yxj->yx", values, high, wide)[None, None]
+
+
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize(("version", "mode"), [(16, "bicubic"), (20, "cubic")])
+def test_cubic_to_the_border(align: int, version: int, mode: str) -> None:
+    """As PyTorch and ONNX Runtime have it; ONNX's reference moves the coordinate."""
+    x = sample(7, (1, 1, 5, 4), "float32")
+    grid = sample(8, (1, 9, 8, 2), "float32", -2.5, 2.5)
+    attributes = {"mode": mode, "padding_mode": "border", "align_corners": align}
+    got = run_node("GridSample", [x, grid], version=version, **attributes)[0]
+    right = cubic_to_border(x, grid, align)
+    bound = (2 * 6 * 12 * 4 + 128) * 2.0**-24 * abs(x).max()
+    assert (abs(got - right) <= bound).all()
+    attributes["mode"] = "cubic"
+    model, feeds = model_of("GridSample", [x.astype(np.float64), grid], attributes)
+    moved = ReferenceEvaluator(model).run(None, feeds)[0]
+    assert not (abs(moved - right) <= bound).all()
+    assert not (abs(0 * got - right) <= bound).all()
 
 
 @pytest.mark.parametrize("name", ["int32", "bool", "float64"])

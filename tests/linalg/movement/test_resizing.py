@@ -174,6 +174,31 @@ def test_old_versions() -> None:
     same(got, x.repeat(2, 2))
 
 
+def test_oldest_nearest_of_onnx() -> None:
+    """The test of its 1.5: the next element on axes that shrink."""
+    x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
+    factors = np.array([1, 1, 0.6, 0.6], np.float32)
+    got = run_node("Resize", [x, factors], constants=[1], version=10)[0]
+    assert got.tolist() == [[[[1, 3]]]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 20))
+def test_oldest_nearest(size: int, times: int, parts: int) -> None:
+    """Element ceil(i / scale) where it shrinks, floor(i / scale) elsewhere; in f32."""
+    x, scale = np.arange(size, dtype=np.float32), np.float32(times / parts)
+    count = int(size * float(scale))
+    if not count:
+        return
+    factors = np.array([scale], np.float32)
+    got = run_node("Resize", [x, factors], constants=[1], version=10)[0]
+    # Rounded to f32 a quotient of whole numbers is whole where the exact one is.
+    places = [i * parts / times for i in range(count)]
+    near = [round(p) if abs(p - round(p)) < 1e-4 else p for p in places]
+    chosen = [int(np.ceil(p) if scale < 1 else np.floor(p)) for p in near]
+    assert got.tolist() == [min(c, size - 1) for c in chosen]
+
+
 @pytest.mark.parametrize(
     ("policy", "shape"), [("not_larger", (3, 6)), ("not_smaller", (4, 7))]
 )

@@ -224,12 +224,20 @@ def test_refusals() -> None:
         run_node("Conv", [x, w[:, :, :2, :2]], strides=[1])
 
 
+@pytest.mark.parametrize(("mode", "first"), [("SAME_UPPER", 1), ("SAME_LOWER", 2)])
+def test_transposed_to_the_same_size_with_output_padding(mode: str, first: int) -> None:
+    """The size times the stride: so much of the whole result, from its middle."""
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(s).astype("f") for s in ((1, 2, 3), (2, 2, 4)))
+    given = {"strides": [2], "output_padding": [1]}
+    whole = run_node("ConvTranspose", [x, w], **given)[0]
+    assert whole.shape == (1, 2, 9)
+    got = run_node("ConvTranspose", [x, w], auto_pad=mode, **given)[0]
+    assert (got == whole[:, :, first : first + 6]).all()
+
+
 def test_transposed_size_that_onnx_leaves_open_is_refused() -> None:
     x, w = np.ones((1, 2, 3), np.float32), np.ones((2, 2, 3), np.float32)
-    given = {"strides": [2], "output_padding": [1]}
-    with pytest.raises(Error, match="two sizes for auto_pad SAME_UPPER"):
-        run_node("ConvTranspose", [x, w], auto_pad="SAME_UPPER", **given)
-    assert run_node("ConvTranspose", [x, w], **given)[0].shape == (1, 2, 8)
     with pytest.raises(Error, match="filters smaller than strides"):
         run_node("ConvTranspose", [x, w], auto_pad="SAME_LOWER", strides=[4])
     assert run_node("ConvTranspose", [x, w], strides=[4])[0].shape == (1, 2, 11)

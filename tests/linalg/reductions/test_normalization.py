@@ -116,6 +116,27 @@ def test_group(groups: int, old: bool, name: str) -> None:
     assert not good(got + 1, exact, 90 // groups)
 
 
+@pytest.mark.parametrize("version", [7, 8])
+def test_batch_of_each_element(version: int) -> None:
+    """spatial = 0: every element of an image has numbers of its own."""
+    x = sample(1, (3, 2, 4, 5), "float32")
+    scale, bias, mean = (sample(s, (2, 4, 5), "float32") for s in (2, 3, 4))
+    variance = sample(5, (2, 4, 5), "float32", 0.5, 2.0)
+    inputs = [x, scale, bias, mean, variance]
+    for constants in ((), (1, 2, 3, 4)):
+        got = run_node(
+            "BatchNormalization", inputs, constants=constants, version=version,
+            spatial=0,
+        )[0]  # fmt: skip
+        factor = wide(scale) / np.sqrt(wide(variance) + np.float32(1e-5))
+        right = (wide(x) - mean) * factor + bias
+        size = (abs(wide(x)) + abs(wide(mean))) * abs(factor) + abs(bias)
+        assert (abs(got - right) <= 8 * 2.0**-24 * size).all()
+        assert not (abs(0 * got - right) <= 8 * 2.0**-24 * size).all()
+    with pytest.raises(ModelError, match="expected"):
+        run_node("BatchNormalization", inputs, version=version, spatial=1)
+
+
 def test_groups_that_do_not_divide_are_refused() -> None:
     x, t = sample(15, (1, 5, 2), "float32"), np.ones(5, np.float32)
     with pytest.raises(ModelError, match="5 channels are not 2 equal groups"):
