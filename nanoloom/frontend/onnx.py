@@ -26,7 +26,7 @@ from nanoloom.frontend.operators import check_operators, check_required
 from nanoloom.frontend.proto_walk import check_text, drop_devices
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
-from nanoloom.frontend.types import check_types
+from nanoloom.frontend.types import check_types, forget_negative
 from nanoloom.frontend.wire import Buffer, Scanner
 
 Source = str | Path | bytes | onnx.ModelProto | ir.Model
@@ -60,6 +60,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     check_functions(proto, where)
     check_operators(proto, where)
     check_types(proto, where)
+    forget_negative(proto)
     check_tensors(proto, opened.weights, where)
     model = deserialize(proto, where)
     detach_weights.fill(model, opened.weights.found)

@@ -18,7 +18,7 @@ def complete(node: ir.Node) -> None:
     """Give the first output the shape that its operator's rule says, if it has none."""
     rule = RULES.get((node.domain, node.op_type))
     source, made = node.inputs[0] if node.inputs else None, node.outputs[0]
-    if rule is None or source is None or not is_static(source) or is_static(made):
+    if rule is None or source is None or not is_static(source):
         return
     shape = rule(node, shape_of(source))
     if shape is not None:

@@ -8,7 +8,7 @@ from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.classical import features, linear_models, mel, ngrams, trees
-from nanoloom.linalg.control import bodies, recurrent
+from nanoloom.linalg.control import bodies, failing, recurrent
 from nanoloom.linalg.elementwise import (
     activations,
     arithmetic,
@@ -70,6 +70,7 @@ OPERATORS: dict[str, Lower] = {
     **comparison.OPERATORS,
     **binary_products.OPERATORS,
     **bodies.OPERATORS,
+    **failing.OPERATORS,
     **conv_transpose.OPERATORS,
     **convolution.OPERATORS,
     **cumulative.OPERATORS,

@@ -85,7 +85,7 @@ def test_values_that_are_no_tensors_of_numbers() -> None:
     ]
     listed = problems(load(models.model(nodes, [sequence, text], outputs)))
     assert [(p.node, p.reason) for p in listed] == [
-        ("input s", "is a sequence"),
+        ("input s", "is a sequence, and only a call knows how many tensors are in it"),
         ("input t", "holds strings"),
         ("output u", "holds strings"),
     ]
