@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nanoloom.errors import Error, InputError, InternalError, ModelError, Unsupported
+from nanoloom.errors import (
+    Error,
+    InputError,
+    InternalError,
+    ModelError,
+    ModelWarning,
+    Unsupported,
+)
 
 if TYPE_CHECKING:
     from nanoloom.loaded import load
@@ -25,6 +32,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "ModelError",
+    "ModelWarning",
     "Program",
     "Unsupported",
     "compile",

@@ -167,6 +167,10 @@ class OpenBinding(Binding):
         return compile_open(model, self.options, self.cache, report)
 
 
+def values_of(arrays: Values, names: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple([arrays[name].tobytes() for name in names])
+
+
 def deciding(
     arrays: Values, known: Iterable[str], made: Callable[[Values], Made]
 ) -> tuple[Made, tuple[str, ...]]:

@@ -46,6 +46,10 @@ class ModelError(Error):
     """The model file is damaged, invalid or missing a part."""
 
 
+class ModelWarning(UserWarning):
+    """Something odd in a model, which runs all the same."""
+
+
 class InputError(Error):
     """An input array has the wrong name, type or shape, or an index out of range."""
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nanoloom.binding import Binding, deciding
+from nanoloom.apart import called_apart, kept
+from nanoloom.binding import Binding, deciding, values_of
 from nanoloom.cache import Cache, default_root
 from nanoloom.errors import DataDependent, Error, public
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.dimension_values import check_known
 from nanoloom.frontend.files import named_file
-from nanoloom.frontend.inputs import check_inputs
+from nanoloom.frontend.inputs import SeveralSizes, check_inputs
 from nanoloom.frontend.vocabulary import with_texts
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.bounded_cache import BoundedCache
+from nanoloom.runtime.grouped import grouped
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.compiled_session import CompiledSession, Once, Pairs
@@ -40,10 +42,6 @@ Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
 # Of a program in memory: a variant has threads of its own.
 MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
 MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
-
-
-def values_of(arrays: Mapping[str, Array], names: Iterable[str]) -> tuple[bytes, ...]:
-    return tuple([arrays[name].tobytes() for name in names])
 
 
 class Program:
@@ -67,31 +65,35 @@ class Program:
         cache: Cache,
         report: Report | None = None,
     ) -> None:
-        self.source, self.options = source, options
+        self.options = options
         self.threads, self.cache, self.report = threads, cache, report
-        self.inputs, self.outputs = source.interface(cache)
-        self.vocabulary = tuple(source.strings)  # a saved program has places in it
-        self._has_texts = any(x.is_text for x in (*self.inputs, *self.outputs))
-        numbers, self.bounds = parted(dims)
-        self.dims = bound_dims(self.inputs, numbers)
-        self.texts = [d for x in self.inputs for d in x.shape if isinstance(d, str)]
-        check_known(self.texts, self.bounds)
+        self._declare(called_apart(source, cache, dims), dims)
         self.variants = BoundedCache[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
         )
         self._called = BoundedCache[Call, str](
             MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
         )
-        self.open = OpenProgram(
-            self.inputs, self.dims, source, options, cache, report, self.bounds
-        )
         self._deciding = BoundedCache[Shapes, tuple[str, ...]](
             MOST_CALLS, 0, lambda *_: 0
         )
 
+    def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
+        """What depends on the names that dimensions have."""
+        self.source = source
+        self.inputs, self.outputs = source.interface(self.cache)
+        self.vocabulary = tuple(source.strings)  # a saved program has places in it
+        self._has_texts = any(x.is_text for x in (*self.inputs, *self.outputs))
+        numbers, self.bounds = parted(dims)
+        self.dims = bound_dims(self.inputs, numbers)
+        self.texts = [d for x in self.inputs for d in x.shape if isinstance(d, str)]
+        check_known(self.texts, self.bounds)
+        own = self.inputs, self.dims, source, self.options, self.cache, self.report
+        self.open = OpenProgram(*own, self.bounds)
+
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        """Run the model.
+        """Run the model; an output that is a sequence is a list.
 
         inputs: one array an input, of exactly the declared element type; dimensions
         with a name take the size of the array.  Raises InputError for arrays that do
@@ -104,8 +106,17 @@ class Program:
         return with_texts(*sides, self.vocabulary, inputs, self._run)
 
     def _run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        arrays = check_inputs(self.inputs, inputs, self.dims)
-        return self.variant(arrays)(arrays)
+        arrays = self._checked(inputs)
+        return grouped(self.variant(arrays)(arrays), self.outputs)
+
+    def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """The arrays; a name that they give several sizes is several ones from now."""
+        try:
+            return check_inputs(self.inputs, inputs, self.dims)
+        except SeveralSizes:
+            apart = kept(self.source, self.cache, inputs)
+            self._declare(apart, self.dims | self.bounds)
+        return check_inputs(self.inputs, inputs, self.dims)
 
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""
@@ -182,7 +193,6 @@ class Program:
         """
         with wait_for_compiler():
             from nanoloom.compiler import Report, partition_model
-
         model = self.source.entry(self.static_shapes(), {})
         program = partition_model(model, self.options, self.report or Report())
         return {name: kernel.nest for name, kernel in program.kernels.items()}

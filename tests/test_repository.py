@@ -42,6 +42,7 @@ ORDER = (
     "compile_open",
     "emit",
     "source",
+    "apart",
     "binding",
     "open_program",
     "sessions",

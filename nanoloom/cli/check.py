@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ class Findings:
     network that are computed in floats.  counted, signs: products of signs that count
     bits, and that are computed in floats.  not_sizes: why dimensions without a number
     are no sizes at run time, "" where they are.  multiple: of which they are then.
+    contradictions: values, and the shapes that are declared of them but not given.
+    shared: names that are sizes at several places, and what the others may be called.
     """
 
     problems: list[Problem]
@@ -44,6 +46,8 @@ class Findings:
     nodes: int = 0
     parameters: int = 0
     multiple: int = 1
+    contradictions: tuple[tuple[str, str], ...] = ()
+    shared: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def check(
@@ -69,9 +73,13 @@ def check(
 
 def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
     """Load a model and look for all its problems; one that does not load has one."""
+    from nanoloom.apart import with_names
     from nanoloom.errors import ModelError, Unsupported
+    from nanoloom.frontend.declared import contradictions_of
     from nanoloom.frontend.onnx import load
+    from nanoloom.frontend.places import named_apart
     from nanoloom.frontend.problems import Problem
+    from nanoloom.frontend.symbolic_dims import input_dims
 
     def alone(error: ModelError | Unsupported) -> Findings:
         place = error.where.removeprefix(f"{path}").removeprefix(": ") or "the file"
@@ -79,8 +87,14 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
 
     try:
         model = load(path)
+        shapes = input_dims(model)
+        model = with_names(model, named_apart(shapes, dims))
         watch.say("looking at every node")
-        return best(model, dims)
+        return replace(
+            best(model, dims),
+            contradictions=tuple(contradictions_of(model).found.items()),
+            shared=shared(input_dims(model)),
+        )
     except (ModelError, Unsupported) as error:
         return alone(error)
 
@@ -119,6 +133,16 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     raise first
 
 
+def shared(shapes: Mapping[str, tuple[int | str, ...]]) -> dict[str, str]:
+    """By the name of a place alone: the input and axis it is, and of which name."""
+    from nanoloom.frontend.places import own_names
+
+    return {
+        own: f"{shapes[name][axis]} on axis {axis} of input {name}"
+        for (name, axis), own in own_names(shapes).items()
+    }
+
+
 def weights(model: onnx_ir.Model) -> int:
     """The number of elements in all initializers."""
     found = (value.const_value for value in model.graph.initializers.values())
@@ -136,6 +160,7 @@ def answer(model: Path, findings: Findings) -> dict[str, Any]:
         "not_sizes": findings.not_sizes,
         "multiples_of": findings.multiple,
         "value_inputs": list(findings.deciding),
+        "contradictions": dict(findings.contradictions),
         "problems": [asdict(problem) for problem in findings.problems],
         "in_floats": [asdict(layer) for layer in findings.floats],
         "in_bits": list(findings.counted),
@@ -204,4 +229,9 @@ def notes(findings: Findings) -> list[str]:
         found.append(
             f"the values of {names} decide about shapes: each new value is compiled"
         )
+    if findings.problems and findings.shared:
+        names = "; ".join(f"{own} is {what}" for own, what in findings.shared.items())
+        found.append(f"where sizes of one name differ, --dim gives each: {names}")
+    for name, said in findings.contradictions:
+        found.append(f"{name} is declared as {said}; what its node gives counts")
     return found

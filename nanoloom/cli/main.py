@@ -25,6 +25,7 @@ from nanoloom.cli import (
     verify,
 )
 from nanoloom.cli.failures import DONE, guarded, is_debugging
+from nanoloom.errors import ModelWarning
 from nanoloom.lazy_import import load_later
 
 # Objects between two looks for garbage: the modules and the graph stay to the end, and
@@ -103,6 +104,11 @@ def version(show: Version = False) -> None:
     del show
 
 
+def one_line(message: Warning | str, *_: object) -> str:
+    """A warning as other messages are: without the place that it comes from."""
+    return f"nanoloom: warning: {message}\n"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console entry; arguments: those of the process by default."""
     if arguments is None:  # the process does nothing else
@@ -111,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not is_debugging(given):
         warnings.simplefilter("ignore")  # of libraries: not for users
+        warnings.filterwarnings("default", category=ModelWarning)
+        warnings.formatwarning = one_line
 
     def work() -> int:
         try:

@@ -164,17 +164,23 @@ def bound_shapes(
     from nanoloom.errors import InputError
     from nanoloom.frontend.dimension_values import check_known
     from nanoloom.frontend.expressions import evaluate
+    from nanoloom.frontend.places import own_names
 
     numbers = dict(dims)
     texts = [d for x in specs for d in x.shape if isinstance(d, str)]
     check_known(texts, numbers)
+    apart = own_names({x.name: x.shape for x in specs})
     for x in specs:
-        for d, size in zip(x.shape, given.get(x.name, ()), strict=False):
+        for axis, (d, size) in enumerate(
+            zip(x.shape, given.get(x.name, ()), strict=False)
+        ):
             if isinstance(d, str) and numbers.setdefault(d, size) != size:
+                own = quoted(apart.get((x.name, axis), d))
                 raise InputError(
                     f"dimension {d} is {size} here and {numbers[d]} elsewhere",
                     where=f"input {x.name}",
-                    hint="give inputs and --dim that agree",
+                    hint="give inputs and --dim that agree, or a number for this place"
+                    f" alone: --dim {own}={size}",
                 )
     values = {text: evaluate(text, numbers) for text in texts}
     check_bound(values, numbers)

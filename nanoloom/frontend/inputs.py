@@ -20,6 +20,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 EXTRA_TYPES = {np.dtype(ml_dtypes.bfloat16): "V2"}  # what .npy makes of a type
 
 
+class SeveralSizes(InputError):
+    """Arrays give one name several sizes."""
+
+
 class Spec(Protocol):
     """Name, shape and element type of an input; a dimension may be a name."""
 
@@ -45,6 +49,7 @@ def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
 
     Raises Unsupported for an input that is no tensor of numbers or bool.
     """
+    from nanoloom.frontend.problems import value_problems
     from nanoloom.frontend.symbolic_dims import input_dims
 
     dims = input_dims(model)
@@ -52,11 +57,11 @@ def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
     for value in model.graph.inputs:
         dtype = value.dtype
         if value.name not in dims or dtype is None or dtype.name == "STRING":
-            raise Unsupported(
-                "is no tensor of numbers",
-                where=f"input {value.name}",
-                hint="nanoloom check MODEL lists what to change",
-            )
+            reason = "is no tensor of numbers"
+            if value.name not in dims and value.type is not None:
+                reason = value_problems("input", [value])[0].reason
+            hint = "nanoloom check MODEL lists what to change"
+            raise Unsupported(reason, where=f"input {value.name}", hint=hint)
         found.append(InputSpec(value.name, dims[value.name], np.dtype(dtype.numpy())))
     return tuple(found)
 
@@ -136,7 +141,8 @@ def check_input(spec: Spec, value: object, sizes: dict[str, tuple[int, str]]) ->
     for dim, size in zip(spec.shape, array.shape, strict=True):
         if isinstance(dim, str) and sizes.setdefault(dim, (size, where))[0] != size:
             before = "{} in {}".format(*sizes[dim])
-            raise InputError(
+            kind = InputError if sizes[dim][1] == "dims" else SeveralSizes
+            raise kind(
                 f"dimension {dim} is {size} here and {before}",
                 where=where,
                 hint="give inputs that agree",

@@ -29,7 +29,7 @@ from nanoloom.frontend.redundant import drop_redundant
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
 from nanoloom.frontend.texts import encode
-from nanoloom.frontend.types import check_types
+from nanoloom.frontend.types import check_types, forget_negative
 from nanoloom.frontend.wire import Buffer, Scanner
 
 Source = str | Path | bytes | onnx.ModelProto | ir.Model
@@ -65,6 +65,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     check_operators(proto, where)
     drop_maps(proto, where)
     check_types(proto, where)
+    forget_negative(proto)
     check_tensors(proto, opened.weights, where)
     model = deserialize(proto, where)
     detach_weights.fill(model, opened.weights.found)

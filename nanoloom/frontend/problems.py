@@ -135,14 +135,26 @@ def known_domains() -> frozenset[str]:
     return frozenset(schema.domain for schema in onnx.defs.get_all_schemas())
 
 
+def is_list(kind: ir.TypeProtocol | None) -> bool:
+    """Whether a value is a sequence of tensors, which Python gets as a list."""
+    return isinstance(kind, ir.SequenceType) and isinstance(
+        kind.elem_type, ir.TensorType
+    )
+
+
 def value_problems(what: str, values: Collection[ir.Value]) -> list[Problem]:
-    """Inputs and outputs that are sequences, maps, optional or hold strings."""
+    """Inputs that are sequences, and what is a map, optional or holds strings."""
     found: list[Problem] = []
     for value in values:
         kind = value.type
+        if what == "output" and is_list(kind):
+            continue
         if kind is not None and not isinstance(kind, ir.TensorType):
             name = type(kind).__name__.removesuffix("Type").lower()
-            reason, hint = f"is a {name}", "export the model with tensors there"
+            article = "an" if name[0] in "aeio" else "a"
+            reason, hint = f"is {article} {name}", "export the model with tensors there"
+            if what == "input" and is_list(kind):
+                reason += ", and only a call knows how many tensors are in it"
         elif value.dtype == ir.DataType.STRING:
             reason, hint = "holds strings", "do the text part before the model"
         else:

@@ -12,10 +12,16 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import InputError, ModelError
+from nanoloom.frontend.declared import (
+    AS_WRITTEN,
+    CONTRADICTIONS,
+    contradictions_of,
+)
 from nanoloom.frontend.dimension_values import check_known, checked_dimension
 from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.frontend.memory_claims import check_sizes
 
+UNKNOWN = "?"
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 
@@ -35,10 +41,15 @@ def input_dims(model: ir.Model) -> dict[str, tuple[int | str, ...]]:
                 hint="export the model with a shape for it",
             )
         found[str(value.name)] = tuple(
-            d if isinstance(d, int) else d.value or f"{value.name}.{axis}"
+            d if isinstance(d, int) else name_of(d) or f"{value.name}.{axis}"
             for axis, d in enumerate(value.shape)
         )
     return found
+
+
+def name_of(dim: ir.SymbolicDim) -> str:
+    """Of a dimension; "" for an unknown one, which some exporters write as `?`."""
+    return "" if dim.value in (None, UNKNOWN) else str(dim.value)
 
 
 def symbols(model: ir.Model) -> tuple[str, ...]:
@@ -81,6 +92,7 @@ def bind(
         )
     numbers = {text: resolve(text, given) for text in texts}
     bound = model.clone()
+    bound.meta[CONTRADICTIONS] = contradictions_of(model)
     for value in bound.graph.inputs:
         if value.name in inputs:
             shape = (
@@ -119,6 +131,7 @@ def substitute(model: ir.Model, numbers: Mapping[str, int]) -> None:
         for value in made:
             if value.shape is None or all(isinstance(d, int) for d in value.shape):
                 continue
+            value.meta.setdefault(AS_WRITTEN, value.shape)
             value.shape = ir.Shape([settled(d, numbers) for d in value.shape])
 
 

@@ -17,7 +17,7 @@ Typed = Iterator[tuple[onnx.ValueInfoProto, str]]
 
 
 def check_types(model: onnx.ModelProto, where: str) -> None:
-    """Inputs have types, element types exist, no dimension is negative.
+    """Inputs have types, element types exist.
 
     Raises ModelError naming the value.
     """
@@ -27,6 +27,27 @@ def check_types(model: onnx.ModelProto, where: str) -> None:
     for value, at in declared(model, where):
         if value.type.WhichOneof("value") is not None:
             check_type(value.type, f"{at}: value {value.name}")
+
+
+def forget_negative(model: onnx.ModelProto) -> None:
+    """Dimensions of -1 and less, as some exporters write those that may vary."""
+    for value, _ in declared(model, ""):
+        for dim in dimensions(value.type):
+            if dim.HasField("dim_value") and dim.dim_value < 0:
+                dim.ClearField("dim_value")
+
+
+def dimensions(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    """Of a tensor, or of the tensors of a sequence or an optional."""
+    match kind.WhichOneof("value"):
+        case "tensor_type":
+            yield from kind.tensor_type.shape.dim
+        case "sequence_type":
+            yield from dimensions(kind.sequence_type.elem_type)
+        case "optional_type":
+            yield from dimensions(kind.optional_type.elem_type)
+        case _:
+            return
 
 
 def declared(model: onnx.ModelProto, where: str) -> Typed:
@@ -76,10 +97,3 @@ def check_tensor_type(kind: onnx.TypeProto.Tensor, where: str) -> None:
         raise ModelError(
             f"has {len(kind.shape.dim)} dimensions", where=where, hint=AGAIN
         )
-    for dim in kind.shape.dim:
-        if dim.HasField("dim_value") and dim.dim_value < 0:
-            raise ModelError(
-                f"has the negative dimension {dim.dim_value}",
-                where=where,
-                hint="export it with a name for what may vary (dynamic_axes)",
-            )

@@ -20,7 +20,7 @@ FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 
 
 def complete(node: ir.Node) -> None:
-    """Give the outputs the types and shapes that they have, where they have none."""
+    """Give the outputs the types that they have, and their shapes."""
     rule, x = RULES.get(node.op_type), node.inputs[0] if node.inputs else None
     if rule is None or node.domain != DOMAIN or x is None or not is_static(x):
         return
@@ -30,8 +30,7 @@ def complete(node: ir.Node) -> None:
         made = x.dtype if dtype is None else dtype
         if value.dtype is None and made is not None:
             value.type = ir.TensorType(made)
-        if not is_static(value):
-            value.shape = ir.Shape(shape)
+        value.shape = ir.Shape(shape)  # whatever the model declares
 
 
 def attribute_size(node: ir.Node, *names: str) -> int:

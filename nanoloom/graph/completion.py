@@ -5,14 +5,13 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from nanoloom.graph import classical
-from nanoloom.graph.types import is_static
 
 
 def complete(node: ir.Node) -> None:
-    """Give outputs the shapes that their operator says, where they have none."""
+    """Give outputs the shapes that their operator says, as far as it is known."""
     if node.domain == classical.DOMAIN:
         classical.complete(node)
-    elif node.op_type == "MaxUnpool" and not is_static(node.outputs[0]):
+    elif node.op_type == "MaxUnpool":
         unpooled(node)
 
 

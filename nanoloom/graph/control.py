@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent, ModelError, Unsupported
-from nanoloom.graph import scan_opset8, signatures, unroll
+from nanoloom.errors import DataDependent, ModelError
+from nanoloom.graph import failing, scan_opset8, signatures, unroll
 from nanoloom.graph.data_dependent import merge_branches
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.data_dependent.rows_read import OWNER
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
+from nanoloom.graph.sequences.appended import append_rows
+from nanoloom.graph.sequences.change import elements_of
+from nanoloom.graph.sequences.outputs import open_outputs, regroup, spans_of
 from nanoloom.graph.splice import inline_graph, local_outputs, substitute
-from nanoloom.graph.types import integer_sources, is_static, shape_of
+from nanoloom.graph.types import integer_sources, shape_of
 from nanoloom.graph.unique_names import Names
 
 OPERATORS = ("If", "Loop", "Scan")
@@ -95,6 +98,8 @@ class Control:
         """A body with complete shapes, or the error that says why not."""
         found = node.attributes[name].as_graph()
         self.run(found)
+        if node.op_type == "If":
+            open_outputs(found, self.names)
         error = fails(found)
         if error is not None:
             raise error
@@ -111,28 +116,45 @@ class Control:
         names = "then_branch", "else_branch"
         for name in names:
             node.attributes[name].as_graph().meta[OWNER] = node
-        branches = [self.body(node, name, first_dynamic) for name in names]
+        branches = self.branches(node, names)
+        if (spans := spans_of(node, branches)) is not None:
+            regroup(graph, node, spans, self.names)
+            return
         pairs = list(zip(*(body.outputs for body in branches), strict=True))
         counted = any(counts_of(x) for pair in pairs for x in pair)
         for x, y in pairs:
             require_alike(node, x, y, only_rank=counted)
         merge_branches.Join(node, branches, self.names, self.opset).run()
 
+    def branches(self, node: ir.Node, names: tuple[str, str]) -> list[ir.Graph]:
+        """Both bodies; one that cannot run fails if it is taken."""
+        errors: dict[str, ModelError] = {}
+        for name in names:
+            try:
+                self.body(node, name, first_dynamic)
+            except ModelError as error:
+                errors[name] = error
+        bodies = [node.attributes[name].as_graph() for name in names]
+        failing.fail(bodies, [errors.get(name) for name in names], self.names)
+        return bodies
+
     def loop(self, graph: ir.Graph, node: ir.Node) -> None:
         """Type the outputs where no shape changes from trip to trip, else unroll."""
+        if append_rows(graph, node, self.names):
+            return
         body = node.attributes["body"].as_graph()
         if node.inputs[0] is None and never_stops(node):
             raise ModelError(
                 "it never ends: no number of trips, and a condition that stays true",
                 where=where(node),
             )
+        for formal in body.inputs[: signatures.LEADING]:
+            signatures.to_one_element(formal)
         original = body.clone(allow_outer_scope_values=True)
-        type_loop(node, body)
-        try:
-            self.run(body)
-            reason = self.changes(node, body)
-        except DataDependent as error:
-            reason = error.reason
+        if any(elements_of(x) is not None for x in node.inputs):
+            reason = "the sequence that it carries changes from trip to trip"
+        else:
+            reason = self.why_unrolled(node, body)
         if reason is None:
             trips = scalar(node.inputs[0])
             if node.inputs[1] is not None and scalar(node.inputs[1]) == 0:
@@ -147,6 +169,15 @@ class Control:
                 hint="make it a constant of the model",
             )
         unroll.start(graph, node, original)
+
+    def why_unrolled(self, node: ir.Node, body: ir.Graph) -> str | None:
+        """Type a body; why it cannot stay one, None if it can."""
+        type_loop(node, body)
+        try:
+            self.run(body)
+            return self.changes(node, body)
+        except DataDependent as error:
+            return error.reason
 
     def changes(self, node: ir.Node, body: ir.Graph) -> str | None:
         """Why the loop cannot stay a loop with static shapes; None if it can."""
@@ -175,8 +206,8 @@ class Control:
         count = node.attributes["num_scan_inputs"].as_int()
         states = len(node.inputs) - count
         raw = node.attributes["body"].as_graph()
-        axes = ints(node, "scan_input_axes", count)
-        trips = scanned(node, axes)
+        axes = signatures.ints(node, "scan_input_axes", count)
+        trips = signatures.scanned(node, axes)
         for i, formal in enumerate(raw.inputs):
             like(formal, node, i, drop=axes[i - states] if i >= states else None)
         body = self.body(node, "body")
@@ -188,7 +219,7 @@ class Control:
                     f"{shape_of(after)} after a step",
                     where=where(node),
                 )
-        along = ints(node, "scan_output_axes", len(node.outputs) - states)
+        along = signatures.ints(node, "scan_output_axes", len(node.outputs) - states)
         for i, (value, inner) in enumerate(
             zip(node.outputs, body.outputs, strict=True)
         ):
@@ -221,39 +252,9 @@ def is_graph(attribute: ir.Attr) -> bool:
     return attribute.type == ir.AttributeType.GRAPH
 
 
-def ints(node: ir.Node, name: str, count: int) -> list[int]:
-    found = node.attributes.get(name)
-    return list(found.as_ints()) if found is not None else [0] * count
-
-
-def scanned(node: ir.Node, axes: list[int]) -> int:
-    """How long the sequences of a Scan are, along these axes."""
-    lengths: list[int] = []
-    for index, axis in enumerate(axes, len(node.inputs) - len(axes)):
-        shape = shape_of(static_input(node, index))
-        signatures.require_axis(node, "scan_input_axes", axis, len(shape))
-        lengths.append(shape[axis])
-    signatures.require_one_length(node, lengths)
-    return lengths[0]
-
-
-def static_input(node: ir.Node, index: int) -> ir.Value:
-    """The tensor that comes in from outside, whose shape is known."""
-    actual = node.inputs[index]
-    if actual is None or not is_static(actual):
-        raise DataDependent(
-            f"the shape of its input {index} is not known",
-            integer_sources([actual]),
-            where=where(node),
-        )
-    if not isinstance(actual.type, ir.TensorType):
-        raise Unsupported(f"its input {index} is no tensor", where=where(node))
-    return actual
-
-
 def like(formal: ir.Value, node: ir.Node, index: int, drop: int | None = None) -> None:
     """Type a body's input like what comes in from outside, without axis `drop`."""
-    actual = static_input(node, index)
+    actual = signatures.static_input(node, index)
     shape = list(shape_of(actual))
     if drop is not None:
         del shape[drop]
@@ -265,8 +266,6 @@ def type_loop(node: ir.Node, body: ir.Graph) -> None:
     """Types of a Loop body's inputs: trip number, condition, what is carried."""
     for formal, dtype in zip(body.inputs, (np.int64, np.bool_), strict=False):
         formal.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
-        if formal.shape is None or not is_static(formal):
-            formal.shape = ir.Shape([])
     for i, formal in enumerate(body.inputs[2:], start=2):
         like(formal, node, i)
 

@@ -79,7 +79,6 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
             set_type(value, found[value.name])
             if isinstance(value.type, ir.TensorType):
                 require_extents(node, value)
-                require_declared(node, value, found[value.name])
     complete(node)
 
 
@@ -107,26 +106,6 @@ def require_declared_type(
         f"its output {value.name} is {is_}, the model says {says}",
         where=f"node {node.name} ({node.op_type})",
     )
-
-
-def require_declared(node: ir.Node, value: ir.Value, proto: onnx.TypeProto) -> None:
-    """The shape of an output, or one without elements, is what the inputs make it.
-
-    Any other is found when the node is lowered; without elements, nothing is.
-    """
-    if not is_static(value):
-        return
-    if not value.is_graph_output() and 0 not in shape_of(value):
-        return
-    shape = ir.serde.deserialize_type_proto_for_shape(proto)
-    if shape is None or not shape.is_static():
-        return
-    given, made = list(shape_of(value)), list(shape.numpy())
-    if given != made:
-        raise ModelError(
-            f"its output {value.name} has the shape {made}, the model says {given}",
-            where=f"node {node.name} ({node.op_type})",
-        )
 
 
 def without_shapes(node: ir.Node) -> onnx.NodeProto:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError, noting
+from nanoloom.frontend.declared import Contradictions
 from nanoloom.frontend.memory_claims import require_addresses
 from nanoloom.graph import (
     compress,
@@ -31,6 +32,7 @@ from nanoloom.graph.data_dependent.node_builder import MADE
 from nanoloom.graph.enumerated_attributes import require_known
 from nanoloom.graph.folding import agrees
 from nanoloom.graph.index_checks import may_be_out_of_range
+from nanoloom.graph.sequences.rules import resolve
 from nanoloom.graph.types import operator_name
 from nanoloom.graph.unique_names import Names
 from nanoloom.graph.value_origin import remember
@@ -44,7 +46,8 @@ class Propagation:
 
     names: what is taken in the graph and its bodies.  kept: names of values that are
     computed when the program runs, even if their inputs are constants.  decided: gets
-    what shapes that depend on data go by.
+    what shapes that depend on data go by.  contradictions: gets declared shapes that
+    are not what nodes make.
     """
 
     direct: Set[str]
@@ -52,6 +55,7 @@ class Propagation:
     names: Names
     kept: Set[str] = field(default=frozenset(), kw_only=True)
     decided: Decisions = field(default_factory=Decisions, kw_only=True)
+    contradictions: Contradictions = field(default_factory=Contradictions, kw_only=True)
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
@@ -68,12 +72,15 @@ class Propagation:
         require_known(node)
         if unroll.is_rest(node):
             unroll.step(graph, node, self.names)
-        elif self.counted(graph, node):
+        elif resolve(graph, node, self.names) or self.counted(graph, node):
             return
         elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
             opset = self.opsets.get("", 1)
             walk = control.Control(self.run, self.names, opset)
+            made, declared = tuple(node.outputs), [x.shape for x in node.outputs]
             walk.visit(graph, node)
+            if node.graph is graph:
+                self.contradictions.note(made, declared)
         elif (tensors := self.constants(node)) is not None:
             make_constant(graph, node, tensors)
         elif is_passed_on(node):
@@ -95,9 +102,11 @@ class Propagation:
         if node.op_type == "Constant" and node.domain == "":
             return [evaluate.constant_of(node)]
         foldable = self.is_foldable(node)
+        declared = [x.shape for x in node.outputs]
         try:
             if all(x is None or x.type is not None for x in node.inputs):
                 inference.infer(node, self.opsets)
+                self.contradictions.note(node.outputs, declared)
         except ModelError:  # inference is stricter than evaluation (Range of [1])
             tensors = evaluate.fold(node, self.opsets) if foldable else None
             if tensors is None:

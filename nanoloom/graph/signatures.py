@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from nanoloom.errors import ModelError
+from nanoloom.errors import DataDependent, ModelError, Unsupported
 from nanoloom.graph.agreement import WORDS, word
-from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.types import integer_sources, is_static, shape_of
 
 LEADING = 2  # a Loop's number of trips and condition stand before what it carries
 
@@ -65,6 +65,14 @@ def require_one_element(node: ir.Node, index: int) -> None:
         )
 
 
+def to_one_element(value: ir.Value) -> None:
+    """A body's number of the trip, or its condition: of the rank that is declared."""
+    shape = value.shape
+    if shape is not None and is_static(value) and math.prod(shape_of(value)) == 1:
+        return
+    value.shape = ir.Shape([1] if shape is not None and len(shape) else [])
+
+
 def require_condition(node: ir.Node, value: ir.Value) -> None:
     """What a Loop's body gives first says whether another trip follows."""
     if value.dtype != ir.DataType.BOOL or math.prod(shape_of(value)) != 1:
@@ -106,6 +114,39 @@ def require_axis(node: ir.Node, name: str, axis: int, rank: int) -> None:
 def require_one_length(node: ir.Node, lengths: Sequence[int]) -> None:
     if len(set(lengths)) > 1:
         raise invalid(node, f"its sequences have the lengths {list(lengths)}")
+
+
+def ints(node: ir.Node, name: str, count: int) -> list[int]:
+    found = node.attributes.get(name)
+    return list(found.as_ints()) if found is not None else [0] * count
+
+
+def scanned(node: ir.Node, axes: list[int]) -> int:
+    """How long the sequences of a Scan are, along these axes."""
+    lengths: list[int] = []
+    for index, axis in enumerate(axes, len(node.inputs) - len(axes)):
+        shape = shape_of(static_input(node, index))
+        require_axis(node, "scan_input_axes", axis, len(shape))
+        lengths.append(shape[axis])
+    require_one_length(node, lengths)
+    return lengths[0]
+
+
+def static_input(node: ir.Node, index: int) -> ir.Value:
+    """The tensor that comes in from outside, whose shape is known."""
+    actual = node.inputs[index]
+    if actual is None or not is_static(actual):
+        raise DataDependent(
+            f"the shape of its input {index} is not known",
+            integer_sources([actual]),
+            where=f"node {node.name} ({node.op_type})",
+        )
+    if not isinstance(actual.type, ir.TensorType):
+        raise Unsupported(
+            f"its input {index} is no tensor",
+            where=f"node {node.name} ({node.op_type})",
+        )
+    return actual
 
 
 def named(value: ir.Value) -> str:

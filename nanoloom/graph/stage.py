@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.frontend.declared import contradictions_of
 from nanoloom.graph.append_to_cache import Pairs, append_to_caches
 from nanoloom.graph.average_before_pointwise import average_before_pointwise
 from nanoloom.graph.binary_products import binary_products
@@ -36,6 +37,7 @@ from nanoloom.graph.move_channel_gates import move_gates
 from nanoloom.graph.move_scalar_factors import move_factors
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
+from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
 from nanoloom.graph.sink_reshapes import sink_reshapes
@@ -129,6 +131,7 @@ def propagate(
 ) -> None:
     """Shapes and constants through the graph; what is given is as for `optimize`."""
     given = None if alike is None else alike.ways
+    contradictions = contradictions_of(model)
     decided = Decisions(is_open=kept is not None, given=given)
     walk = Propagation(
         direct,
@@ -136,8 +139,11 @@ def propagate(
         names,
         kept=kept or frozenset(),
         decided=decided,
+        contradictions=contradictions,
     )
     walk.run(model.graph)
+    open_outputs(model.graph, names)
+    contradictions.tell()
     if alike is not None:
         alike.ways = decided.ways
 

@@ -70,10 +70,22 @@ def set_type(value: ir.Value, proto: onnx.TypeProto) -> None:
     made = ir.serde.deserialize_type_proto_for_type(proto)
     if made is not None:
         value.type = made
-    if value.shape is None or not is_static(value):
-        shape = ir.serde.deserialize_type_proto_for_shape(proto)
-        if shape is not None:
-            value.shape = shape
+    shape = ir.serde.deserialize_type_proto_for_shape(proto)
+    if shape is not None:
+        value.shape = merged(shape, value.shape)
+
+
+def merged(inferred: ir.Shape, hint: ir.Shape | None) -> ir.Shape:
+    """An inferred shape; a hint that does not contradict it fills what it leaves open.
+
+    Names in it stay unknown.
+    """
+    if hint is None or len(hint) != len(inferred):
+        return inferred
+    pairs = list(zip(inferred, hint, strict=True))
+    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+        return inferred
+    return ir.Shape([a if isinstance(a, int) else b for a, b in pairs])
 
 
 def integer_sources(values: Sequence[ir.Value | None]) -> tuple[str, ...]:

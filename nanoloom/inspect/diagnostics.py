@@ -15,13 +15,15 @@ import onnx_ir
 import onnx_ir.passes.common as passes
 
 from nanoloom import mlir
-from nanoloom.errors import DataDependent, Error
+from nanoloom.errors import DataDependent, Error, ModelError
+from nanoloom.frontend.declared import contradictions_of
 from nanoloom.frontend.inputs import InputSpec, input_specs, random_inputs
 from nanoloom.frontend.problems import Problem, problems
 from nanoloom.frontend.symbolic_dims import bind
 from nanoloom.graph.dynamic import first_dynamic, sources
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.propagate import Propagation
+from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.stage import bind_values
 from nanoloom.graph.types import is_static, operator_name, shape_of
 from nanoloom.graph.unique_names import nested, unique_names
@@ -105,7 +107,10 @@ def dry_run(model: onnx_ir.Model, known: Collection[str]) -> Diagnostics:
     found = Diagnostics()
     names = unique_names(model.graph)
     opsets = dict(model.opset_imports)
-    Shapes(OPERATORS.keys(), opsets, names, found).run(model.graph)
+    diagnosed = contradictions_of(model)
+    walk = Shapes(OPERATORS.keys(), opsets, names, found, contradictions=diagnosed)
+    walk.run(model.graph)
+    open_outputs(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     dynamic(model.graph, found)
     if first_dynamic(model.graph) is None and not found.found:
@@ -121,14 +126,22 @@ class Shapes(Propagation):
     """The graph stage's walk, which notes a refusal and goes on."""
 
     refusals: Diagnostics
+    branching: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
 
     def visit(self, graph: onnx_ir.Graph, node: onnx_ir.Node) -> None:
+        within = len(self.branching)
+        if node.op_type == "If":
+            self.branching.append(node)
         try:
             super().visit(graph, node)
         except Error as error:
+            if isinstance(error, ModelError) and within:
+                raise  # the other branch may do
             self.refusals.add(node, error)
             for value in node.outputs:  # what the exporter wrote may be as wrong
                 value.shape = None
+        finally:
+            del self.branching[within:]
 
 
 def dynamic(graph: onnx_ir.Graph, found: Diagnostics) -> None:

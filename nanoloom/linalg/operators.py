@@ -15,7 +15,7 @@ from nanoloom.linalg.classical import (
     svm,
     trees,
 )
-from nanoloom.linalg.control import bodies, recurrent
+from nanoloom.linalg.control import bodies, failing, recurrent
 from nanoloom.linalg.elementwise import (
     activations,
     arithmetic,
@@ -77,6 +77,7 @@ OPERATORS: dict[str, Lower] = {
     **comparison.OPERATORS,
     **binary_products.OPERATORS,
     **bodies.OPERATORS,
+    **failing.OPERATORS,
     **conv_transpose.OPERATORS,
     **convolution.OPERATORS,
     **cumulative.OPERATORS,

@@ -60,6 +60,8 @@ class Arena:
         index = ctypes.c_int64()
         found = self._entry.failed(self._table.program, self.address, index)
         check = found.contents
+        if not check.what:
+            return InputError(check.where.decode())
         return InputError(
             f"{check.what.decode()} {index.value} is outside {check.low}..{check.high}",
             where=check.where.decode(),

@@ -78,6 +78,8 @@ static int64_t run(const struct nanoloom_program *program,
     if (nanoloom_run(program, memory, nanoloom_pool_run, pool, step_times)) {
         const struct nanoloom_check *check =
             nanoloom_failed(program, memory->workspace, &index);
+        if (!*check->what)
+            nanoloom_refuse(NULL, "%s", check->where);
         nanoloom_refuse(check->where, "%s %" PRId64 " is outside %" PRId64 "..%" PRId64,
                         check->what, index, check->low, check->high);
     }

@@ -200,6 +200,8 @@ int PUBLIC(explain)(const HANDLE *handle, int status, char *text, size_t bytes)
 #endif
     if (!check)
         return snprintf(text, bytes, "%s", PUBLIC(error)(status));
+    if (!*check->what)
+        return snprintf(text, bytes, "%s", check->where);
     return snprintf(text, bytes, "%s: %s %" PRId64 " is outside %" PRId64 "..%" PRId64,
                     check->where, check->what, index, check->low, check->high);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 import ml_dtypes
@@ -60,7 +60,7 @@ def run(case: TestCase, evaluate: Evaluate) -> str:
     for inputs, expected in case.data_sets:
         feeds = {n: as_array(a) for n, a in zip(names, inputs, strict=False)}
         got = evaluate(model, feeds)
-        for i, (one, other) in enumerate(zip(got, expected, strict=True)):
+        for i, (one, other) in enumerate(each(got, expected)):
             wanted = as_array(other)
             atol = case.atol
             if holds(model, TRANSFORMS):
@@ -69,6 +69,19 @@ def run(case: TestCase, evaluate: Evaluate) -> str:
             if wrong:
                 return f"output {i}: {wrong}"
     return ""
+
+
+def each(
+    got: Sequence[object], expected: Sequence[object]
+) -> Iterator[tuple[np.ndarray, object]]:
+    """Outputs and answers; of sequences each tensor."""
+    for one, other in zip(got, expected, strict=True):
+        if isinstance(one, list):
+            assert isinstance(other, list)
+            yield from zip(one, other, strict=True)
+        else:
+            assert isinstance(one, np.ndarray)
+            yield one, other
 
 
 def noise(wanted: np.ndarray) -> float:

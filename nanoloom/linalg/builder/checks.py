@@ -23,7 +23,7 @@ class Limits:
     """The indices that a node allows, low .. high, and the words for any other.
 
     low is 0, or counts as many places from the end: -(high + 1).  where: the node;
-    what: the kind of index.
+    what: the kind of index; "" where no index is meant, and `where` says all.
     """
 
     low: int

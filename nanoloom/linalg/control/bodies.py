@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir
 
+from nanoloom.errors import ModelError
 from nanoloom.graph.control import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
 from nanoloom.linalg.builder.builder import Builder, tensor_type
@@ -22,6 +23,7 @@ from nanoloom.linalg.builder.loops import repeat, settled, tensors
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.slices import index, read_at, write_at
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.control.failing import failed
 from nanoloom.mlir import arith, ir, scf, tensor
 
 
@@ -38,15 +40,31 @@ def branch(b: Builder, node: Node) -> list[Tensor | None]:
     kinds = [tensor_type(shape, dtype) for shape, dtype in outputs]
     made = scf.IfOp(element(b, node.input(0)), kinds, has_else=True)
     checks: list[list[Check]] = []
+    errors: list[ModelError] = []
     for graph, block in zip(graphs, (made.then_block, made.else_block), strict=True):
         with b.checks.body() as found, ir.InsertionPoint(block):
-            scf.YieldOp([b.value(x) for x in node.lower_body(graph, [])])
+            try:
+                made_here = node.lower_body(graph, [])
+            except ModelError as error:  # an error of the run, if it is taken
+                if errors:
+                    raise
+                errors.append(error)
+                emptied(block)
+                found.clear()
+                made_here = failed(b, str(error), outputs)
+            scf.YieldOp([b.value(x) for x in made_here])
         checks.append(found)
     results = list(branch_out(b, made.operation, checks).results)
     return [
         b.tensor(value, dtype)
         for value, (_, dtype) in zip(results, outputs, strict=False)
     ]
+
+
+def emptied(block: ir.Block) -> None:
+    """Erase what was written of a body before an error stopped that."""
+    for op in reversed(list(block.operations)):
+        op.operation.erase()
 
 
 def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
