@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import check_inputs
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision, options_with
+from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
@@ -82,6 +84,7 @@ class Program:
         self.open = OpenProgram(
             self.inputs, self.dims, source, options, cache, report, self.bounds
         )
+        self.roomed = OpenRooms(self.open)
         self._deciding = BoundedCache[Shapes, tuple[str, ...]](
             MOST_CALLS, 0, lambda *_: 0
         )
@@ -116,11 +119,13 @@ class Program:
         """The variant, and the inputs whose values decide it beside their shapes."""
         self._require_here()
         require_within(self.bounds, self.inputs, shapes)
-        if (bound := self.open.bound(shapes, self.threads)) is not None:
+        known = self.source.value_inputs(self.cache, shapes)
+        made = partial(self.variant_of, shapes)
+        plain = None if known else lambda: made({})
+        if (bound := self.roomed.found(shapes, self.threads, plain, made)) is not None:
             self.variants.put(bound.name, bound)
             return bound, ()
-        known = self.source.value_inputs(self.cache, shapes)
-        found, names = deciding(arrays, known, lambda v: self.variant_of(shapes, v))
+        found, names = deciding(arrays, known, made)
         if len(names) > len(known):
             self.source.remember_value_inputs(self.cache, shapes, list(names))
         return found, names

@@ -44,6 +44,7 @@ ORDER = (
     "source",
     "binding",
     "open_program",
+    "rooms",
     "sessions",
     "program",
     "loaded",

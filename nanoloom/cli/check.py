@@ -80,13 +80,14 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
     try:
         model = load(path)
         watch.say("looking at every node")
-        return best(model, dims)
+        return best(path, model, dims)
     except (ModelError, Unsupported) as error:
         return alone(error)
 
 
-def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
+def best(path: Path, model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     """The findings for the dimensions given; for open ones, for the size that fits."""
+    from nanoloom.cache import Cache, default_root
     from nanoloom.errors import ModelError
     from nanoloom.frontend.symbolic_dims import symbols
     from nanoloom.inspect.binary_layers import BinaryLayers, binary_layers
@@ -109,7 +110,8 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
         layers = floats, bits.counted, bits.floats
         findings = Findings(found, sizes, assumed, deciding, *layers, "", *facts)
         if not found:
-            how = dynamic_sizes(model, dims) if assumed else DynamicSizes()
+            cache = Cache(default_root())
+            how = dynamic_sizes(path, dims, cache) if assumed else DynamicSizes()
             return replace(findings, not_sizes=how.why, multiple=how.multiple)
         if not isinstance(first, Findings):
             first = findings

@@ -72,7 +72,7 @@ class Propagation:
             return
         elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
             opset = self.opsets.get("", 1)
-            walk = control.Control(self.run, self.names, opset)
+            walk = control.Control(self.run, self.names, opset, self.decided)
             walk.visit(graph, node)
         elif (tensors := self.constants(node)) is not None:
             make_constant(graph, node, tensors)
