@@ -23,6 +23,7 @@ from nanoloom.source import Source
 
 if TYPE_CHECKING:
     from nanoloom.binary.placed_weights import Placed
+    from nanoloom.compile_open import OpenModel
     from nanoloom.compiler import Compiled, Model, Report
 
 Array = np.ndarray
@@ -155,7 +156,18 @@ class OpenBinding(Binding):
 
     def made(self, report: Report) -> Compiled:
         """Raises Differs where the model has no program for all sizes."""
-        from nanoloom.compile_open import OpenModel, compile_open
+        from nanoloom.compile_open import compile_open
+
+        return compile_open(self.open_model(), self.options, self.cache, report)
+
+    def require(self, report: Report) -> None:
+        """Raise Differs where the model has no program for all sizes; as far as cut."""
+        from nanoloom.compile_open import cut_open
+
+        cut_open(self.open_model(), self.options, report)
+
+    def open_model(self) -> OpenModel:
+        from nanoloom.compile_open import OpenModel
         from nanoloom.sizes.recurrent_batch import require_steps
 
         require_steps(self.source.model().graph, self.samples)
@@ -163,8 +175,7 @@ class OpenBinding(Binding):
         def bound(dims: Dims) -> Model:
             return self.source.entry(self.shapes_of(dims), self.values)
 
-        model = OpenModel(bound, self.samples, self.bounds, self.declared)
-        return compile_open(model, self.options, self.cache, report)
+        return OpenModel(bound, self.samples, self.bounds, self.declared)
 
 
 def values_of(arrays: Values, names: Iterable[str]) -> tuple[bytes, ...]:

@@ -62,12 +62,35 @@ def compile_open(
         program = sized(model, walks, options, report)
         return assemble(program, compile_sized(program, options, cache, report))
     except NotDynamic as reason:
-        try:
-            program = batched(model, walks, options, report)
-        except NotDynamic as other:
-            both = f"{reason}; {other}"
-            raise NotDynamic(both, for_images=reason.for_images) from reason
+        program = of_rows(model, walks, options, report, reason)
     return assemble(*compile_shared_k(program, options, cache, report))
+
+
+def cut_open(model: OpenModel, options: CompileOptions, report: Report) -> Program:
+    """The program that `compile_open` makes the code of, kernels and calls.
+
+    Raises Differs where there is none, Error as compile_model does.
+    """
+    walks = Walks(lambda dims: require_graph(model.bound(dims)), OPERATORS.keys())
+    try:
+        return sized(model, walks, options, report)
+    except NotDynamic as reason:
+        return of_rows(model, walks, options, report, reason)
+
+
+def of_rows(
+    model: OpenModel,
+    walks: Walks,
+    options: CompileOptions,
+    report: Report,
+    reason: NotDynamic,
+) -> Program:
+    """The program of one row of a batch.  reason: why there is none with sizes."""
+    try:
+        return batched(model, walks, options, report)
+    except NotDynamic as other:
+        both = f"{reason}; {other}" if str(other) else str(reason)
+        raise NotDynamic(both, for_images=reason.for_images) from reason
 
 
 def sized(

@@ -26,6 +26,7 @@ from nanoloom.errors import (
     Unsupported,
 )
 from nanoloom.frontend.expressions import evaluate, names
+from nanoloom.graph.data_dependent.rooms import Unbounded
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_refusal import NotDynamic
@@ -162,6 +163,19 @@ class OpenProgram:
             return None
         return self._first(OpenBinding.to_link, empty)
 
+    def decided(self) -> Samples:
+        """The samples that stand for all sizes; () where each is compiled on its own.
+
+        `reason` says why then.  Nothing is compiled for it.
+        """
+        from nanoloom.compiler import Report
+
+        def cut(binding: OpenBinding) -> Samples:
+            binding.require(self.report or Report())
+            return binding.samples
+
+        return () if self.reason else self._first(cut, frozenset()) or ()
+
     def _load(self, threads: int) -> None:
         # Any may be 0: who calls it from here looks at that before.
         made = self._first(lambda binding: binding.loaded(threads), {*self.names})
@@ -185,6 +199,8 @@ class OpenProgram:
                 continue
             try:
                 found = made(binding)
+            except Unbounded:
+                raise  # who has room makes another program
             except (NotDynamic, InputError, ModelError, Unsupported) as reason:
                 self.reason = str(reason)
                 last = isinstance(reason, NotDynamic) and not reason.for_images

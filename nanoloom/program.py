@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from nanoloom.frontend.inputs import SeveralSizes, check_inputs
 from nanoloom.frontend.vocabulary import with_texts
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions, Precision, options_with
+from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.grouped import grouped
 from nanoloom.runtime.threads import thread_count
@@ -90,6 +92,7 @@ class Program:
         check_known(self.texts, self.bounds)
         own = self.inputs, self.dims, source, self.options, self.cache, self.report
         self.open = OpenProgram(*own, self.bounds)
+        self.roomed = OpenRooms(self.open)
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
@@ -136,11 +139,13 @@ class Program:
         """The variant, and the inputs whose values decide it beside their shapes."""
         self._require_here()
         require_within(self.bounds, self.inputs, shapes)
-        if (bound := self.open.bound(shapes, self.threads)) is not None:
+        known = self.source.value_inputs(self.cache, shapes)
+        made = partial(self.variant_of, shapes)
+        plain = None if known else lambda: made({})
+        if (bound := self.roomed.found(shapes, self.threads, plain, made)) is not None:
             self.variants.put(bound.name, bound)
             return bound, ()
-        known = self.source.value_inputs(self.cache, shapes)
-        found, names = deciding(arrays, known, lambda v: self.variant_of(shapes, v))
+        found, names = deciding(arrays, known, made)
         if len(names) > len(known):
             self.source.remember_value_inputs(self.cache, shapes, list(names))
         return found, names

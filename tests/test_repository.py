@@ -45,6 +45,7 @@ ORDER = (
     "apart",
     "binding",
     "open_program",
+    "rooms",
     "sessions",
     "program",
     "loaded",

@@ -91,7 +91,7 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
         model = with_names(model, named_apart(shapes, dims))
         watch.say("looking at every node")
         return replace(
-            best(model, dims),
+            best(path, model, dims),
             contradictions=tuple(contradictions_of(model).found.items()),
             shared=shared(input_dims(model)),
         )
@@ -99,8 +99,9 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
         return alone(error)
 
 
-def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
+def best(path: Path, model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
     """The findings for the dimensions given; for open ones, for the size that fits."""
+    from nanoloom.cache import Cache, default_root
     from nanoloom.errors import ModelError
     from nanoloom.frontend.symbolic_dims import symbols
     from nanoloom.inspect.binary_layers import BinaryLayers, binary_layers
@@ -123,7 +124,8 @@ def best(model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
         layers = floats, bits.counted, bits.floats
         findings = Findings(found, sizes, assumed, deciding, *layers, "", *facts)
         if not found:
-            how = dynamic_sizes(model, dims) if assumed else DynamicSizes()
+            cache = Cache(default_root())
+            how = dynamic_sizes(path, dims, cache) if assumed else DynamicSizes()
             return replace(findings, not_sizes=how.why, multiple=how.multiple)
         if not isinstance(first, Findings):
             first = findings

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError
 from nanoloom.graph import failing, scan_opset8, signatures, unroll
+from nanoloom.graph.conditions import never_stops, scalar
 from nanoloom.graph.data_dependent import merge_branches
 from nanoloom.graph.data_dependent.count import counts_of
+from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.graph.data_dependent.node_builder import Maker
 from nanoloom.graph.data_dependent.rows_read import OWNER
+from nanoloom.graph.data_dependent.trips import (
+    TRIPS,
+    count_trips,
+    decided_alone,
+    fix_trips,
+)
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
 from nanoloom.graph.sequences.appended import append_rows
 from nanoloom.graph.sequences.change import elements_of
@@ -23,52 +32,27 @@ from nanoloom.graph.unique_names import Names
 
 OPERATORS = ("If", "Loop", "Scan")
 SCAN_WITHOUT_BATCH = 9
+# What decides how many trips scan outputs have.
+BY_NUMBER = "the shape of its scan outputs depends on the number of trips"
+BY_CONDITION = "the shape of its scan outputs depends on its condition"
+BY_DATA = (BY_NUMBER, BY_CONDITION)
 
 
 def where(node: ir.Node) -> str:
     return f"node {node.name} ({node.op_type})"
 
 
-def scalar(value: ir.Value | None) -> int | None:
-    """The number of a one-element constant; None if it is not known now."""
-    if value is None or value.const_value is None:
-        return None
-    return int(value.const_value.numpy().reshape(-1)[0])
-
-
-def root(value: ir.Value) -> ir.Value:
-    """The value behind Identity nodes."""
-    producer = value.producer()
-    while producer is not None and producer.op_type == "Identity":
-        assert producer.inputs[0] is not None
-        value = producer.inputs[0]
-        producer = value.producer()
-    return value
-
-
-def keeps_running(body: ir.Graph) -> bool:
-    """Whether a Loop's body never turns a true condition into a false one."""
-    after = root(body.outputs[0])
-    return bool(scalar(after)) or after is body.inputs[1]
-
-
-def never_stops(node: ir.Node) -> bool:
-    """Whether a Loop runs all its trips: no condition is or becomes false.
-
-    Without a condition the body still decides, as in ONNX Runtime.
-    """
-    condition = node.inputs[1]
-    starts = condition is None or bool(scalar(condition))
-    return starts and keeps_running(node.attributes["body"].as_graph())
-
-
 @dataclass(frozen=True)
 class Control:
-    """run: completes the shapes of a body.  opset: of the model's default domain."""
+    """run: completes the shapes of a body.  opset: of the model's default domain.
+
+    decided: gets what shapes that depend on data go by.
+    """
 
     run: Callable[[ir.Graph], None]
     names: Names
     opset: int
+    decided: Decisions = field(default_factory=Decisions)
 
     def visit(self, graph: ir.Graph, node: ir.Node) -> None:
         """Type a control-flow node's outputs, or replace it by what it does."""
@@ -156,10 +140,18 @@ class Control:
         else:
             reason = self.why_unrolled(node, body)
         if reason is None:
-            trips = scalar(node.inputs[0])
+            trips = node.meta.get(TRIPS, scalar(node.inputs[0]))
             if node.inputs[1] is not None and scalar(node.inputs[1]) == 0:
                 trips = 0
             set_loop_outputs(node, body, trips)
+            return
+        maker = Maker(graph, node, self.names, self.opset, (0, 1), self.decided)
+        if reason == BY_NUMBER and never_stops(node):
+            fix_trips(maker)
+            set_loop_outputs(node, body, scalar(node.inputs[0]))
+            return
+        if reason in BY_DATA and not decided_alone(node, body):
+            count_trips(maker, original, body)
             return
         if scalar(node.inputs[0]) is None and node.inputs[0] is not None:
             raise DataDependent(
@@ -192,13 +184,13 @@ class Control:
         for before, after in pairs:
             if before.shape is None or shape_of(before) != shape_of(after):
                 return f"the shape of {before.name} changes from trip to trip"
-        if len(body.outputs) == 1 + carried:
+        if len(body.outputs) == 1 + carried or TRIPS in node.meta:
             return None
-        if scalar(node.inputs[0]) is None:
-            return "the shape of its scan outputs depends on the number of trips"
+        if scalar(node.inputs[0]) is None and node.inputs[0] is not None:
+            return BY_NUMBER
         stops = scalar(node.inputs[1]) == 0 and node.inputs[1] is not None
         if not never_stops(node) and not stops:
-            return "the shape of its scan outputs depends on its condition"
+            return BY_CONDITION
         return None
 
     def scan(self, node: ir.Node) -> None:
@@ -279,6 +271,3 @@ def set_loop_outputs(node: ir.Node, body: ir.Graph, trips: int | None) -> None:
         if i >= carried:
             assert trips is not None
             value.shape = ir.Shape([max(trips, 0), *shape_of(inner)])
-
-
-__all__ = ["OPERATORS", "Control", "keeps_running"]

@@ -76,7 +76,7 @@ class Propagation:
             return
         elif node.op_type in control.OPERATORS and node.domain in DEFAULT_DOMAINS:
             opset = self.opsets.get("", 1)
-            walk = control.Control(self.run, self.names, opset)
+            walk = control.Control(self.run, self.names, opset, self.decided)
             made, declared = tuple(node.outputs), [x.shape for x in node.outputs]
             walk.visit(graph, node)
             if node.graph is graph:

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from nanoloom.graph.data_dependent.decisions import Way
 
 WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
+COUNTED = "nanoloom_counted"  # of averages whose extents are sizes
 
 
 @dataclass
@@ -40,5 +41,12 @@ class SharedDecisions:
 def keep_pads(graph: ir.Graph) -> None:
     """Let nodes pad as they say, in place: how far windows reach depends on sizes."""
     for node in graph:
-        if "pads" in node.attributes or node.op_type == "Conv":
+        if node.op_type == "Conv" or {"pads", "ceil_mode"} & {*node.attributes}:
             node.attributes.add(ir.AttrInt64(WHOLE_PADS, 1))
+
+
+def count_in_place(graph: ir.Graph) -> None:
+    """Let averages count the elements of each window where they divide by them."""
+    for node in graph:
+        if node.op_type == "AveragePool":
+            node.attributes.add(ir.AttrInt64(COUNTED, 1))

@@ -38,7 +38,7 @@ from nanoloom.graph.move_scalar_factors import move_factors
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.sequences.outputs import open_outputs
-from nanoloom.graph.shared_decisions import SharedDecisions, keep_pads
+from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
 from nanoloom.graph.sink_reshapes import sink_reshapes
 from nanoloom.graph.split_batch_and_heads import split_batch_and_heads
@@ -132,7 +132,8 @@ def propagate(
     """Shapes and constants through the graph; what is given is as for `optimize`."""
     given = None if alike is None else alike.ways
     contradictions = contradictions_of(model)
-    decided = Decisions(is_open=kept is not None, given=given)
+    is_open = kept is not None
+    decided = Decisions(is_open=is_open, given=given, root=model.graph)
     walk = Propagation(
         direct,
         dict(model.opset_imports),
@@ -155,6 +156,8 @@ def convolve(
     alike: SharedDecisions | None,
 ) -> None:
     """Layouts and methods of convolutions; what is given is as for `optimize`."""
+    if alike is not None:
+        count_in_place(graph)
     if alike is not None and alike.images:
         keep_pads(graph)
     if alike is None and winograd_target is not None:

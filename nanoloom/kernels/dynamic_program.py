@@ -27,16 +27,16 @@ from nanoloom.kernels.program import (
     Storage,
     Word,
 )
-from nanoloom.kernels.sample_agreement import require_same, sized_parameters
+from nanoloom.kernels.sample_agreement import node_of, require_same, sized_parameters
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_kernel import DynamicKernel, Shape, make_dynamic
-from nanoloom.sizes.dynamic_refusal import NotDynamic
-from nanoloom.sizes.floor_division import Floor, floors_of, plain
-from nanoloom.sizes.polynomial import DEGREE, Dims, Size, found, number
+from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
+from nanoloom.sizes.floor_division import plain
+from nanoloom.sizes.polynomial import DEGREE, Dims, Size, found, number, used_floors
 
 
 def dynamic_program(
@@ -151,7 +151,7 @@ class Joining:
     def size(self, numbers: Sequence[int], where: str) -> Size:
         made = found(numbers, self.samples)
         if made is None:
-            raise NotDynamic(f"{where}: {', '.join(map(str, numbers))}")
+            raise no_size(where, self.samples[0])
         return made
 
     def word(self, size: Size) -> int:
@@ -174,9 +174,15 @@ class Joining:
         return tuple(NONE if s.number is not None else self.word(s) for s in sizes)
 
     def call(self, calls: Sequence[Call]) -> Call:
-        kernel, sizes = self.kernel([call.kernel for call in calls])
-        places = zip(*[call.arguments for call in calls], strict=True)
-        arguments = [self.place(each) for each in places]
+        where = node_of(calls[0])
+        try:
+            kernel, sizes = self.kernel([call.kernel for call in calls])
+            places = zip(*[call.arguments for call in calls], strict=True)
+            arguments = [self.place(each) for each in places]
+        except NotDynamic as reason:
+            raise NotDynamic(
+                f"{where}: {reason}", for_images=reason.for_images
+            ) from None
         if sizes:
             results = len(list_of_results(kernel))
             word = Place(Storage.SIZES, self.first_word(sizes))
@@ -243,12 +249,12 @@ class Joining:
     def lifted(self, kernels: Sequence[Kernel]) -> tuple[Kernel, tuple[Size, ...]]:
         first = kernels[0]
         if len({(k.root, k.constants) for k in kernels}) > 1:
-            raise NotDynamic(f"kernel {first.name}")
+            raise NotDynamic("its operands")
         with mlir.context():
             modules = [ir.Module.parse(kernel.text) for kernel in kernels]
             try:
                 made: DynamicKernel = make_dynamic(modules, self.samples)
-            except (NotDynamic, ir.MLIRError) as reason:
+            except ir.MLIRError as reason:
                 raise NotDynamic(f"kernel {first.name}: {reason}") from None
         if not made.sizes:
             self.shapes[first.name] = made.arguments
@@ -287,12 +293,6 @@ def with_samples(nests: Sequence[LoopNest]) -> LoopNest:
         ]
         stages.append(replace(first, axes=tuple(axes)))
     return replace(nests[0], stages=tuple(stages))
-
-
-def used_floors(words: Sequence[Size]) -> tuple[Floor, ...]:
-    """The floors of dimensions that sizes are made of."""
-    names = (name for word in words for _, each in word.terms for name in each)
-    return floors_of(dict.fromkeys(names))
 
 
 def list_of_results(kernel: Kernel) -> tuple[tuple[int, ...], ...]:

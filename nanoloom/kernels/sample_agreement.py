@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.kernels.program import Program, Word
+from nanoloom.kernels.program import Call, Program, Storage, Word
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.polynomial import Dims, Size, found
 from nanoloom.weights.weight import Weight
@@ -18,11 +18,29 @@ FEW = 16  # elements of a constant that are sizes
 def require_same(programs: Sequence[Program]) -> None:
     """Raise Differs where calls or checks depend on the sizes."""
     if len({(len(p.calls), len(p.repeats)) for p in programs}) > 1:
-        raise NotDynamic("numbers of calls")
+        calls = zip(*[p.calls for p in programs], strict=False)
+        rows = [(row[0], {call.layer for call in row}) for row in calls]
+        other = [call for call, layers in rows if len(layers) > 1]
+        where = f"{node_of(other[0])}: " if other else ""
+        raise NotDynamic(f"{where}other sizes are computed in more steps, or fewer")
     if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
         raise NotDynamic("where indices are looked at")
     if len({len(p.parameters) for p in programs}) > 1:
         raise NotDynamic("numbers of constants")
+
+
+def node_of(call: Call) -> str:
+    """The node that a call computes, in the words of a message."""
+    return f"node {call.layer}" if call.layer else f"kernel {call.kernel}"
+
+
+def readers_of(program: Program, parameter: int) -> str:
+    """The first node that reads a constant, in front of a reason."""
+    for call in program.calls:
+        for place in call.arguments:
+            if (place.storage, place.index) == (Storage.PARAMETER, parameter):
+                return f"{node_of(call)}: "
+    return ""
 
 
 def named(word: Word) -> tuple[object, ...]:
@@ -45,7 +63,10 @@ def sized_parameters(
         elements = elements_of(weights, samples)
         if elements is None:
             name = weights[0].source.name or "a constant"
-            raise NotDynamic(f"{name} depends on sizes")
+            where = readers_of(programs[0], i)
+            raise NotDynamic(
+                f"{where}{name}, which is computed before, depends on sizes"
+            )
         made[i] = elements
     return made
 

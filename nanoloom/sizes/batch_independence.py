@@ -52,9 +52,12 @@ SHAPED = {"ConstantOfShape": (0,), "Expand": (1,), "Reshape": (1,), "Resize": (2
 
 
 def batch_of(shapes: Sequence[Sequence[int | str]], names: Sequence[str]) -> str:
-    """The only open dimension, a first axis of inputs; raises Differs for others."""
+    """The only open dimension, a first axis of inputs; raises Differs for others.
+
+    Without a reason for more than one: why sizes do not do says enough.
+    """
     if len(names) > 1:
-        raise NotDynamic("it has more dimensions than a batch")
+        raise NotDynamic("")
     if any(d in names for shape in shapes for d in shape[1:]):
         raise NotDynamic("its only dimension is no batch")
     return names[0]

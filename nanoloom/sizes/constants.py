@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nanoloom.mlir import arith, ir
-from nanoloom.sizes.dynamic_refusal import NotDynamic
 
 EXACT = 2**24  # whole numbers below it are f32's
 APART = 2**23  # below it no two numbers have one share, as f32 has it
@@ -30,8 +29,8 @@ class Wholes:
         return arith.divf(arith.constant(kind, 1.0), made) if self.are_shares else made
 
 
-def wholes_of(constants: Sequence[ir.Attribute]) -> Wholes:
-    """What whole numbers some constants are; raises Differs where they are none.
+def wholes_of(constants: Sequence[ir.Attribute]) -> Wholes | None:
+    """What whole numbers some constants are; None where they are none.
 
     A mean's divisor is a number of elements, which f32 has exactly, and its factor 1 by
     such a number, which is told from its neighbours'.
@@ -44,7 +43,7 @@ def wholes_of(constants: Sequence[ir.Attribute]) -> Wholes:
     shares = [round(1 / x) if 0 < x <= 1 else 0 for x in numbers]
     for x, n in zip(numbers, shares, strict=True):
         if not 0 < n < APART or x != np.float32(1) / np.float32(n):
-            raise NotDynamic(f"a constant: {', '.join(map(str, constants))}")
+            return None
     return Wholes(shares, are_shares=True)
 
 

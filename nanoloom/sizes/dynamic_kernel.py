@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from nanoloom.mlir import arith, func, ir, operations, tensor
 from nanoloom.sizes.constants import wholes_of
-from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
 from nanoloom.sizes.polynomial import Dims, Size, found
 from nanoloom.sizes.rebuild_operations import ARRAYS, EMPTY, remade
 
@@ -78,7 +78,7 @@ class MakeDynamic:
     def size(self, numbers: Sequence[int], where: str) -> Size:
         made = found(numbers, self.samples)
         if made is None:
-            raise NotDynamic(f"{where}: {', '.join(map(str, numbers))}")
+            raise no_size(where, self.samples[0])
         if made.number is None and made not in self.sizes:
             self.sizes.append(made)
         return made
@@ -159,8 +159,10 @@ class MakeDynamic:
             return []
         kind = ops[0].results[0].type
         if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.F32Type):
-            raise NotDynamic(f"a constant: {', '.join(map(str, each))}")
+            raise no_size("a constant", self.samples[0])
         wholes = wholes_of(each)
+        if wholes is None:
+            raise no_size("a constant", self.samples[0])
         numbers = wholes.numbers
         # The last of elements in several axes is no size, but all of them are one.
         more = [n + 1 for n in numbers]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from nanoloom.sizes.floor_division import dim_of
+
 
 class NotDynamic(Exception):
     """Samples of a model differ otherwise than in sizes; says in what.
@@ -15,3 +19,11 @@ class NotDynamic(Exception):
     ) -> None:
         super().__init__(reason)
         self.for_images, self.computed = for_images, computed
+
+
+def no_size(what: str, names: Iterable[str]) -> NotDynamic:
+    """A number that depends on dimensions in a way that no program computes."""
+    dims = sorted({dim_of(name) for name in names})
+    which = " and ".join([", ".join(dims[:-1]), dims[-1]] if dims[1:] else dims)
+    hint = f"give one a number (--dim {dims[0]}=N)" if dims else ""
+    return NotDynamic(f"{what} is no known function of {which}; {hint}")

@@ -52,7 +52,9 @@ class Windows:
                 )
             return divided(extent, self.stride, samples)
         if self.up and self.high + self.stride > self.span:
-            raise NotDynamic("windows that may begin in the padding")
+            # None begins in the padding behind: the last one in front of its end.
+            room = divided([n + self.low - 1 for n in extent], self.stride, samples)
+            return plus(room, 1)
         pads = 0 if self.mode == "VALID" else self.low + self.high
         more = pads - self.span + (self.stride - 1) * self.up
         room = divided([n + more for n in extent], self.stride, samples)

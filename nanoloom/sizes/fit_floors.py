@@ -14,7 +14,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from itertools import combinations
 from random import Random
 
-from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
 from nanoloom.sizes.floor_division import Floor, dim_of, floors_of, plain
 from nanoloom.sizes.polynomial import Dims, Monomial, Size, found
 from nanoloom.sizes.samples import MULTIPLE
@@ -34,7 +34,7 @@ def divided(numbers: Sequence[int], over: int, samples: Samples) -> Size:
     """
     size = found(numbers, samples)
     if size is None:
-        raise NotDynamic(f"a size of {', '.join(map(str, numbers))} is divided")
+        raise no_size("what is divided", samples[0])
     whole = sum(c for c, names in size.terms if not names)
     terms = [in_parts(term, samples) for term in size.terms if term[1]]
     if any(c % over for c, _ in terms):

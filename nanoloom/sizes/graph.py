@@ -23,7 +23,7 @@ import numpy as np
 from nanoloom.errors import Error
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.sizes import operators, size_predicates
-from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
 from nanoloom.sizes.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
 from nanoloom.sizes.fit_floors import Samples, distinguished, is_part
 from nanoloom.sizes.floor_division import floors_of
@@ -175,6 +175,9 @@ class Comparing:
                 or (differs and is_matrix(outputs[0]))
             ):
                 self.kept.add(outputs[0].name)
+                # How many, of what is computed: other nodes take its place then.
+                counted = visits[0].operator in COUNTED
+                self.again = self.again or (counted and self.reads_kept(visits[0]))
                 continue
             if not size_predicates.is_right(visits, self.samples):
                 self.keep(outputs[0].name, f"{visits[0].name} decides by a size")
@@ -222,7 +225,7 @@ class Comparing:
         """Let a size be 0 or more."""
         size = found(numbers, self.samples)
         if size is None:
-            raise NotDynamic(f"{where}: {', '.join(map(str, numbers))}")
+            raise no_size(f"{where}: what it reaches", self.samples[0])
         if size.number is None or size.number < 0:
             self.limits[size] = None
 

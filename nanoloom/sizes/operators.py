@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence, Set
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.control import keeps_running
+from nanoloom.graph.conditions import keeps_running
+from nanoloom.graph.data_dependent.trips import TRIPS
 from nanoloom.graph.folding import words
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.sample_walk import Visit
@@ -182,12 +183,19 @@ def split(visits: Sequence[Visit], _: Set[str]) -> Limits:
 
 
 def looped(visits: Sequence[Visit], kept: Set[str]) -> Limits:
-    """Loop: so many trips as a size says, and none of them decides about the next."""
+    """Loop: so many trips as a size says, or as the program counts."""
+    if TRIPS in visits[0].node.meta or not has_scans(visits[0].node):
+        return []
     known = not any(is_computed(visits, i, kept) for i in (0, 1) if has(visits[0], i))
     body = visits[0].node.attributes["body"].as_graph()
     if not has(visits[0], 0) or not known or not keeps_running(body):
         raise NotDynamic("a number of trips that is known at run time")
     return []
+
+
+def has_scans(loop: ir.Node) -> bool:
+    """Whether it gives more than what it carries, for which there must be room."""
+    return len(loop.outputs) > len(loop.inputs) - 2
 
 
 def top_k(visits: Sequence[Visit], _: Set[str]) -> Limits:

@@ -14,7 +14,8 @@ from itertools import combinations, combinations_with_replacement, product
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.sizes.floor_division import Floor, dim_of, plain
+from nanoloom.sizes.areas import area_of
+from nanoloom.sizes.floor_division import Floor, dim_of, floors_of, plain
 
 Dims: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]  # names of dimensions, () for 1
@@ -71,7 +72,8 @@ def number(n: int) -> Size:
 def found(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
     """The simplest size that is each of `values` for each of the samples.
 
-    One product of dimensions, such with a number, or two products; None for others.
+    One product of dimensions, such with a number, two products, or an area
+    (sizes/areas.py); None for others.
     There must be three samples or more: two numbers are found and the others prove
     them.  Of several that fit, the one with the smallest coefficients: x + y and not
     4 z + 268.
@@ -101,7 +103,22 @@ def search(
         size = checked(fit_two(values[:2], columns, pair), values, dims)
         if size is not None:
             fitting.append(size)
-    return min(fitting, key=weight, default=None)
+    return min(fitting, key=weight, default=None) or area(values, dims)
+
+
+def area(values: tuple[int, ...], samples: Sequence[Dims]) -> Size | None:
+    """A product of two dimensions with numbers beside them, multiplied out."""
+    made = area_of(values, samples)
+    if made is None:
+        return None
+    factors = (
+        Size(((1, (name,)), *([(more, ())] if more else [])))
+        for name, more in (made.first, made.second)
+    )
+    size = Size(((made.factor, made.others),))
+    for factor in factors:
+        size = size.by(factor)
+    return size if size.degree <= DEGREE else None
 
 
 @lru_cache
@@ -175,3 +192,9 @@ def checked(
         size.of(dims) == value for dims, value in zip(samples, values, strict=True)
     )
     return size if right else None
+
+
+def used_floors(words: Sequence[Size]) -> tuple[Floor, ...]:
+    """The floors of dimensions that sizes are made of."""
+    names = (name for word in words for _, each in word.terms for name in each)
+    return floors_of(dict.fromkeys(names))

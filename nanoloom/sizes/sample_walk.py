@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.control import OPERATORS
 from nanoloom.graph.data_dependent.decisions import Decisions, Way
+from nanoloom.graph.data_dependent.trips import REPLACED
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.types import is_static, operator_name, shape_of
 from nanoloom.graph.unique_names import unique_names
@@ -54,6 +55,8 @@ class RecordingVisit(Propagation):
         inputs = tuple(None if x is None else seen(x) for x in node.inputs)
         made = [(x, x.name) for x in node.outputs if x.name]
         super().visit(graph, node)
+        if node.meta.get(REPLACED):
+            self.replaced.append(node)
         if any(x is node for x in self.replaced[-1:]):
             return  # what stands in its place is noted
         outputs = [seen(graph.initializers.get(name, x), name) for x, name in made]
@@ -115,7 +118,8 @@ class Walks:
         taken = None if ways is None else tuple(ways)
         known = tuple(sorted(sample.items())), frozenset(kept), taken
         if known not in self._walked:
-            model, decided = self.bound(sample), Decisions(is_open=True, given=taken)
+            model = self.bound(sample)
+            decided = Decisions(is_open=True, given=taken, root=model.graph)
             self._walked[known] = walk_through(model, self.direct, kept, decided)
         return self._walked[known]
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import onnx_ir as ir
 
 Array = np.ndarray
 Way = tuple[str, int]  # a node, a number
@@ -23,7 +24,8 @@ class Decisions:
     is_open: whether there are such sizes.  where: the node that is looked at, in the
     words of a message.  ways: which of some numbers was taken.  given: the same of the
     first sample, which are taken again; None for that one.  differences: what may not
-    be below 0.
+    be below 0.  root: the model's graph, whose inputs say what room there is
+    (data_dependent/rooms.py).
     """
 
     is_open: bool = False
@@ -31,6 +33,7 @@ class Decisions:
     given: Sequence[Way] | None = None
     ways: list[Way] = field(default_factory=list[Way])
     differences: list[Way] = field(default_factory=list[Way])
+    root: ir.Graph | None = None
 
     def bound(self, *numbers: int) -> int:
         """The least of upper bounds; each of them would do."""

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.data_dependent import (
     gather_scatter,
+    ranges,
     reductions,
     reshape,
     selection,
@@ -43,7 +44,7 @@ SOURCES: Mapping[str, Rule] = {
     "Expand": reshape.expand,
     "NonMaxSuppression": selection.suppress,
     "NonZero": selection.nonzero,
-    "Range": shape_operators.range_,
+    "Range": ranges.range_,
     "Reshape": reshape.reshape,
     "Slice": shape_operators.cut,
     "Tile": reshape.tile,

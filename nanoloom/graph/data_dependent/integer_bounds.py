@@ -31,8 +31,8 @@ def limits_of(value: ir.Value, rules: Mapping[str, Rule] | None = None) -> Limit
     if int(np.prod(shape, dtype=np.int64)) > FEW:
         return unknown
     if known is not None:
-        array = known.numpy()
-        return (array, array) if array.dtype.kind in "iu" else unknown
+        array = whole(known.numpy())
+        return unknown if array is None else (array, array)
     if KEY in value.meta:
         low, high = value.meta[KEY]
         return np.full(shape, low), np.full(shape, high)
@@ -48,6 +48,16 @@ def limits_of(value: ir.Value, rules: Mapping[str, Rule] | None = None) -> Limit
         return unknown
     low, high = (np.clip(x.astype(np.int64), -MOST, MOST) for x in found)
     return (low, high) if low.shape == shape else unknown
+
+
+def whole(array: Array) -> Array | None:
+    """Integers, or floats that are some; None for others."""
+    if array.dtype.kind in "iu":
+        return array
+    is_float = array.dtype.kind == "f" and bool(np.isfinite(array).all())
+    if not is_float or (array != np.rint(array)).any() or (abs(array) >= MOST).any():
+        return None
+    return array.astype(np.int64)
 
 
 def known_ints(value: ir.Value | None) -> list[int] | None:

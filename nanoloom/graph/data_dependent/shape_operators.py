@@ -14,7 +14,7 @@ from nanoloom.graph.data_dependent.count import (
     sizes_of,
 )
 from nanoloom.graph.data_dependent.elementwise import common, fitted
-from nanoloom.graph.data_dependent.integer_bounds import is_bounded, known_ints
+from nanoloom.graph.data_dependent.integer_bounds import known_ints
 from nanoloom.graph.data_dependent.node_builder import Maker
 from nanoloom.graph.types import shape_of
 
@@ -236,31 +236,3 @@ def places(
         more = m.one("Add", far, m.ints(abs(step) - 1))
         far = m.one("Div", m.one("Max", more, zero), m.ints(abs(step)))
     return limits[0], m.one("Max", far, zero)
-
-
-def range_(m: Maker) -> bool:
-    """start + i * delta; False where no one knows how many there may be."""
-    inputs = [m.input(i) for i in range(3)]
-    limits = [m.limits(x) for x in inputs]
-    delta = limits[2]
-    if not all(map(is_bounded, limits)) or (delta[0] != delta[1]).any():
-        return False
-    (step,) = delta[0].reshape(-1)
-    if step == 0:
-        return False
-    start, end = ([int(n.reshape(-1)[0]) for n in x] for x in limits[:2])
-    far = end[1] - start[0] if step > 0 else start[1] - end[0]
-    most = m.decided.most(-(-far // abs(int(step))), 0)
-    first, last = (m.flat(x) for x in inputs[:2])
-    way = m.one("Sub", last, first) if step > 0 else m.one("Sub", first, last)
-    way = m.one("Max", m.one("Add", way, m.ints(abs(int(step)) - 1)), m.ints(0))
-    number = m.one("Div", way, m.ints(abs(int(step)))) if abs(step) > 1 else way
-    made = m.one("Mul", m.positions(most), m.ints(int(step)))
-    made = m.one("Add", made, first)
-    dtype = inputs[0].dtype
-    assert dtype is not None
-    if dtype != ir.DataType.INT64:
-        made = m.one("Cast", made, to=int(dtype))
-    sources = [c for x in inputs for c in counts_of(x).values()]
-    m.replace((made, {0: m.count(number, most, *sources)}))
-    return True

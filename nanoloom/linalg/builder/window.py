@@ -24,8 +24,9 @@ from nanoloom.mlir import ir
 class Window:
     """Per spatial axis: window extent, steps, padding and the result's extent.
 
-    high: what the model asks for; a window of ceil_mode may reach further.  whole: all
-    of it is there, though no window may reach it.  in_planes: channels come first.
+    high: what the model asks for; a window of ceil_mode (up) may reach further.  whole:
+    all of it is there, and as much as windows of any size would reach, though none may.
+    in_planes: channels come first.
     """
 
     kernel: tuple[int, ...]
@@ -37,6 +38,7 @@ class Window:
     result: tuple[int, ...]
     whole: bool = False
     in_planes: bool = False
+    up: bool = False
 
     @property
     def rank(self) -> int:
@@ -83,7 +85,10 @@ class Window:
 
         Elements at the end that no window reads stay: nothing is copied for them.
         """
-        least = self.high if self.whole else [0] * self.rank
+        further = [s - 1 if self.up else 0 for s in self.strides]
+        least = [
+            z + s if self.whole else 0 for z, s in zip(self.high, further, strict=True)
+        ]
         high = [
             max(r - s - a, z)
             for r, s, a, z in zip(self.reach(), self.size, self.low, least, strict=True)
@@ -134,7 +139,7 @@ def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
     whole = bool(node.int(WHOLE_PADS))
     in_planes = bool(node.int(IN_PLANES))
     numbers = [tuple(int(v) for v in part) for part in parts]
-    return Window(*numbers, whole=whole, in_planes=in_planes)
+    return Window(*numbers, whole=whole, in_planes=in_planes, up=up)
 
 
 def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:

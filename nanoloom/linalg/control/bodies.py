@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import ModelError
-from nanoloom.graph.control import keeps_running
+from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.carried_checks import branch_out, carry
@@ -91,8 +91,9 @@ def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
         return [after, *made[:count], *grown]
 
     if len(body.outputs) > 1 + count:
-        assert trips is not None, "the graph stage asks for the number of trips"
-        carried += [empty_like(b, x, max(trips, 0)) for x in body.outputs[1 + count :]]
+        rows = [shape[0] for shape in node.output_shapes[count:]]
+        scans = zip(body.outputs[1 + count :], rows, strict=True)
+        carried += [empty_like(b, x, row) for x, row in scans]
     if (trips is None and limit is None) or not (starts and keeps_running(body)):
         return until(b, node, carried, step)
     running = b.constant(np.ones(shape_of(body.inputs[1]), np.bool_))

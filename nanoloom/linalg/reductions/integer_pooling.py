@@ -21,11 +21,16 @@ from nanoloom.linalg.builder.requantization import Requantization
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import from_channels_last, to_channels_last
 from nanoloom.linalg.reductions.pooling import (
-    element_counts,
     pool_window,
     shape_only,
     spatial_axes,
     window_loops,
+)
+from nanoloom.linalg.reductions.window_counts import (
+    computed_counts,
+    element_counts,
+    is_counted,
+    with_padding,
 )
 
 FLOAT64, INT32 = np.dtype(np.float64), np.dtype(np.int32)
@@ -55,9 +60,17 @@ def average_pool(b: Builder, node: Node) -> Tensor:
         [PARALLEL] * outputs + [REDUCTION] * window.rank,
         lambda element, _, sofar: sofar + element.cast(INT32),
     )
-    counts = element_counts(window, bool(node.int("count_include_pad")))
-    places = tuple(range(1, 1 + counts.ndim))
-    made = averaged(b, node, total, prod(window.kernel), counts, places)
+    places, taken = tuple(range(1, 1 + window.rank)), prod(window.kernel)
+    if is_counted(node, window):
+        counts = computed_counts(b, window, FLOAT64, with_padding(node))
+        scale = float(node.input(2).array().reshape(()))
+        factors = b.elementwise(lambda n: scale / n.maximum(1), counts)
+        made = scaled(
+            b, node, total, taken, BroadcastOperand(factors, places), abs(scale)
+        )
+    else:
+        known = element_counts(window, with_padding(node))
+        made = averaged(b, node, total, taken, known, places)
     return from_channels_last(b, node, made)
 
 
@@ -76,14 +89,26 @@ def averaged(
     factor = node.input(2).array().reshape(()) / np.maximum(counts, 1)
     if factor.size and (factor == factor.flat[0]).all():
         factor, places = factor.reshape(-1)[0], ()
+    most = float(abs(factor).max(initial=0))
+    return scaled(
+        b, node, total, taken, BroadcastOperand(b.constant(factor), places), most
+    )
+
+
+def scaled(
+    b: Builder,
+    node: Node,
+    total: Tensor,
+    taken: int,
+    factors: BroadcastOperand,
+    largest: float,
+) -> Tensor:
+    """Sums of so many stored numbers by factors, the largest of which is known."""
     offset = np.array(-taken * zero_of(node, 1), FLOAT64)
-    most = float(2 * taken * WIDEST * abs(factor).max(initial=0))
+    most = 2 * taken * WIDEST * largest
     dtype = node.output_dtypes[0]
     made = Requantization(dtype, zero_of(node, 3), False, most)
-    given = [
-        BroadcastOperand(b.constant(factor), places),
-        BroadcastOperand(b.constant(offset), ()),
-    ]
+    given = [factors, BroadcastOperand(b.constant(offset), ())]
     return combine(b, made.of, total.shape, dtype, total, *given)
 
 

@@ -30,6 +30,12 @@ from nanoloom.linalg.builder.window import (
     window_of,
 )
 from nanoloom.linalg.reductions.reduce import lowest
+from nanoloom.linalg.reductions.window_counts import (
+    computed_counts,
+    element_counts,
+    is_counted,
+    with_padding,
+)
 from nanoloom.mlir import ir
 
 
@@ -150,31 +156,23 @@ def average_pool(b: Builder, node: Node) -> Tensor:
     x, window = node.input(0), pool_window(node)
     padded = window.pad(b, to_channels_last(b, node, x))
     total = pool(b, padded, window, 0, lambda s, x: s + x)
-    counts = element_counts(window, bool(node.int("count_include_pad")))
-    if counts.size and (counts == counts.flat[0]).all():
-        counts = counts.reshape(-1)[:1]
-    elif not window.in_planes:
-        counts = counts.reshape((*counts.shape, 1))
-    divisor = b.constant(counts, total.dtype)
+    divisor = divisors(b, node, window, total.dtype)
     made = b.elementwise(lambda s, c: s / c, total, divisor, dtype=x.dtype)
     return from_channels_last(b, node, made)
 
 
-def element_counts(window: Window, with_padding: bool) -> np.ndarray:
-    """How many elements each window averages: [result...].
-
-    What a window of ceil_mode reads behind the padding never counts.
-    """
-    counts = np.ones((), np.int64)
-    for i in range(window.rank):
-        taps = np.arange(window.kernel[i]) * window.dilations[i]
-        starts = np.arange(window.result[i]) * window.strides[i]
-        at = starts[:, None] + taps[None, :] - window.low[i]
-        before = window.low[i] if with_padding else 0
-        behind = window.high[i] if with_padding else 0
-        inside = (at >= -before) & (at < window.size[i] + behind)
-        counts = np.multiply.outer(counts, inside.sum(1))
-    return counts
+def divisors(b: Builder, node: Node, window: Window, dtype: np.dtype) -> Tensor:
+    """What sums of windows are divided by: [result..., 1], [result...] in planes."""
+    if is_counted(node, window):
+        made = computed_counts(b, window, dtype, with_padding(node))
+        shape = window.result if window.in_planes else (*window.result, 1)
+        return b.reshape(made, shape)
+    counts = element_counts(window, with_padding(node))
+    if counts.size and (counts == counts.flat[0]).all():
+        counts = counts.reshape(-1)[:1]
+    elif not window.in_planes:
+        counts = counts.reshape((*counts.shape, 1))
+    return b.constant(counts, dtype)
 
 
 def lp_pool(b: Builder, node: Node) -> Tensor:

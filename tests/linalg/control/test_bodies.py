@@ -162,19 +162,22 @@ def test_loop_without_limit() -> None:
     check(text, x=x, limit=np.array(100, np.float32))
 
 
-def test_early_exit_with_scan_outputs_is_refused() -> None:
-    text = """agraph (float[3] x) => (float[3] y, float[n,3] all) {
+def test_early_exit_with_scan_outputs() -> None:
+    text = """agraph (float[3] x, float top) => (float[3] y, float[n,3] all) {
       m = Constant<value_int = 4>()
       c = Constant<value = bool {1}>()
-      zero = Constant<value_float = 0.0>()
       y, all = Loop (m, c, x) <
         body = step (int64 i, bool k, float[3] v) => (go, w, w2) {
           w = Add(v, v)  w2 = Identity(w)
-          top = ReduceMax<keepdims = 0>(w)  go = Less(top, zero) }
+          most = ReduceMax<keepdims = 0>(w)  go = Less(most, top) }
       >
     }"""
-    with pytest.raises(DataDependent, match="trip 1 runs depends on the data"):
-        evaluate(parse(text), {"x": np.ones(3, np.float32)})
+    for top, trips in ((1, 1), (5, 3), (100, 4)):
+        feeds = {"x": np.ones(3, np.float32), "top": np.array(top, np.float32)}
+        y, every = evaluate(parse(text), feeds)
+        want = 2.0 ** np.arange(1, trips + 1)
+        assert every.tolist() == [[n] * 3 for n in want]
+        assert y.tolist() == [want[-1]] * 3
 
 
 GROWING = """agraph (int64 m, int64[2] x) => (int64[k] y, int64[j] firsts) {

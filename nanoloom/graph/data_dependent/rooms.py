@@ -1,0 +1,85 @@
+"""Sizes without a bound that only data decide: how much room a run has for them.
+
+A program takes such a size as the extent of one more input, which it does not read, and
+gives what it found as one more output (nanoloom/rooms/ runs it again where
+they do not fit):
+
+    room     at least so many elements, of which a number counts
+    size     exactly so many: it is a size like any other behind the node
+
+A size is what operators are told (the end of a Range, a shape); a room is for what is
+known when it is there (the trips of a loop that its condition ends).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from nanoloom.errors import DataDependent
+from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.graph.types import shape_of
+
+INPUT, OUTPUT = "nanoloom.room", "nanoloom.needed"  # in front of the node's name
+EXACT = "="  # in front of the node's name, where exactly so much is wanted
+
+
+class Unbounded(DataDependent):
+    """A size has no bound: the program wants room for it.
+
+    room: its name, that of the node with EXACT in front of it, or without.
+    """
+
+    def __init__(
+        self, room: str, reason: str, inputs: tuple[str, ...], **place: str
+    ) -> None:
+        self.room = room
+        super().__init__(reason, inputs, **place)
+
+
+def room_inputs(rooms: Sequence[str]) -> list[str]:
+    return [f"{INPUT} {room}" for room in rooms]
+
+
+def needed_outputs(rooms: Sequence[str]) -> list[str]:
+    return [f"{OUTPUT} {room}" for room in rooms]
+
+
+def room_of(decided: Decisions, room: str) -> int | None:
+    """How much there is; None for a program without."""
+    root: ir.Graph | None = decided.root
+    for value in () if root is None else root.inputs:
+        if value.name == f"{INPUT} {room}":
+            return shape_of(value)[0]
+    return None
+
+
+def tell(decided: Decisions, room: str, needed: ir.Value) -> None:
+    """Let the program give what was needed, int64 [1], once."""
+    root: ir.Graph | None = decided.root
+    assert root is not None
+    name = f"{OUTPUT} {room}"
+    if all(x.name != name for x in root.outputs):
+        needed.name = name
+        root.outputs.append(needed)
+
+
+def is_outside(decided: Decisions, graph: ir.Graph) -> bool:
+    """Whether nodes are in the model's own graph, where a room can be told of."""
+    return decided.root is graph
+
+
+def exact_room(
+    decided: Decisions, name: str, inputs: tuple[str, ...], where: str
+) -> int:
+    """The size that a program is bound to; raises Unbounded where it has none.
+
+    inputs: of the model, whose values would do.
+    """
+    found = room_of(decided, f"{EXACT}{name}")
+    if found is None:
+        why = "the data decide about a size that has no bound"
+        hint = "give it one, as with Min, or export the model with a fixed size there"
+        raise Unbounded(f"{EXACT}{name}", why, inputs, where=where, hint=hint)
+    return found
