@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, is_float, select
-from nanoloom.linalg.builder.slices import element, index, write_at, written
+from nanoloom.linalg.builder.scalar import Scalar, select
+from nanoloom.linalg.builder.slices import (
+    element,
+    index,
+    read,
+    with_element,
+    write_at,
+    written,
+)
+from nanoloom.linalg.builder.sort import (
+    PLACE,
+    each_row,
+    first_places,
+    key,
+    key_type,
+)
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 NONE = -1  # the index of no element
-
-
-def key_type(dtype: np.dtype) -> np.dtype:
-    """The integer type whose order is the order of `dtype`."""
-    if not is_float(dtype):
-        return dtype
-    return np.dtype(np.int64 if dtype == np.float64 else np.int32)
-
-
-def key(x: Scalar, largest: bool) -> Scalar:
-    """An integer that is larger where x comes earlier; NaN is above every number.
-
-    The bits of a float, with those of negative ones turned around, order like it.
-    """
-    if is_float(x.dtype):
-        wide = key_type(x.dtype)
-        bits = select(x.is_nan(), x.absolute(), x + 0.0).bitcast(wide)  # -0 to +0
-        most = np.iinfo(wide).max
-        x = select(bits < 0, bits ^ int(most), bits)
-    return x if largest else ~x
+FEW = 64  # elements of an axis that are looked at again for each of the best
 
 
 def top_k(b: Builder, node: Node) -> list[Tensor | None]:
@@ -45,6 +38,9 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     if not 0 <= count <= x.shape[axis]:
         raise node.unsupported(f"k is {count}, the axis has {x.shape[axis]} elements")
     shape = tuple(count if d == axis else s for d, s in enumerate(x.shape))
+    if x.shape[axis] >= FEW:
+        indices = sorted_places(b, x, axis, largest, count)
+        return [pick(b, x, indices, axis), indices]
     rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
     start = [
         Tensor(shape, INT64, b.empty(shape, INT64)),
@@ -95,6 +91,44 @@ def counted_top_k(b: Builder, node: Node) -> list[Tensor | None]:
     return [pick(b, x, indices, axis), indices]
 
 
+def sorted_places(
+    b: Builder,
+    x: Tensor,
+    axis: int,
+    largest: bool,
+    room: int,
+    size: ir.Value | None = None,
+    count: ir.Value | None = None,
+) -> Tensor:
+    """Where the best `count` of the first `size` elements are: int64, `room` an axis.
+
+    Without numbers: the best `room` of all.
+    """
+    last = [d for d in range(x.rank) if d != axis] + [axis]
+    whole = b.transpose(x, last)
+    extent, rows = x.shape[axis], x.size // max(x.shape[axis], 1)
+    flat = b.reshape(whole, (rows, extent))
+    have = index(extent) if size is None else size
+    wanted = index(room) if count is None else count
+    is_all = count is None and room == extent
+
+    def step(row: ir.Value, now: list[Tensor]) -> list[Tensor]:
+        mine = read(b, flat, [row, 0], [1, extent], [0])
+        keys = b.elementwise(lambda s: key(s, largest), mine, dtype=key_type(x.dtype))
+        pairs = first_places(b, keys, have, None if is_all else wanted)
+
+        def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
+            place = element(b, pairs, [i, index(PLACE)]).cast(INT64)
+            return [with_element(b, made[0], [row, i], place)]
+
+        return repeat(b, wanted, now, put)
+
+    (made,) = each_row(b, rows, [b.full((rows, room), 0, INT64)], step)
+    shape = [*[x.shape[d] for d in last[:-1]], room]
+    back = [last.index(d) for d in range(x.rank)]
+    return b.transpose(b.reshape(made, shape), back)
+
+
 def first(node: Node, index: int) -> int:
     found = node.known(index)
     if found is None:
@@ -125,9 +159,9 @@ def next_best(
         *end, best, found = others
         mine, here = key(element, largest), position(axis)
         later = mine.equal(limit) & (here > before)
-        behind = before.equal(NONE) | (mine < limit) | later
+        behind = before.equal(NONE) | (mine > limit) | later
         sooner = mine.equal(best) & (here < found)
-        better = found.equal(NONE) | (mine > best) | sooner
+        better = found.equal(NONE) | (mine < best) | sooner
         taken = behind & better
         for number in end:
             taken = taken & (here < number)
