@@ -17,7 +17,6 @@ from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
-Numbered = tuple[Sequence[Tensor], Sequence[Scalar]]
 # On an scf.for: its body is to be kernels of its own, not a part of one.  True where it
 # may run at the same time as the one in front of it.
 REPEAT = "nanoloom.repeat"
@@ -60,29 +59,6 @@ def repeat(
         made_loop.attributes[REPEAT] = ir.BoolAttr.get(beside)
     results = list(made_loop.results)
     return tensors(b, results[: len(carried)], carried)
-
-
-def repeat_numbered(
-    b: Builder,
-    trips: ir.Value,
-    carried: Sequence[Tensor],
-    numbers: Sequence[Scalar],
-    step: Callable[[ir.Value, list[Tensor], list[Scalar]], Numbered],
-) -> tuple[list[Tensor], list[Scalar]]:
-    """The same with numbers that stay in registers, within another loop."""
-    count, start = len(carried), [*map(b.value, carried), *[x.value for x in numbers]]
-    loop = scf.ForOp(index(0), trips, index(1), start)
-    with ir.InsertionPoint(loop.body):
-        given = list(loop.inner_iter_args)
-        inside = tensors(b, given[:count], carried)
-        made, new = step(loop.induction_variable, inside, like(given[count:], numbers))
-        scf.YieldOp([*settled(b, made, inside), *[x.value for x in new]])
-    results = list(loop.results)
-    return tensors(b, results[:count], carried), like(results[count:], numbers)
-
-
-def like(values: Sequence[ir.Value], numbers: Sequence[Scalar]) -> list[Scalar]:
-    return [Scalar(v, x.dtype) for v, x in zip(values, numbers, strict=True)]
 
 
 def repeat_while(

@@ -5,25 +5,21 @@
 
 A pass counts how often each value of a digit occurs, which says where the keys with it
 begin, and moves all keys there in order.  Digits above the largest difference of two
-keys are not looked at.  Where only the first few are wanted, the keys that are certainly
-behind them are left out in front of it, by one look at their highest digit.
+keys are not looked at.  Where only the first ones are wanted, a key behind the last of
+those found so far is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
-from nanoloom.linalg.builder.loops import (
-    Numbered,
-    repeat,
-    repeat_numbered,
-    repeat_while,
-)
+from nanoloom.linalg.builder.loops import repeat_while as tensors_while
+from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
 from nanoloom.linalg.builder.scalar import (
     Scalar,
     constant,
@@ -37,9 +33,11 @@ from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+Spot = tuple[ir.Value, int]  # which pair, on which side
 KEY, PLACE = 0, 1  # of a pair
 DIGIT = 8  # bits of a digit that is sorted by
-WIDE = 11  # bits of the one that tells which keys are certainly behind
+FEW = 16  # of the first ones, which are kept in order from the start
+SLACK = 256  # keys that are collected besides twice the wanted ones
 
 
 def key_type(dtype: np.dtype) -> np.dtype:
@@ -65,148 +63,201 @@ def key(x: Scalar, largest: bool = False) -> Scalar:
     return ~bits if largest else bits
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The first `size` keys of a row, each beside the place that it was at.
-
-    pairs: [n, 2], UINT32 or UINT64.  least: of all keys; what is sorted by is the
-    difference from it, which has `bits` bits at most.
-    """
-
-    pairs: Tensor
-    size: ir.Value
-    least: Scalar
-    bits: Scalar
-
-    def digit(self, b: Builder, i: ir.Value, shift: Scalar, bits: int) -> Scalar:
-        """Of key i, the bits above `shift`."""
-        far = element(b, self.pairs, [i, index(KEY)]) - self.least
-        return (far >> shift) & ((1 << bits) - 1)
-
-    def copied(self, b: Builder, i: ir.Value, into: Tensor, at: ir.Value) -> Tensor:
-        """`into` with pair i at a place."""
-        for part in map(index, (KEY, PLACE)):
-            found = element(b, self.pairs, [i, part])
-            into = with_element(b, into, [at, part], found)
-        return into
-
-
-def first_places(
-    b: Builder, keys: Tensor, size: ir.Value, count: ir.Value | None
+def first_pairs(
+    b: Builder, keys: Tensor, size: Scalar, count: Scalar, most: int
 ) -> Tensor:
-    """Where the least of a row's first `size` keys are, in order: [n, 2], see Keys.
+    """The least of a row's first `size` keys in order, beside their places: [n, 2].
 
-    count: how many are wanted, at most `size`, None for all; what stands behind them is
-    no place.  Within a loop only.
+    count: how many are wanted, at most `size` and `most`; what stands behind them is
+    none of them.  Within a loop only.
     """
-    least, bits = spread(b, keys, size)
-    row = Keys(numbered(b, keys), size, least, bits)
-    return in_order(b, row if count is None else candidates(b, row, count))
+    if most <= FEW:
+        return inserted(b, keys, size, count, room(b, 1, most, keys.dtype))
+    return collected(b, keys, size, count, room(b, 2, keys.shape[0], keys.dtype))
 
 
-def numbered(b: Builder, keys: Tensor) -> Tensor:
-    """All keys of a row beside their places."""
-    source, kind = b.value(keys), keys.dtype
+def room(b: Builder, sides: int, count: int, dtype: np.dtype) -> Tensor:
+    """Memory for pairs.  Of two sides one is sorted into the other.
 
-    def pair(i: Scalar, part: Scalar) -> Scalar:
-        return select(part.equal(KEY), b.load(source, kind, [i]), i.cast(kind))
+    Two tensors of nothing would be one buffer to MLIR, whatever is written into them.
+    """
+    shape = sides, count, 2
+    return Tensor(shape, dtype, b.empty(shape, dtype))
 
-    return b.generate([*keys.shape, 2], kind, pair)
+
+def part_of(b: Builder, x: Tensor, i: ir.Value, part: int, side: int = 0) -> Scalar:
+    return element(b, x, [index(side), i, index(part)])
 
 
-def spread(b: Builder, keys: Tensor, size: ir.Value) -> tuple[Scalar, Scalar]:
-    """The least key, and how many bits the largest difference from it has."""
+def inserted(
+    b: Builder, keys: Tensor, size: Scalar, count: Scalar, into: Tensor
+) -> Tensor:
+    """Each key is put where it belongs among the first ones so far, if it does."""
+
+    def start(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        return [insert(b, now[0], element(b, keys, [i]), i, from_index(i))], []
+
+    (made,), _ = repeat(b, count.index(), ([into], []), start)
+    end = select(count > 0, size - count, 0).index()
+    worst = (count - 1).maximum(0).index()
+
+    def step(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        here = (from_index(i) + count).index()
+        mine = element(b, keys, [here])
+        better = mine < part_of(b, now[0], worst, KEY)
+
+        def put(now: list[Tensor], _: list[Scalar]) -> State:
+            return [insert(b, now[0], mine, here, count - 1)], []
+
+        return when(b, better, (now, []), put)
+
+    return repeat(b, end, ([made], []), step)[0][0]
+
+
+def insert(b: Builder, x: Tensor, key: Scalar, place: ir.Value, end: Scalar) -> Tensor:
+    """Pairs with one more in front of all larger ones; what stands at `end` is lost."""
+
+    def before(at: Scalar) -> Scalar:
+        return (at - 1).maximum(0)
+
+    def is_behind(now: list[Tensor], at: list[Scalar]) -> Scalar:
+        last = part_of(b, now[0], before(at[0]).index(), KEY)
+        return (at[0] > 0) & (key < last)
+
+    def move(now: list[Tensor], at: list[Scalar]) -> State:
+        made = copied(b, now[0], (before(at[0]).index(), 0), (at[0].index(), 0))
+        return [made], [at[0] - 1]
+
+    (x,), (at,) = repeat_while(b, ([x], [end]), is_behind, move)
+    return with_pair(b, x, at.index(), key, from_index(place).cast(key.dtype))
+
+
+def with_pair(
+    b: Builder, x: Tensor, at: ir.Value, key: Scalar, place: Scalar, side: int = 0
+) -> Tensor:
+    x = with_element(b, x, [index(side), at, index(KEY)], key)
+    return with_element(b, x, [index(side), at, index(PLACE)], place)
+
+
+def copied(b: Builder, x: Tensor, source: Spot, into: Spot) -> Tensor:
+    """x with a pair at another spot, too."""
+    key, place = (part_of(b, x, source[0], part, source[1]) for part in (KEY, PLACE))
+    return with_pair(b, x, into[0], key, place, into[1])
+
+
+def collected(
+    b: Builder, keys: Tensor, size: Scalar, count: Scalar, into: Tensor
+) -> Tensor:
+    """Keys not above a limit are collected, sorted when they are many, and cut.
+
+    The limit falls with each cut, so that few keys are collected afterwards.
+    """
     kind = keys.dtype
-    start = [constant(int(np.iinfo(kind).max), kind), constant(0, kind)]
+    many = count * 2 + SLACK
+    start = constant(0, INT64), constant(0, INT64), constant(-1, kind)
 
-    def step(i: ir.Value, _: list[Tensor], ends: list[Scalar]) -> Numbered:
-        here = element(b, keys, [i])
+    def lacks(_: list[Tensor], now: list[Scalar]) -> Scalar:
+        return now[0] < size
+
+    def step(pairs: list[Tensor], now: list[Scalar]) -> State:
+        done, filled, limit = now
+        part = (size - done).minimum(many)
+
+        def collect(i: ir.Value, pairs: list[Tensor], filled: list[Scalar]) -> State:
+            here = from_index(i) + done
+            mine = element(b, keys, [here.index()])
+
+            def put(pairs: list[Tensor], filled: list[Scalar]) -> State:
+                at = filled[0].index()
+                made = with_pair(b, pairs[0], at, mine, here.cast(kind))
+                return [made], [filled[0] + 1]
+
+            return when(b, mine <= limit, (pairs, filled), put)
+
+        state = pairs, [filled]
+        (made,), (filled,) = repeat(b, part.index(), state, collect)
+        done = done + part
+        is_cut = (filled >= many) | (done >= size)
+        made = in_order(b, made, select(is_cut, filled, 0))
+        last = part_of(b, made, (count - 1).maximum(0).index(), KEY)
+        lower = last - select(last.equal(0), constant(0, kind), 1)
+        limit = select(is_cut & (filled >= count), lower, limit)
+        return [made], [done, select(is_cut, filled.minimum(count), filled), limit]
+
+    return repeat_while(b, ([into], list(start)), lacks, step)[0][0]
+
+
+def in_order(b: Builder, pairs: Tensor, size: Scalar) -> Tensor:
+    """The first `size` pairs in the order of their keys, equal ones as they stand.
+
+    Two digits a trip, there and back.
+    """
+    least, bits = spread(b, pairs, size)
+    trips = ((bits + (2 * DIGIT - 1)) / (2 * DIGIT)).index()
+
+    def step(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        shift = from_index(i).cast(pairs.dtype) * (2 * DIGIT)
+        there = Digit(size.index(), least, shift, 0).moved(b, now[0])
+        return [Digit(size.index(), least, shift + DIGIT, 1).moved(b, there)], []
+
+    return repeat(b, trips, ([pairs], []), step)[0][0]
+
+
+def spread(b: Builder, pairs: Tensor, size: Scalar) -> tuple[Scalar, Scalar]:
+    """The least key, and how many bits the largest difference from it has."""
+    kind = pairs.dtype
+    start = [constant(-1, kind), constant(0, kind)]
+
+    def step(i: ir.Value, _: list[Tensor], ends: list[Scalar]) -> State:
+        here = part_of(b, pairs, i, KEY)
         return [], [ends[0].minimum(here), ends[1].maximum(here)]
 
-    _, (least, most) = repeat_numbered(b, size, [], start, step)
-    zeros = (most - least).math("ctlz")
+    _, (least, most) = repeat(b, size.index(), ([], start), step)
+    zeros = (most.maximum(least) - least).math("ctlz")
     return least, constant(8 * kind.itemsize, kind) - zeros
 
 
-def counted(b: Builder, row: Keys, shift: Scalar, bits: int) -> Tensor:
-    """How often each value of a digit occurs, behind a zero: UINT32 [2 ** bits + 1]."""
+@dataclass(frozen=True)
+class Digit:
+    """The bits above `shift` of what keys on one side are more than the least."""
 
-    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        at = [(row.digit(b, i, shift, bits) + 1).index()]
-        return [with_element(b, now[0], at, element(b, now[0], at) + 1)]
+    size: ir.Value
+    least: Scalar
+    shift: Scalar
+    side: int
 
-    return repeat(b, row.size, [b.full([(1 << bits) + 1], 0, UINT32)], step)[0]
+    def of(self, b: Builder, pairs: Tensor, i: ir.Value) -> Scalar:
+        far = part_of(b, pairs, i, KEY, self.side) - self.least
+        return (far >> self.shift) & ((1 << DIGIT) - 1)
 
+    def starts(self, b: Builder, pairs: Tensor) -> Tensor:
+        """How many pairs have less than each value of the digit: UINT32."""
 
-def candidates(b: Builder, row: Keys, count: ir.Value) -> Keys:
-    """The keys that may be among the first `count` ones, in order of their places."""
-    shift = row.bits.maximum(WIDE) - WIDE
-    end = first_without(b, counted(b, row, shift, WIDE), from_index(count))
+        def count(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+            at = [(self.of(b, pairs, i) + 1).index()]
+            return [with_element(b, now[0], at, element(b, now[0], at) + 1)], []
 
-    def keep(i: ir.Value, now: list[Tensor], last: list[Scalar]) -> Numbered:
-        stays = row.digit(b, i, shift, WIDE) < end.cast(row.least.dtype)
-        made = row.copied(b, i, now[0], last[0].index())
-        return [made], [last[0] + stays.cast(INT64)]
+        def add(i: ir.Value, now: list[Tensor], sums: list[Scalar]) -> State:
+            sums = [sums[0] + element(b, now[0], [i])]
+            return [with_element(b, now[0], [i], sums[0])], sums
 
-    start = [room_for(b, row.pairs)], [constant(0, INT64)]
-    (pairs,), (size,) = repeat_numbered(b, row.size, *start, keep)
-    return replace(row, pairs=pairs, size=size.index())
+        zeros = b.full([(1 << DIGIT) + 1], 0, UINT32)
+        counts, _ = repeat(b, self.size, ([zeros], []), count)
+        zero = constant(0, UINT32)
+        return repeat(b, index(1 << DIGIT), (counts, [zero]), add)[0][0]
 
+    def moved(self, b: Builder, pairs: Tensor) -> Tensor:
+        """The pairs on the other side in the order of the digit; equal ones keep theirs."""
 
-def first_without(b: Builder, numbers: Tensor, count: Scalar) -> Scalar:
-    """The first digit whose keys have `count` ones in front of them: UINT32."""
-    start = [b.full([1], 0, UINT32), b.full([1], 0, UINT32)]
-    wanted, last = count.cast(UINT32), numbers.shape[0] - 1
+        def move(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+            digit = [self.of(b, now[1], i).index()]
+            at = element(b, now[0], digit)
+            starts = with_element(b, now[0], digit, at + 1)
+            spots = (i, self.side), (at.index(), 1 - self.side)
+            return [starts, copied(b, now[1], *spots)], []
 
-    def lacks(now: list[Tensor]) -> Scalar:
-        digit, sofar = (element(b, x, [index(0)]) for x in now)
-        return (sofar < wanted) & (digit < last)
-
-    def further(now: list[Tensor]) -> list[Tensor]:
-        digit, sofar = (element(b, x, [index(0)]) for x in now)
-        more = element(b, numbers, [(digit + 1).index()])
-        made = zip(now, (digit + 1, sofar + more), strict=True)
-        return [with_element(b, x, [index(0)], new) for x, new in made]
-
-    return element(b, repeat_while(b, start, lacks, further)[0], [index(0)])
-
-
-def room_for(b: Builder, x: Tensor) -> Tensor:
-    return Tensor(x.shape, x.dtype, b.empty(x.shape, x.dtype))
-
-
-def in_order(b: Builder, row: Keys) -> Tensor:
-    """Pairs in the order of their keys; two digits a trip, there and back."""
-    kind = row.least.dtype
-    trips = ((row.bits + (2 * DIGIT - 1)) / (2 * DIGIT)).index()
-
-    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        shift = from_index(i).cast(kind) * (2 * DIGIT)
-        there = moved(b, replace(row, pairs=now[0]), now[1], shift)
-        back = moved(b, replace(row, pairs=there), now[0], shift + DIGIT)
-        return [back, there]
-
-    return repeat(b, trips, [row.pairs, room_for(b, row.pairs)], step)[0]
-
-
-def moved(b: Builder, row: Keys, into: Tensor, shift: Scalar) -> Tensor:
-    """Pairs in the order of one digit; equal ones keep theirs."""
-
-    def add(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        after = [(from_index(i) + 1).index()]
-        both = element(b, now[0], after) + element(b, now[0], [i])
-        return [with_element(b, now[0], after, both)]
-
-    def move(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        digit = [row.digit(b, i, shift, DIGIT).index()]
-        at = element(b, now[0], digit)
-        return [
-            with_element(b, now[0], digit, at + 1),
-            row.copied(b, i, now[1], at.index()),
-        ]
-
-    starts = repeat(b, 1 << DIGIT, [counted(b, row, shift, DIGIT)], add)
-    return repeat(b, row.size, [*starts, into], move)[1]
+        start = [self.starts(b, pairs), pairs], list[Scalar]()
+        return repeat(b, self.size, start, move)[0][1]
 
 
 def each_row(
@@ -231,4 +282,4 @@ def each_row(
             *step(row.index(), now[1:]),
         ]
 
-    return repeat_while(b, [start, *carried], goes_on, trip)[1:]
+    return tensors_while(b, [start, *carried], goes_on, trip)[1:]

@@ -1,33 +1,27 @@
-"""TopK: the best element, then the best one behind it, k times, all rows at once."""
+"""TopK: keys of each row that order like its elements, sorted (builder/sort.py)."""
 
 from __future__ import annotations
 
-from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from dataclasses import dataclass
+from math import prod
+
+from nanoloom.linalg.builder.builder import Builder, Map
 from nanoloom.linalg.builder.index_checks import check
-from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.indexing import INT64, map_generic, position
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, select
-from nanoloom.linalg.builder.slices import (
-    element,
-    index,
-    read,
-    with_element,
-    write_at,
-    written,
-)
+from nanoloom.linalg.builder.scalar import Scalar, from_index
+from nanoloom.linalg.builder.slices import element, index, read, with_element, written
 from nanoloom.linalg.builder.sort import (
     PLACE,
     each_row,
-    first_places,
+    first_pairs,
     key,
     key_type,
+    part_of,
 )
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
-
-NONE = -1  # the index of no element
-FEW = 64  # elements of an axis that are looked at again for each of the best
 
 
 def top_k(b: Builder, node: Node) -> list[Tensor | None]:
@@ -35,24 +29,11 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     x = node.input(0)
     axis, largest = node.int("axis", -1) % x.rank, bool(node.int("largest", 1))
     count = node.int("k") if node.version < 10 else int(first(node, 1))
-    if not 0 <= count <= x.shape[axis]:
-        raise node.unsupported(f"k is {count}, the axis has {x.shape[axis]} elements")
-    shape = tuple(count if d == axis else s for d, s in enumerate(x.shape))
-    if x.shape[axis] >= FEW:
-        indices = sorted_places(b, x, axis, largest, count)
-        return [pick(b, x, indices, axis), indices]
-    rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
-    start = [
-        Tensor(shape, INT64, b.empty(shape, INT64)),
-        b.full(rows, 0, key_type(x.dtype)),
-        b.full(rows, NONE, INT64),
-    ]
-
-    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        best, place = next_best(b, x, axis, largest, now[1], now[2])
-        return [write_at(b, place, now[0], axis, i), best, place]
-
-    indices = repeat(b, count, start, step)[0]
+    extent = x.shape[axis]
+    if not 0 <= count <= extent:
+        raise node.unsupported(f"k is {count}, the axis has {extent} elements")
+    wanted = Wanted(axis, largest, count, index(extent), index(count))
+    indices = sorted_places(b, x, wanted)
     return [pick(b, x, indices, axis), indices]
 
 
@@ -70,63 +51,62 @@ def counted_top_k(b: Builder, node: Node) -> list[Tensor | None]:
         missing = b.elementwise(lambda n, have: (n - have).maximum(0), k, size)
         check(b, node, missing, range(1), "number of elements that k lacks,")
     k, size = written(b, k), written(b, size)
-    rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
-    start = [
-        b.full(shape, 0, INT64),
-        b.full(rows, 0, key_type(x.dtype)),
-        b.full(rows, NONE, INT64),
-    ]
-
-    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        best, place = next_best(b, x, axis, largest, now[1], now[2], size)
-        return [write_at(b, place, now[0], axis, i), best, place]
-
+    room, extent = shape[axis], x.shape[axis]
+    have = b.elementwise(lambda n: n.minimum(extent).maximum(0), size)
+    number = b.elementwise(lambda n, m: n.minimum(m).maximum(0).minimum(room), k, have)
     if 0 in shape:
         return [b.full(shape, 0, x.dtype), b.full(shape, 0, INT64)]
-    number = b.elementwise(
-        lambda n, have: n.minimum(have).maximum(0).minimum(shape[axis]), k, size
-    )
-    trips = element(b, number, [index(0)]).index()
-    indices = repeat(b, trips, start, step)[0]
+    indices = sorted_places(b, x, Wanted(axis, largest, room, have, number))
     return [pick(b, x, indices, axis), indices]
 
 
-def sorted_places(
-    b: Builder,
-    x: Tensor,
-    axis: int,
-    largest: bool,
-    room: int,
-    size: ir.Value | None = None,
-    count: ir.Value | None = None,
-) -> Tensor:
-    """Where the best `count` of the first `size` elements are: int64, `room` an axis.
+@dataclass(frozen=True)
+class Wanted:
+    """The best elements of an axis: `count` of its first `size`, at most `room`.
 
-    Without numbers: the best `room` of all.
+    Numbers are INT64 [1], or known.
     """
-    last = [d for d in range(x.rank) if d != axis] + [axis]
-    whole = b.transpose(x, last)
-    extent, rows = x.shape[axis], x.size // max(x.shape[axis], 1)
-    flat = b.reshape(whole, (rows, extent))
-    have = index(extent) if size is None else size
-    wanted = index(room) if count is None else count
-    is_all = count is None and room == extent
 
-    def step(row: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        mine = read(b, flat, [row, 0], [1, extent], [0])
-        keys = b.elementwise(lambda s: key(s, largest), mine, dtype=key_type(x.dtype))
-        pairs = first_places(b, keys, have, None if is_all else wanted)
+    axis: int
+    largest: bool
+    room: int
+    size: Tensor | ir.Value
+    count: Tensor | ir.Value
 
-        def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
-            place = element(b, pairs, [i, index(PLACE)]).cast(INT64)
-            return [with_element(b, made[0], [row, i], place)]
 
-        return repeat(b, wanted, now, put)
+def number(b: Builder, x: Tensor | ir.Value) -> Scalar:
+    return element(b, x, [index(0)]) if isinstance(x, Tensor) else from_index(x)
 
-    (made,) = each_row(b, rows, [b.full((rows, room), 0, INT64)], step)
-    shape = [*[x.shape[d] for d in last[:-1]], room]
-    back = [last.index(d) for d in range(x.rank)]
-    return b.transpose(b.reshape(made, shape), back)
+
+def sorted_places(b: Builder, x: Tensor, wanted: Wanted) -> Tensor:
+    """Where the best elements are: INT64, 0 behind the last of them."""
+    last = [d for d in range(x.rank) if d != wanted.axis] + [wanted.axis]
+    extent, shape = x.shape[wanted.axis], [x.shape[d] for d in last[:-1]]
+    rows, back = prod(shape), [last.index(d) for d in range(x.rank)]
+    made = b.full((rows, wanted.room), 0, INT64)
+    if made.size:
+        flat = b.reshape(b.transpose(x, last), (rows, extent))
+        (made,) = each_row(
+            b, rows, [made], lambda i, now: of_row(b, flat, i, wanted, now)
+        )
+    return b.transpose(b.reshape(made, (*shape, wanted.room)), back)
+
+
+def of_row(
+    b: Builder, x: Tensor, row: ir.Value, wanted: Wanted, now: list[Tensor]
+) -> list[Tensor]:
+    """The places of one row of x [rows, n] written into those of all."""
+    mine = read(b, x, [row, 0], [1, x.shape[1]], [0])
+    kind, largest = key_type(x.dtype), wanted.largest
+    keys = b.elementwise(lambda s: key(s, largest).cast(kind), mine, dtype=kind)
+    size, count = number(b, wanted.size), number(b, wanted.count)
+    pairs = first_pairs(b, keys, size, count, wanted.room)
+
+    def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
+        place = part_of(b, pairs, i, PLACE).cast(INT64)
+        return [with_element(b, made[0], [row, i], place)]
+
+    return repeat(b, count.index(), now, put)
 
 
 def first(node: Node, index: int) -> int:
@@ -134,51 +114,6 @@ def first(node: Node, index: int) -> int:
     if found is None:
         raise node.unsupported(f"input {index} is missing")
     return int(found.reshape(-1)[0])
-
-
-def next_best(
-    b: Builder,
-    x: Tensor,
-    axis: int,
-    largest: bool,
-    last: Tensor,
-    where: Tensor,
-    size: Tensor | None = None,
-) -> list[Tensor]:
-    """Key and index of the best element behind (last, where), row by row.
-
-    size: int64 [1], how many elements of the axis there are; all, if it is not given.
-    """
-
-    def body(
-        element: Scalar,
-        limit: Scalar,
-        before: Scalar,
-        *others: Scalar,
-    ) -> list[Scalar]:
-        *end, best, found = others
-        mine, here = key(element, largest), position(axis)
-        later = mine.equal(limit) & (here > before)
-        behind = before.equal(NONE) | (mine > limit) | later
-        sooner = mine.equal(best) & (here < found)
-        better = found.equal(NONE) | (mine < best) | sooner
-        taken = behind & better
-        for number in end:
-            taken = taken & (here < number)
-        return [select(taken, mine, best), select(taken, here, found)]
-
-    row = dims(x.rank, [d for d in range(x.rank) if d != axis])
-    scalar = Map.get(x.rank, 0, [])
-    given = [] if size is None else [(b.reshape(size, ()), scalar)]
-    return b.generic(
-        [(x, Map.get_identity(x.rank)), (last, row), (where, row), *given],
-        [
-            (b.full(last.shape, 0, last.dtype), row),
-            (b.full(where.shape, NONE, INT64), row),
-        ],
-        [REDUCTION if d == axis else PARALLEL for d in range(x.rank)],
-        body,
-    )
 
 
 def pick(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
