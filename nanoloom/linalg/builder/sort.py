@@ -45,12 +45,11 @@ def key_type(dtype: np.dtype) -> np.dtype:
     return UINT64 if dtype.itemsize == 8 else UINT32
 
 
-def key(x: Scalar, largest: bool = False) -> Scalar:
+def key(x: Scalar, largest: bool, kind: np.dtype) -> Scalar:
     """A number that is smaller where x comes earlier; NaN is above every number.
 
     The bits of a float, with those of negative ones turned around, order like it.
     """
-    kind = key_type(x.dtype)
     signed = np.dtype(f"i{kind.itemsize}")
     if is_float(x.dtype):
         number = select(x.is_nan(), constant(np.nan, x.dtype), x + 0.0)  # -0 to +0
@@ -247,7 +246,7 @@ class Digit:
         return repeat(b, index(1 << DIGIT), (counts, [zero]), add)[0][0]
 
     def moved(self, b: Builder, pairs: Tensor) -> Tensor:
-        """The pairs on the other side in the order of the digit; equal ones keep theirs."""
+        """The pairs on the other side, in the order of the digit and as they stand."""
 
         def move(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
             digit = [self.of(b, now[1], i).index()]

@@ -85,22 +85,24 @@ def sorted_places(b: Builder, x: Tensor, wanted: Wanted) -> Tensor:
     rows, back = prod(shape), [last.index(d) for d in range(x.rank)]
     made = b.full((rows, wanted.room), 0, INT64)
     if made.size:
-        flat = b.reshape(b.transpose(x, last), (rows, extent))
-        (made,) = each_row(
-            b, rows, [made], lambda i, now: of_row(b, flat, i, wanted, now)
-        )
+        kind = key_type(x.dtype)
+        keys = b.elementwise(lambda s: key(s, wanted.largest, kind), x, dtype=kind)
+        keys = b.reshape(b.transpose(keys, last), (rows, extent))
+
+        def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
+            return of_row(b, keys, i, wanted, now)
+
+        (made,) = each_row(b, rows, [made], step)
     return b.transpose(b.reshape(made, (*shape, wanted.room)), back)
 
 
 def of_row(
-    b: Builder, x: Tensor, row: ir.Value, wanted: Wanted, now: list[Tensor]
+    b: Builder, keys: Tensor, row: ir.Value, wanted: Wanted, now: list[Tensor]
 ) -> list[Tensor]:
-    """The places of one row of x [rows, n] written into those of all."""
-    mine = read(b, x, [row, 0], [1, x.shape[1]], [0])
-    kind, largest = key_type(x.dtype), wanted.largest
-    keys = b.elementwise(lambda s: key(s, largest).cast(kind), mine, dtype=kind)
+    """The places of one row of keys [rows, n] written into those of all."""
+    mine = read(b, keys, [row, 0], [1, keys.shape[1]], [0])
     size, count = number(b, wanted.size), number(b, wanted.count)
-    pairs = first_pairs(b, keys, size, count, wanted.room)
+    pairs = first_pairs(b, mine, size, count, wanted.room)
 
     def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
         place = part_of(b, pairs, i, PLACE).cast(INT64)
