@@ -159,8 +159,8 @@ def is_covered(
     def step(_: list[Tensor], numbers: list[Scalar]) -> State:
         at = numbers[0].index()
         other = [element(b, kept, [at, index(i)]) for i in range(4)]
-        height = high.minimum(other[1]) - low.maximum(other[0])
-        width = right.minimum(other[3]) - left.maximum(other[2])
+        height = smaller(high, other[1]) - larger(low, other[0])
+        width = smaller(right, other[3]) - larger(left, other[2])
 
         def compare(_: list[Tensor], numbers: list[Scalar]) -> State:
             shared = height * width
@@ -175,6 +175,15 @@ def is_covered(
 
     start = [constant(0, INT64), constant(False, BOOL)]
     return repeat_while(b, ([], start), goes_on, step)[1][1]
+
+
+def smaller(x: Scalar, y: Scalar) -> Scalar:
+    """One instruction, which may lose NaN: a box with one has no area here."""
+    return select(x < y, x, y)
+
+
+def larger(x: Scalar, y: Scalar) -> Scalar:
+    return select(x > y, x, y)
 
 
 def number(b: Builder, given: Tensor | None, default: float) -> Tensor:
