@@ -61,7 +61,7 @@ def when(
     kinds = [value.type for value in given]
     branch = scf.IfOp(condition.value, kinds, has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        scf.YieldOp(values(b, step(*map(list, start))))
+        scf.YieldOp(values(b, step(list(start[0]), list(start[1]))))
     with ir.InsertionPoint(branch.else_block):
         scf.YieldOp(given)
     return state(b, list(branch.results), start)

@@ -20,46 +20,17 @@ from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.loops import repeat_while as tensors_while
 from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
-from nanoloom.linalg.builder.scalar import (
-    Scalar,
-    constant,
-    from_index,
-    is_float,
-    is_unsigned,
-    select,
-)
+from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, with_element
+from nanoloom.linalg.builder.sort_key import UINT32
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
-UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 Spot = tuple[ir.Value, int]  # which pair, on which side
 KEY, PLACE = 0, 1  # of a pair
 DIGIT = 8  # bits of a digit that is sorted by
 FEW = 16  # of the first ones, which are kept in order from the start
 SLACK = 256  # keys that are collected besides twice the wanted ones
-
-
-def key_type(dtype: np.dtype) -> np.dtype:
-    """Of the keys that stand for elements of this type."""
-    return UINT64 if dtype.itemsize == 8 else UINT32
-
-
-def key(x: Scalar, largest: bool, kind: np.dtype) -> Scalar:
-    """A number that is smaller where x comes earlier; NaN is above every number.
-
-    The bits of a float, with those of negative ones turned around, order like it.
-    """
-    signed = np.dtype(f"i{kind.itemsize}")
-    if is_float(x.dtype):
-        number = select(x.is_nan(), constant(np.nan, x.dtype), x + 0.0)  # -0 to +0
-        bits = number.bitcast(signed)
-        bits = select(bits < 0, bits ^ int(np.iinfo(signed).max), bits)
-    else:
-        bits = x.cast(kind if is_unsigned(x.dtype) else signed)
-    if not is_unsigned(bits.dtype):
-        bits = bits.cast(kind) ^ (1 << (8 * kind.itemsize - 1))
-    return ~bits if largest else bits
 
 
 def first_pairs(
@@ -184,6 +155,33 @@ def collected(
         return [made], [done, select(is_cut, filled.minimum(count), filled), limit]
 
     return repeat_while(b, ([into], list(start)), lacks, step)[0][0]
+
+
+def by_columns(b: Builder, keys: Tensor, size: Scalar) -> Tensor:
+    """Places of the first `size` rows of keys [n, m] in their order, as `first_pairs`.
+
+    Within a loop only.
+    """
+    extent, columns = keys.shape
+
+    def number(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        place = from_index(i).cast(keys.dtype)
+        return [with_pair(b, now[0], i, place, place)], []
+
+    def column(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        last = constant(0, INT64) - from_index(i) + from_index(index(columns)) - 1
+
+        def look_up(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+            place = part_of(b, now[0], i, PLACE)
+            found = element(b, keys, [place.index(), last.index()])
+            return [with_pair(b, now[0], i, found, place)], []
+
+        made, _ = repeat(b, size.index(), (now, []), look_up)
+        return [in_order(b, made[0], size)], []
+
+    start = [room(b, 2, extent, keys.dtype)], list[Scalar]()
+    numbered, _ = repeat(b, size.index(), start, number)
+    return repeat(b, index(columns), (numbered, []), column)[0][0]
 
 
 def in_order(b: Builder, pairs: Tensor, size: Scalar) -> Tensor:

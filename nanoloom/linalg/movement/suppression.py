@@ -15,14 +15,13 @@ from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, from_index, s
 from nanoloom.linalg.builder.slices import element, index, read, with_element, written
 from nanoloom.linalg.builder.sort import (
     PLACE,
-    UINT32,
     each_row,
     in_order,
-    key,
     part_of,
     room,
     with_pair,
 )
+from nanoloom.linalg.builder.sort_key import UINT32, key
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir
 

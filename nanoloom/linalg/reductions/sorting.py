@@ -14,12 +14,12 @@ from nanoloom.linalg.builder.scalar import Scalar, from_index
 from nanoloom.linalg.builder.slices import element, index, read, with_element, written
 from nanoloom.linalg.builder.sort import (
     PLACE,
+    by_columns,
     each_row,
     first_pairs,
-    key,
-    key_type,
     part_of,
 )
+from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
@@ -111,6 +111,30 @@ def of_row(
     return repeat(b, count.index(), now, put)
 
 
+def sorted_slices(b: Builder, node: Node) -> Tensor:
+    """The order of the first `size` rows of x [n, m], by their first elements that
+    differ: INT64 [n], 0 behind the last of them.
+
+    By each column, the last one first; rows that are equal in it stay as they are.
+    """
+    x, size = node.input(0), written(b, node.input(1))
+    extent, columns = x.shape
+    kind, made = key_type(x.dtype), b.full([extent], 0, INT64)
+    keys = b.elementwise(lambda s: key(s, False, kind), x, dtype=kind)
+
+    def step(_: ir.Value, now: list[Tensor]) -> list[Tensor]:
+        count = element(b, size, [index(0)]).minimum(extent).maximum(0)
+        pairs = by_columns(b, keys, count)
+
+        def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
+            place = part_of(b, pairs, i, PLACE).cast(INT64)
+            return [with_element(b, made[0], [i], place)]
+
+        return repeat(b, count.index(), now, put)
+
+    return each_row(b, 1, [made], step)[0] if extent and columns else made
+
+
 def first(node: Node, index: int) -> int:
     found = node.known(index)
     if found is None:
@@ -132,4 +156,8 @@ def pick(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     )
 
 
-OPERATORS = {"CountedTopK": counted_top_k, "TopK": top_k}
+OPERATORS = {
+    "CountedTopK": counted_top_k,
+    "SortedSlices": sorted_slices,
+    "TopK": top_k,
+}
