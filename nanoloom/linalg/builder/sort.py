@@ -18,8 +18,9 @@ import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.key_scan import Carried, Scan
 from nanoloom.linalg.builder.loops import repeat_while as tensors_while
-from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
+from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.sort_key import UINT32
@@ -29,7 +30,7 @@ from nanoloom.mlir import ir
 Spot = tuple[ir.Value, int]  # which pair, on which side
 KEY, PLACE = 0, 1  # of a pair
 DIGIT = 8  # bits of a digit that is sorted by
-FEW = 16  # of the first ones, which are kept in order from the start
+FEW = 64  # of the first ones, which are kept in order from the start
 SLACK = 256  # keys that are collected besides twice the wanted ones
 
 
@@ -68,20 +69,16 @@ def inserted(
         return [insert(b, now[0], element(b, keys, [i]), i, from_index(i))], []
 
     (made,), _ = repeat(b, count.index(), ([into], []), start)
-    end = select(count > 0, size - count, 0).index()
+    end = select(count > 0, size, count)
     worst = (count - 1).maximum(0).index()
 
-    def step(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
-        here = (from_index(i) + count).index()
-        mine = element(b, keys, [here])
-        better = mine < part_of(b, now[0], worst, KEY)
+    def is_better(mine: Scalar, now: Carried) -> Scalar:
+        return mine < part_of(b, now[0][0], worst, KEY)
 
-        def put(now: list[Tensor], _: list[Scalar]) -> State:
-            return [insert(b, now[0], mine, here, count - 1)], []
+    def put(mine: Scalar, place: Scalar, now: Carried) -> State:
+        return [insert(b, now[0][0], mine, place.index(), count - 1)], []
 
-        return when(b, better, (now, []), put)
-
-    return repeat(b, end, ([made], []), step)[0][0]
+    return Scan(keys, count, end, is_better, put).run(b, ([made], []))[0][0]
 
 
 def insert(b: Builder, x: Tensor, key: Scalar, place: ir.Value, end: Scalar) -> Tensor:
@@ -133,19 +130,16 @@ def collected(
         done, filled, limit = now
         part = (size - done).minimum(many)
 
-        def collect(i: ir.Value, pairs: list[Tensor], filled: list[Scalar]) -> State:
-            here = from_index(i) + done
-            mine = element(b, keys, [here.index()])
+        def may_be(mine: Scalar, _: Carried) -> Scalar:
+            return mine <= limit
 
-            def put(pairs: list[Tensor], filled: list[Scalar]) -> State:
-                at = filled[0].index()
-                made = with_pair(b, pairs[0], at, mine, here.cast(kind))
-                return [made], [filled[0] + 1]
+        def put(mine: Scalar, place: Scalar, now: Carried) -> State:
+            at = now[1][0].index()
+            made = with_pair(b, now[0][0], at, mine, place.cast(kind))
+            return [made], [now[1][0] + 1]
 
-            return when(b, mine <= limit, (pairs, filled), put)
-
-        state = pairs, [filled]
-        (made,), (filled,) = repeat(b, part.index(), state, collect)
+        scan = Scan(keys, done, done + part, may_be, put)
+        (made,), (filled,) = scan.run(b, (pairs, [filled]))
         done = done + part
         is_cut = (filled >= many) | (done >= size)
         made = in_order(b, made, select(is_cut, filled, 0))
