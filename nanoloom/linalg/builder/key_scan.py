@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.numbered_loops import State, repeat, when
-from nanoloom.linalg.builder.scalar import Scalar, constant, from_index
-from nanoloom.linalg.builder.slices import element, index
+from nanoloom.linalg.builder.scalar import Scalar, compute_type, constant, from_index
+from nanoloom.linalg.builder.slices import element
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
+from nanoloom.mlir import ir, vector
 
-BLOCK = 16
+BLOCK = 32
 Carried = tuple[list[Tensor], list[Scalar]]
 
 
@@ -54,14 +52,21 @@ class Scan:
     def least(self, b: Builder, begin: Scalar) -> Scalar:
         """The least key of a block; 0 of one that is not whole."""
         kind = self.keys.dtype
-        most = [constant(int(np.iinfo(kind).max), kind)]
-
-        def smaller(i: ir.Value, _: list[Tensor], numbers: list[Scalar]) -> State:
-            here = element(b, self.keys, [(begin + from_index(i)).index()])
-            return [], [numbers[0].minimum(here)]
 
         def whole(_: list[Tensor], __: list[Scalar]) -> State:
-            return repeat(b, index(BLOCK), ([], most), smaller)
+            lanes = ir.VectorType.get([BLOCK], compute_type(kind))
+            block = vector.transfer_read(
+                lanes,
+                b.value(self.keys),
+                [begin.index()],
+                ir.AffineMapAttr.get(ir.AffineMap.get_identity(1)),
+                constant(0, kind).value,
+                ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+            )
+            found = vector.reduction(
+                compute_type(kind), vector.CombiningKind.MINUI, block
+            )
+            return [], [Scalar(found, kind)]
 
         is_whole = begin + BLOCK <= self.end
         return when(b, is_whole, ([], [constant(0, kind)]), whole)[1][0]
