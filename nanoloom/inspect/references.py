@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import Error
-from nanoloom.inspect.rounding import TRIALS, with_errors
+from nanoloom.inspect.rounding import TRIAL, TRIALS, with_errors
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
@@ -31,11 +31,9 @@ def disturbed(
     kind: str, model: onnx_ir.Model, folder: Path, threads: int, inputs: Arrays
 ) -> list[list[Array]]:
     """The outputs of a bound model with rounding errors added, once a trial."""
-    if kind == "ort":  # whose generators go on from run to run
-        run = open_reference(kind, save(with_errors(model, 0), folder), threads)
-        return [run(inputs) for _ in range(TRIALS)]
-    paths = (save(with_errors(model, seed), folder) for seed in range(TRIALS))
-    return [open_reference(kind, path, threads)(inputs) for path in paths]
+    run = open_reference(kind, save(with_errors(model), folder), threads)
+    numbers = [np.array(1 + trial, np.float32) for trial in range(TRIALS)]
+    return [run({**inputs, TRIAL: number}) for number in numbers]
 
 
 def save(model: onnx_ir.Model, folder: Path) -> Path:

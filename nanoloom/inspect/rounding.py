@@ -19,13 +19,14 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from nanoloom.graph.unique_names import nested
+from nanoloom.inspect.graph_writer import Writer, signed_random, unless_integer
 
 TRIALS = 5
+TRIAL = "nanoloom.trial"  # an input of what has errors
 FACTOR = 4.0  # both sides round, and the trials do not find the worst errors
 CONFIDENCE = 4.0  # roundings above sqrt(K), see the paper's lambda
 ELEMENTWISE = 8.0  # roundings of a function like exp: 4 ULP
 UNKNOWN_DEPTH = 1024
-SMALL = 1024.0  # whole numbers up to here are not rounded
 MODERN = 9  # the opset that brought Sign; before, Min did not broadcast
 LARGEST = 1e30  # of a magnitude: minus infinity in a mask stays what it is
 
@@ -73,21 +74,40 @@ def random_node(model: ir.Model) -> ir.Node | None:
     return next((n for n in nested(model.graph) if n.op_type in RANDOM), None)
 
 
-def with_errors(model: ir.Model, seed: int) -> ir.Model:
+def with_errors(model: ir.Model) -> ir.Model:
     """A copy of a bound model that adds an error to every result that is rounded.
 
-    Its outputs are the model's, in order, under other names.
+    Its outputs are the model's, in order, under other names.  It has one more input,
+    TRIAL, a number: with another one there are other errors.
     """
     made = model.clone()
     passes.ShapeInferencePass()(made)
-    noise = Noise(made.opset_imports.get("", 1), seed)
+    kind = ir.TensorType(ir.DataType.FLOAT)
+    trial = ir.Value(name=TRIAL, type=kind, shape=ir.Shape(()))
+    made.graph.inputs.append(trial)
+    noise = Noise(made.opset_imports.get("", 1), trial)
     for index, node in enumerate(list(nested(made.graph))):
-        if node.domain not in ("", "ai.onnx") or node.op_type in EXACT:
+        if is_onnx(node) and node.op_type in EXACT:
             continue
+        if not is_onnx(node):
+            give_types(node)
         for place, value in enumerate(node.outputs):
             if value.name and value.dtype in ROUNDING and not is_exact_cast(node):
                 noise.add(node, value, f"noise.{index}.{place}")
     return made
+
+
+def is_onnx(node: ir.Node) -> bool:
+    """Not of a domain of others, whose operators do nobody knows what."""
+    return node.domain in ("", "ai.onnx")
+
+
+def give_types(node: ir.Node) -> None:
+    """Results have the first input's type, where ONNX's inference knows of none."""
+    given = node.inputs[0] if node.inputs else None
+    for value in node.outputs:
+        if value.dtype is None and given is not None and given.type is not None:
+            value.type = given.type
 
 
 def is_exact_cast(node: ir.Node) -> bool:
@@ -112,7 +132,7 @@ class Noise:
     """Writes the nodes that add errors.  opset: of the model's default domain."""
 
     opset: int
-    seed: int
+    trial: ir.Value
 
     def add(self, node: ir.Node, value: ir.Value, name: str) -> None:
         """value -> value + magnitude * (random, in [-error, error])"""
@@ -125,16 +145,12 @@ class Noise:
         magnitude = write.cast(self.magnitude(write, node, value), kind, wide)
         if self.opset >= MODERN:
             magnitude = write("Min", magnitude, write.constant(LARGEST, wide))
-            if node.op_type not in SUMS | COMPOSITE:
+            if is_onnx(node) and node.op_type not in SUMS | COMPOSITE:
                 magnitude = unless_integer(write, magnitude, wide)
-        error = relative_error(node) * ROUNDING[kind]
+        error = write.constant(relative_error(node) * ROUNDING[kind], wide)
+        trial = write.cast(self.trial, ir.DataType.FLOAT, wide)
         drawn = write(
-            "RandomUniformLike",
-            magnitude,
-            low=-error,
-            high=error,
-            seed=float(hash_of(self.seed, name)),
-            dtype=int(wide),
+            "Mul", error, signed_random(write, exact, sizes(value), trial, wide)
         )
         total = write("Add", exact, write("Mul", magnitude, drawn))
         result = write.cast(total, wide, kind)
@@ -148,67 +164,12 @@ class Noise:
 
     def magnitude(self, write: Writer, node: ir.Node, value: ir.Value) -> ir.Value:
         """What the error of an operation is relative to, at every element."""
-        if node.op_type in SUMS:
-            return write.sum_of_absolutes(node)
+        if is_onnx(node) and node.op_type in SUMS:
+            return write.sum_of_absolutes(node, ROUNDING)
         size = write("Abs", value)
-        if node.op_type in COMPOSITE:
+        if not is_onnx(node) or node.op_type in COMPOSITE:
             return write("Max", size, write("ReduceMax", size, keepdims=0))
         return size
-
-
-def unless_integer(write: Writer, size: ir.Value, kind: ir.DataType) -> ir.Value:
-    """size, and 0 where it is a small whole number: that came out exactly.
-
-    So masks stay 0 or 1, and what is compared with a number stays equal to it.
-    """
-    part = write("Sign", write("Sub", size, write("Floor", size)))
-    above = write("Sub", size, write.constant(SMALL, kind))
-    large = write("Sign", write("Relu", above))
-    return write("Mul", size, write("Max", part, large))
-
-
-class Writer:
-    """Collects new nodes, their values named after the first word."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.nodes: list[ir.Node] = []
-
-    def __call__(
-        self, op_type: str, *inputs: ir.Value | None, **attributes: float | int
-    ) -> ir.Value:
-        return self.put(ir.node(op_type, inputs, attributes))
-
-    def put(self, node: ir.Node) -> ir.Value:
-        """Add a node; its first output."""
-        node.name = f"{self.name}.{len(self.nodes)}"
-        for place, value in enumerate(node.outputs):
-            value.name = f"{node.name}.{place}"
-        self.nodes.append(node)
-        return node.outputs[0]
-
-    def cast(self, value: ir.Value, kind: ir.DataType, to: ir.DataType) -> ir.Value:
-        return value if kind == to else self("Cast", value, to=int(to))
-
-    def constant(self, number: float, kind: ir.DataType) -> ir.Value:
-        tensor = ir.tensor(number, dtype=kind)
-        return self.put(ir.node("Constant", [], {"value": tensor}))
-
-    def sum_of_absolutes(self, node: ir.Node) -> ir.Value:
-        """The same node on the absolute values of its floats."""
-        inputs = [
-            x if x is None or x.dtype not in ROUNDING else self("Abs", x)
-            for x in node.inputs
-        ]
-        attributes = dict(node.attributes)
-        for name in ("alpha", "beta"):
-            if name in attributes:
-                factor = abs(attributes[name].as_float())
-                attributes[name] = ir.AttrFloat32(name, factor)
-        made = ir.node(node.op_type, inputs, domain=node.domain, version=node.version)
-        for attribute in attributes.values():
-            made.attributes.add(attribute)
-        return self.put(made)
 
 
 def replace_output(graph: ir.Graph | ir.Function, old: ir.Value, new: ir.Value) -> None:
@@ -217,16 +178,11 @@ def replace_output(graph: ir.Graph | ir.Function, old: ir.Value, new: ir.Value) 
             graph.outputs[place] = new
 
 
-def hash_of(seed: int, name: str) -> int:
-    """A number of 23 bits, so that a float holds it: another for every node."""
-    import zlib
-
-    return zlib.crc32(f"{seed} {name}".encode()) & 0x7FFFFF
-
-
 def relative_error(node: ir.Node) -> float:
     """The bound of one operation's error, in roundings."""
     op = node.op_type
+    if not is_onnx(node):
+        return ELEMENTWISE + CONFIDENCE + math.sqrt(UNKNOWN_DEPTH)
     many = op in SUMS or op in COMPOSITE or op == "CumProd"
     if many or "Softmax" in op or op.startswith("Reduce"):
         return ELEMENTWISE + CONFIDENCE + math.sqrt(depth(node))

@@ -36,8 +36,8 @@ ANY = words(
     QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2
     ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
     ReduceSumSquare Relu Reshape Round SameSize Scan Selu Shape Sigmoid Sign Sin Sinh
-    Size Softmax Softplus Softsign Sqrt Squeeze Sub Sum Suppressed Swish Tan Tanh
-    ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
+    Size Softmax Softplus Softsign SortedSlices Sqrt Squeeze Sub Sum Suppressed Swish
+    Tan Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
     """
 )
 

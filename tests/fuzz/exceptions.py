@@ -50,6 +50,7 @@ NOT_DRAWN: dict[str, str] = {
     "nanoloom.binary.Pack": "only nanoloom itself writes it",
     "Append": "only nanoloom itself writes it",
     "CountedTopK": "only nanoloom itself writes it",
+    "SortedSlices": "only nanoloom itself writes it",
     "Places": "only nanoloom itself writes it",
     "SameSize": "only nanoloom itself writes it",
     "Suppressed": "only nanoloom itself writes it",

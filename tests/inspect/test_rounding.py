@@ -11,7 +11,13 @@ import pytest
 from nanoloom.frontend.onnx import load
 from nanoloom.frontend.symbolic_dims import bind
 from nanoloom.inspect.references import disturbed, open_reference, save
-from nanoloom.inspect.rounding import TRIALS, depth, random_node, relative_error
+from nanoloom.inspect.rounding import (
+    TRIALS,
+    depth,
+    random_node,
+    relative_error,
+    with_errors,
+)
 from tests.cli import models
 
 KINDS = ("ort", "reference")
@@ -160,3 +166,41 @@ def test_who_draws_random_numbers(tmp_path: Path) -> None:
     drawing = random_node(bound(tmp_path, models.RANDOM))
     assert drawing is not None and drawing.op_type == "RandomUniformLike"
     assert random_node(bound(tmp_path, models.RELU, batch=1)) is None
+
+
+@pytest.mark.parametrize("version", [7, 9, 13, 18, 21, 22, 23, 24])
+def test_every_opset_of_the_reference(tmp_path: Path, version: int) -> None:
+    """Errors are made by operators that ONNX Runtime has at each of them."""
+    text = (
+        "g (float[4, 9] x, float[9, 6] w) => (float[4, 6] y)"
+        "{ s = MatMul(x, w) t = Tanh(s) y = Add(t, s) }"
+    )
+    model = bound(tmp_path, text)
+    model.opset_imports[""] = version
+    random = np.random.default_rng(version)
+    feeds = {
+        "x": random.standard_normal((4, 9), np.float32),
+        "w": random.standard_normal((9, 6), np.float32),
+    }
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (exact,) = open_reference("ort", save(model, scratch), 1)(feeds)
+    trials = disturbed("ort", model, scratch, 1, feeds)
+    gaps = [abs(other - exact).max() for (other,) in trials]
+    assert all(0 < gap < 1e-4 for gap in gaps)
+
+
+def test_operators_of_others_have_errors() -> None:
+    """Of which nobody knows what they do: as large as the largest result allows."""
+    x = onnx_ir.Value(name="x", type=onnx_ir.TensorType(onnx_ir.DataType.FLOAT))
+    x.shape = onnx_ir.Shape((4, 3))
+    node = onnx_ir.Node("my.domain", "Mine", [x], name="mine")
+    y = node.outputs[0]
+    y.name = "y"
+    graph = onnx_ir.Graph(
+        [x], [y], nodes=[node], opset_imports={"": 22, "my.domain": 1}
+    )
+    made = with_errors(onnx_ir.Model(graph, ir_version=10))
+    names = [n.op_type for n in made.graph]
+    assert "Mine" in names and "ReduceMax" in names
+    assert relative_error(node) > 2 * relative_error(onnx_ir.Node("", "Exp", [x]))

@@ -1,7 +1,4 @@
-"""Unique: sorted, each of equal neighbours but the first left out.
-
-Slices along an axis are compared in pairs: n * n * m comparisons for n slices of m.
-"""
+"""Unique: sorted, each of equal neighbours but the first left out."""
 
 from __future__ import annotations
 
@@ -84,20 +81,7 @@ def sorted_values(m: Maker, x: ir.Value, size: Size) -> tuple[ir.Value, ir.Value
 
 def sorted_slices(m: Maker, x: ir.Value, size: Size) -> tuple[ir.Value, ir.Value]:
     """Slices [n, m] in the order of their first elements that differ."""
-    extent = shape_of(x)[0]
-    one, other = m.one("Unsqueeze", x, m.ints(1)), m.one("Unsqueeze", x, m.ints(0))
-    below = m.one("Cast", m.one("Less", one, other), to=int(ir.DataType.INT64))
-    above = m.one("Cast", m.one("Greater", one, other), to=int(ir.DataType.INT64))
-    signs = m.one("Sub", below, above)  # [i, j, ...]: 1 where slice i comes first
-    where = m.one("ArgMax", m.one("Abs", signs), axis=2, keepdims=1)
-    first = m.one("Squeeze", m.one("GatherElements", signs, where, axis=2), m.ints(2))
-    i, j = m.positions(extent, 2, 0), m.positions(extent, 2, 1)
-    alike = m.one("And", m.one("Equal", first, m.ints(0)), m.one("Less", i, j))
-    before = m.one("Or", m.one("Greater", first, m.ints(0)), alike)
-    before = m.one("And", before, m.one("Less", i, m.number(size)))
-    counted = m.one("Cast", before, to=int(ir.DataType.INT64))
-    rank = m.one("ReduceSum", counted, m.ints(0), keepdims=0)
-    places = reversed_order(m, rank, m.positions(extent), size)
+    (places,) = m.own("SortedSlices", [x, m.number(size)], [(shape_of(x)[:1], INT64)])
     return m.one("Gather", x, places, axis=0), places
 
 

@@ -1,4 +1,4 @@
-"""NonMaxSuppression: the best box, without those that it covers, and again."""
+"""NonMaxSuppression: boxes by their scores, without those that one before covers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.builder.indexing import INT64, dims, position
-from nanoloom.linalg.builder.loops import repeat, repeat_while
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, read, with_element, written
+from nanoloom.linalg.builder.sort import (
+    PLACE,
+    each_row,
+    in_order,
+    part_of,
+    room,
+    with_pair,
+)
+from nanoloom.linalg.builder.sort_key import UINT32, key
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir
 
-NONE = -1  # the place of no box
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -68,7 +76,7 @@ def suppressed(b: Builder, node: Node) -> list[Tensor]:
         place = from_index(batch), from_index(arith.remsi(i, index(classes)))
         return of_row(b, mine, score, limits, place, now)
 
-    return repeat(b, batches * classes, start, of_class)
+    return each_row(b, batches * classes, start, of_class)
 
 
 def of_row(
@@ -80,47 +88,101 @@ def of_row(
     now: list[Tensor],
 ) -> list[Tensor]:
     """The boxes of one class of one batch, written behind those there are."""
-    alive = candidates(b, score, limits)
-    states = [alive, best_of(b, score, alive), b.full([1], 0, INT64), *now]
+    pairs, size = candidates(b, score, limits)
+    most, limit = element(b, limits.most, [index(0)]), element(b, limits.overlap, [])
+    total, zero = element(b, now[1], [index(0)]), constant(0, INT64)
+    kept = Tensor((*score.shape, 4), FLOAT32, b.empty((*score.shape, 4), FLOAT32))
 
-    def goes_on(state: list[Tensor]) -> Scalar:
-        _, place, taken, *_ = state
-        more = element(b, taken, [index(0)]) < element(b, limits.most, [index(0)])
-        return more & (element(b, place, []) >= 0)
+    def goes_on(_: list[Tensor], numbers: list[Scalar]) -> Scalar:
+        seen, taken = numbers
+        return (seen < size) & (taken < most)
 
-    def step(state: list[Tensor]) -> list[Tensor]:
-        alive, place, taken, out, total = state
-        chosen, last = element(b, place, []), element(b, total, [index(0)])
-        at = last.index()
-        for column, value in enumerate((*row, chosen)):
-            out = with_element(b, out, [at, index(column)], value)
-        left = uncovered(b, edges, alive, chosen, limits.overlap)
-        more = element(b, taken, [index(0)]) + 1
-        return [
-            left,
-            best_of(b, score, left),
-            with_element(b, taken, [index(0)], more),
-            out,
-            with_element(b, total, [index(0)], last + 1),
-        ]
+    def step(found: list[Tensor], numbers: list[Scalar]) -> State:
+        seen, taken = numbers
+        place = part_of(b, pairs, seen.index(), PLACE).cast(INT64)
+        box = [element(b, edge, [place.index()]) for edge in edges]
+        alone = ~is_covered(b, box, found[0], taken, limit)
 
-    return repeat_while(b, states, goes_on, step)[3:]
+        def keep(found: list[Tensor], numbers: list[Scalar]) -> State:
+            kept, out = found
+            for i, edge in enumerate(box):
+                kept = with_element(b, kept, [numbers[0].index(), index(i)], edge)
+            at = (total + numbers[0]).index()
+            for i, value in enumerate((*row, place)):
+                out = with_element(b, out, [at, index(i)], value)
+            return [kept, out], [numbers[0] + 1]
+
+        found, (taken,) = when(b, alone, (found, [taken]), keep)
+        return found, [seen + 1, taken]
+
+    begun = [kept, now[0]], [zero, zero]
+    (_, out), (_, taken) = repeat_while(b, begun, goes_on, step)
+    return [out, with_element(b, now[1], [index(0)], total + taken)]
 
 
-def candidates(b: Builder, score: Tensor, limits: Limits) -> Tensor:
-    """Which boxes count and have a score above the least one."""
-    scalar, along = Map.get(1, 0, []), dims(1, [0])
+def candidates(b: Builder, score: Tensor, limits: Limits) -> tuple[Tensor, Scalar]:
+    """Pairs of boxes that have a score above the least one, the best first, and how
+    many there are; NaN is the least score.
+    """
+    (count,) = score.shape
+    least, everything = element(b, limits.least, []), constant(limits.everything, BOOL)
+    size = element(b, limits.size, []).minimum(count).maximum(0)
 
-    def body(mine: Scalar, least: Scalar, end: Scalar, _: Scalar) -> Scalar:
-        above = (mine > least) | constant(limits.everything, BOOL)
-        return (position(0) < end) & above
+    def collect(i: ir.Value, pairs: list[Tensor], filled: list[Scalar]) -> State:
+        mine = element(b, score, [i])
 
-    return b.generic(
-        [(score, along), (limits.least, scalar), (limits.size, scalar)],
-        [(Tensor(score.shape, BOOL, b.empty(score.shape, BOOL)), along)],
-        [PARALLEL],
-        body,
-    )[0]
+        def put(pairs: list[Tensor], filled: list[Scalar]) -> State:
+            number = select(mine.is_nan(), constant(-np.inf, FLOAT32), mine)
+            at, place = filled[0].index(), from_index(i).cast(UINT32)
+            made = with_pair(b, pairs[0], at, key(number, True, UINT32), place)
+            return [made], [filled[0] + 1]
+
+        return when(b, (mine > least) | everything, (pairs, filled), put)
+
+    start = [room(b, 2, count, UINT32)], [constant(0, INT64)]
+    (pairs,), (filled,) = repeat(b, size.index(), start, collect)
+    return in_order(b, pairs, filled), filled
+
+
+def is_covered(
+    b: Builder, box: list[Scalar], kept: Tensor, count: Scalar, limit: Scalar
+) -> Scalar:
+    """Whether one of the first `count` boxes kept covers a box."""
+    low, high, left, right = box
+    mine = (high - low) * (right - left)
+
+    def goes_on(_: list[Tensor], numbers: list[Scalar]) -> Scalar:
+        seen, covered = numbers
+        return (seen < count) & ~covered
+
+    def step(_: list[Tensor], numbers: list[Scalar]) -> State:
+        at = numbers[0].index()
+        other = [element(b, kept, [at, index(i)]) for i in range(4)]
+        height = smaller(high, other[1]) - larger(low, other[0])
+        width = smaller(right, other[3]) - larger(left, other[2])
+
+        def compare(_: list[Tensor], numbers: list[Scalar]) -> State:
+            shared = height * width
+            area = (other[1] - other[0]) * (other[3] - other[2])
+            whole = area + mine - shared
+            is_there = (shared > 0.0) & (mine > 0.0) & (area > 0.0) & (whole > 0.0)
+            return [], [is_there & (shared / whole > limit)]
+
+        meet = (height > 0.0) & (width > 0.0)
+        _, (covered,) = when(b, meet, ([], [constant(False, BOOL)]), compare)
+        return [], [numbers[0] + 1, covered]
+
+    start = [constant(0, INT64), constant(False, BOOL)]
+    return repeat_while(b, ([], start), goes_on, step)[1][1]
+
+
+def smaller(x: Scalar, y: Scalar) -> Scalar:
+    """One instruction, which may lose NaN: a box with one has no area here."""
+    return select(x < y, x, y)
+
+
+def larger(x: Scalar, y: Scalar) -> Scalar:
+    return select(x > y, x, y)
 
 
 def number(b: Builder, given: Tensor | None, default: float) -> Tensor:
@@ -146,52 +208,3 @@ def edges_of(b: Builder, boxes: Tensor, by_center: bool) -> list[Tensor]:
         for pair in pairs
         for end in (lambda x, y: x.minimum(y), lambda x, y: x.maximum(y))
     ]
-
-
-def best_of(b: Builder, score: Tensor, alive: Tensor) -> Tensor:
-    """The place of the best score among those alive, the first of equal ones: int64."""
-
-    def body(mine: Scalar, is_alive: Scalar, best: Scalar, found: Scalar):
-        better = found.equal(NONE) | (mine > best)
-        taken = is_alive & better
-        return [select(taken, mine, best), select(taken, position(0), found)]
-
-    along, scalar = dims(1, [0]), Map.get(1, 0, [])
-    return b.generic(
-        [(score, along), (alive, along)],
-        [(b.full([], 0, FLOAT32), scalar), (b.full([], NONE, INT64), scalar)],
-        [REDUCTION],
-        body,
-    )[1]
-
-
-def uncovered(
-    b: Builder, edges: list[Tensor], alive: Tensor, chosen: Scalar, overlap: Tensor
-) -> Tensor:
-    """Which boxes are left beside a chosen one: not it, and none that it covers."""
-    along, scalar = dims(1, [0]), Map.get(1, 0, [])
-    box = [element(b, edge, [chosen.index()]) for edge in edges]
-
-    def body(
-        low: Scalar,
-        high: Scalar,
-        left: Scalar,
-        right: Scalar,
-        limit: Scalar,
-        is_alive: Scalar,
-        _: Scalar,
-    ) -> Scalar:
-        height = high.minimum(box[1]) - low.maximum(box[0])
-        width = right.minimum(box[3]) - left.maximum(box[2])
-        shared = height * width
-        mine = (high - low) * (right - left)
-        other = (box[1] - box[0]) * (box[3] - box[2])
-        whole = other + mine - shared
-        is_there = (height > 0.0) & (width > 0.0) & (shared > 0.0)
-        is_there = is_there & (mine > 0.0) & (other > 0.0) & (whole > 0.0)
-        covered = is_there & (shared / whole > limit)
-        return is_alive & ~(covered | position(0).equal(chosen))
-
-    given = [*[(edge, along) for edge in edges], (overlap, scalar), (alive, along)]
-    left = Tensor(alive.shape, BOOL, b.empty(alive.shape, BOOL))
-    return b.generic(given, [(left, along)], [PARALLEL], body)[0]

@@ -1,40 +1,27 @@
-"""TopK: the best element, then the best one behind it, k times, all rows at once."""
+"""TopK: keys of each row that order like its elements, sorted (builder/sort.py)."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from math import prod
 
-from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.builder import Builder, Map
 from nanoloom.linalg.builder.index_checks import check
-from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.indexing import INT64, map_generic, position
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, is_float, select
-from nanoloom.linalg.builder.slices import element, index, write_at, written
+from nanoloom.linalg.builder.scalar import Scalar, from_index
+from nanoloom.linalg.builder.slices import element, index, read, with_element, written
+from nanoloom.linalg.builder.sort import (
+    PLACE,
+    by_columns,
+    each_row,
+    first_pairs,
+    part_of,
+)
+from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
-
-NONE = -1  # the index of no element
-
-
-def key_type(dtype: np.dtype) -> np.dtype:
-    """The integer type whose order is the order of `dtype`."""
-    if not is_float(dtype):
-        return dtype
-    return np.dtype(np.int64 if dtype == np.float64 else np.int32)
-
-
-def key(x: Scalar, largest: bool) -> Scalar:
-    """An integer that is larger where x comes earlier; NaN is above every number.
-
-    The bits of a float, with those of negative ones turned around, order like it.
-    """
-    if is_float(x.dtype):
-        wide = key_type(x.dtype)
-        bits = select(x.is_nan(), x.absolute(), x + 0.0).bitcast(wide)  # -0 to +0
-        most = np.iinfo(wide).max
-        x = select(bits < 0, bits ^ int(most), bits)
-    return x if largest else ~x
 
 
 def top_k(b: Builder, node: Node) -> list[Tensor | None]:
@@ -42,21 +29,11 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     x = node.input(0)
     axis, largest = node.int("axis", -1) % x.rank, bool(node.int("largest", 1))
     count = node.int("k") if node.version < 10 else int(first(node, 1))
-    if not 0 <= count <= x.shape[axis]:
-        raise node.unsupported(f"k is {count}, the axis has {x.shape[axis]} elements")
-    shape = tuple(count if d == axis else s for d, s in enumerate(x.shape))
-    rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
-    start = [
-        Tensor(shape, INT64, b.empty(shape, INT64)),
-        b.full(rows, 0, key_type(x.dtype)),
-        b.full(rows, NONE, INT64),
-    ]
-
-    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        best, place = next_best(b, x, axis, largest, now[1], now[2])
-        return [write_at(b, place, now[0], axis, i), best, place]
-
-    indices = repeat(b, count, start, step)[0]
+    extent = x.shape[axis]
+    if not 0 <= count <= extent:
+        raise node.unsupported(f"k is {count}, the axis has {extent} elements")
+    wanted = Wanted(axis, largest, count, index(extent), index(count))
+    indices = sorted_places(b, x, wanted)
     return [pick(b, x, indices, axis), indices]
 
 
@@ -74,25 +51,88 @@ def counted_top_k(b: Builder, node: Node) -> list[Tensor | None]:
         missing = b.elementwise(lambda n, have: (n - have).maximum(0), k, size)
         check(b, node, missing, range(1), "number of elements that k lacks,")
     k, size = written(b, k), written(b, size)
-    rows = tuple(s for d, s in enumerate(x.shape) if d != axis)
-    start = [
-        b.full(shape, 0, INT64),
-        b.full(rows, 0, key_type(x.dtype)),
-        b.full(rows, NONE, INT64),
-    ]
-
-    def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-        best, place = next_best(b, x, axis, largest, now[1], now[2], size)
-        return [write_at(b, place, now[0], axis, i), best, place]
-
+    room, extent = shape[axis], x.shape[axis]
+    have = b.elementwise(lambda n: n.minimum(extent).maximum(0), size)
+    number = b.elementwise(lambda n, m: n.minimum(m).maximum(0).minimum(room), k, have)
     if 0 in shape:
         return [b.full(shape, 0, x.dtype), b.full(shape, 0, INT64)]
-    number = b.elementwise(
-        lambda n, have: n.minimum(have).maximum(0).minimum(shape[axis]), k, size
-    )
-    trips = element(b, number, [index(0)]).index()
-    indices = repeat(b, trips, start, step)[0]
+    indices = sorted_places(b, x, Wanted(axis, largest, room, have, number))
     return [pick(b, x, indices, axis), indices]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The best elements of an axis: `count` of its first `size`, at most `room`.
+
+    Numbers are INT64 [1], or known.
+    """
+
+    axis: int
+    largest: bool
+    room: int
+    size: Tensor | ir.Value
+    count: Tensor | ir.Value
+
+
+def number(b: Builder, x: Tensor | ir.Value) -> Scalar:
+    return element(b, x, [index(0)]) if isinstance(x, Tensor) else from_index(x)
+
+
+def sorted_places(b: Builder, x: Tensor, wanted: Wanted) -> Tensor:
+    """Where the best elements are: INT64, 0 behind the last of them."""
+    last = [d for d in range(x.rank) if d != wanted.axis] + [wanted.axis]
+    extent, shape = x.shape[wanted.axis], [x.shape[d] for d in last[:-1]]
+    rows, back = prod(shape), [last.index(d) for d in range(x.rank)]
+    made = b.full((rows, wanted.room), 0, INT64)
+    if made.size:
+        kind = key_type(x.dtype)
+        keys = b.elementwise(lambda s: key(s, wanted.largest, kind), x, dtype=kind)
+        keys = b.reshape(b.transpose(keys, last), (rows, extent))
+
+        def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
+            return of_row(b, keys, i, wanted, now)
+
+        (made,) = each_row(b, rows, [made], step)
+    return b.transpose(b.reshape(made, (*shape, wanted.room)), back)
+
+
+def of_row(
+    b: Builder, keys: Tensor, row: ir.Value, wanted: Wanted, now: list[Tensor]
+) -> list[Tensor]:
+    """The places of one row of keys [rows, n] written into those of all."""
+    mine = read(b, keys, [row, 0], [1, keys.shape[1]], [0])
+    size, count = number(b, wanted.size), number(b, wanted.count)
+    pairs = first_pairs(b, mine, size, count, wanted.room)
+
+    def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
+        place = part_of(b, pairs, i, PLACE).cast(INT64)
+        return [with_element(b, made[0], [row, i], place)]
+
+    return repeat(b, count.index(), now, put)
+
+
+def sorted_slices(b: Builder, node: Node) -> Tensor:
+    """The order of the first `size` rows of x [n, m], by their first elements that
+    differ: INT64 [n], 0 behind the last of them.
+
+    By each column, the last one first; rows that are equal in it stay as they are.
+    """
+    x, size = node.input(0), written(b, node.input(1))
+    extent, columns = x.shape
+    kind, made = key_type(x.dtype), b.full([extent], 0, INT64)
+    keys = b.elementwise(lambda s: key(s, False, kind), x, dtype=kind)
+
+    def step(_: ir.Value, now: list[Tensor]) -> list[Tensor]:
+        count = element(b, size, [index(0)]).minimum(extent).maximum(0)
+        pairs = by_columns(b, keys, count)
+
+        def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
+            place = part_of(b, pairs, i, PLACE).cast(INT64)
+            return [with_element(b, made[0], [i], place)]
+
+        return repeat(b, count.index(), now, put)
+
+    return each_row(b, 1, [made], step)[0] if extent and columns else made
 
 
 def first(node: Node, index: int) -> int:
@@ -100,51 +140,6 @@ def first(node: Node, index: int) -> int:
     if found is None:
         raise node.unsupported(f"input {index} is missing")
     return int(found.reshape(-1)[0])
-
-
-def next_best(
-    b: Builder,
-    x: Tensor,
-    axis: int,
-    largest: bool,
-    last: Tensor,
-    where: Tensor,
-    size: Tensor | None = None,
-) -> list[Tensor]:
-    """Key and index of the best element behind (last, where), row by row.
-
-    size: int64 [1], how many elements of the axis there are; all, if it is not given.
-    """
-
-    def body(
-        element: Scalar,
-        limit: Scalar,
-        before: Scalar,
-        *others: Scalar,
-    ) -> list[Scalar]:
-        *end, best, found = others
-        mine, here = key(element, largest), position(axis)
-        later = mine.equal(limit) & (here > before)
-        behind = before.equal(NONE) | (mine < limit) | later
-        sooner = mine.equal(best) & (here < found)
-        better = found.equal(NONE) | (mine > best) | sooner
-        taken = behind & better
-        for number in end:
-            taken = taken & (here < number)
-        return [select(taken, mine, best), select(taken, here, found)]
-
-    row = dims(x.rank, [d for d in range(x.rank) if d != axis])
-    scalar = Map.get(x.rank, 0, [])
-    given = [] if size is None else [(b.reshape(size, ()), scalar)]
-    return b.generic(
-        [(x, Map.get_identity(x.rank)), (last, row), (where, row), *given],
-        [
-            (b.full(last.shape, 0, last.dtype), row),
-            (b.full(where.shape, NONE, INT64), row),
-        ],
-        [REDUCTION if d == axis else PARALLEL for d in range(x.rank)],
-        body,
-    )
 
 
 def pick(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
@@ -161,4 +156,8 @@ def pick(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     )
 
 
-OPERATORS = {"CountedTopK": counted_top_k, "TopK": top_k}
+OPERATORS = {
+    "CountedTopK": counted_top_k,
+    "SortedSlices": sorted_slices,
+    "TopK": top_k,
+}

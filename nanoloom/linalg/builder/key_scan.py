@@ -1,0 +1,85 @@
+"""The few keys of a row that are wanted: most blocks are left out by their least key.
+
+for block:  least = min(16 keys)      vectors of LLVM's
+    if wanted(least):  for key in block:  if wanted(key): take(key)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.numbered_loops import State, repeat, when
+from nanoloom.linalg.builder.scalar import Scalar, compute_type, constant, from_index
+from nanoloom.linalg.builder.slices import element
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.mlir import ir, vector
+
+BLOCK = 32
+Carried = tuple[list[Tensor], list[Scalar]]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Keys [n] from `first` to `end`, INT64.
+
+    wanted(key, state): of a key also where it is of a larger one.  take(key, place,
+    state): the new state.
+    """
+
+    keys: Tensor
+    first: Scalar
+    end: Scalar
+    wanted: Callable[[Scalar, Carried], Scalar]
+    take: Callable[[Scalar, Scalar, Carried], State]
+
+    def run(self, b: Builder, start: State) -> Carried:
+        """The state behind all keys; within a loop only."""
+        blocks = (self.end - self.first + (BLOCK - 1)) / BLOCK
+
+        def block(i: ir.Value, now: list[Tensor], numbers: list[Scalar]) -> State:
+            begin = self.first + from_index(i) * BLOCK
+            may = self.wanted(self.least(b, begin), (now, numbers))
+
+            def each(now: list[Tensor], numbers: list[Scalar]) -> State:
+                return self.one_by_one(b, begin, (now, numbers))
+
+            return when(b, may, (now, numbers), each)
+
+        return repeat(b, blocks.maximum(0).index(), start, block)
+
+    def least(self, b: Builder, begin: Scalar) -> Scalar:
+        """The least key of a block; 0 of one that is not whole."""
+        kind = self.keys.dtype
+
+        def whole(_: list[Tensor], __: list[Scalar]) -> State:
+            lanes = ir.VectorType.get([BLOCK], compute_type(kind))
+            block = vector.transfer_read(
+                lanes,
+                b.value(self.keys),
+                [begin.index()],
+                ir.AffineMapAttr.get(ir.AffineMap.get_identity(1)),
+                constant(0, kind).value,
+                ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+            )
+            found = vector.reduction(
+                compute_type(kind), vector.CombiningKind.MINUI, block
+            )
+            return [], [Scalar(found, kind)]
+
+        is_whole = begin + BLOCK <= self.end
+        return when(b, is_whole, ([], [constant(0, kind)]), whole)[1][0]
+
+    def one_by_one(self, b: Builder, begin: Scalar, start: Carried) -> State:
+        def step(i: ir.Value, now: list[Tensor], numbers: list[Scalar]) -> State:
+            place, state = begin + from_index(i), (now, numbers)
+            key = element(b, self.keys, [place.index()])
+
+            def put(now: list[Tensor], numbers: list[Scalar]) -> State:
+                return self.take(key, place, (now, numbers))
+
+            return when(b, self.wanted(key, state), state, put)
+
+        number = (self.end - begin).minimum(BLOCK)
+        return repeat(b, number.index(), start, step)

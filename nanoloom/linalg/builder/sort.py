@@ -1,0 +1,276 @@
+"""Sorting in linear time: digit by digit, the least significant one first.
+
+    keys:    3 1 2 1     unsigned; the least one comes first, the first of equal ones
+    places:  1 3 2 0
+
+A pass counts how often each value of a digit occurs, which says where the keys with it
+begin, and moves all keys there in order.  Digits above the largest difference of two
+keys are not looked at.  Where only the first ones are wanted, a key behind the last of
+those found so far is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.key_scan import Carried, Scan
+from nanoloom.linalg.builder.loops import repeat_while as tensors_while
+from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while
+from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
+from nanoloom.linalg.builder.slices import element, index, with_element
+from nanoloom.linalg.builder.sort_key import UINT32
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.mlir import ir
+
+Spot = tuple[ir.Value, int]  # which pair, on which side
+KEY, PLACE = 0, 1  # of a pair
+DIGIT = 8  # bits of a digit that is sorted by
+FEW = 64  # of the first ones, which are kept in order from the start
+SLACK = 256  # keys that are collected besides twice the wanted ones
+
+
+def first_pairs(
+    b: Builder, keys: Tensor, size: Scalar, count: Scalar, most: int
+) -> Tensor:
+    """The least of a row's first `size` keys in order, beside their places: [n, 2].
+
+    count: how many are wanted, at most `size` and `most`; what stands behind them is
+    none of them.  Within a loop only.
+    """
+    if most <= FEW:
+        return inserted(b, keys, size, count, room(b, 1, most, keys.dtype))
+    return collected(b, keys, size, count, room(b, 2, keys.shape[0], keys.dtype))
+
+
+def room(b: Builder, sides: int, count: int, dtype: np.dtype) -> Tensor:
+    """Memory for pairs.  Of two sides one is sorted into the other.
+
+    Two tensors of nothing would be one buffer to MLIR, whatever is written into them.
+    """
+    shape = sides, count, 2
+    return Tensor(shape, dtype, b.empty(shape, dtype))
+
+
+def part_of(b: Builder, x: Tensor, i: ir.Value, part: int, side: int = 0) -> Scalar:
+    return element(b, x, [index(side), i, index(part)])
+
+
+def inserted(
+    b: Builder, keys: Tensor, size: Scalar, count: Scalar, into: Tensor
+) -> Tensor:
+    """Each key is put where it belongs among the first ones so far, if it does."""
+
+    def start(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        return [insert(b, now[0], element(b, keys, [i]), i, from_index(i))], []
+
+    (made,), _ = repeat(b, count.index(), ([into], []), start)
+    end = select(count > 0, size, count)
+    worst = (count - 1).maximum(0).index()
+
+    def is_better(mine: Scalar, now: Carried) -> Scalar:
+        return mine < part_of(b, now[0][0], worst, KEY)
+
+    def put(mine: Scalar, place: Scalar, now: Carried) -> State:
+        return [insert(b, now[0][0], mine, place.index(), count - 1)], []
+
+    return Scan(keys, count, end, is_better, put).run(b, ([made], []))[0][0]
+
+
+def insert(b: Builder, x: Tensor, key: Scalar, place: ir.Value, end: Scalar) -> Tensor:
+    """Pairs with one more in front of all larger ones; what stands at `end` is lost."""
+
+    def before(at: Scalar) -> Scalar:
+        return (at - 1).maximum(0)
+
+    def is_behind(now: list[Tensor], at: list[Scalar]) -> Scalar:
+        last = part_of(b, now[0], before(at[0]).index(), KEY)
+        return (at[0] > 0) & (key < last)
+
+    def move(now: list[Tensor], at: list[Scalar]) -> State:
+        made = copied(b, now[0], (before(at[0]).index(), 0), (at[0].index(), 0))
+        return [made], [at[0] - 1]
+
+    (x,), (at,) = repeat_while(b, ([x], [end]), is_behind, move)
+    return with_pair(b, x, at.index(), key, from_index(place).cast(key.dtype))
+
+
+def with_pair(
+    b: Builder, x: Tensor, at: ir.Value, key: Scalar, place: Scalar, side: int = 0
+) -> Tensor:
+    x = with_element(b, x, [index(side), at, index(KEY)], key)
+    return with_element(b, x, [index(side), at, index(PLACE)], place)
+
+
+def copied(b: Builder, x: Tensor, source: Spot, into: Spot) -> Tensor:
+    """x with a pair at another spot, too."""
+    key, place = (part_of(b, x, source[0], part, source[1]) for part in (KEY, PLACE))
+    return with_pair(b, x, into[0], key, place, into[1])
+
+
+def collected(
+    b: Builder, keys: Tensor, size: Scalar, count: Scalar, into: Tensor
+) -> Tensor:
+    """Keys not above a limit are collected, sorted when they are many, and cut.
+
+    The limit falls with each cut, so that few keys are collected afterwards.
+    """
+    kind = keys.dtype
+    many = count * 2 + SLACK
+    start = constant(0, INT64), constant(0, INT64), constant(-1, kind)
+
+    def lacks(_: list[Tensor], now: list[Scalar]) -> Scalar:
+        return now[0] < size
+
+    def step(pairs: list[Tensor], now: list[Scalar]) -> State:
+        done, filled, limit = now
+        part = (size - done).minimum(many)
+
+        def may_be(mine: Scalar, _: Carried) -> Scalar:
+            return mine <= limit
+
+        def put(mine: Scalar, place: Scalar, now: Carried) -> State:
+            at = now[1][0].index()
+            made = with_pair(b, now[0][0], at, mine, place.cast(kind))
+            return [made], [now[1][0] + 1]
+
+        scan = Scan(keys, done, done + part, may_be, put)
+        (made,), (filled,) = scan.run(b, (pairs, [filled]))
+        done = done + part
+        is_cut = (filled >= many) | (done >= size)
+        made = in_order(b, made, select(is_cut, filled, 0))
+        last = part_of(b, made, (count - 1).maximum(0).index(), KEY)
+        lower = last - select(last.equal(0), constant(0, kind), 1)
+        limit = select(is_cut & (filled >= count), lower, limit)
+        return [made], [done, select(is_cut, filled.minimum(count), filled), limit]
+
+    return repeat_while(b, ([into], list(start)), lacks, step)[0][0]
+
+
+def by_columns(b: Builder, keys: Tensor, size: Scalar) -> Tensor:
+    """Places of the first `size` rows of keys [n, m] in their order, as `first_pairs`.
+
+    Within a loop only.
+    """
+    extent, columns = keys.shape
+
+    def number(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        place = from_index(i).cast(keys.dtype)
+        return [with_pair(b, now[0], i, place, place)], []
+
+    def column(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        last = constant(0, INT64) - from_index(i) + from_index(index(columns)) - 1
+
+        def look_up(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+            place = part_of(b, now[0], i, PLACE)
+            found = element(b, keys, [place.index(), last.index()])
+            return [with_pair(b, now[0], i, found, place)], []
+
+        made, _ = repeat(b, size.index(), (now, []), look_up)
+        return [in_order(b, made[0], size)], []
+
+    start = [room(b, 2, extent, keys.dtype)], list[Scalar]()
+    numbered, _ = repeat(b, size.index(), start, number)
+    return repeat(b, index(columns), (numbered, []), column)[0][0]
+
+
+def in_order(b: Builder, pairs: Tensor, size: Scalar) -> Tensor:
+    """The first `size` pairs in the order of their keys, equal ones as they stand.
+
+    Two digits a trip, there and back.
+    """
+    least, bits = spread(b, pairs, size)
+    trips = ((bits + (2 * DIGIT - 1)) / (2 * DIGIT)).index()
+
+    def step(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+        shift = from_index(i).cast(pairs.dtype) * (2 * DIGIT)
+        there = Digit(size.index(), least, shift, 0).moved(b, now[0])
+        return [Digit(size.index(), least, shift + DIGIT, 1).moved(b, there)], []
+
+    return repeat(b, trips, ([pairs], []), step)[0][0]
+
+
+def spread(b: Builder, pairs: Tensor, size: Scalar) -> tuple[Scalar, Scalar]:
+    """The least key, and how many bits the largest difference from it has."""
+    kind = pairs.dtype
+    start = [constant(-1, kind), constant(0, kind)]
+
+    def step(i: ir.Value, _: list[Tensor], ends: list[Scalar]) -> State:
+        here = part_of(b, pairs, i, KEY)
+        return [], [ends[0].minimum(here), ends[1].maximum(here)]
+
+    _, (least, most) = repeat(b, size.index(), ([], start), step)
+    zeros = (most.maximum(least) - least).math("ctlz")
+    return least, constant(8 * kind.itemsize, kind) - zeros
+
+
+@dataclass(frozen=True)
+class Digit:
+    """The bits above `shift` of what keys on one side are more than the least."""
+
+    size: ir.Value
+    least: Scalar
+    shift: Scalar
+    side: int
+
+    def of(self, b: Builder, pairs: Tensor, i: ir.Value) -> Scalar:
+        far = part_of(b, pairs, i, KEY, self.side) - self.least
+        return (far >> self.shift) & ((1 << DIGIT) - 1)
+
+    def starts(self, b: Builder, pairs: Tensor) -> Tensor:
+        """How many pairs have less than each value of the digit: UINT32."""
+
+        def count(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+            at = [(self.of(b, pairs, i) + 1).index()]
+            return [with_element(b, now[0], at, element(b, now[0], at) + 1)], []
+
+        def add(i: ir.Value, now: list[Tensor], sums: list[Scalar]) -> State:
+            sums = [sums[0] + element(b, now[0], [i])]
+            return [with_element(b, now[0], [i], sums[0])], sums
+
+        zeros = b.full([(1 << DIGIT) + 1], 0, UINT32)
+        counts, _ = repeat(b, self.size, ([zeros], []), count)
+        zero = constant(0, UINT32)
+        return repeat(b, index(1 << DIGIT), (counts, [zero]), add)[0][0]
+
+    def moved(self, b: Builder, pairs: Tensor) -> Tensor:
+        """The pairs on the other side, in the order of the digit and as they stand."""
+
+        def move(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
+            digit = [self.of(b, now[1], i).index()]
+            at = element(b, now[0], digit)
+            starts = with_element(b, now[0], digit, at + 1)
+            spots = (i, self.side), (at.index(), 1 - self.side)
+            return [starts, copied(b, now[1], *spots)], []
+
+        start = [self.starts(b, pairs), pairs], list[Scalar]()
+        return repeat(b, self.size, start, move)[0][1]
+
+
+def each_row(
+    b: Builder,
+    rows: int,
+    carried: Sequence[Tensor],
+    step: Callable[[ir.Value, list[Tensor]], Sequence[Tensor]],
+) -> list[Tensor]:
+    """carried = step(row, carried) for every row; a loop of one trip is one, too.
+
+    So what a step makes is memory of one kernel, and its numbers are known there.
+    """
+    start = b.full([1], 0, INT64)
+
+    def goes_on(now: list[Tensor]) -> Scalar:
+        return element(b, now[0], [index(0)]) < rows
+
+    def trip(now: list[Tensor]) -> list[Tensor]:
+        row = element(b, now[0], [index(0)])
+        return [
+            with_element(b, now[0], [index(0)], row + 1),
+            *step(row.index(), now[1:]),
+        ]
+
+    return tensors_while(b, [start, *carried], goes_on, trip)[1:]
