@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nanoloom.binding import Binding, deciding
-from nanoloom.cache import Cache, default_root
+from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, Error, public
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.dimension_values import check_known
@@ -36,6 +36,7 @@ Array = np.ndarray
 Given = Mapping[str, tuple[int, ...]]  # shapes of inputs by their names
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # the same as a key
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
+_INSTEAD = "compile the model where it is to run (the cache has its code), or save it"
 # Of a program in memory: a variant has threads of its own.
 MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
 MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
@@ -54,6 +55,9 @@ class Program:
     disk; weights are there once for all of it.  In memory are the variants that were
     used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
     Threads may call the same program at the same time.
+
+    inputs, outputs: name, shape and dtype of each.  dims, bounds: those given.
+    open: for all sizes; open.reason says why not.  threads: that it runs with.
     """
 
     def __init__(
@@ -97,6 +101,9 @@ class Program:
         """
         arrays = check_inputs(self.inputs, inputs, self.dims)
         return self.variant(arrays)(arrays)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise Error("a Program cannot be pickled", hint=_INSTEAD)
 
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""
@@ -248,14 +255,15 @@ def compile(
     checked: bool | None = None,
     exact_conv: bool | None = None,
     options: CompileOptions | None = None,
-    cache: Cache | None = None,
+    cache: str | Path | Cache | None = None,
     report: Report | None = None,
 ) -> Program:
     """Compile a model (path, bytes, ModelProto, onnx_ir.Model) or a computation.
 
     A computation is what `nanoloom.computation` gives, a file .mlir, or MLIR text.
 
-    threads: 1 to 1024; default follows affinity, cgroup quota and OMP_NUM_THREADS.
+    threads: 1 to 1024; default: NANOLOOM_THREADS, or what affinity, cgroup
+    quota and OMP_NUM_THREADS allow.
     dims: numbers for named dimensions, or pairs of bounds (least, most); those left
     open are sizes that each call brings.
     precision: "f32" (default) or "bf16", of the products of f32 operands.
@@ -263,12 +271,13 @@ def compile(
     exact_conv: True for convolutions by sums of products only, not by Winograd's method
     (the default where that is faster; docs/convolutions.md has the error bound).
     options: all that decides about the code; the three above are among them.
-    cache: where compiled code is kept (default: the user's cache folder).
+    cache: the folder where compiled code is kept; default: NANOLOOM_CACHE, or the
+    user's (docs/cache.md).
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
     said = {"precision": precision, "checked": checked, "exact_conv": exact_conv}
     wanted = thread_count(threads)
-    store = cache or Cache(default_root())
+    store = Cache.of(cache)
     program = Program(
         source_of(model, store),
         options_with(options, said, store),

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import Error
+from nanoloom.inspect.draws import DRAWN, GIVEN, row
 from nanoloom.inspect.rounding import TRIALS, with_errors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,9 +32,11 @@ def disturbed(
     kind: str, model: onnx_ir.Model, folder: Path, threads: int, inputs: Arrays
 ) -> list[list[Array]]:
     """The outputs of a bound model with rounding errors added, once a trial."""
-    if kind == "ort":  # whose generators go on from run to run
+    given = model.opset_imports.get("", 1) >= GIVEN
+    if kind == "ort" or given:  # whose generators go on from run to run
         run = open_reference(kind, save(with_errors(model, 0), folder), threads)
-        return [run(inputs) for _ in range(TRIALS)]
+        rows = [{DRAWN: row(seed)} if given else {} for seed in range(TRIALS)]
+        return [run({**inputs, **drawn}) for drawn in rows]
     paths = (save(with_errors(model, seed), folder) for seed in range(TRIALS))
     return [open_reference(kind, path, threads)(inputs) for path in paths]
 

@@ -19,6 +19,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from nanoloom.graph.unique_names import nested
+from nanoloom.inspect.draws import GIVEN, Writer, new_row
 
 TRIALS = 5
 FACTOR = 4.0  # both sides round, and the trials do not find the worst errors
@@ -76,18 +77,36 @@ def random_node(model: ir.Model) -> ir.Node | None:
 def with_errors(model: ir.Model, seed: int) -> ir.Model:
     """A copy of a bound model that adds an error to every result that is rounded.
 
-    Its outputs are the model's, in order, under other names.
+    Its outputs are the model's, in order, under other names.  Where no generator is to
+    be had it has an input more, draws.DRAWN, and the seed says nothing.
     """
     made = model.clone()
     passes.ShapeInferencePass()(made)
-    noise = Noise(made.opset_imports.get("", 1), seed)
+    opset = made.opset_imports.get("", 1)
+    given = new_row() if opset >= GIVEN else None
+    noise = Noise(opset, seed, given)
     for index, node in enumerate(list(nested(made.graph))):
-        if node.domain not in ("", "ai.onnx") or node.op_type in EXACT:
+        if node.op_type in EXACT and not is_foreign(node):
             continue
         for place, value in enumerate(node.outputs):
+            if value.dtype is None and is_foreign(node):
+                value.dtype = dtype_of_inputs(node)
             if value.name and value.dtype in ROUNDING and not is_exact_cast(node):
                 noise.add(node, value, f"noise.{index}.{place}")
+    if given is not None:
+        made.graph.inputs.append(given)
     return made
+
+
+def is_foreign(node: ir.Node) -> bool:
+    """Whether the operator is none of ONNX's own domain: many operations in one."""
+    return node.domain not in ("", "ai.onnx")
+
+
+def dtype_of_inputs(node: ir.Node) -> ir.DataType | None:
+    """The first type among the inputs that rounds: ONNX infers nothing for others."""
+    found = (x.dtype for x in node.inputs if x is not None)
+    return next((kind for kind in found if kind in ROUNDING), None)
 
 
 def is_exact_cast(node: ir.Node) -> bool:
@@ -109,10 +128,14 @@ def rounding_of(value: ir.Value) -> float | None:
 
 @dataclass(frozen=True)
 class Noise:
-    """Writes the nodes that add errors.  opset: of the model's default domain."""
+    """Writes the nodes that add errors.
+
+    opset: of the model's default domain.  given: the row of numbers to take them from.
+    """
 
     opset: int
     seed: int
+    given: ir.Value | None
 
     def add(self, node: ir.Node, value: ir.Value, name: str) -> None:
         """value -> value + magnitude * (random, in [-error, error])"""
@@ -120,22 +143,18 @@ class Noise:
         assert graph is not None and value.dtype is not None
         kind = value.dtype
         wide = ir.DataType.DOUBLE if kind == ir.DataType.DOUBLE else ir.DataType.FLOAT
-        write = Writer(name)
+        write = Writer(name, ROUNDING.keys())
         exact = write.cast(value, kind, wide)
         magnitude = write.cast(self.magnitude(write, node, value), kind, wide)
         if self.opset >= MODERN:
             magnitude = write("Min", magnitude, write.constant(LARGEST, wide))
-            if node.op_type not in SUMS | COMPOSITE:
+            if is_foreign(node) or node.op_type not in SUMS | COMPOSITE:
                 magnitude = unless_integer(write, magnitude, wide)
         error = relative_error(node) * ROUNDING[kind]
-        drawn = write(
-            "RandomUniformLike",
-            magnitude,
-            low=-error,
-            high=error,
-            seed=float(hash_of(self.seed, name)),
-            dtype=int(wide),
-        )
+        if self.given is None:
+            drawn = write.drawn(magnitude, wide, error, self.seed)
+        else:
+            drawn = write.given(magnitude, wide, error, self.given)
         total = write("Add", exact, write("Mul", magnitude, drawn))
         result = write.cast(total, wide, kind)
         result.type, result.shape = value.type, value.shape
@@ -148,10 +167,10 @@ class Noise:
 
     def magnitude(self, write: Writer, node: ir.Node, value: ir.Value) -> ir.Value:
         """What the error of an operation is relative to, at every element."""
-        if node.op_type in SUMS:
+        if node.op_type in SUMS and not is_foreign(node):
             return write.sum_of_absolutes(node)
         size = write("Abs", value)
-        if node.op_type in COMPOSITE:
+        if node.op_type in COMPOSITE or is_foreign(node):
             return write("Max", size, write("ReduceMax", size, keepdims=0))
         return size
 
@@ -167,67 +186,16 @@ def unless_integer(write: Writer, size: ir.Value, kind: ir.DataType) -> ir.Value
     return write("Mul", size, write("Max", part, large))
 
 
-class Writer:
-    """Collects new nodes, their values named after the first word."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.nodes: list[ir.Node] = []
-
-    def __call__(
-        self, op_type: str, *inputs: ir.Value | None, **attributes: float | int
-    ) -> ir.Value:
-        return self.put(ir.node(op_type, inputs, attributes))
-
-    def put(self, node: ir.Node) -> ir.Value:
-        """Add a node; its first output."""
-        node.name = f"{self.name}.{len(self.nodes)}"
-        for place, value in enumerate(node.outputs):
-            value.name = f"{node.name}.{place}"
-        self.nodes.append(node)
-        return node.outputs[0]
-
-    def cast(self, value: ir.Value, kind: ir.DataType, to: ir.DataType) -> ir.Value:
-        return value if kind == to else self("Cast", value, to=int(to))
-
-    def constant(self, number: float, kind: ir.DataType) -> ir.Value:
-        tensor = ir.tensor(number, dtype=kind)
-        return self.put(ir.node("Constant", [], {"value": tensor}))
-
-    def sum_of_absolutes(self, node: ir.Node) -> ir.Value:
-        """The same node on the absolute values of its floats."""
-        inputs = [
-            x if x is None or x.dtype not in ROUNDING else self("Abs", x)
-            for x in node.inputs
-        ]
-        attributes = dict(node.attributes)
-        for name in ("alpha", "beta"):
-            if name in attributes:
-                factor = abs(attributes[name].as_float())
-                attributes[name] = ir.AttrFloat32(name, factor)
-        made = ir.node(node.op_type, inputs, domain=node.domain, version=node.version)
-        for attribute in attributes.values():
-            made.attributes.add(attribute)
-        return self.put(made)
-
-
 def replace_output(graph: ir.Graph | ir.Function, old: ir.Value, new: ir.Value) -> None:
     for place, value in enumerate(graph.outputs):
         if value is old:
             graph.outputs[place] = new
 
 
-def hash_of(seed: int, name: str) -> int:
-    """A number of 23 bits, so that a float holds it: another for every node."""
-    import zlib
-
-    return zlib.crc32(f"{seed} {name}".encode()) & 0x7FFFFF
-
-
 def relative_error(node: ir.Node) -> float:
     """The bound of one operation's error, in roundings."""
     op = node.op_type
-    many = op in SUMS or op in COMPOSITE or op == "CumProd"
+    many = op in SUMS or op in COMPOSITE or op == "CumProd" or is_foreign(node)
     if many or "Softmax" in op or op.startswith("Reduce"):
         return ELEMENTWISE + CONFIDENCE + math.sqrt(depth(node))
     return ELEMENTWISE

@@ -160,3 +160,67 @@ def test_who_draws_random_numbers(tmp_path: Path) -> None:
     drawing = random_node(bound(tmp_path, models.RANDOM))
     assert drawing is not None and drawing.op_type == "RandomUniformLike"
     assert random_node(bound(tmp_path, models.RELU, batch=1)) is None
+
+
+@pytest.mark.parametrize("opset", range(7, 27))
+def test_every_opset_of_onnx_runtime(tmp_path: Path, opset: int) -> None:
+    text = "g (float[5, 70] x, float[70, 6] w) => (float[5, 6] y) { y = MatMul(x, w) }"
+    random = np.random.default_rng(opset)
+    x, w = (random.standard_normal(n, np.float32) for n in ((5, 70), (70, 6)))
+    model = bind(load(models.write(tmp_path, text, opset=opset)), {})
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    trials = disturbed("ort", model, scratch, 1, {"x": x, "w": w})
+    limit = (8 + 4 + 70**0.5 + 8) * 2.0**-24 * (abs(x).astype(np.float64) @ abs(w))
+    gaps = [abs(y - x.astype(np.float64) @ w) for (y,) in trials]
+    assert all((gap <= limit).all() and gap.any() for gap in gaps)
+    assert len({y.tobytes() for (y,) in trials}) == TRIALS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_errors_fit_any_shape(tmp_path: Path, kind: str) -> None:
+    """More elements than the row has numbers; none; of every type; in a body."""
+    text = """
+        g (float[300, 301] x, double[2] d, float16[3] h, float[3, 0] e, bool c)
+        => (float[300, 301] a, double[2] b, float16[3] f, float[3, 0] n, float[q] i) {
+          a = Exp(x)
+          b = Exp(d)
+          f = Exp(h)
+          n = Exp(e)
+          r = Flatten<axis = 0>(h)
+          i = If(c) <
+            then_branch = t () => (float[2] p) { k = Exp(d) p = Cast<to = 1>(k) },
+            else_branch = z () => (float[3] o) { l = Exp(h) o = Cast<to = 1>(l) }>
+        }
+    """
+    inputs: Arrays = {
+        "x": np.full((300, 301), 0.5, np.float32),
+        "d": np.array([0.5, 1]),
+        "h": np.array([0.5, 1, 2], np.float16),
+        "e": np.zeros((3, 0), np.float32),
+        "c": np.array(True),
+    }
+    model = bind(load(models.write(tmp_path, text, opset=22)), {})
+    trials = disturbed(kind, model, tmp_path, 1, inputs)
+    for a, b, f, n, i in trials:
+        assert n.shape == (3, 0) and len(np.unique(a)) > 5
+        for found, given in ((a, inputs["x"]), (b, inputs["d"]), (f, inputs["h"])):
+            exact, unit = np.exp(given.astype(np.float64)), np.finfo(given.dtype).eps
+            gap = abs(found - exact)
+            assert found.dtype == given.dtype
+            assert gap.any() and (gap <= 10 * unit / 2 * exact).all()
+        np.testing.assert_allclose(i, np.exp(inputs["d"]), rtol=1e-6)
+
+
+def test_operators_of_other_domains_round(tmp_path: Path) -> None:
+    text = """
+        g (float[2, 3] x) => (float[2, 3] y) {
+          a = com.microsoft.Gelu(x)
+          y = Relu(a)
+        }
+    """
+    inputs = {"x": np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)}
+    exact, trials = effects(tmp_path, "ort", text, inputs)
+    for (other,) in trials:
+        assert (other != exact[0]).any()
+        np.testing.assert_allclose(other, exact[0], rtol=1e-4)
