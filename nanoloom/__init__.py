@@ -22,9 +22,10 @@ from nanoloom.errors import (
 )
 
 if TYPE_CHECKING:
+    from nanoloom.compile_program import compile
     from nanoloom.loaded import load
     from nanoloom.notation import computation
-    from nanoloom.program import Program, compile
+    from nanoloom.program import Program
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,10 +46,10 @@ def __getattr__(name: str) -> object:
     """What brings numpy with it is imported when it is used."""
     if name not in __all__:
         raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
-    from nanoloom import loaded, notation, program
+    from nanoloom import compile_program, loaded, notation, program
 
-    modules = {"load": loaded, "computation": notation}
-    return getattr(modules.get(name, program), name)
+    own = {"load": loaded, "computation": notation, "compile": compile_program}
+    return getattr(own.get(name, program), name)
 
 
 def __dir__() -> list[str]:

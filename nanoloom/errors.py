@@ -147,6 +147,6 @@ def noting(where: str) -> Generator[None]:
 
 def some_of(names: Iterable[str], wanted: str) -> str:
     """A hint: the names that come nearest to one that there is not."""
-    known = sorted(names)
+    known = sorted(set(names))
     near = difflib.get_close_matches(wanted, known, 3, 0.4) or known
     return f"some that there are: {', '.join(near[:3]) or 'none'}"

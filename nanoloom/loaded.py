@@ -52,6 +52,7 @@ class Loaded:
             for x in made[: len(made) - len(self._numbers)]
         )
         self.instance = self.library.create(threads)
+        self._closed = False
         self._bound = BoundedCache[tuple[int, ...], tuple[Library, Instance]](
             MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
         )
@@ -63,6 +64,7 @@ class Loaded:
         capacity: tokens that there is room for at first.  Raises Error for a library
         that was saved without.
         """
+        self._require_open()
         if not self.library.pairs:
             reason = "it was saved without a session"
             raise Error(reason, where=str(self.library.path), hint=_HOW)
@@ -71,6 +73,7 @@ class Loaded:
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        self._require_open()
         if self.library.pairs:
             reason = "it keeps tokens between calls"
             hint = "call what session() gives"
@@ -110,7 +113,22 @@ class Loaded:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closed = True
         self.instance.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            reason = "it was closed at the end of its `with`"
+            where = str(self.library.path)
+            raise Error(reason, where=where, hint="load it again")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        hint = "nanoloom.load the file in the other process"
+        raise Error(
+            "a loaded program cannot be pickled",
+            where=str(self.library.path),
+            hint=hint,
+        )
 
 
 def up_to(output: Interface, axes: Set[int]) -> Interface:

@@ -12,23 +12,22 @@ import numpy as np
 
 from nanoloom.apart import called_apart, kept
 from nanoloom.binding import Binding, deciding, values_of
-from nanoloom.cache import Cache, default_root
-from nanoloom.errors import DataDependent, Error, public
+from nanoloom.cache import Cache
+from nanoloom.errors import Error, public
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.dimension_values import check_known
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import SeveralSizes, check_inputs
 from nanoloom.frontend.vocabulary import with_texts
 from nanoloom.open_program import OpenProgram
-from nanoloom.options import CompileOptions, Precision, options_with
+from nanoloom.options import CompileOptions
 from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.grouped import grouped
-from nanoloom.runtime.threads import thread_count
 from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
-from nanoloom.source import Source, bound_dims, source_of
+from nanoloom.source import Source, bound_dims
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
@@ -41,6 +40,7 @@ Array = np.ndarray
 Given = Mapping[str, tuple[int, ...]]  # shapes of inputs by their names
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # the same as a key
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
+_INSTEAD = "compile the model where it is to run (the cache has its code), or save it"
 # Of a program in memory: a variant has threads of its own.
 MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
 MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
@@ -55,6 +55,9 @@ class Program:
     disk; weights are there once for all of it.  In memory are the variants that were
     used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
     Threads may call the same program at the same time.
+
+    inputs, outputs: name, shape and dtype of each.  dims, bounds: those given.
+    open: for all sizes; open.reason says why not.  threads: that it runs with.
     """
 
     def __init__(
@@ -120,6 +123,9 @@ class Program:
             apart = kept(self.source, self.cache, inputs)
             self._declare(apart, self.dims | self.bounds)
         return check_inputs(self.inputs, inputs, self.dims)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise Error("a Program cannot be pickled", hint=_INSTEAD)
 
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""
@@ -260,58 +266,3 @@ class Program:
             binding = self._binding(shapes or self.static_shapes(), {})
             compiled = binding.to_link() if form == "shared" else binding.compiled()
         return compiled
-
-
-@public
-def compile(
-    model: object,
-    *,
-    threads: int | None = None,
-    dims: Mapping[str, int | tuple[int, int]] | None = None,
-    precision: Precision | None = None,
-    checked: bool | None = None,
-    exact_conv: bool | None = None,
-    options: CompileOptions | None = None,
-    cache: Cache | None = None,
-    report: Report | None = None,
-) -> Program:
-    """Compile a model (path, bytes, ModelProto, onnx_ir.Model) or a computation.
-
-    A computation is what `nanoloom.computation` gives, a file .mlir, or MLIR text.
-
-    threads: 1 to 1024; default follows affinity, cgroup quota and OMP_NUM_THREADS.
-    dims: numbers for named dimensions, or pairs of bounds (least, most); those left
-    open are sizes that each call brings.
-    precision: "f32" (default) or "bf16", of the products of f32 operands.
-    checked: False for code that clamps an index out of range and does not report it.
-    exact_conv: True for convolutions by sums of products only, not by Winograd's method
-    (the default where that is faster; docs/convolutions.md has the error bound).
-    options: all that decides about the code; the three above are among them.
-    cache: where compiled code is kept (default: the user's cache folder).
-    Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
-    """
-    said = {"precision": precision, "checked": checked, "exact_conv": exact_conv}
-    wanted = thread_count(threads)
-    store = cache or Cache(default_root())
-    program = Program(
-        source_of(model, store),
-        options_with(options, said, store),
-        threads=wanted,
-        dims=dims or {},
-        cache=store,
-        report=report,
-    )
-    if program.is_for_this_machine():  # else when it is saved
-        prepare(program)
-    return program
-
-
-def prepare(program: Program) -> None:
-    """Compile the only variant now, if there is but one: no shape is left open."""
-    if any(text not in program.dims for text in program.texts):
-        return
-    try:
-        program.variant_of(program.static_shapes(), {})
-    except DataDependent:
-        if not program.inputs:
-            raise

@@ -48,6 +48,7 @@ ORDER = (
     "rooms",
     "sessions",
     "program",
+    "compile_program",
     "loaded",
     "inspect",
     "reproduce",
@@ -56,6 +57,7 @@ ORDER = (
 
 # Who may ask the machine, and for what.
 MAY_ASK = {
+    "nanoloom/cache/store.py": "where the user wants the cache",
     "nanoloom/target/host.py": "what CPU this is",
     "nanoloom/target/cached_host.py": "whether it still is the CPU that was remembered",
     "nanoloom/runtime/threads.py": "how many threads suit the process",
@@ -250,6 +252,31 @@ def test_the_lock_has_what_the_project_asks_for() -> None:
         if requirement.name != "nanoloom":
             version = versions.get(canonicalize_name(requirement.name), "")
             assert requirement.specifier.contains(version), (text, version)
+
+
+def test_what_no_check_installs_may_be_missing() -> None:
+    """`make check` installs no peers of `make bench`, which pyright would look for."""
+    extras = project()["optional-dependencies"]
+    assert isinstance(extras, dict)
+    absent = {Requirement(x).name for x in extras["bench"]}
+    absent -= {Requirement(x).name for e in ("dev", "demo") for x in extras[e]}
+    wrong = [
+        f"{s.path}:{line} imports {module} without an ignore comment"
+        for s in python("nanoloom")
+        for line, module in s.imports
+        if module.split(".")[0] in absent - {"nanoloom"}
+        and "pyright: ignore" not in s.text.splitlines()[line - 1]
+    ]
+    refuse(wrong)
+
+
+def test_the_examples_of_one_test_run_some() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    found = re.findall(r"(tests/\S+\.py) -k (\w+)", page)
+    assert len(found) == 2
+    for path, word in found:
+        text = (ROOT / path).read_text("utf-8")
+        assert re.search(rf"^def test_\w*{word}", text, re.MULTILINE), (path, word)
 
 
 def test_the_version_is_one() -> None:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from nanoloom.cache.digest import key
 from nanoloom.cache.digest import of_file as file_digest
-from nanoloom.cache.store import DEFAULT_LIMIT, Cache, default_root
+from nanoloom.cache.store import CACHE_VARIABLE, DEFAULT_LIMIT, Cache, default_root
 
-__all__ = ["DEFAULT_LIMIT", "Cache", "default_root", "file_digest", "key"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "DEFAULT_LIMIT",
+    "Cache",
+    "default_root",
+    "file_digest",
+    "key",
+]

@@ -210,17 +210,26 @@ class Root:
         self._room -= size
         if self._room > 0:
             return
+        total = self.shrink(self.limit_bytes - size) + size
+        self._room = min(self.limit_bytes - total, self.limit_bytes // 8)
+
+    def shrink(self, most: int) -> int:
+        """Remove drafts that are left, and entries, those first that were not used for
+        the longest time, until `most` bytes are kept; the bytes that are.
+
+        What somebody uses stays.
+        """
         self._clean()
-        entries = sorted(self._entries())
-        total = sum(each for _, each, _ in entries) + size
+        entries = sorted(self.entries())
+        total = sum(each for _, each, _ in entries)
         for _, each, path in entries:
-            if total <= self.limit_bytes:
+            if total <= most:
                 break
             if self._discard(Path(path)):
                 total -= each
-        self._room = min(self.limit_bytes - total, self.limit_bytes // 8)
+        return total
 
-    def _entries(self) -> Iterator[tuple[float, int, str]]:
+    def entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of the last use, bytes, path) of each entry."""
         for folder in (self._kernels, self._models, self._weights):
             for entry in file_operations.entries(folder):

@@ -11,19 +11,23 @@ import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from nanoloom.cache import digest, file_operations
 from nanoloom.cache.cache_folder import Held, Made, Root, Use, Write
 from nanoloom.errors import Error
 
+CACHE_VARIABLE = "NANOLOOM_CACHE"
 DEFAULT_LIMIT = 4 << 30
 # A file changed so lately may change again within one tick of the file system's clock.
 SETTLED_SECONDS = 2
 
 
 def default_root() -> Path:
-    """Where a user's caches are: ~/.cache/nanoloom on Linux."""
+    """NANOLOOM_CACHE, or where a user's caches are: ~/.cache/nanoloom on Linux."""
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
     import platformdirs  # 20 ms, and most callers have a root
 
     return Path(platformdirs.user_cache_dir("nanoloom"))
@@ -31,6 +35,19 @@ def default_root() -> Path:
 
 def _warn(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is kept.  kind: kernels, models or weights.
+
+    used: when it was used last, in seconds since 1970.
+    """
+
+    kind: str
+    key: str
+    bytes: int
+    used: float
 
 
 class Cache:
@@ -58,6 +75,32 @@ class Cache:
     def temporary(cls) -> Cache:
         """A cache of this process alone, removed when it ends: `--no-cache`."""
         return cls(file_operations.temporary_folder())
+
+    @classmethod
+    def of(cls, given: object) -> Cache:
+        """The cache that a caller names: itself, its folder, or the user's for None."""
+        if isinstance(given, Cache):
+            return given
+        if given is not None and not isinstance(given, str | os.PathLike):
+            raise Error(f"cache is {given!r}", hint="give the path of a folder")
+        root = default_root() if given is None else Path(os.fsdecode(given))
+        if root.exists() and not root.is_dir():
+            raise Error("the cache is no folder", where=str(root), hint="name another")
+        return cls(root)
+
+    def entries(self) -> list[Entry]:
+        """What is kept, the least recently used first."""
+        return [
+            Entry(Path(path).parent.name, Path(path).name, size, used)
+            for used, size, path in sorted(self._own.entries())
+        ]
+
+    def shrink(self, most: int) -> int:
+        """Remove the least recently used until `most` bytes are kept; those that are.
+
+        What a process uses stays.
+        """
+        return self._own.shrink(most)
 
     def get(self, key: str) -> bytes | None:
         """The bytes put under `key`; None when absent or damaged."""

@@ -48,7 +48,8 @@ class Destinations:
     def of(cls, words: Sequence[str] | None, names: Sequence[str]) -> Destinations:
         """From `--output` words; names: of the outputs.
 
-        Raises InputError for an unknown output, BadParameter for two folders.
+        Without a name a file .npy takes the only output.  Raises InputError for an
+        unknown output, BadParameter for two folders.
         """
         files: dict[str, Path] = {}
         folder: Path | None = None
@@ -62,6 +63,12 @@ class Destinations:
                 raise typer.BadParameter(reason, param_hint="--output")
             if equals:
                 files[name] = Path(file)
+            elif is_array_file(Path(word)):
+                if len(names) != 1:
+                    reason = f"{word} is one file, and there are {len(names)} outputs"
+                    hint = f"{reason}: name one, as {names[0]}={word}, or a folder"
+                    raise typer.BadParameter(hint, param_hint="--output")
+                files[names[0]] = Path(word)
             else:
                 folder = Path(word)
         made = cls(files, folder)
@@ -92,6 +99,11 @@ class Destinations:
             if path is not None:
                 with output_files.written(path) as file:
                     np.save(file, array, allow_pickle=False)
+
+
+def is_array_file(path: Path) -> bool:
+    """Whether a word after `--output` is a file, no folder."""
+    return path.suffix == ".npy" and not path.is_dir()
 
 
 def described(name: str, array: Array) -> dict[str, Any]:

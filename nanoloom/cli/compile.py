@@ -93,6 +93,7 @@ class Job:
     only: str | None = None
     levels: tuple[Target, ...] = ()  # of one file; () for one
     session: bool = False
+    name: str | None = None  # of the functions; from `out` without one
 
 
 @with_lowering
@@ -101,6 +102,7 @@ def compile(
     out: Out,
     emit: EmitWord = None,
     dims: words.Sizes = None,
+    name: words.Name = None,
     only: words.Only = None,
     target: TargetName = None,
     precision: words.Precision = "f32",
@@ -130,9 +132,8 @@ def compile(
         emit_choices.place(chosen, out, model),
         tuple(levels[:-1] and levels),
     )
-    job = Job(model, chosen, place, schedule, only, several, session)
+    job = Job(model, chosen, place, schedule, only, several, session, name)
     begin(job, threads, keeps=not no_cache)
-
     with Watch(workers=threads) as watch:
         options = opened.compile_options(
             levels[-1],
@@ -198,7 +199,8 @@ def write(job: Job, program: Program, watch: Watch) -> float:
     if job.emit.word == "executable":
         session.announce_c_library(program)
     if job.emit.form is not None:
-        name, form, more = job.model.stem, job.emit.form, job.levels
+        name = job.name or job.out.name.partition(".")[0]
+        form, more = job.emit.form, job.levels
         program.save(job.out, name, form=form, levels=more, session=job.session)
     else:
         shapes = session.bound_shapes(program.inputs, {}, program.dims)

@@ -1,7 +1,8 @@
 """The border to the user: whatever goes wrong is one sentence and an exit status.
 
-0 done, 1 the model or the data is at fault (or nanoloom: then a report is written),
-2 wrong usage, 130 interrupted.
+0 done, 1 the model or the data is at fault, or a word that does not fit them (or
+nanoloom: then a report is written), 2 words that are wrong whatever the model is, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nanoloom.errors import InternalError, Unsupported, explained
 
 DONE, AT_FAULT, USAGE, INTERRUPTED = 0, 1, 2, 130
 DEBUG_OPTION, DEBUG_VARIABLE = "--debug", "NANOLOOM_DEBUG"
-CACHE_OPTION, CACHE_VARIABLE = "--cache", "NANOLOOM_CACHE"
+CACHE_OPTION = "--cache"
 TOOLCHAIN = ("torch-mlir", "llvmlite", "ziglang", "onnx", "onnx-ir", "numpy")
 
 
@@ -131,5 +132,4 @@ def cache_folder(arguments: Sequence[str]) -> Path:
             return Path(word.partition("=")[2])
         if word == CACHE_OPTION and index + 1 < len(words):
             return Path(words[index + 1])
-    given = os.environ.get(CACHE_VARIABLE)
-    return Path(given) if given else default_root()
+    return default_root()

@@ -15,6 +15,7 @@ import typer
 from nanoloom.cli import (
     analyze,
     bench,
+    cache,
     check,
     compile,
     demo,
@@ -51,6 +52,7 @@ VERBS = (
     Verb("analyze", analyze.analyze, analyze.EXAMPLE),
     Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),
+    Verb("cache", cache.cache, cache.EXAMPLE),
     Verb("reproduce", reproduce.reproduce, reproduce.EXAMPLE),
     Verb("demo", demo.demo, demo.EXAMPLE),
 )

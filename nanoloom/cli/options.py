@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from nanoloom.cli.failures import CACHE_OPTION, CACHE_VARIABLE, DEBUG_OPTION
+from nanoloom.cache import CACHE_VARIABLE
+from nanoloom.cli.failures import CACHE_OPTION, DEBUG_OPTION
 
 if TYPE_CHECKING:
     from nanoloom import options
@@ -80,6 +81,14 @@ Only = Annotated[
         "--only",
         metavar="LAYER",
         help="With --emit all: a layer, a kernel, or a pattern. Default: all of them.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="In the functions of a library, nanoloom_NAME_create; default: from OUT.",
     ),
 ]
 Session = Annotated[

@@ -31,7 +31,8 @@ Outputs = Annotated[
         "--output",
         "-o",
         metavar="NAME=FILE.npy",
-        help="Write an output to a file, or all to a FOLDER; may be repeated.",
+        help="Write an output to a file, the only one to FILE.npy, or all to a FOLDER; "
+        "may be repeated.",
     ),
 ]
 Model = Annotated[

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -45,7 +46,19 @@ def target_named(name: str | None, cache: Cache) -> Target:
         return host(cache)
     from nanoloom.target import by_name
 
-    return by_name(name)
+    with on_the_command_line("--target"):
+        return by_name(name)
+
+
+@contextmanager
+def on_the_command_line(option: str) -> Generator[None]:
+    """What is wrong with a word, whatever the model is, is wrong usage."""
+    from nanoloom.errors import Error
+
+    try:
+        yield
+    except Error as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def levels_named(name: str | None, cache: Cache) -> list[Target]:
@@ -53,7 +66,8 @@ def levels_named(name: str | None, cache: Cache) -> list[Target]:
     from nanoloom.target.by_name import LEVELS, levels
 
     if name is not None and ("," in name or name.lower() in LEVELS):
-        return list(levels(name))
+        with on_the_command_line("--target"):
+            return list(levels(name))
     return [target_named(name, cache)]
 
 

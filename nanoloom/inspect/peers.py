@@ -64,7 +64,7 @@ def onnx_runtime(path: Path, arrays: Arrays, threads: int) -> Contender:
 def openvino(path: Path, arrays: Arrays, threads: int) -> Contender:
     """OpenVINO's CPU plugin for one stream, in f32 (by itself it may choose bf16)."""
     try:
-        import openvino as vino
+        import openvino as vino  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise missing("OpenVINO", "openvino") from None
     name = f"OpenVINO {version('openvino')}"
@@ -88,7 +88,7 @@ def openvino(path: Path, arrays: Arrays, threads: int) -> Contender:
 def torch(path: Path, arrays: Arrays, threads: int) -> Contender:
     """PyTorch on the program that the model was exported from, MODEL.pt2 beside it."""
     try:
-        import torch as pytorch
+        import torch as pytorch  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise missing("PyTorch", "torch") from None
     name = f"PyTorch {version('torch')}"

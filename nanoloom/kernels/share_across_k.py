@@ -22,6 +22,7 @@ from nanoloom.kernels.dynamic_program import with_sizes
 from nanoloom.kernels.program import Call, Kernel, Place, Program, Storage
 from nanoloom.mlir import ir
 from nanoloom.nest.contraction import elements, roles
+from nanoloom.nest.extent import Extent
 from nanoloom.sizes.dynamic_kernel import make_dynamic
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.weights.weight import weight_of
@@ -111,7 +112,7 @@ def differs_in_k(one: Kernel, other: Kernel) -> bool:
     return same and {pair for pair in pairs if pair[0] != pair[1]} == {depths}
 
 
-def result_shapes(kernel: Kernel) -> list[tuple[int, ...]]:
+def result_shapes(kernel: Kernel) -> list[tuple[Extent, ...]]:
     return [kernel.nest.buffer(name).shape for name in kernel.nest.results]
 
 

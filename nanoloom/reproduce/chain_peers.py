@@ -24,7 +24,7 @@ Step = Callable[[Any], Any]
 def import_torch(threads: int) -> Any:
     """PyTorch with so many threads; raises Error where there is none."""
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise missing("PyTorch", "torch") from None
     torch.set_num_threads(threads)

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.compiler import Report, compile_kernels, optimized, partition_model
 from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
 from nanoloom.graph.k_contiguous_rhs import make_k_contiguous
 from nanoloom.kernels.program import Program
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.program import compile
 from nanoloom.reproduce.oml_case import Case
 from nanoloom.reproduce.oml_results import COSTS, MEMORY, OURS, SECONDS, SHARE, Result
 from nanoloom.target.facts import Target

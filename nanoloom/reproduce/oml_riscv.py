@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nanoloom.compile_program import compile
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.program import compile
 from nanoloom.reproduce.instruction_counts import Count, build_plugin, of_one_run
 from nanoloom.reproduce.oml_case import Case
 from nanoloom.reproduce.oml_results import COSTS, RISCV, SIZE, Result

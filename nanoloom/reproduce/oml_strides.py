@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.inspect.timing import interleaved
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import Buffer, axes, computation
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.reproduce.oml_models import Array, Layer
 from nanoloom.reproduce.oml_results import STRIDES, Result
 from nanoloom.schedule.language import Directive, Schedule, Vectorize

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.errors import Error
 from nanoloom.inspect.peers import open_peer
 from nanoloom.inspect.timing import interleaved
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.program import compile
 from nanoloom.reproduce.oml_case import Case, case_of, whole_case
 from nanoloom.reproduce.oml_costs import compilation, memory
 from nanoloom.reproduce.oml_cycles import inner_loops_of

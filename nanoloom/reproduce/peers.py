@@ -41,7 +41,7 @@ def onnx_runtime(job: Job) -> Ready:
 def openvino(job: Job) -> Ready:
     """OpenVINO's CPU plugin for one stream, its precision named."""
     try:
-        import openvino as vino
+        import openvino as vino  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise missing("OpenVINO", "openvino") from None
     core = vino.Core()

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from onnx import parser
 
+from nanoloom.compile_program import compile
 from nanoloom.emit import emit_stage
 from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.reproduce.instruction_counts import build_plugin, of_one_run
 from nanoloom.reproduce.llvm_mca import Refused, newest, simulate
 from nanoloom.reproduce.scalable_example import of_form

@@ -1,4 +1,8 @@
-"""How many threads suit this process; nanoloom/runtime/cpus.c counts the same way."""
+"""How many threads suit this process.
+
+nanoloom/runtime/cpus.c counts the same way, but for NANOLOOM_THREADS, which is a word
+to Python and the command alone.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,15 @@ def default_threads(
     environment: Mapping[str, str] = os.environ,
     read: ReadText | None = None,
 ) -> int:
-    """The CPUs of the affinity mask, bounded by the cgroup's quota and OMP_NUM_THREADS.
+    """NANOLOOM_THREADS; or the affinity's CPUs, at most the quota and OMP_NUM_THREADS.
 
     At least 1.  The keyword arguments replace what is asked of the system: `cpus` the
     affinity mask, `read` the files (None for one that is not there).  Raises Error for
-    an OMP_NUM_THREADS that is no number of threads.
+    a variable that is no number of threads.
     """
+    if given := environment.get("NANOLOOM_THREADS", "").strip():
+        number = int(given) if given.isdecimal() and len(given) < 10 else given
+        return checked_threads(number, "NANOLOOM_THREADS")
     count = cpus if cpus is not None else _affinity()
     count = min([count, *_quotas(read or _read)])
     wish = environment.get("OMP_NUM_THREADS", "").split(",")[0].strip()

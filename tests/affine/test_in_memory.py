@@ -10,11 +10,11 @@ from onnx import numpy_helper, parser
 
 from nanoloom.affine.carrier import FOR
 from nanoloom.affine.in_memory import between_load_and_store, read_again
+from nanoloom.compile_program import compile
 from nanoloom.emit import emit_stage
 from nanoloom.frontend.onnx import load
 from nanoloom.mlir import context, ir, named
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.program import compile
 from nanoloom.target import by_name
 from nanoloom.target.host import host
 from tests.affine.loops import carrying

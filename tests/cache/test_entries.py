@@ -173,6 +173,7 @@ def test_an_entry_in_use_stays(tmp_path: Path) -> None:
 
 def test_the_default_root_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/x/caches")
+    monkeypatch.delenv("NANOLOOM_CACHE", raising=False)
     assert default_root() == Path("/x/caches/nanoloom")
 
 

@@ -141,8 +141,8 @@ def test_the_library_is_for_c(tmp_path: Path, dense: Path, nanoloom: Command) ->
     said = compiled(nanoloom, dense, "-o", path)
     assert f"wrote {path} and {path.with_suffix('.h')}" in said.told
     header = path.with_suffix(".h").read_text()
-    assert "nanoloom_dense_create" in header
-    assert ctypes.CDLL(str(path)).nanoloom_dense_create
+    assert "nanoloom_other_create" in header
+    assert ctypes.CDLL(str(path)).nanoloom_other_create
 
 
 def test_a_library_for_another_target(
@@ -152,7 +152,7 @@ def test_a_library_for_another_target(
     compiled(nanoloom, dense, "-o", path, "--target", "aarch64")
     assert path.read_bytes()[18] == 183  # ELF's number for AArch64
     wrong = nanoloom("compile", dense, "-o", path, "-d", "batch=3", "--target", "z80")
-    refused(wrong, "no target named 'z80'", "aarch64")
+    refused(wrong, "no target named 'z80'", "aarch64", status=2)
 
 
 def test_nothing_is_half_written(
@@ -286,3 +286,22 @@ def child(cache: Path, *words: object) -> Said:
         command, env=environment, capture_output=True, text=True, check=False
     )
     return Said(ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [((), "other"), (("--name", "mine"), "mine")]
+)
+def test_the_name_in_a_library(
+    tmp_path: Path, nanoloom: Command, words: tuple[str, ...], name: str
+) -> None:
+    model, out = models.write(tmp_path, models.RELU), tmp_path / "other.so"
+    said = nanoloom("compile", model, "-d", "batch=2", "-o", out, *words)
+    assert said.status == 0, said
+    assert f"nanoloom_{name}_create(" in out.with_suffix(".h").read_text()
+
+
+def test_an_unknown_target_is_wrong_usage(tmp_path: Path, nanoloom: Command) -> None:
+    model = models.write(tmp_path, models.RELU)
+    for target in ("foo", "haswell,foo"):
+        said = nanoloom("compile", model, "-o", tmp_path / "m.so", "--target", target)
+        assert said.status == 2 and "foo" in said.told, said

@@ -150,3 +150,18 @@ def test_outputs_in_a_folder(tmp_path: Path, nanoloom: Command, name: str) -> No
     folder = f"{tmp_path}/{name}"
     assert nanoloom("run", model, "-d", "batch=1", "-o", folder).status == 0
     assert [p.name for p in Path(folder).iterdir()] == ["a1.npy"]
+
+
+def test_the_only_output_goes_to_a_file(tmp_path: Path, nanoloom: Command) -> None:
+    model = models.write(tmp_path, models.RELU)
+    out = tmp_path / "p.npy"
+    said = nanoloom("run", model, "-d", "batch=2", "-o", out)
+    assert said.status == 0 and out.is_file(), said
+    assert np.load(out).shape == (2, 3)
+
+
+def test_one_file_is_not_for_two_outputs(tmp_path: Path, nanoloom: Command) -> None:
+    model = models.write(tmp_path, models.DENSE)
+    said = nanoloom("run", model, "-d", "batch=2", "-o", tmp_path / "p.npy")
+    assert said.status == 2 and "there are 2 outputs" in said.told
+    assert not (tmp_path / "p.npy").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -160,3 +160,10 @@ def test_a_peer_that_is_not_installed(
 def test_an_unknown_peer(dense: Path, nanoloom: Command) -> None:
     said = nanoloom("verify", dense, "--against", "tflite")
     refused(said, "tflite is none of ort, reference", status=2)
+
+
+@pytest.mark.parametrize("more", [(), ("--per-layer",)])
+def test_of_a_new_opset(tmp_path: Path, nanoloom: Command, more: Sequence[str]) -> None:
+    dense = models.write(tmp_path, models.DENSE, opset=22)
+    said = nanoloom("verify", dense, *WORDS, *more)
+    assert said.status == 0 and "ONNX Runtime" in said.out, said

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nanoloom.compile_program import compile
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.reproduce import llvm_mca, oml_cycles
 from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.reproduce.oml_case import whole_case

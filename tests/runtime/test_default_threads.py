@@ -11,9 +11,9 @@ import pytest
 
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.errors import Error
 from nanoloom.loaded import load
-from nanoloom.program import compile
 from nanoloom.runtime.threads import default_threads, thread_count
 from tests.runtime.native import TRIPLE
 
@@ -140,3 +140,12 @@ def test_c_counts_the_same_way(
         os.sched_setaffinity(0, all_cpus)
     monkeypatch.setenv("OMP_NUM_THREADS", "1,8")
     assert library.count() == default_threads() == 1
+
+
+def test_the_own_variable_comes_first() -> None:
+    words = {"OMP_NUM_THREADS": "2", "NANOLOOM_THREADS": " 6 "}
+    assert count(4, {}, words) == 6
+    assert count(4, {}, {"NANOLOOM_THREADS": ""}) == 4
+    for wrong in ("0", "many", "-1", "1025"):
+        with pytest.raises(Error, match=r"NANOLOOM_THREADS is .*; give a whole number"):
+            count(4, {}, {"NANOLOOM_THREADS": wrong})

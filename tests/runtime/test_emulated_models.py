@@ -19,11 +19,12 @@ from onnx import compose, helper, numpy_helper, parser
 
 from examples.minilm import model as minilm
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.emit import emit_stage
 from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program, compile
+from nanoloom.program import Program
 from nanoloom.reproduce.instruction_counts import Count, counted
 from nanoloom.runtime.emulation import Machine, machine, run_emulated
 from tests.c_libraries import lend

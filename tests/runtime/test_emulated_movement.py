@@ -11,8 +11,8 @@ from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.c_libraries import lend

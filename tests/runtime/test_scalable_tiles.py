@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom.schedule.language import (
     ALL,

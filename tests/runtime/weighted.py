@@ -10,8 +10,9 @@ import onnx
 from onnx import numpy_helper
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program, compile
+from nanoloom.program import Program
 from nanoloom.runtime.emulation import machine
 from tests.c_libraries import lend
 

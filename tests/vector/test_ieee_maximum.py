@@ -10,10 +10,10 @@ from onnx import parser
 
 from nanoloom import mlir
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.linalg.reductions.softmax import normalized
 from nanoloom.mlir import ir
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom.target import by_name
 from nanoloom.vector.ieee_maximum import use_ieee_maximum

@@ -7,9 +7,9 @@ import pytest
 from onnx import parser
 
 from nanoloom import mlir
+from nanoloom.compile_program import compile
 from nanoloom.mlir import ir
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.target import by_name
 from nanoloom.target.host import host
 from nanoloom.vector.min_max_instructions import use_min_max_instructions
