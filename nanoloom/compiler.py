@@ -97,8 +97,7 @@ def compile_shared_k(
 ) -> tuple[Program, dict[str, CompiledKernel]]:
     """A program of known sizes and its kernels, fewer ones where some are alike.
 
-    Each has its own where one for all would count its tasks, or ask for its scratch
-    memory, as it runs: a program of known sizes has numbers for both.
+    Each has its own where one for all would count tasks or scratch memory as it runs.
     """
     with report.stage("kernels"):
         fewer = with_shared_k(program, options)
@@ -114,15 +113,11 @@ def with_shared_k(program: Program, options: CompileOptions) -> Program:
     Not where each of them is searched by itself, has a schedule of the user's, or none
     at all.
     """
-    if (
-        options.search
-        or options.strategy != "default"
-        or options.target.vector.scalable
-    ):
+    alone = options.search or options.strategy != "default"
+    if alone or options.target.vector.scalable:
         return program
-    return share_across_k(
-        program, {x for x in program.kernels if given_for(x, options)}
-    )
+    own = {name for name in program.kernels if given_for(name, options)}
+    return share_across_k(program, own)
 
 
 def searched(

@@ -120,25 +120,22 @@ def compile(
 ) -> int:
     """Compile a model to an executable or a library for C, or show a stage of it."""
     del debug
+    from nanoloom.cli import progress, schedules
     from nanoloom.cli import session as opened
-    from nanoloom.cli.progress import Watch
     from nanoloom.cli.run import show_times
-    from nanoloom.cli.schedules import dataflows, load_schedules
 
     chosen, bound = emit_choices.emit_choice(emit, out), words.sizes(dims)
     store = opened.open_cache(cache, no_cache)
     levels = opened.levels_named(target, store)
-    place, several = (
-        emit_choices.place(chosen, out, model),
-        tuple(levels[:-1] and levels),
-    )
+    place = emit_choices.place(chosen, out, model)
+    several = tuple(levels[:-1] and levels)
     job = Job(model, chosen, place, schedule, only, several, session, name)
     begin(job, threads, keeps=not no_cache)
-    with Watch(workers=threads) as watch:
+    with progress.Watch(workers=threads) as watch:
         options = opened.compile_options(
             levels[-1],
             words.known_precision(precision),
-            (*load_schedules(schedule), *dataflows(dataflow)),
+            (*schedules.load_schedules(schedule), *schedules.dataflows(dataflow)),
             checked=not unchecked,
             exact_conv=exact_conv or bool(dataflow),
             lowering=lowering,

@@ -62,14 +62,9 @@ def partition(
     may be apart.  alike: the samples that the module is one of.  Bodies of repetitions
     are cut before.
     """
+    given = {"fuses_transposes": fuses_transposes, "planes": planes}
     bodies = {
-        name: partition(
-            repetition.body,
-            target,
-            layout,
-            fuses_transposes=fuses_transposes,
-            planes=planes,
-        )
+        name: partition(repetition.body, target, layout, **given)
         for name, repetition in lowered.repeats.items()
     }
     run_pipeline(lowered.module, SIMPLIFY)

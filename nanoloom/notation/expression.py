@@ -13,14 +13,8 @@ import ml_dtypes
 import numpy as np
 
 from nanoloom.errors import Error
-from nanoloom.notation.functions_table import (
-    BOOL,
-    KINDS,
-    WORDS,
-    FunctionEntry,
-    element_type,
-    kind_of,
-)
+from nanoloom.notation import functions_table
+from nanoloom.notation.functions_table import BOOL, KINDS, WORDS, element_type, kind_of
 from nanoloom.notation.index import Axis, Index, index_of
 
 if TYPE_CHECKING:
@@ -204,11 +198,11 @@ def apply(name: str, *given: object) -> Expression:
     return made
 
 
-def written(word: FunctionEntry) -> str:
+def written(word: functions_table.FunctionEntry) -> str:
     return word.symbol or word.name
 
 
-def taken(word: FunctionEntry) -> str:
+def taken(word: functions_table.FunctionEntry) -> str:
     return " and ".join(KINDS[letter] for letter in word.takes)
 
 

@@ -88,11 +88,8 @@ class Writer:
         self.stationary = {
             d.stage: d for d in schedule.directives if isinstance(d, Stationary)
         }
-        self.turned = {
-            d.stage: d
-            for d in schedule.directives
-            if isinstance(d, TransposeInRegisters)
-        }
+        turns = [d for d in schedule.directives if isinstance(d, TransposeInRegisters)]
+        self.turned = {d.stage: d for d in turns}
         self.loops_of: set[str] = set()  # stages that are loops already
         # Whose vectors are of any width: LLVM makes none for what is no stage.
         self.others: dict[int, tuple[Statement, Mapping[str, object]]] = {}
@@ -262,15 +259,8 @@ def words(
     for loop in (*vectors, *(x for x in loops if x not in vectors)):
         axis = stage.place(loop.axis)
         if isinstance(loop.trips, Lanes):
-            yield (
-                "vectorize",
-                {
-                    "axis": axis,
-                    **width(loop.trips),
-                    "chains": loop.chains,
-                    "form": loop.form,
-                },
-            )
+            values = {"axis": axis, **width(loop.trips), "chains": loop.chains}
+            yield "vectorize", {**values, "form": loop.form}
         elif loop.how is How.UNROLLED:
             word = "unroll_and_jam" if is_point(loop) else "unroll"
             yield word, {"axis": axis, "count": loop.trips}

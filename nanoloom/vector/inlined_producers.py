@@ -140,7 +140,7 @@ def producers_of(
     return once.read[key].value  # type: ignore[union-attr] - a vector
 
 
-def is_outside_tile(reader: RegisterTile, point: Point, once: ValueCache) -> bool:
+def is_outside(reader: RegisterTile, point: Point, once: ValueCache) -> bool:
     """Whether a border that is made at the tile is all zeros at a point."""
     borders = [n for n, source in reader.sources.items() if source.strip.is_border]
     return any(is_zero(reader.vector_of(n, point, once)) for n in borders)

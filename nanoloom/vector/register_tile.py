@@ -1,7 +1,6 @@
 """A tile of a generic's results: so many points at once, their sums in registers.
 
-    for k of the reductions:
-        results[point 0] = f(...); results[point 1] = f(...); ...
+    for k of the reductions: results[point 0] = f(...); results[point 1] = f(...); ...
 
 A point is a vector of every result.  What points share is read and broadcast once.
 """
@@ -16,15 +15,10 @@ from types import MappingProxyType
 from nanoloom.kernels.linalg_query import all_dims
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
+from nanoloom.vector import inlined_producers as producers
 from nanoloom.vector.access import Access, Operand, add, index, written
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
 from nanoloom.vector.extents import size
-from nanoloom.vector.inlined_producers import (
-    InlinedProducer,
-    compute_sums,
-    is_outside_tile,
-    sums_at_tile,
-)
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.padding_body import PaddingBody
@@ -44,18 +38,17 @@ NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 class RegisterTile:
     """A generic on buffers with its vector dimension.
 
-    order: of the dimensions, outermost first, of the points in a tile as well.
+    order: of the dimensions, outermost first, also of the points in a tile.
     unrolled: of dimensions of a sum, how many steps stand behind each other, 0 for all.
     jam: of dimensions, how many points are computed at once, of the vector dimension so
     many vectors.  masks: of these, by their numbers.  starts: the number that each
     output starts from, None to read it.  fuses: products are added in one rounding.
-    ahead: dimensions whose next round is loaded while one computes
-    (software_pipelining.py).  sources: of inputs, by number, what computes them at the
+    ahead: dimensions whose next round is loaded while one computes.
+    sources: of inputs, by number, what computes them at the
     tile.  dots: what adds several steps of a sum at once.  near: places of lanes are
     counted in 32 bits.  halves: types of 16 bits whose products the target adds to f32.
     partial: vectors of a known width can be loaded in part.  is_border: of a pad, whose
-    lanes outside of the image are not loaded then.  early: points are written between
-    others' products.
+    lanes outside are not loaded then.  early: points are written between products.
     """
 
     block: ir.Block
@@ -71,7 +64,7 @@ class RegisterTile:
     starts: list[ir.Value | None]
     fuses: bool
     ahead: frozenset[int]
-    sources: Mapping[int, InlinedProducer]
+    sources: Mapping[int, producers.InlinedProducer]
     dots: SeveralSteps | None
     near: bool
     halves: frozenset[str]
@@ -104,8 +97,7 @@ class RegisterTile:
         return not strided and not lone and sources
 
     def takes_second(self, x: Operand) -> bool:
-        """Whether an operand's lanes are every second element, loaded with the others
-        between them left out."""
+        """Whether an operand's lanes are every second element of what is loaded."""
         return self.partial and self.lanes != ONE and x.step(self.dim) > 1
 
     def points(self, ivs: Sequence[ir.Value]) -> list[Point]:
@@ -144,8 +136,9 @@ class RegisterTile:
             written.add(which)
             self.finish(points[which : which + 1], step, replace(once, added=None))
 
-        one = self.early and not self.reduced and sums_at_tile(self) == 1
-        compute_sums(self, points, replace(once, added=write) if one else once)
+        one = self.early and not self.reduced and producers.sums_at_tile(self) == 1
+        begun = replace(once, added=write) if one else once
+        producers.compute_sums(self, points, begun)
         self.finish([p for n, p in enumerate(points) if n not in written], step, once)
 
     def finish(self, points: list[Point], step: Step, once: ValueCache) -> None:
@@ -234,11 +227,8 @@ class RegisterTile:
     ) -> list[ir.Value]:
         """The body at one point; `sofar` stands for the outputs' old values, which stay
         where a border of zeros is multiplied."""
-        if (
-            self.reduced
-            and takes_any(self.block)
-            and is_outside_tile(self, point, once)
-        ):
+        stays = self.reduced and takes_any(self.block)
+        if stays and producers.is_outside(self, point, once):
             return list(sofar)
         arguments = list(self.block.arguments)
         sums = arguments[len(self.inputs) :]

@@ -20,6 +20,7 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
+from nanoloom.vector import vectorize as marks
 from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.copy_operand import copy_operand, hoist_copy, make_copies
@@ -57,16 +58,6 @@ from nanoloom.vector.tasks import COUNTED, split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.transform_ops import Meaning, apply_script
 from nanoloom.vector.vector_copies import copies_of_stages, copies_to_generics
-from nanoloom.vector.vectorize import (
-    at_tile_stage,
-    jam_stage,
-    order_stage,
-    pipeline_stage,
-    stationary_stage,
-    transpose_stage,
-    unroll_stage,
-    vectorize_stage,
-)
 from nanoloom.vector.vectorize_loops import vectorize_loops
 from nanoloom.vector.vectorize_plain_loops import vectorize_plain_loops
 from nanoloom.vector.widening_products import use_widening_products
@@ -91,16 +82,16 @@ IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f3
 ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "private_accumulator": use_private_accumulator,
     "store_at": store_at,
-    "unroll": unroll_stage,
-    "unroll_and_jam": jam_stage,
+    "unroll": marks.unroll_stage,
+    "unroll_and_jam": marks.jam_stage,
     "copy_operand": copy_operand,
     "hoist": hoist_copy,
     "pad": pad_stage,
-    "pipeline": pipeline_stage,
-    "transpose_in_registers": transpose_stage,
-    "order": order_stage,
-    "at_tile": at_tile_stage,
-    "stationary": stationary_stage,
+    "pipeline": marks.pipeline_stage,
+    "transpose_in_registers": marks.transpose_stage,
+    "order": marks.order_stage,
+    "at_tile": marks.at_tile_stage,
+    "stationary": marks.stationary_stage,
 })  # fmt: skip
 
 
@@ -209,7 +200,7 @@ class Directives:
         lower(op, self.nanokernels[-1], self.target, self.prefetches)
 
     def vectorize(self, op: ir.OpView, form: str, **fields: int) -> None:
-        vectorize_stage(op, **fields, form=form)
+        marks.vectorize_stage(op, **fields, form=form)
         self.target.require_form(form)
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:

@@ -10,13 +10,9 @@ import pytest
 
 import nanoloom
 from nanoloom import mlir
+from nanoloom.kernels import multi_output_fusion as fusion
 from nanoloom.kernels.group import form_groups
 from nanoloom.kernels.linalg_query import inputs as read_by
-from nanoloom.kernels.multi_output_fusion import (
-    LONGEST_ROW,
-    MANY_ROWS,
-    fuse_multiple_outputs,
-)
 from nanoloom.kernels.outline import group_results
 from nanoloom.linalg.builder.indexing import take
 from nanoloom.linalg.builder.scalar import BOOL
@@ -356,10 +352,10 @@ def test_a_kernel_that_is_joined_stands_in_front_of_its_readers() -> None:
 @pytest.mark.parametrize(
     ("rows", "columns", "count"),
     [
-        (MANY_ROWS, 5000, 1),
-        (MANY_ROWS - 1, 5000, 2),  # too few tasks for what has been many
-        (MANY_ROWS, LONGEST_ROW, 1),
-        (MANY_ROWS, LONGEST_ROW + 1, 2),  # a row is not in the cache any more
+        (fusion.MANY_ROWS, 5000, 1),
+        (fusion.MANY_ROWS - 1, 5000, 2),  # too few tasks
+        (fusion.MANY_ROWS, fusion.LONGEST_ROW, 1),
+        (fusion.MANY_ROWS, fusion.LONGEST_ROW + 1, 2),  # leaves the cache
     ],
 )
 def test_rows_that_are_shared(rows: int, columns: int, count: int) -> None:
@@ -392,7 +388,7 @@ def test_groups_come_in_an_order_in_which_they_can_run(seed: int) -> None:
     with mlir.context():
         lowered = build(make, *arrays)
         block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
-        groups = fuse_multiple_outputs(block, form_groups(block))
+        groups = fusion.fuse_multiple_outputs(block, form_groups(block))
         place = {op.operation: i for i, g in enumerate(groups) for op in g.ops}
         assert len(place) == sum(len(g.ops) for g in groups)
         for number, group in enumerate(groups):

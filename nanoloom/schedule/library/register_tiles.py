@@ -29,6 +29,7 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
+from nanoloom.schedule.library import schedule_implicit_padding as implicit
 from nanoloom.schedule.library import tile_width
 from nanoloom.schedule.library.candidates import with_candidates
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, points
@@ -43,10 +44,6 @@ from nanoloom.schedule.library.k_unrolling import factors_in_iteration, unroll_k
 from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
-from nanoloom.schedule.library.schedule_implicit_padding import (
-    read_in_place,
-    without_padding,
-)
 from nanoloom.schedule.library.semiring import step_cost
 from nanoloom.schedule.library.vectors import (
     GROUPED,
@@ -117,7 +114,7 @@ def with_tile(
         packing, columns = panels(nest, form, steps, columns, lanes.count)
         packings = (packing,)
     chunks = chunk_sizes(form, min(columns, form.extent(form.column)), target)
-    pads = read_in_place(nest, form, chunks)
+    pads = implicit.read_in_place(nest, form, chunks)
     sizes = task_sizes(form, tile, columns, target, in_rows=bool(pads))
     names = stage.names if last == stage else form.parallel
     jam = {form.parallel.index(form.column): vectors}
@@ -127,7 +124,7 @@ def with_tile(
     directives = (
         *packings,
         Parallel(last.name, tuple(sizes.get(name, 0) for name in names), ALL),
-        *without_padding(pads, inner, form, lanes, target),
+        *implicit.without_padding(pads, inner, form, lanes, target),
         *(() if packings else copies(form, tile, columns, sizes, target)),
     )
     reason = f"register tile {tile} of {form.row or 'one row'} and {form.column}"
