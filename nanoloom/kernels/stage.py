@@ -6,6 +6,8 @@ Out: a `Program`: equal kernels are made once, buffers have their place in the a
 
 from __future__ import annotations
 
+from functools import partial
+
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.kernels.dynamic_pad_value import pass_pad_values
 from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
@@ -62,11 +64,9 @@ def partition(
     may be apart.  alike: the samples that the module is one of.  Bodies of repetitions
     are cut before.
     """
-    given = {"fuses_transposes": fuses_transposes, "planes": planes}
-    bodies = {
-        name: partition(repetition.body, target, layout, **given)
-        for name, repetition in lowered.repeats.items()
-    }
+    cut = partial(partition, target=target, layout=layout, planes=planes)
+    cut = partial(cut, fuses_transposes=fuses_transposes)
+    bodies = {name: cut(each.body) for name, each in lowered.repeats.items()}
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
         wanted, planes = layout_named(layout), planes and alike is None

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnx import helper
 
 from nanoloom.errors import Error
-from nanoloom.inspect import rounding
+from nanoloom.inspect import graph_writer, rounding
 from nanoloom.inspect.references import Run, open_reference
 from tests.fuzz.asked import asked_about
 from tests.fuzz.exceptions import COARSE, COORDINATES, SCALES, WEIGHTED
@@ -125,7 +125,7 @@ class Step:
             return size
         if known is not None or (self.source, op) in COARSE:
             return size
-        small_whole = (size == np.floor(size)) & (size <= rounding.SMALL)
+        small_whole = (size == np.floor(size)) & (size <= graph_writer.SMALL)
         return np.where(small_whole, 0.0, size)
 
     def of_absolutes(self, values: Arrays) -> dict[str, Array]:

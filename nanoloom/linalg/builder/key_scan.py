@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nanoloom.linalg.builder.builder import Builder
-from nanoloom.linalg.builder.numbered_loops import State, repeat, when
+from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
 from nanoloom.linalg.builder.scalar import Scalar, compute_type, constant, from_index
 from nanoloom.linalg.builder.slices import element
 from nanoloom.linalg.builder.tensor import Tensor
@@ -36,18 +36,23 @@ class Scan:
 
     def run(self, b: Builder, start: State) -> Carried:
         """The state behind all keys; within a loop only."""
-        blocks = (self.end - self.first + (BLOCK - 1)) / BLOCK
 
-        def block(i: ir.Value, now: list[Tensor], numbers: list[Scalar]) -> State:
-            begin = self.first + from_index(i) * BLOCK
-            may = self.wanted(self.least(b, begin), (now, numbers))
+        def goes_on(_: list[Tensor], numbers: list[Scalar]) -> Scalar:
+            return numbers[0] < self.end
+
+        def block(now: list[Tensor], numbers: list[Scalar]) -> State:
+            begin, *others = numbers
+            may = self.wanted(self.least(b, begin), (now, others))
 
             def each(now: list[Tensor], numbers: list[Scalar]) -> State:
                 return self.one_by_one(b, begin, (now, numbers))
 
-            return when(b, may, (now, numbers), each)
+            now, others = when(b, may, (now, others), each)
+            return now, [begin + BLOCK, *others]
 
-        return repeat(b, blocks.maximum(0).index(), start, block)
+        tensors, numbers = start
+        found = repeat_while(b, (tensors, [self.first, *numbers]), goes_on, block)
+        return found[0], found[1][1:]
 
     def least(self, b: Builder, begin: Scalar) -> Scalar:
         """The least key of a block; 0 of one that is not whole."""

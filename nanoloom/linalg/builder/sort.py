@@ -37,7 +37,7 @@ SLACK = 256  # keys that are collected besides twice the wanted ones
 def first_pairs(
     b: Builder, keys: Tensor, size: Scalar, count: Scalar, most: int
 ) -> Tensor:
-    """The least of a row's first `size` keys in order, beside their places: [n, 2].
+    """The least of a row's first `size` keys in order, beside their places: a `room`.
 
     count: how many are wanted, at most `size` and `most`; what stands behind them is
     none of them.  Within a loop only.
@@ -48,7 +48,7 @@ def first_pairs(
 
 
 def room(b: Builder, sides: int, count: int, dtype: np.dtype) -> Tensor:
-    """Memory for pairs.  Of two sides one is sorted into the other.
+    """Memory for pairs: [sides, count, 2].  Of two sides one is sorted into the other.
 
     Two tensors of nothing would be one buffer to MLIR, whatever is written into them.
     """

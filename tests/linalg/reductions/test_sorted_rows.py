@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import onnx_ir
 import pytest
@@ -16,6 +18,7 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from nanoloom.mlir import ir, operations
 from tests.linalg.bounds import FLOATS, INTEGERS, dtype_of
+from tests.linalg.harness import PIPELINE
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import model_of, run_node
 
@@ -113,6 +116,28 @@ def test_nothing() -> None:
     check(np.zeros((0, 40), np.float32), 20, largest=True)
 
 
+def module_of(k: int) -> ir.Module:
+    """TopK of 1999 elements on tensors."""
+    inputs = [np.zeros(1999, np.float32), np.array([k], np.int64)]
+    model, _ = model_of("TopK", inputs, {}, constants=[1], outputs=2)
+    graph = onnx_ir.from_proto(model)
+    optimize(graph, OPERATORS.keys())
+    return lower(graph).module
+
+
+def found(module: ir.Module) -> list[ir.Operation]:
+    return [op.operation for op in operations(module, lambda _: True)]
+
+
+def parents(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Loops around an operation."""
+    outer = op.parent
+    while outer is not None:
+        if outer.name.startswith("scf."):
+            yield outer.operation
+        outer = outer.operation.parent
+
+
 def is_long(op: ir.Operation, extent: int) -> bool:
     """Whether it always takes as many steps as this."""
     if op.name == "linalg.generic":
@@ -123,23 +148,26 @@ def is_long(op: ir.Operation, extent: int) -> bool:
 
 @pytest.mark.parametrize("k", [3, 500, 1999])
 def test_no_loop_over_a_row_in_another(k: int) -> None:
-    inputs = [np.zeros(1999, np.float32), np.array([k], np.int64)]
-    model, _ = model_of("TopK", inputs, {}, constants=[1], outputs=2)
-    graph = onnx_ir.from_proto(model)
-    optimize(graph, OPERATORS.keys())
     with mlir.context():
-        module = lower(graph).module
-        long = [
-            op.operation
-            for op in operations(module, lambda _: True)
-            if is_long(op.operation, 1999)
-        ]
+        module = module_of(k)
+        long = [op for op in found(module) if is_long(op, 1999)]
         assert long
         for op in long:
-            outer = op.parent
-            while outer is not None:
-                assert not is_long(outer.operation, 1999), f"{op} in {outer}"
-                outer = outer.operation.parent
+            assert not any(is_long(outer, 1999) for outer in parents(op)), op
+
+
+@pytest.mark.parametrize("k", [3, 500, 1999])
+def test_rows_are_sorted_in_place(k: int) -> None:
+    """No loop copies what it carries."""
+    with mlir.context():
+        module = module_of(k)
+        mlir.run_pipeline(module, PIPELINE[:5], verify=False)  # until buffers
+        names = [op.name for op in found(module)]
+        assert "memref.store" in names
+        for op in found(module):
+            if op.name == "memref.copy":
+                shape = ir.ShapedType(op.operands[0].type).shape
+                assert 1999 not in shape or not list(parents(op)), op
 
 
 def test_values_of_a_program() -> None:
