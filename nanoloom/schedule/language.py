@@ -146,6 +146,21 @@ class Schedule:
         return tuple(d for d in self.directives if isinstance(d, Pack))
 
 
+# Directives that had other names.
+RETIRED = {
+    "Packing": "Pack",
+    "StoreApart": "PrivateAccumulator",
+    "Turn": "TransposeInRegisters",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Whoever asks for a retired name learns the new one."""
+    if name in RETIRED:
+        raise ImportError(f"{name} is called {RETIRED[name]} now")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "ALL",
     "FIRST",

@@ -21,6 +21,8 @@ from nanoloom.vector.widths import elements
 
 Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields
 NOTHING: Mapping[str, Meaning] = MappingProxyType({})
+# Operations of scripts that had other names.
+RETIRED = {"turn": "transpose_in_registers", "store_apart": "private_accumulator"}
 SEQUENCE, ENTRY = "transform.named_sequence", "__transform_main"
 PLACE = re.compile(r'"-":(?P<line>\d+):\d+')
 DIAGNOSTIC = re.compile(rf"{PLACE.pattern}\)?: (?P<reason>.*)")
@@ -35,6 +37,7 @@ def apply_script(
     Raises nanoloom.errors.Error, where = "line N" of the script, at the first step that
     does not parse or apply.
     """
+    require_current_names(script)
     load_operations()
     _Meanings.current = meanings
     # A place in a message is the script's.
@@ -44,6 +47,15 @@ def apply_script(
         interpreter.apply_named_sequence(module, entry_of(sequence), sequence)
     except (ir.MLIRError, ValueError) as error:
         raise step_error(str(error)) from None
+
+
+def require_current_names(script: str) -> None:
+    """Error, with the line, for an operation by a name that it has no longer."""
+    for old, new in RETIRED.items():
+        before, found, _ = script.partition(f'"nanoloom.{old}"')
+        if found:
+            where = f"line {before.count(chr(10)) + 1}"
+            raise Error(f"nanoloom.{old} is called nanoloom.{new} now", where=where)
 
 
 def load_operations() -> None:
