@@ -26,7 +26,7 @@ class Apart(Source):
 
     def __init__(self, source: Source, apart: Mapping[Place, str]) -> None:
         self.given, self._hashed, self._model = source.given, source._hashed, None
-        self.source, self.apart = source, apart
+        self.source, self.apart, self.strings = source, apart, source.strings
 
     def model(self) -> onnx_ir.Model:
         if self._model is None:
@@ -37,6 +37,7 @@ class Apart(Source):
         self, cache: Cache
     ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
         inputs, outputs = self.source.interface(cache)
+        self.strings = self.source.strings
         shapes = renamed({x.name: x.shape for x in inputs}, self.apart)
         return tuple(replace(x, shape=shapes[x.name]) for x in inputs), outputs
 
