@@ -93,7 +93,13 @@ class Job:
     only: str | None = None
     levels: tuple[Target, ...] = ()  # of one file; () for one
     session: bool = False
-    name: str | None = None  # of the functions; from `out` without one
+    name: str | None = None  # of the functions
+
+    @property
+    def called(self) -> str:
+        """By default: as the file is, but a program by itself names its model."""
+        own = self.emit.word == "executable"
+        return self.model.stem if own else self.out.name.partition(".")[0]
 
 
 @with_lowering
@@ -196,7 +202,7 @@ def write(job: Job, program: Program, watch: Watch) -> float:
     if job.emit.word == "executable":
         session.announce_c_library(program)
     if job.emit.form is not None:
-        name = job.name or job.out.name.partition(".")[0]
+        name = job.name or job.called
         form, more = job.emit.form, job.levels
         program.save(job.out, name, form=form, levels=more, session=job.session)
     else:

@@ -86,7 +86,6 @@ BAD_MODELS: dict[str, tuple[Callable[[Path], Path], tuple[str, ...]]] = {
     "operator": (of(models.UNKNOWN), ("Rellu_0", "did you mean Relu?")),
     "domain": (of(models.FOREIGN), ("Foo_0", "my.ops::Foo", "is unknown")),
     "complex": (of(models.COMPLEX), ("COMPLEX64",)),
-    "strings": (of(models.STRINGS), ("input s", "is no tensor of numbers")),
     "shapes": (of(models.DATA_DEPENDENT), ("NonZero", "depends on the data")),
     "lost weights": (lost_weights, ("no such", "weights.bin")),
     "short weights": (short_weights, ("weights.bin", "which has 4")),

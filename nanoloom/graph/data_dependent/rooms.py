@@ -14,12 +14,14 @@ known when it is there (the trips of a loop that its condition ends).
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from nanoloom.errors import DataDependent
-from nanoloom.graph.data_dependent.decisions import Decisions
-from nanoloom.graph.types import shape_of
+
+if TYPE_CHECKING:  # a program that is compiled already needs no ONNX
+    import onnx_ir as ir
+
+    from nanoloom.graph.data_dependent.decisions import Decisions
 
 INPUT, OUTPUT = "nanoloom.room", "nanoloom.needed"  # in front of the node's name
 EXACT = "="  # in front of the node's name, where exactly so much is wanted
@@ -50,8 +52,8 @@ def room_of(decided: Decisions, room: str) -> int | None:
     """How much there is; None for a program without."""
     root: ir.Graph | None = decided.root
     for value in () if root is None else root.inputs:
-        if value.name == f"{INPUT} {room}":
-            return shape_of(value)[0]
+        if value.name == f"{INPUT} {room}" and value.shape is not None:
+            return value.shape.numpy()[0]
     return None
 
 
