@@ -60,7 +60,6 @@ COMPLEX = """
       t = Identity(s)
     }
 """
-STRINGS = "g (string[2] s, float[2] x) => (float[2] y) { y = Relu(x) }"
 NO_INPUT = "g () => (float[2] y) { y = Constant<value = float[2] {1.5, -2}>() }"
 RANDOM = """
     g (float[2] x) => (float[2] y) {
