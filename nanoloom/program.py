@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nanoloom.apart import called_apart, kept
 from nanoloom.binding import Binding, deciding, values_of
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, public
@@ -28,6 +27,7 @@ from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source, bound_dims
+from nanoloom.split_symbols import split_by_names, split_by_sizes
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
@@ -72,7 +72,7 @@ class Program:
     ) -> None:
         self.options = options
         self.threads, self.cache, self.report = threads, cache, report
-        self._declare(called_apart(source, cache, dims), dims)
+        self._declare(split_by_names(source, cache, dims), dims)
         self.variants = BoundedCache[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
         )
@@ -120,7 +120,7 @@ class Program:
         try:
             return check_inputs(self.inputs, inputs, self.dims)
         except SeveralSizes:
-            apart = kept(self.source, self.cache, inputs)
+            apart = split_by_sizes(self.source, self.cache, inputs)
             self._declare(apart, self.dims | self.bounds)
         return check_inputs(self.inputs, inputs, self.dims)
 

@@ -275,7 +275,7 @@ def interface(described: tuple[str, Sequence[int | str], str]) -> Interface:
 def describe(model: onnx_ir.Model) -> Sides:
     """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
     from nanoloom.frontend.inputs import input_specs
-    from nanoloom.frontend.texts import TEXTS
+    from nanoloom.frontend.string_encoding import TEXTS
 
     texts = {
         x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta

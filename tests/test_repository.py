@@ -42,7 +42,7 @@ ORDER = (
     "compile_open",
     "emit",
     "source",
-    "apart",
+    "split_symbols",
     "binding",
     "open_program",
     "rooms",

@@ -167,7 +167,7 @@ class Root:
         with made.open("xb+", buffering=0) as file:
             file_operations.lock(file.fileno(), fcntl.LOCK_SH)
             write(file)  # type: ignore[arg-type]  # unbuffered
-            sealed_files.seal(file)  # type: ignore[arg-type]
+            sealed_files.seal(file)  # type: ignore[arg-type] - a file that is made here
             self._make_room(made.stat().st_size)
             try:
                 os.link(made, path)

@@ -73,13 +73,13 @@ def check(
 
 def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
     """Load a model and look for all its problems; one that does not load has one."""
-    from nanoloom.apart import with_names
     from nanoloom.errors import ModelError, Unsupported
     from nanoloom.frontend.declared import contradictions_of
     from nanoloom.frontend.onnx import load
-    from nanoloom.frontend.places import named_apart
     from nanoloom.frontend.problems import Problem
+    from nanoloom.frontend.symbol_places import named_places
     from nanoloom.frontend.symbolic_dims import input_dims
+    from nanoloom.split_symbols import with_names
 
     def alone(error: ModelError | Unsupported) -> Findings:
         place = error.where.removeprefix(f"{path}").removeprefix(": ") or "the file"
@@ -88,7 +88,7 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
     try:
         model = load(path)
         shapes = input_dims(model)
-        model = with_names(model, named_apart(shapes, dims))
+        model = with_names(model, named_places(shapes, dims))
         watch.say("looking at every node")
         return replace(
             best(path, model, dims),
@@ -137,7 +137,7 @@ def best(path: Path, model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
 
 def shared(shapes: Mapping[str, tuple[int | str, ...]]) -> dict[str, str]:
     """By the name of a place alone: the input and axis it is, and of which name."""
-    from nanoloom.frontend.places import own_names
+    from nanoloom.frontend.symbol_places import own_names
 
     return {
         own: f"{shapes[name][axis]} on axis {axis} of input {name}"

@@ -178,7 +178,7 @@ def bound_shapes(
     from nanoloom.errors import InputError
     from nanoloom.frontend.dimension_values import check_known
     from nanoloom.frontend.expressions import evaluate
-    from nanoloom.frontend.places import own_names
+    from nanoloom.frontend.symbol_places import own_names
 
     numbers = dict(dims)
     texts = [d for x in specs for d in x.shape if isinstance(d, str)]

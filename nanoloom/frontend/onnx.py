@@ -26,9 +26,9 @@ from nanoloom.frontend.node_names import name_nodes
 from nanoloom.frontend.operators import check_operators, check_required
 from nanoloom.frontend.proto_walk import check_text, drop_devices
 from nanoloom.frontend.redundant import drop_redundant
+from nanoloom.frontend.string_encoding import encode
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
-from nanoloom.frontend.texts import encode
 from nanoloom.frontend.types import check_types, forget_negative
 from nanoloom.frontend.wire import Buffer, Scanner
 

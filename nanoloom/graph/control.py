@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError
-from nanoloom.graph import failing, scan_opset8, signatures, unroll
+from nanoloom.graph import scan_opset8, signatures, unfit_branch, unroll
 from nanoloom.graph.conditions import never_stops, scalar
 from nanoloom.graph.data_dependent import merge_branches
 from nanoloom.graph.data_dependent.count import counts_of
@@ -119,7 +119,7 @@ class Control:
             except ModelError as error:
                 errors[name] = error
         bodies = [node.attributes[name].as_graph() for name in names]
-        failing.fail(bodies, [errors.get(name) for name in names], self.names)
+        unfit_branch.fail(bodies, [errors.get(name) for name in names], self.names)
         return bodies
 
     def loop(self, graph: ir.Graph, node: ir.Node) -> None:

@@ -15,7 +15,7 @@ from nanoloom.linalg.classical import (
     svm,
     trees,
 )
-from nanoloom.linalg.control import bodies, failing, recurrent
+from nanoloom.linalg.control import bodies, recurrent, unfit_branch
 from nanoloom.linalg.elementwise import (
     activations,
     arithmetic,
@@ -77,7 +77,7 @@ OPERATORS: dict[str, Lower] = {
     **comparison.OPERATORS,
     **binary_products.OPERATORS,
     **bodies.OPERATORS,
-    **failing.OPERATORS,
+    **unfit_branch.OPERATORS,
     **conv_transpose.OPERATORS,
     **convolution.OPERATORS,
     **cumulative.OPERATORS,

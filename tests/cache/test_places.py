@@ -39,7 +39,7 @@ def test_compile_keeps_its_code_there(
         monkeypatch.setenv("NANOLOOM_CACHE", str(folder))
     model = models.write(tmp_path, "g (float[2] x) => (float[2] y) { y = Relu(x) }")
     named = {"cache": str(folder)} if way == "argument" else {}
-    program = nanoloom.compile(model, threads=1, **named)  # type: ignore[arg-type]
+    program = nanoloom.compile(model, threads=1, **named)  # type: ignore[arg-type] - a row
     made = program({"x": np.array([-1, 2], np.float32)})["y"]
     assert made.tolist() == [0, 2]
     assert {"kernels", "models"} <= {e.kind for e in Cache(folder).entries()}
@@ -48,7 +48,7 @@ def test_compile_keeps_its_code_there(
 def test_what_is_no_cache_is_refused(tmp_path: Path) -> None:
     model = models.write(tmp_path, models.RELU)
     with pytest.raises(nanoloom.Error, match=r"^cache is 3; give the path of a folder"):
-        nanoloom.compile(model, cache=3)  # type: ignore[arg-type]
+        nanoloom.compile(model, cache=3)  # type: ignore[arg-type] - refused
     with pytest.raises(nanoloom.Error, match=r"model.onnx: the cache is no folder"):
         nanoloom.compile(model, cache=model)
 

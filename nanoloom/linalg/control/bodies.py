@@ -23,7 +23,7 @@ from nanoloom.linalg.builder.loops import repeat, settled, tensors
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.slices import index, read_at, write_at
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.control.failing import failed
+from nanoloom.linalg.control.unfit_branch import failed
 from nanoloom.mlir import arith, ir, scf, tensor
 
 

@@ -35,13 +35,13 @@ def fresh(name: str, taken: Set[str]) -> str:
     return fresh(f"{name}.2", taken) if name in taken else name
 
 
-def named_apart(shapes: Shapes, names: Iterable[str]) -> dict[Place, str]:
+def named_places(shapes: Shapes, names: Iterable[str]) -> dict[Place, str]:
     """The places that a user calls by names of their own."""
     wanted = set(names)
     return {place: n for place, n in own_names(shapes).items() if n in wanted}
 
 
-def kept_apart(
+def places_by_size(
     shapes: Shapes, apart: Mapping[Place, str], sizes: Mapping[str, Sequence[int]]
 ) -> dict[Place, str]:
     """The names of places so that all places of one have one size.

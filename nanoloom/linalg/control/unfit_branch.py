@@ -1,4 +1,6 @@
-"""nanoloom::Fails: a branch that cannot run (graph/failing.py), an error when it is."""
+"""nanoloom::Fails: a branch that cannot run (graph/unfit_branch.py), an error when it
+is.
+"""
 
 from __future__ import annotations
 

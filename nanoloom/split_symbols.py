@@ -11,14 +11,14 @@ import numpy as np
 
 from nanoloom.cache import Cache
 from nanoloom.errors import ModelWarning
-from nanoloom.frontend.places import Place, kept_apart, named_apart, renamed
+from nanoloom.frontend.symbol_places import Place, named_places, places_by_size, renamed
 from nanoloom.source import Interface, Source
 
 if TYPE_CHECKING:
     import onnx_ir
 
 
-class Apart(Source):
+class SplitSymbols(Source):
     """The same model and digest: a program of known sizes is the same one.
 
     apart: the names of these places of inputs.
@@ -59,23 +59,25 @@ def with_names(model: onnx_ir.Model, apart: Mapping[Place, str]) -> onnx_ir.Mode
     return made
 
 
-def called_apart(source: Source, cache: Cache, names: Iterable[str]) -> Source:
+def split_by_names(source: Source, cache: Cache, names: Iterable[str]) -> Source:
     """The model with those names of single places that a user gives numbers for."""
-    if isinstance(source, Apart):
+    if isinstance(source, SplitSymbols):
         return source
     shapes = {x.name: x.shape for x in source.interface(cache)[0]}
-    apart = named_apart(shapes, names)
-    return Apart(source, apart) if apart else source
+    apart = named_places(shapes, names)
+    return SplitSymbols(source, apart) if apart else source
 
 
-def kept(source: Source, cache: Cache, arrays: Mapping[str, object]) -> Apart:
+def split_by_sizes(
+    source: Source, cache: Cache, arrays: Mapping[str, object]
+) -> SplitSymbols:
     """The model with a name for each size that arrays give; warns of new ones."""
     before: Mapping[Place, str] = {}
-    if isinstance(source, Apart):
+    if isinstance(source, SplitSymbols):
         source, before = source.source, source.apart
     shapes = {x.name: x.shape for x in source.interface(cache)[0]}
-    sizes = {name: np.shape(arrays[name]) for name in shapes}  # type: ignore[arg-type]
-    apart = kept_apart(shapes, before, sizes)
+    sizes = {name: np.shape(arrays[name]) for name in shapes}  # type: ignore[arg-type] - any array
+    apart = places_by_size(shapes, before, sizes)
     told = [
         f"{shapes[name][axis]} is {sizes[name][axis]} on axis {axis} of input {name},"
         f" where it is called {called}"
@@ -84,4 +86,4 @@ def kept(source: Source, cache: Cache, arrays: Mapping[str, object]) -> Apart:
     ]
     text = f"a dimension of one name has several sizes: {'; '.join(told)}"
     warnings.warn(text, ModelWarning, stacklevel=2)
-    return Apart(source, apart)
+    return SplitSymbols(source, apart)

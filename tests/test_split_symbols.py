@@ -12,7 +12,7 @@ from onnx import parser
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.frontend.places import kept_apart, renamed
+from nanoloom.frontend.symbol_places import places_by_size, renamed
 
 MODEL = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[n, 4] a, float[n, 4] b, float[n] c) => (float[k] y, float[i, j] z, float[n] d)
@@ -91,7 +91,7 @@ def test_places_of_a_name_have_one_size(seed: int) -> None:
     apart: dict[tuple[str, int], str] = {}
     for _ in range(4):
         sizes = {x: rng.integers(1, 4, len(d)).tolist() for x, d in shapes.items()}
-        before, apart = apart, kept_apart(shapes, apart, sizes)
+        before, apart = apart, places_by_size(shapes, apart, sizes)
         found: dict[int | str, set[int]] = {}
         for name, shape in renamed(shapes, apart).items():
             for d, size in zip(shape, sizes[name], strict=True):
