@@ -14,13 +14,13 @@ from itertools import starmap
 from nanoloom.kernels.fuse_padding import (
     border_around,
     fuse_pad,
-    matched,
     readers_of_value,
 )
 from nanoloom.kernels.linalg_query import Op, all_dims, base, inputs, is_copy, maps
 from nanoloom.kernels.pad_op import Border
 from nanoloom.kernels.padding_consumers import has_windows
 from nanoloom.kernels.slices import SLICE, static
+from nanoloom.kernels.tiled_shapes import matched
 from nanoloom.mlir import ir, named
 
 INSERT = "tensor.insert_slice"

@@ -41,6 +41,7 @@ from nanoloom.kernels.mark_implicit_padding import has_implicit_padding
 from nanoloom.kernels.nest import begin_of, source_of
 from nanoloom.kernels.pad_op import Border, Read
 from nanoloom.kernels.padding_consumers import can_absorb, shares, slides
+from nanoloom.kernels.tiled_shapes import matched
 from nanoloom.mlir import ir
 
 
@@ -201,13 +202,3 @@ def filled(insertion: Op) -> ir.Attribute | None:
     number = yielded(fill.opview)[0].owner
     assert not isinstance(number, ir.Block), "a fill yields a constant"
     return number.attributes["value"]
-
-
-def matched(few: Sequence[int], many: Sequence[int]) -> list[int]:
-    """For each extent of a shape, which one it is of the same with more of 1."""
-    found: list[int] = []
-    for place, size in enumerate(many):
-        if len(found) < len(few) and few[len(found)] == size:
-            found.append(place)
-    assert len(found) == len(few), "one is the other without extents of 1"
-    return found

@@ -43,12 +43,24 @@ def groups_of(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
     return groups
 
 
-def is_reduced(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+def matched(few: Sequence[int], many: Sequence[int]) -> list[int]:
+    """For each extent of a shape, which one it is of the same with more of 1."""
+    found = places_in(few, many)
+    assert len(found) == len(few), "one is the other without extents of 1"
+    return found
+
+
+def is_reduced(few: Sequence[int], many: Sequence[int]) -> bool:
     """Whether a shape is another one without some of its extents of 1."""
-    left = list(shape)
-    for size in sizes:
-        if left and left[0] == size:
-            left.pop(0)
-        elif size != 1:
-            return False
-    return not left
+    found = places_in(few, many)
+    left = (size for place, size in enumerate(many) if place not in found)
+    return len(found) == len(few) and all(size == 1 for size in left)
+
+
+def places_in(few: Sequence[int], many: Sequence[int]) -> list[int]:
+    """Where the first extents of one shape occur, in order, in another one."""
+    found: list[int] = []
+    for place, size in enumerate(many):
+        if len(found) < len(few) and few[len(found)] == size:
+            found.append(place)
+    return found

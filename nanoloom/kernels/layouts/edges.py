@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nanoloom.kernels.fuse_padding import matched
 from nanoloom.kernels.group import MOVABLE
 from nanoloom.kernels.insert_in_place import COLLAPSE, INSERT, Insertion
 from nanoloom.kernels.layouts.layout import LAST, Layout
@@ -35,6 +34,7 @@ from nanoloom.kernels.linalg_query import (
     maps,
 )
 from nanoloom.kernels.slices import SLICE
+from nanoloom.kernels.tiled_shapes import matched
 from nanoloom.mlir import ir, operations
 
 PLACED = {"linalg.index", "tensor.extract"}
