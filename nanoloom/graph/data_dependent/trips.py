@@ -45,7 +45,10 @@ def count_trips(m: Maker, body: ir.Graph, typed: ir.Graph) -> None:
     carried = len(node.inputs) - LEADING
     row = sum(bytes_of(x) for x in typed.outputs[1 + carried :])
     most = scalar(node.inputs[0])
-    room = None if most is not None and most * row <= LITTLE else asked(m)
+    room = None
+    if most is None or most * row > LITTLE:
+        why = "its condition decides how many trips its scan outputs have"
+        room = asked(m, node.name or "", why)
     extent = max(0, most or 0) if room is None else room
     limit, condition = node.inputs[:LEADING]
     limit = None if limit is None else m.flat(limit)
@@ -80,23 +83,17 @@ def fix_trips(m: Maker) -> None:
     given = m.node.inputs[0]
     assert given is not None
     name = f"{EXACT}{m.node.name}"
-    trips = room_of(m.decided, name)
-    if trips is None:
-        why = "how many trips its scan outputs have is known at run time"
-        asks = name if is_outside(m.decided, m.graph) else ""
-        hint = "give the loop a constant number of trips"
-        raise Unbounded(asks, why, tuple(m.sources()), where=m.where, hint=hint)
+    why = "how many trips its scan outputs have is known at run time"
+    trips = asked(m, name, why)
     tell(m.decided, name, m.one("Max", m.flat(given), m.ints(0)))
     m.node.replace_input_with(0, m.ints(trips))
     m.node.meta[TRIPS] = trips
 
 
-def asked(m: Maker) -> int:
-    """The room of this program; raises Unbounded where there is none."""
-    name = m.node.name or ""
+def asked(m: Maker, name: str, why: str) -> int:
+    """The room of this program by its name; raises Unbounded where there is none."""
     room = room_of(m.decided, name)
     if room is None:
-        why = "its condition decides how many trips its scan outputs have"
         asks = name if is_outside(m.decided, m.graph) else ""
         hint = "give the loop a constant number of trips"
         raise Unbounded(asks, why, tuple(m.sources()), where=m.where, hint=hint)
