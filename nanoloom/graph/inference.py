@@ -63,7 +63,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     imports = [onnx.helper.make_opsetid(d, v) for d, v in versions.items()]
     try:
         found = shape_inference.infer_node_outputs(
-            schema, without_shapes(node), types, data, opset_imports=imports
+            schema, proto_for_inference(node), types, data, opset_imports=imports
         )
     except REFUSALS as error:
         reason = KIND.sub("", str(error).strip().splitlines()[-1])
@@ -108,7 +108,7 @@ def require_declared_type(
     )
 
 
-def without_shapes(node: ir.Node) -> onnx.NodeProto:
+def proto_for_inference(node: ir.Node) -> onnx.NodeProto:
     """What inference sees: it has another default for `onesided` than ONNX says.
 
     It adds output_padding to the size that auto_pad makes the stride's multiple.
