@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 SMALL = 1024.0  # whole numbers up to here are not rounded
 FAST = 1e4  # radians of a sine for 1: neighbours have others
+SLOW = 1e-3  # so that numbers in the thousands differ, too
 
 
 class Writer:
@@ -69,12 +70,15 @@ def signed_random(
 
     A random number for each place along each axis, added up without the whole part:
     by operators that every implementation has at every opset.  Where the shape is not
-    known, a sine that goes fast with the value itself.
+    known, a sine that goes fast with the value itself, as far as that is finite: of
+    the infinities in masks it is one number each.
     """
     rng = np.random.default_rng(hash_of(write.name))
     total = write("Mul", trial, write.constant(rng.random(), kind))
     if shape is None:
-        phase = write("Mul", value, write.constant(FAST, kind))
+        slow = write("Mul", value, write.constant(SLOW, kind))
+        phase = write("Add", write("Tanh", value), write("Tanh", slow))
+        phase = write("Mul", phase, write.constant(FAST, kind))
         return write("Sin", write("Add", phase, total))
     for axis, size in enumerate(shape):
         if size > 1:

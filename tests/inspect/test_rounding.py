@@ -10,8 +10,10 @@ import pytest
 
 from nanoloom.frontend.onnx import load
 from nanoloom.frontend.symbolic_dims import bind
+from nanoloom.inspect.graph_writer import Writer, signed_random
 from nanoloom.inspect.references import disturbed, open_reference, save
 from nanoloom.inspect.rounding import (
+    TRIAL,
     TRIALS,
     depth,
     random_node,
@@ -204,3 +206,26 @@ def test_operators_of_others_have_errors() -> None:
     names = [n.op_type for n in made.graph]
     assert "Mine" in names and "ReduceMax" in names
     assert relative_error(node) > 2 * relative_error(onnx_ir.Node("", "Exp", [x]))
+
+
+@pytest.mark.parametrize("shape", [None, (8,)])
+def test_errors_are_numbers_whatever_they_are_added_to(
+    tmp_path: Path, shape: tuple[int, ...] | None
+) -> None:
+    """Of the largest numbers and infinities in masks, too: a NaN would hide all."""
+    kind = onnx_ir.DataType.FLOAT
+    x, trial = (
+        onnx_ir.Value(name=n, type=onnx_ir.TensorType(kind), shape=onnx_ir.Shape(s))
+        for n, s in (("x", (8,)), (TRIAL, ()))
+    )
+    write = Writer("noise")
+    y = signed_random(write, x, shape, trial, kind)
+    y.type, y.shape = x.type, x.shape
+    graph = onnx_ir.Graph([x, trial], [y], nodes=write.nodes, opset_imports={"": 17})
+    path = save(onnx_ir.Model(graph, ir_version=8), tmp_path)
+    most = np.finfo(np.float32).max
+    values = np.array([-np.inf, np.inf, -most, most, 0, 1, 5000, -7], np.float32)
+    run = open_reference("ort", path, 1)
+    made = [run({"x": values, TRIAL: np.float32(n)})[0] for n in (1, 2)]
+    assert all(np.isfinite(m).all() and (abs(m) <= 1).all() for m in made)
+    assert (abs(made[0] - made[1]) > 0).all() and len(np.unique(made[0])) > 4
