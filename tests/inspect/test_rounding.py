@@ -226,6 +226,6 @@ def test_errors_are_numbers_whatever_they_are_added_to(
     most = np.finfo(np.float32).max
     values = np.array([-np.inf, np.inf, -most, most, 0, 1, 5000, -7], np.float32)
     run = open_reference("ort", path, 1)
-    made = [run({"x": values, TRIAL: np.float32(n)})[0] for n in (1, 2)]
+    made = [run({"x": values, TRIAL: np.array(n, np.float32)})[0] for n in (1, 2)]
     assert all(np.isfinite(m).all() and (abs(m) <= 1).all() for m in made)
     assert (abs(made[0] - made[1]) > 0).all() and len(np.unique(made[0])) > 4
