@@ -72,7 +72,7 @@ def check_model(content: bytes, feeds: Arrays, bench: Bench) -> Outcome:
     bench.at("check")
     doubts = ""
     try:
-        problems = best(load(path), {}).problems
+        problems = best(path, load(path), {}).problems
         doubts = str(problems[0]) if problems else ""
     except Error as error:
         doubts = one_line(error)
