@@ -56,10 +56,13 @@ def test_a_contraction_is_tiled_fused_and_handed_to_its_nanokernel() -> None:
     CHECK: [[ROOT:%.*]] = {{.*}}match attributes {nanoloom.stage = "product"}
     CHECK-NEXT: "nanoloom.nanokernel"([[ROOT]], %lanes8) {rows = 6 : i64,
     CHECK-SAME: vectors = 4 : i64, packed = 1 : i64, family = "fma", depth = 0 : i64,
-    CHECK-SAME: copy_rhs = "", hold_lhs = 0 : i64, unroll = 1 : i64, convert_lhs = 0 :
-    i64, CHECK-SAME: pin_order = 1 : i64, keep_broadcast_live = 0 : i64, unfused_mul_add
-    = 0 : i64, unmasked_fast_path = 0 : i64} CHECK: transform.apply_patterns CHECK:
-    transform.yield """,
+    CHECK-SAME: copy_rhs = "", hold_lhs = 0 : i64, unroll = 1 : i64,
+    CHECK-SAME: convert_lhs = 0 : i64, pin_order = 1 : i64,
+    CHECK-SAME: keep_broadcast_live = 0 : i64, unfused_mul_add = 0 : i64,
+    CHECK-SAME: unmasked_fast_path = 0 : i64}
+    CHECK: transform.apply_patterns
+    CHECK: transform.yield
+    """,
     )  # fmt: skip
 
 

@@ -351,7 +351,7 @@ def test_the_targets_need_errors_and_the_cache_alone() -> None:
     for file in folder.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
-                words = "errors", "forks", "target", "cache"
+                words = "errors", "fork_lock", "target", "cache"
                 allowed = tuple(f"nanoloom.{word}" for word in words)
                 assert not node.module.startswith("nanoloom") or (
                     node.module.startswith(allowed)

@@ -293,7 +293,10 @@ def test_nothing_is_turned_without_a_word() -> None:
             TransposeInRegisters("point", 96, 4),
             "block_bits = 96: a power of two up to 2048 is wanted",
         ),
-        (TransposeInRegisters("point", 32, 4), "piece is 32: at least 64 bits are one"),
+        (
+            TransposeInRegisters("point", 32, 4),
+            "block_bits is 32: at least 64 bits are one",
+        ),
         (
             TransposeInRegisters("point", 128, 3),
             "tail_lanes = 3: a power of two up to 256 is wanted",
@@ -331,7 +334,7 @@ def test_a_sum_turns_nothing() -> None:
             "tail_lanes = 5",
             "tail_lanes = 5: a power of two up to 256 is wanted",
         ),
-        (", tail_lanes = 4 : i64", "", '"rest" is expected but not provided'),
+        (", tail_lanes = 4 : i64", "", '"tail_lanes" is expected but not provided'),
     ],
 )
 def test_what_is_refused_in_a_script(old: str, new: str, said: str) -> None:

@@ -148,7 +148,7 @@ def test_multiply_adds_of_shorter_vectors(
     target: Target, lanes: int, copied: str
 ) -> None:
     program = kernels(product(7, 9, 70))
-    script = multiplied(target, lanes, copied=copied)
+    script = multiplied(target, lanes, copy_rhs=copied)
     (kernel,) = program.kernels.values()
     a, b = sample(1, (7, 9), "float32"), sample(2, (9, 70), "float32")
     made = executable(program, target, script.to_transform(kernel.nest))

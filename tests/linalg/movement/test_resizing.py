@@ -192,10 +192,9 @@ def test_oldest_nearest(size: int, times: int, parts: int) -> None:
         return
     factors = np.array([scale], np.float32)
     got = run_node("Resize", [x, factors], constants=[1], version=10)[0]
-    # Rounded to f32 a quotient of whole numbers is whole where the exact one is.
-    places = [i * parts / times for i in range(count)]
-    near = [round(p) if abs(p - round(p)) < 1e-4 else p for p in places]
-    chosen = [int(np.ceil(p) if scale < 1 else np.floor(p)) for p in near]
+    # The scale and its quotients are f32: 65 / (13 / 3) is a little less than 15.
+    places = np.arange(count, dtype=np.float32) / scale
+    chosen = (np.ceil(places) if scale < 1 else np.floor(places)).astype(int).tolist()
     assert got.tolist() == [min(c, size - 1) for c in chosen]
 
 

@@ -94,9 +94,9 @@ def test_a_copy_in_front_of_the_products_or_between_them() -> None:
     script = chosen("float32")
     word = re.findall(r'copy_rhs = "(\w+)"', script)[0]
     other = {"front": '"between"', "between": '"front"'}[word]
-    text = vector_code("float32", with_number(script, "copied", other))
+    text = vector_code("float32", with_number(script, "copy_rhs", other))
     assert text != vector_code("float32", script)
-    plain = with_number(without(script, "prefetch"), "copied", '""')
+    plain = with_number(without(script, "prefetch"), "copy_rhs", '""')
     assert "memref.alloc" not in vector_code("float32", plain)
 
 
@@ -104,7 +104,7 @@ def test_a_copy_in_front_of_the_products_or_between_them() -> None:
 def test_rows_that_are_converted_where_they_are_read(kind: str) -> None:
     """No copy of the left operand; the same numbers."""
     script = chosen(kind)
-    plain = with_number(without(script, "prefetch"), "widened", "0")
+    plain = with_number(without(script, "prefetch"), "convert_lhs", "0")
     assert vector_code(kind, plain) != vector_code(kind, script)
 
 
@@ -120,7 +120,7 @@ def test_the_same_numbers(kind: str, plain: str) -> None:
     script = without(text[: text.index("\n}\n") + 3], "prefetch")
     for word in ("unroll = 1", "convert_lhs = 0", 'copy_rhs = ""'):
         name, _, value = word.partition(" = ")
-        strips = name == "widened" and "copied" in plain  # of a panel alone
+        strips = name == "convert_lhs" and "copy_rhs" in plain  # of a panel alone
         if plain in (word, "all") or strips:
             script = re.sub(rf'{name} = (\d+|"\w*")', f"{name} = {value}", script)
     got = run(product(kind), x, w, target=target, order=backwards, script=script)
@@ -137,12 +137,12 @@ def test_the_same_numbers(kind: str, plain: str) -> None:
         ("unroll", "0", "unroll = 0: family fma has 1 to"),
         ("unroll", "100000", "unroll = 100000: family fma has 1 to"),
         (
-            "copied",
+            "copy_rhs",
             '"behind"',
             'copy_rhs = "behind": a right operand that is not packed',
         ),
-        ("widened", "16", "convert_lhs = 16: the left operand stays as it is"),
-        ("copied", '""', "nothing fetches argument 1, which comes in no panels"),
+        ("convert_lhs", "16", "convert_lhs = 16: the left operand stays as it is"),
+        ("copy_rhs", '""', "nothing fetches argument 1, which comes in no panels"),
     ],
 )
 def test_refusals(word: str, value: str, said: str) -> None:
