@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
 from nanoloom.reproduce.instruction_counts import build_plugin
 from nanoloom.workers import pool
+from tests.kept_kernels import kernels_are_kept, kernels_are_made
 
 
 def pytest_collection() -> None:
@@ -68,6 +70,22 @@ def compiled_c_is_kept(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link, "_compiled", looked_up)
         patch.setattr(link, "_made_stubs", stubs)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels_are_kept() -> Iterator[None]:
+    """Most of the time of the tests would be compiling the same again."""
+    with kernels_are_kept():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def compiled_anew(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where compiling, its time or a cache is tested, or a part may be replaced."""
+    marked = request.node.get_closest_marker("compiles_anew") is not None
+    patched = "monkeypatch" in request.fixturenames
+    with kernels_are_made() if marked or patched else nullcontext():
         yield
 
 

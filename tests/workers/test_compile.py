@@ -28,6 +28,7 @@ NETWORK = """
       s = Softmax <axis = 1> (c)
     }
 """
+pytestmark = pytest.mark.compiles_anew
 X, W = (
     np.random.default_rng(0).standard_normal(s, np.float32) for s in ((3, 7), (7, 5))
 )
