@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from nanoloom.cli.progress import Watch
+    from nanoloom.compiler import Report
     from nanoloom.frontend.problems import Problem
 
 EXAMPLE = "Example: nanoloom check model.onnx --dim batch=1"
@@ -53,6 +54,7 @@ class Findings:
 def check(
     model: words.Model,
     dims: words.Dims = None,
+    deep: words.Deep = False,
     json: words.Json = False,
     debug: words.Debug = False,
 ) -> int:
@@ -63,7 +65,7 @@ def check(
 
     bound = words.dimensions(dims)
     with Watch() as watch:
-        findings = examine(model, bound, watch)
+        findings = examine(model, bound, watch, deep=deep)
     if json:
         print(as_json(answer(model, findings)))
     else:
@@ -71,8 +73,13 @@ def check(
     return AT_FAULT if findings.problems else DONE
 
 
-def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
-    """Load a model and look for all its problems; one that does not load has one."""
+def examine(
+    path: Path, dims: Mapping[str, int], watch: Watch, *, deep: bool = False
+) -> Findings:
+    """Load a model and look for all its problems; one that does not load has one.
+
+    deep: for those of its kernels as well.
+    """
     from nanoloom.errors import ModelError, Unsupported
     from nanoloom.frontend.declared import contradictions_of
     from nanoloom.frontend.onnx import load
@@ -90,8 +97,11 @@ def examine(path: Path, dims: Mapping[str, int], watch: Watch) -> Findings:
         shapes = input_dims(model)
         model = with_names(model, named_places(shapes, dims))
         watch.say("looking at every node")
+        findings = best(path, model, dims)
+        if deep and not findings.problems:
+            findings = replace(findings, problems=of_kernels(model, findings, watch))
         return replace(
-            best(path, model, dims),
+            findings,
             contradictions=tuple(contradictions_of(model).found.items()),
             shared=shared(input_dims(model)),
         )
@@ -133,6 +143,20 @@ def best(path: Path, model: onnx_ir.Model, dims: Mapping[str, int]) -> Findings:
         return first
     assert first is not None
     raise first
+
+
+def of_kernels(model: onnx_ir.Model, findings: Findings, watch: Watch) -> list[Problem]:
+    """The kernels that do not compile, for the sizes that were looked at."""
+    from nanoloom.cache import Cache, default_root
+    from nanoloom.inspect.kernel_problems import kernel_problems
+    from nanoloom.options import CompileOptions
+    from nanoloom.target.cached_host import host
+
+    cache = Cache(default_root())
+    options = CompileOptions(host(cache))
+    report = cast("Report", watch)
+    sizes, deciding = findings.dims, findings.deciding
+    return kernel_problems(model, sizes, deciding, options, cache, report)
 
 
 def shared(shapes: Mapping[str, tuple[int | str, ...]]) -> dict[str, str]:

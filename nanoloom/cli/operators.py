@@ -21,7 +21,7 @@ INTRODUCTION = """\
 What becomes of ONNX's own node tests, each compiled and run like any other model. The
 table is written by the tests that run them (`python -m tests.conformance.update`), and
 `nanoloom operators` shows it on the terminal. `nanoloom check MODEL` says what is wrong
-with a certain model.
+with a certain model; with `--deep` it compiles every kernel, too.
 
 - **since**: the operator set that changed the operator last.
 - **opsets tested**: those that its node tests ask for. Others are read too.

@@ -98,6 +98,12 @@ Session = Annotated[
         help="A library that keeps past keys and values from one run to the next.",
     ),
 ]
+Deep = Annotated[
+    bool,
+    typer.Option(
+        "--deep", help="Compile every kernel, too; they are kept for the next command."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CacheFolder = Annotated[
     Path | None,

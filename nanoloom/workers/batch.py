@@ -48,18 +48,28 @@ class Batch(Generic[Value]):
 
         Raises the first failure in that order, when nothing runs any more.
         """
+        self._wait(stop=True)
+        for name, _ in self._asked.values():
+            if name in self._failures:
+                raise self._failures[name]
+        return {name: self._values[name] for name, _ in self._asked.values()}
+
+    def failures(self) -> dict[str, Exception]:
+        """All failures, in the order of their jobs; none stops the others."""
+        self._wait(stop=False)
+        names = (name for name, _ in self._asked.values())
+        return {name: self._failures[name] for name in names if name in self._failures}
+
+    def _wait(self, *, stop: bool) -> None:
+        """For all answers.  stop: ask for no more behind a failure."""
         waited = set(self._asked)
         while waited:
             done, waited = wait(waited, return_when=FIRST_COMPLETED)
             for future in done:
                 if not future.cancelled():
                     self._take(future)
-            if self._failures:
+            if stop and self._failures:
                 self._cancel()
-        for name, _ in self._asked.values():
-            if name in self._failures:
-                raise self._failures[name]
-        return {name: self._values[name] for name, _ in self._asked.values()}
 
     def __enter__(self) -> Batch[Value]:
         return self
