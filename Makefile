@@ -35,7 +35,8 @@ qemu:
 	apt-get update -qq && apt-get install -qq --yes qemu-user; } || \
 	echo 'qemu-user is missing: install it for the tests that emulate other CPUs'
 
-fuzz: .venv/run.stamp ## random graphs and damaged files for MINUTES=30
+fuzz: .venv/run.stamp ## all cases of tests, random graphs and damaged files for MINUTES=30
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m drawn --all-cases
 	$(BIN)/python -m tests.fuzz --jobs $(WORKERS) --minutes $(MINUTES)
 
 check: .venv/check.stamp ## lint, types, and the tests of the style

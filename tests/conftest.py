@@ -19,7 +19,21 @@ from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
 from nanoloom.reproduce.instruction_counts import build_plugin
 from nanoloom.workers import pool
+from tests.drawn_cases import keep_drawn
 from tests.kept_kernels import kernels_are_kept, kernels_are_made
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-cases", action="store_true", help="the cases that are not drawn, too"
+    )
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if not config.getoption("--all-cases"):
+        config.hook.pytest_deselected(items=keep_drawn(items))
 
 
 def pytest_collection() -> None:

@@ -1,0 +1,59 @@
+"""Cases that are drawn: every value is among them, and all are where all are asked."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tests.drawn_cases import drawn
+
+pytest_plugins = ("pytester",)
+CASES = [
+    {"target": target, "kind": kind, "rows": rows}
+    for target, kind, rows in itertools.product("abcdefg", range(4), (1, 6))
+]
+TEST = """
+import pytest
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("target", range(9))
+@pytest.mark.parametrize("kind", range(3))
+def test_some(target, kind):
+    assert target != 4
+
+@pytest.mark.parametrize("kind", range(3))
+def test_all(kind):
+    pass
+"""
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+def test_every_value_is_there(seed: str) -> None:
+    chosen = [CASES[number] for number in drawn(CASES, seed)]
+    assert len(chosen) == 7  # as many as the longest parameter has values
+    for name in CASES[0]:
+        assert {case[name] for case in chosen} == {case[name] for case in CASES}
+    assert drawn(CASES, seed) == drawn(CASES, seed)
+
+
+def test_other_seeds_draw_others() -> None:
+    assert len({tuple(drawn(CASES, str(seed))) for seed in range(20)}) > 10
+
+
+@pytest.mark.parametrize(("words", "some"), [((), 9), (("--all-cases",), 27)])
+def test_a_run(pytester: pytest.Pytester, words: tuple[str, ...], some: int) -> None:
+    """A value that fails is found in either of them."""
+    conftest = Path(__file__).with_name("conftest.py").read_text("utf-8")
+    start = conftest.index("def pytest_addoption")
+    stop = conftest.index("def pytest_collection()")
+    pytester.makeconftest(
+        "import pytest\nfrom tests.drawn_cases import keep_drawn\n"
+        + conftest[start:stop]
+    )
+    pytester.makeini("[pytest]\nmarkers = drawn\n")
+    pytester.makepyfile(TEST)
+    done = pytester.runpytest_inprocess("-q", "-n0", *words)
+    failed = some // 9
+    done.assert_outcomes(passed=3 + some - failed, failed=failed, deselected=27 - some)
