@@ -19,14 +19,10 @@ from nanoloom.mlir import ir, named, run_pipeline
 from nanoloom.options import Strategy, Unrolling
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places
+from nanoloom.vector.passes import TO_BUFFERS, emulate_small_floats, return_nothing
 from nanoloom.vector.scratch_memory import place_temporaries, scratch_bytes
 from nanoloom.vector.software_pipelining import ROLLED
-from nanoloom.vector.stage import (
-    TO_BUFFERS,
-    Vectorized,
-    emulate_small_floats,
-    return_nothing,
-)
+from nanoloom.vector.stage import Vectorized
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.vector_copies import copies_to_generics

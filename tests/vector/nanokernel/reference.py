@@ -17,7 +17,7 @@ from nanoloom.mlir import ir, named
 from nanoloom.target import Target, by_name
 from nanoloom.target.dot_instructions import DOTS
 from nanoloom.target.host import host
-from nanoloom.vector import stage
+from nanoloom.vector import passes
 from nanoloom.vector.dialect import IN_ORDER
 from nanoloom.vector.nanokernel import instructions
 from tests.vector.nanokernel.instruction_meanings import in_parts
@@ -36,7 +36,7 @@ def machine(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
         monkeypatch.setattr(instructions, "emit", in_parts)
         target = replace(target, isa=replace(target.isa, rounds_bf16=frozenset()))
     if wider:  # no register here has a name for it
-        monkeypatch.setattr(stage, "keep_order", in_any_order)
+        monkeypatch.setattr(passes, "keep_order", in_any_order)
     return replace(
         target,
         name=f"{name}-{'in-parts' if parts else 'here'}",

@@ -9,7 +9,7 @@ import pytest
 
 from nanoloom.errors import Error
 from nanoloom.target import by_name
-from nanoloom.vector import stage
+from nanoloom.vector import passes
 from tests.filecheck import check_text
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.kernel_harness import Make, program_of, stage_text
@@ -46,7 +46,7 @@ def marked(made: Kernel, monkeypatch: pytest.MonkeyPatch) -> str:
     """The phases on buffers, in front of the tile instructions."""
     seen: list[str] = []
     with monkeypatch.context() as patch:
-        patch.setattr(stage, "lower_matrix_tiles", lambda m, _: seen.append(str(m)))
+        patch.setattr(passes, "lower_matrix_tiles", lambda m, _: seen.append(str(m)))
         stage_text(program_of(made[0], *made[1]), "vector", TARGET)
     (text,) = seen
     return text

@@ -17,7 +17,7 @@ from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from nanoloom.schedule.library import nanokernels
-from nanoloom.vector import stage
+from nanoloom.vector import passes
 from nanoloom.vector.nanokernel.amx import unpacked_operands
 from tests.filecheck import check_text
 from tests.kernels.attention_programs import Attention, attention_program, exact
@@ -70,7 +70,7 @@ def test_the_operand_is_read_as_it_lies(
 ) -> None:
     """Two numbers tell whether it is woven: the loop over rows comes back to it."""
     seen: list[str] = []
-    monkeypatch.setattr(stage, "lower_matrix_tiles", lambda m, _: seen.append(str(m)))
+    monkeypatch.setattr(passes, "lower_matrix_tiles", lambda m, _: seen.append(str(m)))
     text_of("vector", 65, 64, n)
     check_text(
         seen[0],

@@ -1,0 +1,222 @@
+"""The passes behind a kernel's script, in order.
+
+What a pass brings about holds from there on, and each says what must hold before it:
+the tests check that between passes (conditions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.schedule.language import Prefetch
+from nanoloom.target.facts import Target
+from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
+from nanoloom.vector.bf16_rounding import round_in_integers
+from nanoloom.vector.body_indices import write_out_places
+from nanoloom.vector.conditions import (
+    IN_PHASES,
+    NO_ALLOCATIONS,
+    NO_COPIES,
+    NO_GENERICS,
+    NO_INSTRUCTIONS,
+    NO_LOOKUPS,
+    NO_MATRIX_TILES,
+    NO_ORDERS,
+    NO_PLACES_IN_BODIES,
+    OF_KNOWN_SIZE,
+    ON_BUFFERS,
+    RETURNS_NOTHING,
+    Condition,
+)
+from nanoloom.vector.copy_operand import make_copies
+from nanoloom.vector.directives import Directives
+from nanoloom.vector.dynamic_extents import read_extents
+from nanoloom.vector.dynamic_scratch import place_sized
+from nanoloom.vector.ieee_maximum import use_ieee_maximum
+from nanoloom.vector.min_max_instructions import use_min_max_instructions
+from nanoloom.vector.nanokernel import instructions
+from nanoloom.vector.nanokernel.amx import panels, product
+from nanoloom.vector.nanokernel.sme import product as outer
+from nanoloom.vector.nanokernel.tile.instruction_order import keep_order
+from nanoloom.vector.nanokernel.tile.unmasked_stores import store_unmasked
+from nanoloom.vector.prefetch import fetch_panels
+from nanoloom.vector.range_instructions import use_range_instructions
+from nanoloom.vector.redundant_copies import drop_redundant_copies
+from nanoloom.vector.scratch_memory import place_temporaries
+from nanoloom.vector.skip_absent_rows import skip_absent_rows
+from nanoloom.vector.store_at import (
+    arena_bytes,
+    arena_count,
+)
+from nanoloom.vector.table_lookups import make_lookups
+from nanoloom.vector.tasks import split_into_phases
+from nanoloom.vector.temporaries import bound_temporaries
+from nanoloom.vector.vector_copies import copies_to_generics
+from nanoloom.vector.vectorize_loops import vectorize_loops
+from nanoloom.vector.vectorize_plain_loops import vectorize_plain_loops
+from nanoloom.vector.widening_products import use_widening_products
+
+
+@dataclass
+class Work:
+    """A kernel on its way.
+
+    said: of its script.  phases: their names and numbers of tasks, COUNTED where sizes
+    decide.  arena_bytes: of each tensor between phases, an argument behind the results.
+    """
+
+    module: ir.Module
+    target: Target
+    said: Directives
+    phases: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    arena_bytes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A rewriting.  needs: what holds before it; makes: what holds behind it."""
+
+    run: Callable[[Work], None]
+    needs: tuple[Condition, ...] = ()
+    makes: tuple[Condition, ...] = ()
+
+
+TO_BUFFERS = (
+    "eliminate-empty-tensors",  # results are computed where they are wanted
+    "one-shot-bufferize{bufferize-function-boundaries=1 "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "canonicalize",
+    "cse",
+)
+
+
+# Arithmetic on f16 and bf16, which only MLIR text has, is f32's and rounded each time:
+# LLVM would call functions for it where the target has no instructions.
+IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",)
+
+
+def to_buffers(work: Work) -> None:
+    """Tensors become buffers, results the arguments that stand for them."""
+    run_pipeline(work.module, TO_BUFFERS, verify=False)
+    drop_redundant_copies(work.module)
+    return_nothing(work.module)
+
+
+def copies_to_loops(work: Work) -> None:
+    make_copies(work.module)
+    copies_to_generics(work.module, work.said.widths)
+
+
+def note_vectors(work: Work) -> None:
+    """What the script says nothing of gets the vectors of its copies."""
+    vectorize_plain_loops(work.module, work.said.widths)
+
+
+def note_phases(work: Work) -> None:
+    work.arena_bytes = arena_bytes(work.module.body.operations[0].operation)
+    work.phases = split_into_phases(work.module)
+
+
+def place_rooms(work: Work) -> None:
+    """Temporaries of bounded size, then those that sizes decide."""
+    bound_temporaries(work.module, work.target.vector.vscale_max)
+    place_sized(work.module)
+
+
+def store_masked(work: Work) -> None:
+    if any(plan.unmasked_fast_path for plan in work.said.nanokernels):
+        store_unmasked(work.module)
+
+
+PASSES = (
+    Pass(to_buffers, makes=(ON_BUFFERS, RETURNS_NOTHING)),
+    Pass(copies_to_loops, (ON_BUFFERS, RETURNS_NOTHING), (NO_COPIES,)),
+    Pass(note_vectors, (NO_COPIES,)),
+    Pass(lambda w: fetch_panels(w.module, w.said.prefetches), (ON_BUFFERS,)),
+    Pass(lambda w: skip_absent_rows(w.module), (ON_BUFFERS,)),
+    Pass(note_phases, (RETURNS_NOTHING, NO_COPIES), (IN_PHASES,)),
+    Pass(place_rooms, (IN_PHASES,), (OF_KNOWN_SIZE,)),
+    Pass(
+        lambda w: lower_matrix_tiles(w.module, w.said.prefetches),
+        (IN_PHASES, OF_KNOWN_SIZE),
+        (NO_MATRIX_TILES,),
+    ),
+    Pass(
+        lambda w: instructions.make_instructions(w.module),
+        (NO_MATRIX_TILES,),
+        (NO_INSTRUCTIONS,),
+    ),
+    Pass(
+        lambda w: keep_order(w.module, w.target),
+        (NO_MATRIX_TILES, NO_INSTRUCTIONS),
+        (NO_ORDERS,),
+    ),
+    Pass(store_masked, (NO_MATRIX_TILES,)),
+    Pass(lambda w: write_out_places(w.module), (NO_COPIES,), (NO_PLACES_IN_BODIES,)),
+    Pass(
+        lambda w: vectorize_loops(w.module, w.target),
+        (NO_COPIES, NO_MATRIX_TILES, NO_PLACES_IN_BODIES),
+        (NO_GENERICS,),
+    ),
+    Pass(lambda w: make_lookups(w.module, w.target), (NO_GENERICS,), (NO_LOOKUPS,)),
+    Pass(lambda w: use_range_instructions(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_ieee_maximum(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_min_max_instructions(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_widening_products(w.module, w.target), (NO_GENERICS,)),
+    Pass(
+        lambda w: place_temporaries(w.module),
+        (OF_KNOWN_SIZE, NO_GENERICS),
+        (NO_ALLOCATIONS,),
+    ),
+    Pass(lambda w: emulate_small_floats(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: read_extents(w.module), (IN_PHASES, NO_ALLOCATIONS)),
+)
+
+
+def emulate_small_floats(module: ir.Module, target: Target) -> None:
+    """f16 and bf16, as far as the target has no instructions for them."""
+    run_pipeline(module, IN_F32, verify=False)
+    if not target.rounds_bf16:
+        round_in_integers(module)
+    if not target.widens_f16:
+        f16_widening.widen_in_integers(module)
+    if not target.widens_f16 and (target.vector.scalable or target.is_scalar):
+        f16_rounding.round_in_integers(module)
+    scalable = target.vector.scalable and not target.rounds_bf16
+    if scalable or not target.isa.selects_bf16:
+        bf16_widening.widen_in_integers(module)
+
+
+def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) -> None:
+    """Marked contractions become tile instructions or a call of a function that has
+    them, behind all work on buffers."""
+    for op in named(module, "linalg.generic"):
+        with ir.InsertionPoint(op), op.operation.location:
+            if panels.MARK in op.operation.attributes:
+                product.lower(op, prefetches)
+            elif outer.MARK in op.operation.attributes:
+                outer.lower(op, module)
+
+
+def return_nothing(module: ir.Module) -> None:
+    """The results are in the last arguments: return nothing, copy if they are not."""
+    kernel = module.body.operations[0]
+    block = kernel.operation.regions[0].blocks[0]
+    returned = list(block.operations)[-1]
+    values = list(returned.operation.operands)
+    count = len(block.arguments) - arena_count(kernel.operation)
+    results = list(block.arguments)[count - len(values) : count]
+    with ir.InsertionPoint(returned), ir.Location.unknown():
+        for value, result in zip(values, results, strict=True):
+            if value != result:
+                memref.copy(value, result)
+        ir.Operation.create("func.return", [], [])
+    returned.operation.erase()
+    kinds = [a.type for a in block.arguments]
+    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(kinds, [])
+    )
+    if "res_attrs" in kernel.operation.attributes:
+        del kernel.operation.attributes["res_attrs"]
