@@ -64,6 +64,19 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
 
 
+SPEED = re.compile(r"\d (?:ms|us|GB/s|GFLOP/s)\b|\d times as fast")
+
+
+def pages() -> list[Path]:
+    return [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_figures_of_speed_are_in_one_page(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert bool(SPEED.search(text)) == (path.name == "performance.md")
+
+
 def test_every_result_says_what_was_run() -> None:
     for machine in results.read_machines():
         for result in machine.results.values():
