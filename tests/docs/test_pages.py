@@ -21,6 +21,8 @@ from tests.sources import python
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\]\(([\w./-]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 MODULE = re.compile(r"`((?:[\w-]+/)*\w+\.(?:py|c))`")
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
 RUNNABLE = (
@@ -154,6 +156,20 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = [t for t in LINK.findall(page.read_text("utf-8")) if "://" not in t]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings, as GitHub makes them."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    words = (re.sub(r"[^\w -]", "", each.lower()) for each in HEADING.findall(text))
+    return {each.replace(" ", "-") for each in words}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    found = ANCHORED.findall(page.read_text("utf-8"))
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in found]
+    assert not [t for t in targets if t[1] not in anchors(t[0])]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
