@@ -1,14 +1,17 @@
 """Run the benchmarks: all that measure, or the one that is named.
 
-python -m benchmarks [NAME] [options of the benchmark]
+python -m benchmarks [NAME] [options of the benchmark] [--record [FILE]]
+python -m benchmarks page
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
-inner_loops, ports and instructions where they are named.
+inner_loops, ports and instructions where they are named.  --record keeps the tables in
+benchmarks/results, of which `page` makes docs/performance.md.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from benchmarks import (
     binary,
@@ -18,12 +21,16 @@ from benchmarks import (
     inner_loops,
     instructions,
     layers,
+    page,
     parts,
     ports,
     recurrences,
     sizes,
     whole_models,
 )
+from benchmarks.results import commit, write_result
+from benchmarks.show import printed
+from nanoloom.errors import Error
 
 BENCHMARKS = {
     "whole_models": whole_models.main,
@@ -44,17 +51,47 @@ NAMED = {
 }
 
 
+RECORD = "--record"
+
+
 def main() -> None:
     given = sys.argv[1:]
     if not given:
         for run in BENCHMARKS.values():
             run([])
         return
-    known = BENCHMARKS | NAMED
+    known = BENCHMARKS | NAMED | {"page": page.main}
     if given[0] not in known:
         print(f"no benchmark {given[0]}; there are {', '.join(known)}")
         sys.exit(2)
-    known[given[0]](given[1:])
+    try:
+        run_named(known[given[0]], given)
+    except Error as error:
+        sys.exit(str(error))
+
+
+def run_named(run: Callable[[list[str]], None], given: list[str]) -> None:
+    """Run a benchmark; behind --record stands the file's name, if not its own."""
+    name, words, file = recorded_as(given)
+    if file is None:
+        return run(words)
+    commit()  # refuses before hours of measurements, not behind them
+    with printed() as tables:
+        run(words)
+    print(write_result(file, [name, *words], tables))
+    return None
+
+
+def recorded_as(given: list[str]) -> tuple[str, list[str], str | None]:
+    """A benchmark's name, its words without --record, and the name of a file."""
+    name, *words = given
+    if RECORD not in words:
+        return name, words, None
+    place = words.index(RECORD)
+    following = words[place + 1 : place + 2]
+    if following and not following[0].startswith("-"):
+        return name, words[:place] + words[place + 2 :], following[0]
+    return name, words[:place] + words[place + 1 :], name
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -17,10 +19,24 @@ from nanoloom.cli.terminal import indented, table
 from nanoloom.reproduce.tables import Sheet
 
 WIDTH = 140  # where the output is no terminal: tables are not cut
+_LISTS: list[list[Sheet]] = []  # of `printed`, while they are open
+
+
+@contextmanager
+def printed() -> Generator[list[Sheet]]:
+    """The tables that are printed meanwhile."""
+    found: list[Sheet] = []
+    _LISTS.append(found)
+    try:
+        yield found
+    finally:
+        _LISTS.remove(found)
 
 
 def print_sheet(sheet: Sheet) -> None:
     """A table with its notes below."""
+    for found in _LISTS:
+        found.append(sheet)
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH)

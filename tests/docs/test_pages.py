@@ -16,10 +16,14 @@ import pytest
 from nanoloom.cache import Cache
 from nanoloom.cli.main import VERBS, main
 from tests.c_libraries import lend
+from tests.sources import python
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\]\(([\w./-]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+MODULE = re.compile(r"`((?:[\w-]+/)*\w+\.(?:py|c))`")
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
 RUNNABLE = (
     "add-a-target.md",
@@ -152,3 +156,26 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = [t for t in LINK.findall(page.read_text("utf-8")) if "://" not in t]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings, as GitHub makes them."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    words = (re.sub(r"[^\w -]", "", each.lower()) for each in HEADING.findall(text))
+    return {each.replace(" ", "-") for each in words}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    found = ANCHORED.findall(page.read_text("utf-8"))
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in found]
+    assert not [t for t in targets if t[1] not in anchors(t[0])]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_that_a_page_names_is_there(page: Path) -> None:
+    """By a path, or by the last parts of one."""
+    known = {f"/{each.path}" for each in python()}
+    known |= {f"/{each}" for each in (ROOT / "nanoloom/runtime").glob("*.c")}
+    named = set(MODULE.findall(page.read_text("utf-8")))
+    assert not {n for n in named if not any(k.endswith(f"/{n}") for k in known)}
