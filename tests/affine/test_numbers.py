@@ -52,6 +52,7 @@ def computed(
     return next(iter(program(feeds).values()))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("unrolling", WAYS, ids=str)
 @pytest.mark.parametrize("strategy", ["affine", "onnx-mlir"])
 @pytest.mark.parametrize("transposed", [0, 1])
@@ -87,6 +88,7 @@ def test_reductions_of_rows(strategy: Strategy) -> None:
         assert (abs(np.nan_to_num(got) - np.nan_to_num(wanted)) <= room).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", ["i32", "u8", "i64"])
 def test_integers_are_exact(strategy: Strategy, kind: str) -> None:

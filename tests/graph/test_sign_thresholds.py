@@ -25,6 +25,7 @@ def sums(seed: int, sign: int, *, places: bool, times: int) -> Sums:
     return Sums(shift, factor, offset, times, MOST)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("compare", HOLDS)
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("places", "times"), [(False, 2), (True, 2), (True, 1)])

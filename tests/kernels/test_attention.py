@@ -75,6 +75,7 @@ def compare(
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("given", SHAPES, ids=str)
 def test_numbers(given: Attention, target: Target) -> None:

@@ -97,6 +97,7 @@ def numbers(kind: str) -> Array:
     return x
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("fold", FOLDS)
 @pytest.mark.parametrize("case", APART, ids=str)

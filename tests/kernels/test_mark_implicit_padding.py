@@ -59,6 +59,7 @@ GEOMETRY = [
 FAR = Windows((1, 3), (0, 300), (0, 0))  # more tiles of border than have code
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("channels", [(3, 33), (1, 16)])
 def test_numbers(

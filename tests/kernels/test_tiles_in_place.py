@@ -78,6 +78,7 @@ def test_other_tiles_are_copied(case: tuple[int, ...]) -> None:
     assert copies(case) == 1
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("pools", [False, True])

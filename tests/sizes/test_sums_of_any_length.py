@@ -53,6 +53,7 @@ def product(kind: str) -> str:
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("text", [*map(product, KINDS), ATTENTION], ids=[*KINDS, "att"])
 def test_one_program_for_all_targets(name: str, text: str, tmp_path: Path) -> None:

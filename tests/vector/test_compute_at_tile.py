@@ -113,6 +113,7 @@ def test_the_script_says_which_stages() -> None:
     )
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(7, 5, 33), (6, 8, 64), (5, 9, 47), (2, 3, 5)])
 @pytest.mark.parametrize("rows", [0, 4], ids=["whole", "tasks"])

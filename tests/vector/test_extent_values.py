@@ -73,6 +73,7 @@ def test_every_number_has_a_tile_of_its_own() -> None:
     assert sums(text) == {8, 6, 4, 2}
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(131, 5, 47), (53, 9, 20), (27, 3, 61)], ids=str)
 @pytest.mark.parametrize("tile", [(9, 20), (7, 24), (0, 0)], ids=str)

@@ -53,6 +53,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize(("shape", "compare"), CASES, ids=str)
 @pytest.mark.parametrize("early", [0, 1])

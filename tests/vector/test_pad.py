@@ -140,6 +140,7 @@ def test_no_mask_and_no_smaller_tile_in_front_of_the_sums() -> None:
     assert plain.count("iter_args") > 1
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(7, 9, 70), (2, 5, 3), (8, 6, 33)], ids=str)
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def memory(line: str) -> bool:
     return "(" in line or "[" in line
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("more", [(), (Unroll("c", "r", 2),)], ids=["one", "two"])
 @pytest.mark.parametrize("sizes", [(5, 9, 70), (8, 3, 64), (7, 4, 5), (4, 6, 28)])

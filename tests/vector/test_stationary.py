@@ -67,6 +67,7 @@ def test_each_dataflow(flow: str) -> None:
     check(Case((9, 14), (3, 3)), flow)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize(
     "case",

@@ -31,6 +31,7 @@ def widened(b: Any, x: Any) -> Any:
     return b.cast(looked_up(b, x), np.dtype(np.float32))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", HERE, ids=str)
 @pytest.mark.parametrize("shape", [(256,), (1,), (31,), (3, 65), (5, 7, 48)], ids=str)
 @pytest.mark.parametrize("make", [looked_up, widened])

@@ -87,6 +87,7 @@ def text_of(made: Computation, stage: str, target: Target, *words: Directive) ->
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rows", [0, 4], ids=["whole", "tasks"])

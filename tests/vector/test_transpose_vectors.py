@@ -60,6 +60,7 @@ def test_types(target: Any, name: str) -> None:
     assert (run(turned((1, 0)), x, target=target) == x.T).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(
     "shape",

@@ -103,6 +103,7 @@ def test_bool_chooses_between_wider_numbers() -> None:
     assert not (got == np.where(~condition, x, y.astype(np.float64))).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("source", ["float32", "float64", "int64", "int8", "uint8"])
 @pytest.mark.parametrize("made", ["float32", "float64", "int32", "int8", "uint16"])
 def test_casts(source: str, made: str) -> None:

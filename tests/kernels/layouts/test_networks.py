@@ -38,6 +38,7 @@ def planned(
     return module, plan_layouts(module, target, only)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("only", [FIRST, blocks(2), blocks(4)], ids=str)
 @pytest.mark.parametrize("seed", [*range(15), 126, 136, 201, 239, 375])
 def test_random_networks(seed: int, only: Layout) -> None:

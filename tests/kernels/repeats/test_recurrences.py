@@ -12,6 +12,7 @@ F32 = np.dtype(np.float32)
 WEIGHTS = (1, 2, 3)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize("steps", [1, 2, 7])

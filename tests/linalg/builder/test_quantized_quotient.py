@@ -30,6 +30,7 @@ def by_division(x: np.ndarray, scale: np.float32, zero: np.ndarray) -> np.ndarra
     return np.clip(np.nan_to_num(whole, nan=limits.min), limits.min, limits.max)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["int8", "uint8"])
 @pytest.mark.parametrize("number", SCALES)
 def test_every_tie(number: float, name: str) -> None:

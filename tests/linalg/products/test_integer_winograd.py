@@ -84,6 +84,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn
 @EACH_TILE
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)

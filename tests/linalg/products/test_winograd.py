@@ -104,6 +104,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn
 @TILES
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -50,6 +50,7 @@ def counted(case: Case, text: str) -> Traffic:
     return Traffic(reads, sum(found.values()) - reads - filled)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("case", [PLAIN, STRIDED, LARGER, CUBE], ids=str)
 @pytest.mark.parametrize(
     "flow",

@@ -72,6 +72,7 @@ def test_as_wide_as_the_machine(name: str) -> None:
     assert lanes.lanes.scalable
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("size", [2, 3, 8, 13, 16, 23, 64, 100])
 def test_numbers(size: int, target: Target) -> None:

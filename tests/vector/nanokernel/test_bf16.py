@@ -76,6 +76,7 @@ def test_two_activations(
     compare("mk,kn->mn", bf16(m, m, k), bf16(n, k, n), target, family, False)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name, family", PACKED)
 @pytest.mark.parametrize(
     ("equation", "left", "right"),

@@ -61,6 +61,7 @@ def compare(equation: str, left: Array, right: Array, target: Any, family: str) 
     assert not passes(got, np.roll(exact, 1, -1), terms + 1, magnitude)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize(
     ("m", "k", "n"),
@@ -74,6 +75,7 @@ def test_products(
     )
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize(
     "form",

@@ -43,6 +43,7 @@ def compare(
     check(run(make, *given_arrays, **how), exact, count, magnitude)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize(("m", "n"), [(1, 130), (1, 64), (2, 768), (3, 768), (3, 517)])
@@ -75,6 +76,7 @@ def test_two_activations(target: Any, m: int, k: int, n: int) -> None:
     compare("mk,kn->mn", left, right, packed=False, target=target, order=backwards)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize(
     ("equation", "left", "right"),

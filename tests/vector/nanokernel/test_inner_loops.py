@@ -64,6 +64,7 @@ def vector_work(loop: list[str]) -> list[str]:
     return [line for line in loop if re.search(r"[xyz]mm|\bv\d", line)]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize(
     ("target", "left", "right", "word"),

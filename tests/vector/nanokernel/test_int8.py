@@ -76,6 +76,7 @@ def compare(
     return script.split('family = "')[-1].split('"')[0]
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("signs, m, k, n", CASES)
 def test_weights(
@@ -97,6 +98,7 @@ def test_panels_that_rows_share_are_wide(rows: int, bits: int) -> None:
     assert bool(count(loop, "vpmovsxbw")) == (not bits)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("signs", ["us", "ss"])
 def test_two_activations(name: str, family: str, signs: str, monkeypatch: Any) -> None:
@@ -106,6 +108,7 @@ def test_two_activations(name: str, family: str, signs: str, monkeypatch: Any) -
     assert found in (family, "int8-pairs", "int8-lanes")
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize(
     ("equation", "left", "right", "signs"),
@@ -153,6 +156,7 @@ def test_sums_wrap(monkeypatch: Any) -> None:
             compare("mk,kn->mn", left, right, machine(name, patch), packed=True)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("result", ["float32", "int8"])
 def test_an_epilogue(name: str, family: str, result: str, monkeypatch: Any) -> None:

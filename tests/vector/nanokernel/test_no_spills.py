@@ -77,6 +77,7 @@ def product(kind: str, m: int, k: int, n: int, activation: bool) -> Program:
     return program_of(make, ((m, k), kind), *others)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("target", "kind"),
     [

@@ -108,6 +108,7 @@ def test_rows_that_are_converted_where_they_are_read(kind: str) -> None:
     assert vector_code(kind, plain) != vector_code(kind, script)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8"])
 @pytest.mark.parametrize(
     "plain", ["unroll = 1", "convert_lhs = 0", 'copy_rhs = ""', "all"]

@@ -127,6 +127,7 @@ ALONE = [  # wider than a register, columns or sums over an edge
 ]  # fmt: skip
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "u8"])
 @pytest.mark.parametrize("image", [*BY_TWOS, *ALONE], ids=str)

@@ -66,6 +66,7 @@ SIGNS_AT_SIZES = [
 ]
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize(("signs", "size"), SIGNS_AT_SIZES, ids=str)
 def test_bytes(

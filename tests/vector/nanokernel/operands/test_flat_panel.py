@@ -60,6 +60,7 @@ def compare(equation: str, left: Any, right: Any, sums: str) -> None:
     assert not passes(got, np.roll(exact, 1, -1), terms + 1, magnitude)
 
 
+@pytest.mark.drawn
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize(("left", "right", "sums"), TYPES)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)

@@ -41,6 +41,7 @@ def test_room_for_a_register_of_each_row() -> None:
     assert not swaps_for_room(RegisterTile(7, 4, 1.0), by_name("aarch64"))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("rows", [1, 4, 6, 96])
 @pytest.mark.parametrize("target", ["aarch64", "neoverse-v2"])
 @pytest.mark.parametrize(("kind", "lanes"), [("float32", 4), ("float64", 2)])
