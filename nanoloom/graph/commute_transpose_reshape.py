@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor, transpose_order
-from nanoloom.graph.layout_effects import ELEMENTWISE, is_tensor_op
+from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
 from nanoloom.graph.quantization import only_user
 from nanoloom.graph.types import is_computed, shape_of
 
@@ -39,7 +39,7 @@ def sink_reshape(graph: GraphEditor, node: ir.Node) -> None:
 def reaches_transpose(value: ir.Value) -> bool:
     """Whether nothing but elementwise operations is between a value and a Transpose."""
     node = only_user(value)
-    while node is not None and is_tensor_op(node, ELEMENTWISE):
+    while node is not None and is_tensor_op(node, ONE_TO_ONE):
         if len([v for v in node.inputs if is_computed(v)]) != 1:
             return False
         node = only_user(node.outputs[0])

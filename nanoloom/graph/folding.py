@@ -13,10 +13,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from nanoloom.graph.operator_families import words
 
 # The same numbers (a zero may have another sign): moved, compared, computed in
 # integers, or rounded once.

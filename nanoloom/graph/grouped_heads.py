@@ -22,7 +22,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import transpose_order
 from nanoloom.graph.head_axes import HeadAxes
-from nanoloom.graph.layout_effects import ELEMENTWISE, is_tensor_op
+from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
 from nanoloom.graph.types import is_static, shape_of
 
 TURNED = [0, 1, 3, 2]
@@ -129,7 +129,7 @@ def follower(value: ir.Value) -> ir.Node | None:
     if is_tensor_op(node, {"Softmax"}):
         axis = node.attributes.get("axis")  # what it is else depends on the opset
         return node if axis is not None and axis.as_int() in (-1, 3) else None
-    return node if is_tensor_op(node, ELEMENTWISE) else None
+    return node if is_tensor_op(node, ONE_TO_ONE) else None
 
 
 def in_groups(shape: Sequence[int], split: tuple[int, int]) -> list[int]:

@@ -23,8 +23,9 @@ from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.image_layouts import by_channel, image_order, to_first, to_last
 from nanoloom.graph.integer_sums import is_sum
 from nanoloom.graph.keep_nchw import stays_nchw
-from nanoloom.graph.layout_effects import ELEMENTWISE, REDUCTIONS, SPATIAL, is_tensor_op
+from nanoloom.graph.layout_effects import ONE_TO_ONE, SPATIAL, is_tensor_op
 from nanoloom.graph.lookup_tables import is_table
+from nanoloom.graph.operator_families import REDUCTIONS
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
 from nanoloom.graph.types import is_computed, is_static, shape_of
@@ -286,7 +287,7 @@ class Layout(GraphEditor):
 
 
 RULES: dict[str, Callable[[Layout, ir.Node], None]] = {
-    **dict.fromkeys(ELEMENTWISE, Layout.sink),
+    **dict.fromkeys(ONE_TO_ONE, Layout.sink),
     **dict.fromkeys(REDUCTIONS, Layout.sink_reduction),
     **dict.fromkeys(SPATIAL, Layout.make_spatial),
     "BatchNormalization": Layout.sink_channels,

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import onnx_ir as ir
 
-from nanoloom.graph.folding import words
+from nanoloom.graph.operator_families import ELEMENTWISE, words
 
 # Of pixels and their channels
 SPATIAL = words(
@@ -16,21 +16,7 @@ SPATIAL = words(
     """
 )
 # An element of each input, wherever it lies
-ELEMENTWISE = words(
-    """
-    Abs Add And Cast Ceil Celu Clip Div Elu Equal Erf Exp Floor Gelu Greater
-    GreaterOrEqual HardSigmoid HardSwish Identity LeakyRelu Less LessOrEqual Log Max
-    Min Mish Mul Neg Not Or Pow Reciprocal Relu Round Selu Sigmoid Sign Softplus
-    Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu Where PRelu Dropout
-    """
-)
-# Along dimensions that a node names
-REDUCTIONS = words(
-    """
-    ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2
-    ReduceSumSquare ReduceLogSum ReduceLogSumExp
-    """
-)
+ONE_TO_ONE = ELEMENTWISE | {"Dropout"}
 
 
 def is_tensor_op(node: ir.Node, names: Set[str]) -> bool:

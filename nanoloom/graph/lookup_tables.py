@@ -17,7 +17,8 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.evaluate import reference
-from nanoloom.graph.layout_effects import ELEMENTWISE, is_tensor_op
+from nanoloom.graph.layout_effects import is_tensor_op
+from nanoloom.graph.operator_families import ELEMENTWISE
 from nanoloom.graph.quantization import BYTES, DOMAIN, quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 
@@ -153,7 +154,7 @@ def is_step(node: ir.Node) -> bool:
     """Whether a node works on one element of each input."""
     if len(node.outputs) != 1 or not is_static(node.outputs[0]):
         return False
-    return quantizes_alike(node) or is_tensor_op(node, ELEMENTWISE - {"Dropout"})
+    return quantizes_alike(node) or is_tensor_op(node, ELEMENTWISE)
 
 
 def is_number(value: ir.Value) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.layout_effects import ELEMENTWISE, is_tensor_op
+from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
 from nanoloom.graph.lookup_tables import is_table
 from nanoloom.graph.quantization import only_user, quantizes_alike
 from nanoloom.graph.types import is_computed, is_static, shape_of
@@ -30,7 +30,7 @@ def sink_reshapes(graph: ir.Graph) -> None:
 
 
 def is_elementwise(node: ir.Node) -> bool:
-    return is_tensor_op(node, ELEMENTWISE) or quantizes_alike(node) or is_table(node)
+    return is_tensor_op(node, ONE_TO_ONE) or quantizes_alike(node) or is_table(node)
 
 
 @dataclass

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import transpose_order
 from nanoloom.graph.head_axes import HeadAxes
-from nanoloom.graph.layout_effects import ELEMENTWISE, is_tensor_op
+from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
 from nanoloom.graph.quantization import known_array, only_user
 from nanoloom.graph.types import is_static, shape_of
 
@@ -128,7 +128,7 @@ def has_heads(node: ir.Node, split: Split) -> bool:
         return False
     if not is_joined(out, split):
         return False
-    if is_tensor_op(node, ELEMENTWISE):
+    if is_tensor_op(node, ONE_TO_ONE):
         return all(is_joined(x, split) or is_alike(x) for x in inputs)
     if is_tensor_op(node, {"Transpose"}):
         return transpose_order(out) == [0, 2, 1]

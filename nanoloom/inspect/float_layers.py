@@ -13,13 +13,13 @@ import onnx_ir
 from nanoloom.frontend.problems import Problem
 from nanoloom.frontend.symbolic_dims import bind
 from nanoloom.graph.integer_movement import MOVES
-from nanoloom.graph.layout_effects import ELEMENTWISE, is_tensor_op
+from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
 from nanoloom.graph.quantization import BYTES, DOMAIN, quantizes_alike
 from nanoloom.graph.stage import IN_FLOATS, bind_values, optimize
 from nanoloom.inspect.diagnostics import some_values
 from nanoloom.linalg.operators import OPERATORS
 
-THROUGH = ELEMENTWISE | MOVES | {"BatchNormalization"}
+THROUGH = ONE_TO_ONE | MOVES | {"BatchNormalization"}
 QUANTIZERS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 NO_FORM = "there is no integer form of this operator here"
 NOT_QUANTIZED = "its result is not quantized at once, per tensor to 8 bits"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.graph.operator_families import words
 from nanoloom.graph.unique_names import nested
 from nanoloom.inspect.graph_writer import Writer, signed_random, unless_integer
 
@@ -37,10 +38,6 @@ ROUNDING = {
     ir.DataType.FLOAT16: 2.0**-11,
     ir.DataType.BFLOAT16: 2.0**-8,
 }
-
-
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 # Results that are parts of the inputs.

@@ -19,10 +19,10 @@ import onnx_ir
 
 from nanoloom.errors import ModelError, Unsupported, noting
 from nanoloom.frontend.mapped_tensors import MappedTensor
-from nanoloom.graph.data_dependent.elementwise import OPERATORS as SPREAD
 from nanoloom.graph.data_dependent.reductions import NEUTRAL
 from nanoloom.graph.derived_constants import weight_of
 from nanoloom.graph.evaluate import mapped_sources
+from nanoloom.graph.operator_families import ELEMENTWISE
 from nanoloom.graph.types import (
     deciding_sources,
     numpy_dtype,
@@ -40,7 +40,7 @@ from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
 from nanoloom.weights.weight import weight_of as array_weight
 
-COMPUTED = SPREAD | NEUTRAL.keys()  # operators that compute with what they read
+COMPUTED = ELEMENTWISE | NEUTRAL.keys()  # operators that compute with what they read
 FEW = 16  # elements of a constant that says what a node does
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from nanoloom.graph.folding import words
+from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS, words
 from nanoloom.sizes import size_predicates
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.operators import attribute, is_alike, numbers, rank, sizes
@@ -27,16 +27,7 @@ Visits = Sequence[Visit]
 Rule = Callable[[Visits, "Rows"], bool]
 
 # Each element from those at its place: of the same row where ranks are equal.
-ELEMENTWISE = words(
-    """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot
-    BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh DequantizeLinear Div
-    Dropout Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish
-    Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg
-    Not Or PRelu Pow QuantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh
-    Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
-    """
-)
+OF_ELEMENTS = ELEMENTWISE | words("CastLike DequantizeLinear Dropout QuantizeLinear")
 # By the definition of their first input: [batch, channels, ...].
 OF_IMAGES = words(
     """
@@ -124,7 +115,7 @@ class Rows:
     def keeps(self, visits: Visits) -> bool:
         """Whether each row of the outputs is made of the same row of the inputs."""
         operator = visits[0].operator
-        if operator in ELEMENTWISE:
+        if operator in OF_ELEMENTS:
             return all(
                 rank(visits, i) == len(visits[0].outputs[0].shape or ())
                 for i in self.rows(visits)
@@ -266,12 +257,6 @@ def filled(visits: Visits, rows: Rows) -> bool:
     return True
 
 
-REDUCTIONS = words(
-    """
-    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
-    ReduceProd ReduceSum ReduceSumSquare
-    """
-)
 RULES: dict[str, Rule] = {
     "ArgMax": along(0),
     "ArgMin": along(0),

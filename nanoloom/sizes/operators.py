@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.data_dependent.trips import TRIPS
-from nanoloom.graph.folding import words
+from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS, words
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.sample_walk import Visit
 
@@ -23,22 +23,20 @@ Rule = Callable[[Sequence[Visit], Set[str]], Limits]
 END = 2**31 - 1  # and beyond: where an axis ends
 
 # Each element from those at its place, whole axes, or only moved: for any sizes.
-ANY = words(
+ANY = (
+    ELEMENTWISE
+    | REDUCTIONS
+    | words(
+        """
+    ArgMax ArgMin BatchNormalization CastLike Concat ConstantOfShape CountedTopK CumSum
+    DequantizeLinear Dropout DynamicQuantizeLinear Expand Flatten GRU Gemm
+    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Hardmax
+    InstanceNormalization LSTM LayerNormalization LogSoftmax MatMul MatMulInteger
+    MeanVarianceNormalization Places QLinearMatMul QuantizeLinear RMSNormalization RNN
+    Range Reshape SameSize Scan Shape Size Softmax SortedSlices Squeeze Suppressed Tile
+    Transpose Trilu Unsqueeze
     """
-    Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BatchNormalization
-    BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip
-    Concat ConstantOfShape Cos Cosh CountedTopK CumSum DequantizeLinear Div Dropout
-    DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GreaterOrEqual GroupNormalization
-    HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LSTM
-    LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul MatMulInteger
-    Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or PRelu Places Pow
-    QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2
-    ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
-    ReduceSumSquare Relu Reshape Round SameSize Scan Selu Shape Sigmoid Sign Sin Sinh
-    Size Softmax Softplus Softsign SortedSlices Sqrt Squeeze Sub Sum Suppressed Swish
-    Tan Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor
-    """
+    )
 )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.graph.folding import words
+from nanoloom.graph.operator_families import words
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.polynomial import Dims, found
 from nanoloom.sizes.sample_walk import Visit

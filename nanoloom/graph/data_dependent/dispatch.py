@@ -17,8 +17,9 @@ from nanoloom.graph.data_dependent import (
 )
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.data_dependent.decisions import Decisions
-from nanoloom.graph.data_dependent.elementwise import OPERATORS, spread
+from nanoloom.graph.data_dependent.elementwise import spread
 from nanoloom.graph.data_dependent.node_builder import DOMAIN, MADE, Maker
+from nanoloom.graph.operator_families import ELEMENTWISE
 from nanoloom.graph.types import is_static
 from nanoloom.graph.unique_names import Names
 
@@ -53,7 +54,7 @@ SOURCES: Mapping[str, Rule] = {
 }
 RULES: Mapping[str, Rule] = {
     **SOURCES,
-    **dict.fromkeys(OPERATORS, spread),
+    **dict.fromkeys(ELEMENTWISE, spread),
     **dict.fromkeys(reductions.NEUTRAL, reductions.reduce),
     "AveragePool": reductions.rows,
     "BatchNormalization": reductions.rows,

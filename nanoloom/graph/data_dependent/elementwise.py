@@ -14,20 +14,8 @@ from nanoloom.graph.data_dependent.count import (
     sizes_of,
 )
 from nanoloom.graph.data_dependent.node_builder import Maker
-from nanoloom.graph.folding import words
 from nanoloom.graph.types import shape_of
 
-# All inputs are broadcast to one shape, which all outputs have.
-OPERATORS = words(
-    """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot
-    BitwiseOr BitwiseXor Cast Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu
-    Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less
-    LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round
-    Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh
-    ThresholdedRelu Where Xor
-    """
-)
 DIVISORS = ("Div", "Mod")  # of integers by 0: what does not count is no 0
 
 
