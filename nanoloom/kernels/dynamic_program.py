@@ -13,7 +13,7 @@ from functools import reduce
 from blake3 import blake3
 
 from nanoloom import mlir
-from nanoloom.kernels.dynamic_memory_plan import in_slots, slots_of
+from nanoloom.kernels.dynamic_memory_plan import in_slots, repeat_in_slots, slots_of
 from nanoloom.kernels.memory_plan import ALIGNMENT
 from nanoloom.kernels.program import (
     NONE,
@@ -25,6 +25,7 @@ from nanoloom.kernels.program import (
     Repeated,
     State,
     Storage,
+    Until,
     Word,
 )
 from nanoloom.kernels.sample_agreement import node_of, require_same, sized_parameters
@@ -109,7 +110,7 @@ class Joining:
             arena_bytes=0,
             checks=tuple(replace(c, buffer=place[c.buffer]) for c in checks),
             repeats=tuple(
-                self.repeated(each)
+                repeat_in_slots(self.repeated(each), place)
                 for each in zip(*[p.repeats for p in self.programs], strict=True)
             ),
             sizes=ProgramSizes(
@@ -235,7 +236,20 @@ class Joining:
             words = {"points_word": self.word(points)}
         if trips.number is None:
             words["word"] = self.word(trips)
-        return replace(first, **words)
+        return replace(first, **words, until=self.until([x.until for x in repeats]))
+
+    def until(self, ends: Sequence[Until | None]) -> Until | None:
+        """What ends a repeat, where that is alike in all samples."""
+        first, known = ends[0], [x for x in ends if x is not None]
+        if first is None or len(known) < len(ends):
+            if known:
+                raise NotDynamic("how its recurrences end")
+            return None
+        places = [
+            self.place(each) for each in zip(*[x.places for x in known], strict=True)
+        ]
+        there = dict(zip(first.places, places, strict=True))
+        return first.changed(there.__getitem__)
 
     def kernel(self, names: Sequence[str]) -> tuple[Kernel, tuple[Size, ...]]:
         """The kernel for all sizes of those for the samples, and the sizes it reads."""

@@ -50,6 +50,7 @@ from nanoloom.kernels.repeats.calls import (
     is_repeat,
     read_place,
     repeat_calls,
+    until_of,
     written_place,
 )
 from nanoloom.linalg.stage import LinalgModule
@@ -149,7 +150,8 @@ class Partition:
                 size = bytes_of(result.type)
                 place = Place(Storage.ARENA, len(self.sizes))
                 self.sizes.append(2 * rounded(size))
-                for value, trips in ((initial, 0), (result, repetition.trips)):
+                trips = 0 if repetition.is_open else repetition.trips
+                for value, trips in ((initial, 0), (result, trips)):
                     self.places[value] = replace(place, state=State(size, trips, False))
             elif number in repetition.sequences:
                 self.places[initial] = self.buffer(result)
@@ -197,6 +199,7 @@ class Partition:
                 tuple(numbers[weight] for weight in program.parameters),
                 first,
                 repetition.beside and isinstance(self.drafts[-1], Trips),
+                until_of(repetition, given, values),
             )
         )
 
