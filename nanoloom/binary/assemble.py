@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nanoloom.binary.assemble_repeats import repeats_of
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.link import Source
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.program_source import program_c
-from nanoloom.binary.assemble_repeats import repeats_of
 from nanoloom.binary.sizes import NONE, SizesTable
 from nanoloom.binary.table import (
     WORD_BYTES,
@@ -96,7 +96,9 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         repeats,
         sizes=sizes_table(sizes) if sizes else None,
         numbers=numbers([x.name for x in program.outputs]),
-        read=tuple(buffer(program, block, place, (), None, walked=True) for place in read),
+        read=tuple(
+            buffer(program, block, place, (), None, walked=True) for place in read
+        ),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
 

@@ -14,8 +14,8 @@ def repeats_of(
 ) -> tuple[tuple[Repeat, ...], list[Place]]:
     """The program's repeats, of steps, and where lies what they read.
 
-    begins: the first step of each call.  shares: kernels with tensors of their own; they
-    run one at a time, as these lie in one place.
+    begins: the first step of each call.  shares: kernels with tensors of their own,
+    which run one at a time, as these lie in one place.
     """
     made: list[Repeat] = []
     read: list[Place] = []

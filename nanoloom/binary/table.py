@@ -219,11 +219,9 @@ class ProgramTable:
         return self.outputs[: len(self.outputs) - self.kept - len(self.numbers)]
 
     def __post_init__(self) -> None:
+        last = self.arena_bytes - WORD_BYTES
         for check in self.checks:
-            if (
-                check.slot == NONE
-                and not 0 <= check.offset <= self.arena_bytes - WORD_BYTES
-            ):
+            if check.slot == NONE and not 0 <= check.offset <= last:
                 raise ValueError(f"{check} lies outside the arena")
         for step in self.steps:
             if not step.kernel.isidentifier() or not step.kernel.isascii():
@@ -235,11 +233,7 @@ class ProgramTable:
                 raise ValueError(f"step {step.name}: {step.tasks} tasks")
             for buffer in step.buffers:
                 self._check(step.name, buffer)
-        for buffer in self.read:
-            self._check("repeat", buffer)
-        for repeat in self.repeats:
-            for move in repeat.moves:
-                self._check_move(repeat, move)
+        self._check_repeats()
 
     @property
     def scratch_bytes(self) -> int:
@@ -277,6 +271,14 @@ class ProgramTable:
         inside = 0 <= buffer.index < len(sizes)
         if not inside or not 0 <= buffer.offset <= sizes[buffer.index]:
             raise ValueError(f"step {name}: {buffer} lies outside its space")
+
+    def _check_repeats(self) -> None:
+        """What repeats read, and where they move."""
+        for buffer in self.read:
+            self._check("repeat", buffer)
+        for repeat in self.repeats:
+            for move in repeat.moves:
+                self._check_move(repeat, move)
 
     def _check_move(self, repeat: Repeat, move: Move) -> None:
         """Nor may it lie outside in the last trip."""

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from blake3 import blake3
-
 from nanoloom import mlir
 from nanoloom.kernels.dynamic_memory_plan import in_slots, repeat_in_slots, slots_of
 from nanoloom.kernels.memory_plan import ALIGNMENT
@@ -29,10 +27,9 @@ from nanoloom.kernels.program import (
     Word,
 )
 from nanoloom.kernels.sample_agreement import node_of, require_same, sized_parameters
+from nanoloom.kernels.sized_kernel import list_of_results, with_sizes
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
-from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.statement import Statement
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_kernel import DynamicKernel, Shape, make_dynamic
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
@@ -278,37 +275,3 @@ class Joining:
         before, behind = made.arguments[:place], made.arguments[place:]
         self.shapes[kernel.name] = (*before, given, *behind)
         return kernel, made.sizes
-
-
-def with_sizes(first: Kernel, made: DynamicKernel, nests: Sequence[LoopNest]) -> Kernel:
-    """The kernel that became of some, which reads its sizes from its last input.
-
-    nests: theirs, first the one that a schedule is chosen for.
-    """
-    digest, place = blake3(made.text.encode()).hexdigest()[:8], len(first.constants)
-    return replace(
-        first,
-        name=f"{first.name.rpartition('_')[0]}_{digest}",
-        text=made.text,
-        nest=with_samples(nests),
-        constants=(*first.constants, True),
-        shapes=(*first.shapes[:place], (len(made.sizes),), *first.shapes[place:]),
-    )
-
-
-def with_samples(nests: Sequence[LoopNest]) -> LoopNest:
-    """The first of some nests, which knows the axes that are as long in all of them."""
-    stages: list[Statement] = []
-    for first, *others in zip(*[nest.stages for nest in nests], strict=True):
-        rows = zip(first.axes, *[s.axes for s in others], strict=True)
-        axes = [
-            replace(axis, is_sample=any(x.extent != axis.extent for x in rest))
-            for axis, *rest in rows
-        ]
-        stages.append(replace(first, axes=tuple(axes)))
-    return replace(nests[0], stages=tuple(stages))
-
-
-def list_of_results(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
-    """Shapes of a kernel's results, its last arguments."""
-    return kernel.shapes[len(kernel.constants) :]

@@ -165,7 +165,8 @@ class Until:
 
     def changed(self, change: Callable[[Place], Place]) -> Until:
         """The same, looking elsewhere."""
-        limit, flag = (None if x is None else change(x) for x in (self.limit, self.flag))
+        given = self.limit, self.flag
+        limit, flag = (None if x is None else change(x) for x in given)
         return Until(limit, flag, tuple(map(change, self.states)))
 
 

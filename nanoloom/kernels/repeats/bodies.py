@@ -83,7 +83,8 @@ def begun_while(loop: Op, counter: ir.Value, carried: list[ir.Value]) -> Body:
     """An scf.while's body (linalg/control/until.py), of which the end is known."""
     attributes = loop.operation.attributes
     limit, flag = (
-        attributes[name].value if name in attributes else None for name in (LIMIT, FLAG)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+        attributes[name].value if name in attributes else None
+        for name in (LIMIT, FLAG)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     )
     trips = attributes[TRIPS].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     body = Body(trips, counter, carried, limit=limit, flag=flag)

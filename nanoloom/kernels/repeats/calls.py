@@ -48,8 +48,9 @@ class Trips:
     def repeated(self, first: int) -> Repeated:
         """The repeat of these calls, which are the program's from `first` on."""
         count, points = len(self.program.calls), self.program.points
+        trips, beside = self.trips, self.beside
         return Repeated(
-            first, count, self.trips, beside=self.beside, points=points, until=self.until
+            first, count, trips, beside=beside, points=points, until=self.until
         )
 
     def place(self, inner: Place) -> Place:

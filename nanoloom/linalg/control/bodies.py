@@ -112,7 +112,9 @@ def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
 def condition_of(b: Builder, node: Node) -> Tensor:
     """Whether the first trip of a Loop runs, in the shape that its body has for it."""
     given, shape = node.optional(1), shape_of(node.graph("body").inputs[1])
-    return b.constant(np.ones(shape, np.bool_)) if given is None else b.reshape(given, shape)
+    if given is None:
+        return b.constant(np.ones(shape, np.bool_))
+    return b.reshape(given, shape)
 
 
 def empty_like(b: Builder, value: onnx_ir.Value, trips: int) -> Tensor:
