@@ -30,7 +30,7 @@ ANY = words(
     Concat ConstantOfShape Cos Cosh CountedTopK CumSum DequantizeLinear Div Dropout
     DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor GRU Gelu Gemm Greater
     GlobalAveragePool GlobalLpPool GlobalMaxPool GreaterOrEqual GroupNormalization
-    HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LSTM
+    HardSigmoid HardSwish Hardmax Identity If InstanceNormalization IsInf IsNaN LSTM
     LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul MatMulInteger
     Max Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not Or PRelu Places Pow
     QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2

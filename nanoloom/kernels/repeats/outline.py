@@ -14,10 +14,12 @@ from nanoloom.kernels.group import Group
 from nanoloom.kernels.linalg_query import Kind, Op, element_bytes
 from nanoloom.kernels.outline import clone, external_inputs
 from nanoloom.kernels.repeats.bodies import Body, block_of, take_apart
-from nanoloom.linalg.builder.loops import REPEAT
+from nanoloom.linalg.builder.loops import FLAG, LIMIT, REPEAT, TRIPS
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule, Moving, Repetition, Spec
 from nanoloom.mlir import func, ir, named
+
+LOOPS = ("scf.for", "scf.while")
 
 
 def outline_repeats(lowered: LinalgModule) -> LinalgModule:
@@ -28,7 +30,7 @@ def outline_repeats(lowered: LinalgModule) -> LinalgModule:
     """
     repeats: dict[str, Repetition] = {}
     follows = False  # whether the loop in front of this one became a repetition
-    for loop in named(lowered.module, "scf.for", "scf.while"):
+    for loop in named(lowered.module, *LOOPS):
         if REPEAT not in loop.operation.attributes or not is_at_top(loop):
             continue
         beside = follows and bool(loop.operation.attributes[REPEAT].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
@@ -37,8 +39,20 @@ def outline_repeats(lowered: LinalgModule) -> LinalgModule:
         follows = made is not None
         if made is not None:
             repeats[name] = replace(made, beside=beside)
+    for loop in named(lowered.module, *LOOPS):
+        unmark(loop)
+    for each in repeats.values():
+        for loop in named(each.body.module, *LOOPS):
+            unmark(loop)
     lowered.module.operation.verify()
     return replace(lowered, repeats=repeats)
+
+
+def unmark(loop: Op) -> None:
+    """Of a loop that stays in its kernel: nobody asks what ends it."""
+    for name in (REPEAT, TRIPS, FLAG, LIMIT):
+        if name in loop.operation.attributes:
+            del loop.operation.attributes[name]
 
 
 def is_at_top(op: Op) -> bool:
