@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nanoloom.binary.assemble_repeats import repeats_of
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.link import Source
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.program_source import program_c
-from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.binary.sizes import NONE, SizesTable
 from nanoloom.binary.table import (
     WORD_BYTES,
@@ -82,6 +82,8 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
                 symbol = f"{call.kernel}_{phase}"
                 name, scratch = call.layer or symbol, kernel.scratch_bytes[phase]
                 steps.append(Step(symbol, tasks, buffers, name, scratch, word))
+    shares = {name for name, kernel in compiled.items() if own_bytes(kernel)}
+    repeats, read = repeats_of(program, [*begins, len(steps)], shares)
     sizes = program.sizes
     table = ProgramTable(
         tuple(steps),
@@ -91,9 +93,12 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         tensors(program.outputs, sizes.outputs if sizes else ()),
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
-        repeats_of(program, [*begins, len(steps)], compiled),
+        repeats,
         sizes=sizes_table(sizes) if sizes else None,
         numbers=numbers([x.name for x in program.outputs]),
+        read=tuple(
+            buffer(program, block, place, (), None, walked=True) for place in read
+        ),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
 
@@ -119,45 +124,6 @@ def leaves_nothing(dim: str, sizes: ProgramSizes) -> bool:
         return bool(terms) and all(dim in names for _, names in terms)
 
     return all(any(map(is_none, axes)) for axes in sizes.outputs)
-
-
-def repeats_of(
-    program: Program, begins: list[int], compiled: dict[str, CompiledKernel]
-) -> tuple[Repeat, ...]:
-    """The program's repeats, of steps.  begins: the first step of each call.
-
-    Kernels with tensors of their own run one at a time, as these lie in one place.
-    """
-    made: list[Repeat] = []
-    for repeat in program.repeats:
-        first, end = begins[repeat.first], begins[repeat.first + repeat.count]
-        calls = range(repeat.first, repeat.first + repeat.count)
-        moves = tuple(
-            move_of(place, step, operand)
-            for call in calls
-            for step in range(begins[call], begins[call + 1])
-            for operand, place in enumerate(program.calls[call].arguments)
-            if place.stride or (place.state and place.state.moves)
-        )
-        if end == first:
-            continue
-        shares = any(own_bytes(compiled[program.calls[call].kernel]) for call in calls)
-        beside = repeat.beside and bool(made) and made[-1].end == first and not shares
-        rest = repeat.points, repeat.points_word, repeat.within
-        trips, word = repeat.trips, repeat.word
-        made.append(Repeat(first, end - first, trips, moves, word, beside, *rest))
-    return tuple(made)
-
-
-def move_of(place: Place, step: int, operand: int) -> Move:
-    """How an operand moves from trip to trip."""
-    state = place.state
-    if state is None or not state.moves:
-        return Move(step, operand, place.stride, word=place.stride_word)
-    if not state.words:
-        return Move(step, operand, state.stride, alternates=True)
-    back = state.trips % 2
-    return Move(step, operand, -1 if back else 1, alternates=True, word=state.words[0])
 
 
 def own_bytes(kernel: CompiledKernel) -> int:

@@ -113,7 +113,7 @@ def require_alone(code: bytes) -> None:
 
 def workspace_bytes(table: ProgramTable) -> int:
     """What nanoloom_workspace_bytes gives for one thread."""
-    pointers = _POINTER * sum(len(step.buffers) for step in table.steps)
+    pointers = _POINTER * len(table.buffers)
     scratch = max(table.scratch_bytes, table.alone_bytes)
     return sum(map(_lines, (table.arena_bytes, pointers, _POINTER))) + scratch
 

@@ -79,10 +79,7 @@ def moved(
         begin = begins[bisect_right(begins, buffer.offset) - 1]
         return replace(buffer, offset=places[begin] + buffer.offset - begin)
 
-    steps = tuple(
-        replace(step, buffers=tuple(map(there, step.buffers))) for step in table.steps
-    )
-    return replace(table, steps=steps, parameter_bytes=block.size)
+    return replace(table.with_buffers(there), parameter_bytes=block.size)
 
 
 def level_object(

@@ -107,7 +107,7 @@ _TAKEN = """
     element failed feature floating floor given half identity kept kernel level levels
     library made memory move number parallel parameter pool program range refusal
     refuse repeat request results rows run sizes space status step task tensor term
-    tried workspace
+    tried way workspace
 """
 
 

@@ -84,5 +84,4 @@ def relocated(table: ProgramTable, moved: dict[int, int], size: int) -> ProgramT
         begin = begins[bisect_right(begins, buffer.offset) - 1]
         return replace(buffer, offset=moved[begin] + buffer.offset - begin)
 
-    steps = [replace(x, buffers=tuple(map(place, x.buffers))) for x in table.steps]
-    return replace(table, steps=tuple(steps), parameter_bytes=size)
+    return replace(table.with_buffers(place), parameter_bytes=size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nanoloom.binary.c_strings import c_string
-from nanoloom.binary.repeats import Repeat
+from nanoloom.binary.sizes import NONE
 from nanoloom.binary.sizes_source import NO_SIZES, sizes_c
 from nanoloom.binary.table import Buffer, Check, ProgramTable, Step, Tensor
 
@@ -21,7 +21,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
     another object must define; otherwise its pointer is NULL and the loader brings one.
     """
     kernels = sorted({step.kernel for step in table.steps})
-    buffers = tuple(buffer for step in table.steps for buffer in step.buffers)
+    buffers = table.buffers
     return "\n".join(
         [
             "/* Written by nanoloom: the steps of one model. */",
@@ -36,7 +36,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             *_array("nanoloom_step", "steps", _steps(table.steps)),
             *_array("nanoloom_check", "checks", map(_check, table.checks)),
             *_array("nanoloom_move", "moves", _moves(table)),
-            *_array("nanoloom_repeat", "repeats", _repeats(table.repeats)),
+            *_array("nanoloom_repeat", "repeats", _repeats(table)),
             *_tensors("inputs", table.inputs),
             *_tensors("outputs", table.outputs),
             *_array("nanoloom_number", "numbers", _numbers(table)),
@@ -100,15 +100,18 @@ def _moves(table: ProgramTable) -> Iterable[str]:
     for repeat in table.repeats:
         for move in repeat.moves:
             buffer = first[move.step] + move.operand
-            yield f"{move.stride}, {buffer}, {int(move.alternates)}"
+            yield f"{move.stride}, {buffer}, {move.way}"
 
 
-def _repeats(repeats: Sequence[Repeat]) -> Iterable[str]:
-    first = 0
-    for repeat in repeats:
+def _repeats(table: ProgramTable) -> Iterable[str]:
+    first, read = 0, len(table.buffers) - len(table.read)
+    for repeat in table.repeats:
         count = len(repeat.moves)
         numbers = f"{repeat.first}, {repeat.count}, {first}, {count}"
-        yield f"{repeat.trips}, {repeat.points}, {numbers}, {int(repeat.beside)}"
+        numbers += f", {int(repeat.beside)}"
+        for number in (repeat.limit, repeat.flag):
+            numbers += f", {NONE if number == NONE else read + number}"
+        yield f"{repeat.trips}, {repeat.points}, {numbers}"
         first += count
 
 

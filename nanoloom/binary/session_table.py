@@ -29,11 +29,7 @@ def session_table(
         return replace(buffer, index=places.index(buffer.index)) if places else buffer
 
     return replace(
-        table,
-        steps=tuple(
-            replace(step, buffers=tuple(map(moved, step.buffers)))
-            for step in table.steps
-        ),
+        table.with_buffers(moved),
         inputs=tuple(table.inputs[i] for i in order[Space.INPUT]),
         outputs=tuple(table.outputs[i] for i in order[Space.OUTPUT]),
         sizes=longer(table.sizes, lengths),

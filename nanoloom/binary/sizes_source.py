@@ -22,7 +22,6 @@ NO_SIZES = f"extern {POINTER};\n{POINTER} = 0;"
 
 def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
     """Lines that define `nanoloom_open_sizes`."""
-    buffers = [b for step in table.steps for b in step.buffers]
     tensors = (*table.inputs, *table.outputs)
     terms = [term(sizes, *t) for word in sizes.words for t in word.terms]
     return [
@@ -36,7 +35,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
         *array(
             "struct nanoloom_open_buffer",
             "open_buffers",
-            map(open_buffer, buffers),
+            map(open_buffer, table.buffers),
         ),
         *array("struct nanoloom_open_step", "open_steps", map(open_step, table.steps)),
         *array(

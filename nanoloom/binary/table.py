@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -191,6 +192,21 @@ class ProgramTable:
     sizes: SizesTable | None = None  # what of all this is known only at run time
     kept: int = 0  # of a session: the last inputs and outputs, which it has itself
     numbers: tuple[Number, ...] = ()  # the last outputs, where there is no session
+    read: tuple[Buffer, ...] = ()  # by repeats, and what settles behind them
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Those of all steps, and behind them what repeats read."""
+        return (*(x for step in self.steps for x in step.buffers), *self.read)
+
+    def with_buffers(self, changed: Callable[[Buffer], Buffer]) -> ProgramTable:
+        """The same calls on other memory."""
+        steps = (
+            replace(step, buffers=tuple(map(changed, step.buffers)))
+            for step in self.steps
+        )
+        read = tuple(map(changed, self.read))
+        return replace(self, steps=tuple(steps), read=read)
 
     @property
     def given(self) -> tuple[Tensor, ...]:
@@ -203,11 +219,9 @@ class ProgramTable:
         return self.outputs[: len(self.outputs) - self.kept - len(self.numbers)]
 
     def __post_init__(self) -> None:
+        last = self.arena_bytes - WORD_BYTES
         for check in self.checks:
-            if (
-                check.slot == NONE
-                and not 0 <= check.offset <= self.arena_bytes - WORD_BYTES
-            ):
+            if check.slot == NONE and not 0 <= check.offset <= last:
                 raise ValueError(f"{check} lies outside the arena")
         for step in self.steps:
             if not step.kernel.isidentifier() or not step.kernel.isascii():
@@ -218,10 +232,8 @@ class ProgramTable:
             if step.tasks <= 0 and not step.is_counted:
                 raise ValueError(f"step {step.name}: {step.tasks} tasks")
             for buffer in step.buffers:
-                self._check(step, buffer)
-        for repeat in self.repeats:
-            for move in repeat.moves:
-                self._check_move(repeat, move)
+                self._check(step.name, buffer)
+        self._check_repeats()
 
     @property
     def scratch_bytes(self) -> int:
@@ -241,7 +253,7 @@ class ProgramTable:
         """What the calling thread needs for the other steps."""
         return max((x.scratch_bytes for x in self.steps if x.tasks == 1), default=0)
 
-    def _check(self, step: Step, buffer: Buffer) -> None:
+    def _check(self, name: str, buffer: Buffer) -> None:
         """A buffer that begins outside its space would be a wild pointer."""
         if self.sizes and buffer.space is not Space.PARAMETERS:
             return  # nobody knows yet how large the others are
@@ -258,13 +270,24 @@ class ProgramTable:
                 sizes = []
         inside = 0 <= buffer.index < len(sizes)
         if not inside or not 0 <= buffer.offset <= sizes[buffer.index]:
-            raise ValueError(f"step {step.name}: {buffer} lies outside its space")
+            raise ValueError(f"step {name}: {buffer} lies outside its space")
+
+    def _check_repeats(self) -> None:
+        """What repeats read, and where they move."""
+        for buffer in self.read:
+            self._check("repeat", buffer)
+        for repeat in self.repeats:
+            for move in repeat.moves:
+                self._check_move(repeat, move)
 
     def _check_move(self, repeat: Repeat, move: Move) -> None:
         """Nor may it lie outside in the last trip."""
-        if not repeat.first <= move.step < repeat.end <= len(self.steps):
+        if move.step == NONE:
+            name, buffer = "repeat", self.read[move.operand]
+        elif repeat.first <= move.step < repeat.end <= len(self.steps):
+            step = self.steps[move.step]
+            name, buffer = step.name, step.buffers[move.operand]
+        else:
             raise ValueError(f"{repeat} moves an operand of a step outside of it")
-        step = self.steps[move.step]
-        buffer = step.buffers[move.operand]
         moved = buffer.offset + move.farthest(repeat.trips)
-        self._check(step, replace(buffer, offset=moved))
+        self._check(name, replace(buffer, offset=moved))

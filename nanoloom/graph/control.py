@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -15,6 +16,8 @@ from nanoloom.graph.data_dependent import merge_branches
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.node_builder import Maker
+from nanoloom.graph.data_dependent.outward import hand_on, hand_on_branches
+from nanoloom.graph.data_dependent.rooms import NEEDED, Unbounded, is_outside
 from nanoloom.graph.data_dependent.rows_read import OWNER
 from nanoloom.graph.data_dependent.trips import (
     TRIPS,
@@ -71,7 +74,7 @@ class Control:
             case "Loop":
                 self.loop(graph, node)
             case _:
-                self.scan(node)
+                self.scan(graph, node)
 
     def body(
         self,
@@ -108,7 +111,10 @@ class Control:
         counted = any(counts_of(x) for pair in pairs for x in pair)
         for x, y in pairs:
             require_alike(node, x, y, only_rank=counted)
-        merge_branches.Join(node, branches, self.names, self.opset).run()
+        given = self.names, self.opset, self.decided
+        merge_branches.Join(node, branches, *given).run()
+        maker = Maker(graph, node, self.names, self.opset, (0,), self.decided)
+        hand_on_branches(maker, branches)
 
     def branches(self, node: ir.Node, names: tuple[str, str]) -> list[ir.Graph]:
         """Both bodies; one that cannot run fails if it is taken."""
@@ -139,18 +145,22 @@ class Control:
             reason = "the sequence that it carries changes from trip to trip"
         else:
             reason = self.why_unrolled(node, body)
+        maker = Maker(graph, node, self.names, self.opset, (0, 1), self.decided)
         if reason is None:
             trips = node.meta.get(TRIPS, scalar(node.inputs[0]))
             if node.inputs[1] is not None and scalar(node.inputs[1]) == 0:
                 trips = 0
             set_loop_outputs(node, body, trips)
+            hand_on(maker, body)
             return
-        maker = Maker(graph, node, self.names, self.opset, (0, 1), self.decided)
-        if reason == BY_NUMBER and never_stops(node):
+        outside = is_outside(self.decided, graph)
+        if reason == BY_NUMBER and never_stops(node) and outside:
             fix_trips(maker)
             set_loop_outputs(node, body, scalar(node.inputs[0]))
+            hand_on(maker, body)
             return
-        if reason in BY_DATA and not decided_alone(node, body):
+        alone = decided_alone(node, body) and NEEDED not in body.meta
+        if reason in BY_DATA and not alone:
             count_trips(maker, original, body)
             return
         if scalar(node.inputs[0]) is None and node.inputs[0] is not None:
@@ -168,13 +178,15 @@ class Control:
         try:
             self.run(body)
             return self.changes(node, body)
+        except Unbounded:
+            raise  # with room there is nothing to unroll
         except DataDependent as error:
             return error.reason
 
     def changes(self, node: ir.Node, body: ir.Graph) -> str | None:
         """Why the loop cannot stay a loop with static shapes; None if it can."""
         carried = len(node.inputs) - 2
-        error = first_unfit(body)
+        error = first_unfit(body, 1 + carried)
         if error is not None:
             return error.reason
         condition, *after = body.outputs[: 1 + carried]
@@ -193,7 +205,7 @@ class Control:
             return BY_CONDITION
         return None
 
-    def scan(self, node: ir.Node) -> None:
+    def scan(self, graph: ir.Graph, node: ir.Node) -> None:
         """States keep their shapes; scan outputs gain the axis of the sequence."""
         count = node.attributes["num_scan_inputs"].as_int()
         states = len(node.inputs) - count
@@ -202,7 +214,7 @@ class Control:
         trips = signatures.scanned(node, axes)
         for i, formal in enumerate(raw.inputs):
             like(formal, node, i, drop=axes[i - states] if i >= states else None)
-        body = self.body(node, "body")
+        body = self.body(node, "body", partial(first_unfit, most=states))
         signatures.require_same_types(node, body.inputs[:states], body.outputs[:states])
         for before, after in zip(body.inputs[:states], body.outputs, strict=False):
             if shape_of(before) != shape_of(after):
@@ -222,6 +234,7 @@ class Control:
                 signatures.require_axis(node, "scan_output_axes", axis, len(shape) + 1)
                 shape.insert(axis if axis >= 0 else axis + len(shape) + 1, trips)
                 value.shape = ir.Shape(shape)
+        hand_on(Maker(graph, node, self.names, self.opset, (), self.decided), body)
 
 
 def require_alike(node: ir.Node, x: ir.Value, y: ir.Value, *, only_rank: bool) -> None:

@@ -28,9 +28,12 @@ def first_dynamic(graph: ir.Graph) -> DataDependent | None:
     return None
 
 
-def first_unfit(body: ir.Graph) -> DataDependent | None:
-    """The same, or the first output of a body whose size the program computes."""
-    for value in body.outputs:
+def first_unfit(body: ir.Graph, most: int | None = None) -> DataDependent | None:
+    """The same, or the first output of a body whose size the program computes.
+
+    most: of its first so many outputs; None for all.
+    """
+    for value in body.outputs[:most]:
         for count in counts_of(value).values():
             return DataDependent(
                 f"the shape of what its body gives, {value.name}, depends on the data",

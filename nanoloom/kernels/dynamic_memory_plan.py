@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from nanoloom.kernels.live_ranges import lifetimes
 from nanoloom.kernels.memory_plan import Lifetime
-from nanoloom.kernels.program import Call, Program, Storage
+from nanoloom.kernels.program import Call, Place, Program, Repeated, Storage
 
 
 def slots_of(program: Program, calls: Sequence[Call]) -> list[list[int]]:
@@ -44,8 +44,19 @@ def conflicts(alive: Sequence[Lifetime], one: int, other: int) -> bool:
 
 def in_slots(call: Call, place: dict[int, int]) -> Call:
     """A call whose buffers of the arena are slots."""
-    arguments = (
-        replace(p, index=place[p.index]) if p.storage is Storage.ARENA else p
-        for p in call.arguments
-    )
+    arguments = (in_slot(each, place) for each in call.arguments)
     return replace(call, arguments=tuple(arguments))
+
+
+def repeat_in_slots(repeat: Repeated, place: dict[int, int]) -> Repeated:
+    """A repeat that looks at slots."""
+    until = repeat.until
+    if until is None:
+        return repeat
+    return replace(repeat, until=until.changed(lambda each: in_slot(each, place)))
+
+
+def in_slot(each: Place, place: dict[int, int]) -> Place:
+    if each.storage is not Storage.ARENA:
+        return each
+    return replace(each, index=place[each.index])

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from blake3 import blake3
-
 from nanoloom import mlir
-from nanoloom.kernels.dynamic_memory_plan import in_slots, slots_of
+from nanoloom.kernels.dynamic_memory_plan import in_slots, repeat_in_slots, slots_of
 from nanoloom.kernels.memory_plan import ALIGNMENT
 from nanoloom.kernels.program import (
     NONE,
@@ -25,13 +23,13 @@ from nanoloom.kernels.program import (
     Repeated,
     State,
     Storage,
+    Until,
     Word,
 )
 from nanoloom.kernels.sample_agreement import node_of, require_same, sized_parameters
+from nanoloom.kernels.sized_kernel import list_of_results, with_sizes
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
-from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.statement import Statement
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_kernel import DynamicKernel, Shape, make_dynamic
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
@@ -109,7 +107,7 @@ class Joining:
             arena_bytes=0,
             checks=tuple(replace(c, buffer=place[c.buffer]) for c in checks),
             repeats=tuple(
-                self.repeated(each)
+                repeat_in_slots(self.repeated(each), place)
                 for each in zip(*[p.repeats for p in self.programs], strict=True)
             ),
             sizes=ProgramSizes(
@@ -235,7 +233,20 @@ class Joining:
             words = {"points_word": self.word(points)}
         if trips.number is None:
             words["word"] = self.word(trips)
-        return replace(first, **words)
+        return replace(first, **words, until=self.until([x.until for x in repeats]))
+
+    def until(self, ends: Sequence[Until | None]) -> Until | None:
+        """What ends a repeat, where that is alike in all samples."""
+        first, known = ends[0], [x for x in ends if x is not None]
+        if first is None or len(known) < len(ends):
+            if known:
+                raise NotDynamic("how its recurrences end")
+            return None
+        places = [
+            self.place(each) for each in zip(*[x.places for x in known], strict=True)
+        ]
+        there = dict(zip(first.places, places, strict=True))
+        return first.changed(there.__getitem__)
 
     def kernel(self, names: Sequence[str]) -> tuple[Kernel, tuple[Size, ...]]:
         """The kernel for all sizes of those for the samples, and the sizes it reads."""
@@ -264,37 +275,3 @@ class Joining:
         before, behind = made.arguments[:place], made.arguments[place:]
         self.shapes[kernel.name] = (*before, given, *behind)
         return kernel, made.sizes
-
-
-def with_sizes(first: Kernel, made: DynamicKernel, nests: Sequence[LoopNest]) -> Kernel:
-    """The kernel that became of some, which reads its sizes from its last input.
-
-    nests: theirs, first the one that a schedule is chosen for.
-    """
-    digest, place = blake3(made.text.encode()).hexdigest()[:8], len(first.constants)
-    return replace(
-        first,
-        name=f"{first.name.rpartition('_')[0]}_{digest}",
-        text=made.text,
-        nest=with_samples(nests),
-        constants=(*first.constants, True),
-        shapes=(*first.shapes[:place], (len(made.sizes),), *first.shapes[place:]),
-    )
-
-
-def with_samples(nests: Sequence[LoopNest]) -> LoopNest:
-    """The first of some nests, which knows the axes that are as long in all of them."""
-    stages: list[Statement] = []
-    for first, *others in zip(*[nest.stages for nest in nests], strict=True):
-        rows = zip(first.axes, *[s.axes for s in others], strict=True)
-        axes = [
-            replace(axis, is_sample=any(x.extent != axis.extent for x in rest))
-            for axis, *rest in rows
-        ]
-        stages.append(replace(first, axes=tuple(axes)))
-    return replace(nests[0], stages=tuple(stages))
-
-
-def list_of_results(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
-    """Shapes of a kernel's results, its last arguments."""
-    return kernel.shapes[len(kernel.constants) :]

@@ -32,6 +32,12 @@ def lifetimes(
                     begin, end = chain[0].first, chain[-1].first + chain[-1].count - 1
                 first[place.index] = min(begin, first.get(place.index, begin))
                 last[place.index] = max(end, last.get(place.index, end))
+    for repeat in repeats:
+        begin, end = repeat.first, repeat.first + repeat.count - 1
+        for place in repeat.until.places if repeat.until else ():
+            if place.storage is Storage.ARENA:
+                first[place.index] = min(begin, first.get(place.index, begin))
+                last[place.index] = max(end, last.get(place.index, end))
     unused = len(calls)
     last |= dict.fromkeys(read_later, unused)
     return [

@@ -15,6 +15,7 @@ from nanoloom.kernels.constants_to_arguments import (
     erase_values,
     values_of,
 )
+from nanoloom.kernels.draft import Draft
 from nanoloom.kernels.fill_padding import fill_padding, filling
 from nanoloom.kernels.group import Group
 from nanoloom.kernels.insert_in_place import home, part_of
@@ -50,34 +51,12 @@ from nanoloom.kernels.repeats.calls import (
     is_repeat,
     read_place,
     repeat_calls,
+    until_of,
     written_place,
 )
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.mlir import ir
 from nanoloom.weights.weight import Weight, weight_of
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A call whose kernel is not made yet.
-
-    name, root: of the kernel.  outline: makes it, with these numbers as arguments.
-    form: its text without `numbers`, the constants that may be arguments.
-    """
-
-    name: str
-    root: str
-    layer: str
-    outline: Callable[[Arguments], ir.Module]
-    inputs: tuple[Place, ...]
-    results: tuple[Place, ...]
-    form: str
-    numbers: tuple[ir.Attribute, ...]
-
-    @property
-    def constants(self) -> tuple[bool, ...]:
-        """Which inputs are parameters."""
-        return tuple(p.storage is Storage.PARAMETER for p in self.inputs)
 
 
 @dataclass
@@ -149,7 +128,8 @@ class Partition:
                 size = bytes_of(result.type)
                 place = Place(Storage.ARENA, len(self.sizes))
                 self.sizes.append(2 * rounded(size))
-                for value, trips in ((initial, 0), (result, repetition.trips)):
+                behind = 0 if repetition.is_open else repetition.trips
+                for value, trips in ((initial, 0), (result, behind)):
                     self.places[value] = replace(place, state=State(size, trips, False))
             elif number in repetition.sequences:
                 self.places[initial] = self.buffer(result)
@@ -197,6 +177,7 @@ class Partition:
                 tuple(numbers[weight] for weight in program.parameters),
                 first,
                 repetition.beside and isinstance(self.drafts[-1], Trips),
+                until_of(repetition, given, values),
             )
         )
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from nanoloom.errors import Error, some_of
 from nanoloom.kernels.layouts.layout import layout_named
 from nanoloom.kernels.layouts.stage import plan_layouts
-from nanoloom.kernels.program import Kernel, Place, Program
+from nanoloom.kernels.program import Kernel, Place, Program, Repeated
 from nanoloom.kernels.stage import SIMPLIFY
+from nanoloom.linalg.control.until import NO_END
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.mlir import run_pipeline
 from nanoloom.target.facts import Target
@@ -39,11 +40,24 @@ def describe_program(program: Program, names: Sequence[str] = ()) -> str:
         for x in within:
             if x.first == number:
                 also = ", beside those in front" if x.beside else ""
-                lines.append(f"// {x.trips} times{also}:")
+                lines.append(f"// {times(x)}{also}:")
         given = ", ".join(map(print_place, call.arguments))
         indent = "  " * len(within)
         lines.append(f"// {indent}{call.layer or '-'}: {call.kernel}({given})")
     return "\n// -----\n".join(parts) + "\n// calls in order:\n" + "\n".join(lines)
+
+
+def times(repeat: Repeated) -> str:
+    """How often a repeat runs, and what ends it before."""
+    until = repeat.until
+    if until is None:
+        return f"{repeat.trips} times"
+    words = [] if repeat.trips == NO_END else [f"at most {repeat.trips} times"]
+    if until.limit:
+        words.append(f"at most {print_place(until.limit)} times")
+    if until.flag:
+        words.append(f"as long as {print_place(until.flag)}")
+    return ", ".join(words)
 
 
 def print_place(place: Place) -> str:
@@ -58,7 +72,8 @@ def describe_module(lowered: LinalgModule) -> str:
     """A module, then the bodies of its repetitions: for --emit linalg."""
     parts = [str(lowered.module)]
     for name, repetition in lowered.repeats.items():
-        parts.append(f"// @{name}, {repetition.trips} times:\n")
+        most = "at most " if repetition.is_open else ""
+        parts.append(f"// @{name}, {most}{repetition.trips} times:\n")
         parts.append(describe_module(repetition.body))
     return "".join(parts)
 

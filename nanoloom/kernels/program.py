@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -145,13 +146,38 @@ class ProgramSizes:
 
 
 @dataclass(frozen=True)
+class Until:
+    """What a repeat looks at while it runs, of which only a run knows the trips.
+
+    limit: int64, how many trips there are at most, read in front of the first one.
+    flag: bool, read in front of each: whether it runs.  states: brought to their first
+    place behind all trips, as nobody knows in which of the two the last one lies.
+    """
+
+    limit: Place | None
+    flag: Place | None
+    states: tuple[Place, ...]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        read = (x for x in (self.limit, self.flag) if x is not None)
+        return (*read, *self.states)
+
+    def changed(self, change: Callable[[Place], Place]) -> Until:
+        """The same, looking elsewhere."""
+        given = self.limit, self.flag
+        limit, flag = (None if x is None else change(x) for x in given)
+        return Until(limit, flag, tuple(map(change, self.states)))
+
+
+@dataclass(frozen=True)
 class Repeated:
     """The calls first ... first + count - 1 run `trips` times in a row.
 
     word: which of the program's sizes the trips are; NONE for a number.  beside: they
     may run at the same time as the repeat whose calls end where these begin.  points:
     of all loops of one trip, or the word with them; 0 where nobody knows.  within: a
-    word, and what it must be for them to run at all.
+    word, and what it must be for them to run at all.  until: where they may be fewer.
     """
 
     first: int
@@ -162,6 +188,7 @@ class Repeated:
     points: int = 0
     points_word: int = NONE
     within: tuple[int, Bounds] | None = None
+    until: Until | None = None
 
     def __contains__(self, call: int) -> bool:
         return self.first <= call < self.first + self.count
@@ -196,5 +223,5 @@ class Program:
         return sum(map(prod, rows))
 
     def trips(self, call: int) -> int:
-        """How often a call runs."""
+        """How often a call runs at most."""
         return prod(x.trips for x in self.repeats if call in x)

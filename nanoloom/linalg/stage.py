@@ -90,11 +90,13 @@ class Moving:
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """A body that runs `trips` times in a row.
+    """A body that runs `trips` times in a row, or less often.
 
     @main calls it with what is carried from trip to trip and then with what it reads
     besides; the results are what is carried.  inputs, outputs: of the body's @main.
-    beside: it may run at the same time as the repetition in front of it.
+    beside: it may run at the same time as the repetition in front of it.  limit, flag:
+    which carried values say how many trips there are at most, int64, and in front of
+    each whether it runs, bool; None for none.
     """
 
     trips: int
@@ -102,6 +104,13 @@ class Repetition:
     inputs: tuple[Moving, ...]
     outputs: tuple[Moving, ...]
     beside: bool = False
+    limit: int | None = None
+    flag: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only a run knows the number of trips."""
+        return self.limit is not None or self.flag is not None
 
     @property
     def states(self) -> set[int]:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nanoloom.binding import Binding
 from nanoloom.cache import key
 from nanoloom.errors import DataDependent
-from nanoloom.graph.data_dependent.rooms import Unbounded, room_inputs
+from nanoloom.graph.data_dependent.rooms import EXACT, Unbounded, room_inputs
 from nanoloom.open_program import OpenProgram
 from nanoloom.rooms.roomed import (
     FIRST,
@@ -139,7 +140,28 @@ class OpenRooms:
                 if self.open.names:
                     self.open.reason = tried[0].reason
                 return Roomed(self.rooms, bind, first, of_values)
-        return None
+        return self._of_numbers(shapes, threads, of_values)
+
+    def _of_numbers(
+        self, shapes: Shapes, threads: int, of_values: OfValues
+    ) -> Variant | None:
+        """With numbers of its rooms, compiled for each: where rooms are not sizes.
+
+        They at least double each time.  None for sizes that must be exact.
+        """
+        if any(room.startswith(EXACT) for room in self.rooms):
+            return None
+        own, names = self.open, room_inputs(self.rooms)
+        source = RoomedSource(own.source, self.rooms)
+
+        def bind(sizes: Rooms) -> Variant:
+            rooms = {n: (size,) for n, size in zip(names, sizes, strict=True)}
+            given = own.options, own.cache, own.report, {**shapes, **rooms}, own.values
+            return Binding(source, *given).loaded(threads)
+
+        first = bind((FIRST,) * len(self.rooms))
+        self.remember()
+        return Roomed(self.rooms, bind, first, of_values)
 
     @property
     def names(self) -> frozenset[str]:

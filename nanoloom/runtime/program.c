@@ -228,13 +228,14 @@ static void run_repeat(struct run *run, int32_t number)
     /* There and back: an odd trip begins with the weights that the one before it read
      * last.  Of what outweighs a cache it finds much; in the same order it finds nothing. */
     int backward = run->call.backward;
-    for (int64_t trip = 0; trip < repeat->trips; trip++) {
+    int64_t trip = 0, most = nanoloom_most_trips(repeat, run->pointers);
+    for (; trip < most && nanoloom_goes_on(repeat, run->pointers); trip++) {
         run->call.backward = trip & 1;
         run_steps(run, first, first + repeat->step_count, number + 1);
         nanoloom_move(repeat, program->moves, run->pointers, trip);
     }
     run->call.backward = backward;
-    nanoloom_move_back(repeat, program->moves, run->pointers);
+    nanoloom_move_back(repeat, program->moves, run->pointers, trip);
     run->parallel = parallel;
 }
 

@@ -26,7 +26,8 @@ struct nanoloom_buffer {
     int64_t offset; /* in bytes */
 };
 
-/* One kernel call.  Its operands are buffers[first_buffer ... + buffer_count - 1]. */
+/* One kernel call.  Its operands are buffers[first_buffer ... + buffer_count - 1]; what
+ * repeats read stands behind those of all steps. */
 struct nanoloom_step {
     nanoloom_kernel kernel;
     int64_t tasks;

@@ -255,7 +255,7 @@ static void count_trips(const struct nanoloom_sizes *sizes, struct parts *to)
         if (sizes->move_words[i] == NANOLOOM_NONE)
             continue;
         int64_t bytes = to->words[sizes->move_words[i]];
-        move->stride *= move->alternates ? in_lines(bytes) : bytes;
+        move->stride *= move->way ? in_lines(bytes) : bytes;
     }
     for (int32_t i = 0; i < sizes->program->repeat_count; i++) {
         to->repeats[i] = sizes->program->repeats[i];

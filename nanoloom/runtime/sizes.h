@@ -73,7 +73,7 @@ struct nanoloom_sizes {
     const int32_t *trip_words;  /* of each repeat; NANOLOOM_NONE where a number holds */
     const int32_t *point_words; /* of each repeat, as well */
     const int32_t *move_words;  /* what each stride is times, in whole lines where it
-                                 * alternates; NANOLOOM_NONE for nothing */
+                                 * alternates or settles; NANOLOOM_NONE for nothing */
     const char *const *shape_texts; /* [batch, 64], of inputs, then of outputs */
     const int64_t *least;           /* that each dimension may be, and */
     const int64_t *most;            /* INT64_MAX where there is no bound */

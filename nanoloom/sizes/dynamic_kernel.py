@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from nanoloom.mlir import arith, func, ir, operations, tensor
+from nanoloom.mlir import arith, func, ir, named, operations, tensor
 from nanoloom.sizes.constants import wholes_of
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
 from nanoloom.sizes.polynomial import Dims, Size, found
@@ -61,8 +61,27 @@ def make_dynamic(
             change()
         close(modules[0].body.operations[0])
         modules[0].operation.verify()
+        if most is None:
+            require_no_rows(modules[0])
     text = modules[0].operation.get_asm(enable_debug_info=False)
     return DynamicKernel(text, tuple(lifting.sizes), tuple(lifting.arguments))
+
+
+def require_no_rows(module: ir.Module) -> None:
+    """Raise Differs for rows of unknown number that an inner loop makes.
+
+    A kernel has temporaries of known sizes in its scratch memory.
+    """
+    for loop in named(module, "scf.for", "scf.while"):
+        outer = loop.operation.parent
+        if outer is None or outer.name == "func.func":
+            continue
+        for value in loop.operation.operands:
+            made = value.owner
+            if isinstance(made, ir.Block) or made.name != "tensor.empty":
+                continue
+            if not ir.RankedTensorType(value.type).has_static_shape:
+                raise NotDynamic("an inner loop makes rows whose number is a size")
 
 
 @dataclass

@@ -30,7 +30,7 @@ ANY = (
         """
     ArgMax ArgMin BatchNormalization CastLike Concat ConstantOfShape CountedTopK CumSum
     DequantizeLinear Dropout DynamicQuantizeLinear Expand Flatten GRU Gemm
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Hardmax
+    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Hardmax If
     InstanceNormalization LSTM LayerNormalization LogSoftmax MatMul MatMulInteger
     MeanVarianceNormalization Places QLinearMatMul QuantizeLinear RMSNormalization RNN
     Range Reshape SameSize Scan Shape Size Softmax SortedSlices Squeeze Suppressed Tile

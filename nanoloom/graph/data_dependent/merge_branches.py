@@ -16,6 +16,7 @@ from nanoloom.graph.data_dependent.count import (
     set_counts,
     sizes_of,
 )
+from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.node_builder import INT64, Maker
 from nanoloom.graph.types import shape_of
 from nanoloom.graph.unique_names import Names
@@ -23,12 +24,16 @@ from nanoloom.graph.unique_names import Names
 
 @dataclass(frozen=True)
 class Join:
-    """An If at run time whose bodies have outputs of known largest shapes."""
+    """An If at run time whose bodies have outputs of known largest shapes.
+
+    decided: by which of two sizes is larger.
+    """
 
     node: ir.Node
     bodies: Sequence[ir.Graph]
     names: Names
     opset: int
+    decided: Decisions
 
     def run(self) -> None:
         """Give both bodies outputs of one shape, and the node its shapes and counts.
@@ -56,7 +61,7 @@ class Join:
         """
         sizes = [sizes_of(body.outputs[index]) for body in self.bodies]
         pairs = list(zip(*sizes, strict=True))
-        extents = [max(map(most_of, pair)) for pair in pairs]
+        extents = [self.decided.most(*map(most_of, pair)) for pair in pairs]
         axes = [axis for axis, pair in enumerate(pairs) if differ(*pair)]
         for body, given in zip(self.bodies, sizes, strict=True):
             self.grow(body, index, extents)

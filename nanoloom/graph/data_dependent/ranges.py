@@ -25,7 +25,7 @@ def unbounded_range(m: Maker) -> bool:
     ]
     steps = m.one("Div", m.one("Sub", wide[1], wide[0]), wide[2])
     needed = m.one("Cast", m.one("Ceil", steps), to=int(ir.DataType.INT64))
-    tell(m.decided, f"{EXACT}{name}", m.one("Max", needed, m.ints(0)))
+    tell(m.decided, m.graph, f"{EXACT}{name}", m.one("Max", needed, m.ints(0)))
     places = m.one("Cast", m.positions(extent), to=int(dtype))
     start, delta = (m.one("Reshape", m.input(i), m.ints(1)) for i in (0, 2))
     made = m.one("Add", m.one("Mul", places, delta), start)

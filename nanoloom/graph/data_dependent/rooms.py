@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a program that is compiled already needs no ONNX
     from nanoloom.graph.data_dependent.decisions import Decisions
 
 INPUT, OUTPUT = "nanoloom.room", "nanoloom.needed"  # in front of the node's name
+NEEDED = "nanoloom.needed"  # in the `meta` of a body: by room, not told of yet
 EXACT = "="  # in front of the node's name, where exactly so much is wanted
 
 
@@ -57,12 +58,17 @@ def room_of(decided: Decisions, room: str) -> int | None:
     return None
 
 
-def tell(decided: Decisions, room: str, needed: ir.Value) -> None:
-    """Let the program give what was needed, int64 [1], once."""
+def tell(decided: Decisions, graph: ir.Graph, room: str, needed: ir.Value) -> None:
+    """Let the program give what was needed, int64 [1], once.
+
+    What nodes of a body need is noted; the node around it hands it on (outward.py).
+    """
     root: ir.Graph | None = decided.root
     assert root is not None
     name = f"{OUTPUT} {room}"
-    if all(x.name != name for x in root.outputs):
+    if not is_outside(decided, graph):
+        graph.meta.setdefault(NEEDED, {})[room] = needed
+    elif all(x.name != name for x in root.outputs):
         needed.name = name
         root.outputs.append(needed)
 

@@ -21,7 +21,6 @@ from nanoloom.graph.data_dependent.node_builder import INT64, OPSET, Maker
 from nanoloom.graph.data_dependent.rooms import (
     EXACT,
     Unbounded,
-    is_outside,
     room_of,
     tell,
 )
@@ -67,7 +66,7 @@ def count_trips(m: Maker, body: ir.Graph, typed: ir.Graph) -> None:
         if limit is not None:
             more = m.one("And", more, m.one("Less", number, limit))
         more = m.one("Cast", more, to=int(ir.DataType.INT64))
-        tell(m.decided, node.name or "", m.one("Add", number, more))
+        tell(m.decided, m.graph, node.name or "", m.one("Add", number, more))
     count = m.count(number, extent)
     scans = made[carried + LEADING :]
     for value in scans:
@@ -85,7 +84,7 @@ def fix_trips(m: Maker) -> None:
     name = f"{EXACT}{m.node.name}"
     why = "how many trips its scan outputs have is known at run time"
     trips = asked(m, name, why)
-    tell(m.decided, name, m.one("Max", m.flat(given), m.ints(0)))
+    tell(m.decided, m.graph, name, m.one("Max", m.flat(given), m.ints(0)))
     m.node.replace_input_with(0, m.ints(trips))
     m.node.meta[TRIPS] = trips
 
@@ -94,9 +93,8 @@ def asked(m: Maker, name: str, why: str) -> int:
     """The room of this program by its name; raises Unbounded where there is none."""
     room = room_of(m.decided, name)
     if room is None:
-        asks = name if is_outside(m.decided, m.graph) else ""
         hint = "give the loop a constant number of trips"
-        raise Unbounded(asks, why, tuple(m.sources()), where=m.where, hint=hint)
+        raise Unbounded(name, why, tuple(m.sources()), where=m.where, hint=hint)
     return room
 
 

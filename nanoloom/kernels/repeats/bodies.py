@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from nanoloom.kernels.linalg_query import Op, element_bytes
+from nanoloom.linalg.builder.loops import FLAG, LIMIT, TRIPS
 from nanoloom.linalg.stage import Moving
 from nanoloom.mlir import ir
 
@@ -27,6 +28,7 @@ class Body:
     reads: what slices of tensors outside of it give, and where they lie; the number is
     left open.  outputs: what it computes for the carried values, by their numbers.
     fixed: carried values that never change.  left: operations that say no more.
+    limit, flag: carried values that end it (linalg/builder/loops.py).
     """
 
     trips: int
@@ -41,19 +43,25 @@ class Body:
     states: set[int] = field(default_factory=set[int])
     fixed: set[int] = field(default_factory=set[int])
     left: set[ir.Operation] = field(default_factory=set[ir.Operation])
+    limit: int | None = None
+    flag: int | None = None
 
 
 def take_apart(loop: Op) -> Body | None:
     """A loop's body; None for one that is no such recurrence, or has unknown trips."""
-    bounds = [constant_of(value) for value in list(loop.operation.operands)[:3]]
-    block = loop.operation.regions[0].blocks[0]
+    block = block_of(loop)
     counter, *carried = block.arguments
-    if bounds[0] != 0 or bounds[2] != 1 or bounds[1] is None:
-        return None
-    body = Body(bounds[1], counter, list(carried))
+    if loop.operation.name == "scf.while":
+        body = begun_while(loop, counter, list(carried))
+    else:
+        bounds = [constant_of(value) for value in list(loop.operation.operands)[:3]]
+        if bounds[0] != 0 or bounds[2] != 1 or bounds[1] is None:
+            return None
+        body = Body(bounds[1], counter, list(carried))
     *operations, end = block.operations
     body.left.add(end.operation)
-    for number, value in enumerate(end.operation.operands):
+    left = list(end.operation.operands)[-len(carried) :] if carried else []
+    for number, value in enumerate(left):
         if not yield_results(body, number, value):
             return None
     for op in operations:
@@ -64,6 +72,25 @@ def take_apart(loop: Op) -> Body | None:
         for use in counter.uses
     )
     return body if known else None
+
+
+def block_of(loop: Op) -> ir.Block:
+    """What an scf.for or scf.while does in each trip."""
+    return list(loop.operation.regions)[-1].blocks[0]
+
+
+def begun_while(loop: Op, counter: ir.Value, carried: list[ir.Value]) -> Body:
+    """An scf.while's body (linalg/control/until.py), of which the end is known."""
+    attributes = loop.operation.attributes
+    limit, flag = (
+        attributes[name].value if name in attributes else None
+        for name in (LIMIT, FLAG)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    )
+    trips = attributes[TRIPS].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    body = Body(trips, counter, carried, limit=limit, flag=flag)
+    after = list(block_of(loop).operations)[-1].operation.operands[0]
+    body.left.add(after.owner)  # type: ignore[arg-type] - an operation: i + 1
+    return body
 
 
 def yield_results(body: Body, number: int, value: ir.Value) -> bool:

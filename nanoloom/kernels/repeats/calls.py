@@ -7,9 +7,17 @@ from dataclasses import dataclass, replace
 
 from nanoloom.kernels.group import is_movable
 from nanoloom.kernels.linalg_query import Op, base, bytes_of
-from nanoloom.kernels.program import Call, Place, Program, Repeated, State, Storage
+from nanoloom.kernels.program import (
+    Call,
+    Place,
+    Program,
+    Repeated,
+    State,
+    Storage,
+    Until,
+)
 from nanoloom.linalg.builder.pointwise import itself, pointwise
-from nanoloom.linalg.stage import LinalgModule, Moving
+from nanoloom.linalg.stage import LinalgModule, Moving, Repetition
 from nanoloom.mlir import ir, tensor
 
 
@@ -19,7 +27,7 @@ class Trips:
 
     parameters: the numbers of its parameters in the program around it.  buffers: how
     many of that one's buffers stand in front of its own.  beside: the trips in front of
-    it may run at the same time.
+    it may run at the same time.  until: what ends it.
     """
 
     program: Program
@@ -29,6 +37,7 @@ class Trips:
     parameters: tuple[int, ...]
     buffers: int
     beside: bool
+    until: Until | None = None
 
     def calls(self) -> list[Call]:
         return [
@@ -39,7 +48,10 @@ class Trips:
     def repeated(self, first: int) -> Repeated:
         """The repeat of these calls, which are the program's from `first` on."""
         count, points = len(self.program.calls), self.program.points
-        return Repeated(first, count, self.trips, beside=self.beside, points=points)
+        trips, beside = self.trips, self.beside
+        return Repeated(
+            first, count, trips, beside=beside, points=points, until=self.until
+        )
 
     def place(self, inner: Place) -> Place:
         """Where an argument lies in the program around the body."""
@@ -79,6 +91,25 @@ def written_place(
         return replace(operands[moving.number], state=state)
     place = results[moving.number]
     return replace(place, offset=place.offset + moving.offset, stride=moving.stride)
+
+
+def until_of(
+    repetition: Repetition, operands: Sequence[Place], values: Sequence[ir.Value]
+) -> Until | None:
+    """What ends a repetition; None where its number of trips is known.
+
+    operands: places of the call's operands.
+    """
+    if not repetition.is_open:
+        return None
+    places = [
+        read_place(Moving(i, is_state=i in repetition.states), operands, values)
+        for i in range(len(values))
+    ]
+    limit, flag = (
+        None if i is None else places[i] for i in (repetition.limit, repetition.flag)
+    )
+    return Until(limit, flag, tuple(places[i] for i in sorted(repetition.states)))
 
 
 def is_repeat(op: Op) -> bool:

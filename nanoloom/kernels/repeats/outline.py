@@ -13,11 +13,13 @@ import numpy as np
 from nanoloom.kernels.group import Group
 from nanoloom.kernels.linalg_query import Kind, Op, element_bytes
 from nanoloom.kernels.outline import clone, external_inputs
-from nanoloom.kernels.repeats.bodies import Body, take_apart
-from nanoloom.linalg.builder.loops import REPEAT
+from nanoloom.kernels.repeats.bodies import Body, block_of, take_apart
+from nanoloom.linalg.builder.loops import FLAG, LIMIT, REPEAT, TRIPS
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule, Moving, Repetition, Spec
 from nanoloom.mlir import func, ir, named
+
+LOOPS = ("scf.for", "scf.while")
 
 
 def outline_repeats(lowered: LinalgModule) -> LinalgModule:
@@ -28,7 +30,7 @@ def outline_repeats(lowered: LinalgModule) -> LinalgModule:
     """
     repeats: dict[str, Repetition] = {}
     follows = False  # whether the loop in front of this one became a repetition
-    for loop in named(lowered.module, "scf.for"):
+    for loop in named(lowered.module, *LOOPS):
         if REPEAT not in loop.operation.attributes or not is_at_top(loop):
             continue
         beside = follows and bool(loop.operation.attributes[REPEAT].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
@@ -37,8 +39,20 @@ def outline_repeats(lowered: LinalgModule) -> LinalgModule:
         follows = made is not None
         if made is not None:
             repeats[name] = replace(made, beside=beside)
+    for loop in named(lowered.module, *LOOPS):
+        unmark(loop)
+    for each in repeats.values():
+        for loop in named(each.body.module, *LOOPS):
+            unmark(loop)
     lowered.module.operation.verify()
     return replace(lowered, repeats=repeats)
+
+
+def unmark(loop: Op) -> None:
+    """Of a loop that stays in its kernel: nobody asks what ends it."""
+    for name in (REPEAT, TRIPS, FLAG, LIMIT):
+        if name in loop.operation.attributes:
+            del loop.operation.attributes[name]
 
 
 def is_at_top(op: Op) -> bool:
@@ -50,7 +64,7 @@ def outline_body(
     lowered: LinalgModule, loop: Op, body: Body, name: str
 ) -> Repetition | None:
     """Replace a loop by a call; None, and no change, where a body reads scalars."""
-    block = loop.operation.regions[0].blocks[0]
+    block = block_of(loop)
     kept = [op for op in block.operations if op.operation not in body.left]
     values = external_inputs(Group(kept, Kind.OPAQUE, 0)) if kept else []
     made = {r for op in kept for r in op.operation.results}
@@ -80,7 +94,14 @@ def outline_body(
         tuple(known[v] for v in weights),
     )
     call_instead(lowered.module, loop, body, captured, name)
-    return Repetition(body.trips, own, inputs, tuple(m for _, m in body.outputs))
+    return Repetition(
+        body.trips,
+        own,
+        inputs,
+        tuple(m for _, m in body.outputs),
+        limit=body.limit,
+        flag=body.flag,
+    )
 
 
 def moving_of(
@@ -116,7 +137,7 @@ def function_of(
 def call_instead(
     module: ir.Module, loop: Op, body: Body, captured: list[ir.Value], name: str
 ) -> None:
-    initial = list(loop.operation.operands)[3:]
+    initial = list(loop.operation.operands)[-len(body.carried) :]
     operands = [*initial, *captured]
     kinds = [v.type for v in initial]
     with ir.InsertionPoint(module.body), ir.Location.unknown():
@@ -126,7 +147,7 @@ def call_instead(
         callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
         call = ir.Operation.create("func.call", kinds, operands, callee)
     for number, (old, new) in enumerate(
-        zip(loop.operation.results, call.results, strict=True)
+        zip(list(loop.operation.results)[-len(initial) :], call.results, strict=True)
     ):
         old.replace_all_uses_with(initial[number] if number in body.fixed else new)
     loop.operation.erase()

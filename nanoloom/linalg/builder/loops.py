@@ -17,9 +17,12 @@ from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
-# On an scf.for: its body is to be kernels of its own, not a part of one.  True where it
-# may run at the same time as the one in front of it.
+# On an scf.for or scf.while: its body is to be kernels of its own, not a part of one.
+# True where it may run at the same time as the one in front of it.
 REPEAT = "nanoloom.repeat"
+# On such an scf.while: how many trips it has at most, and which of the values that it
+# carries end it before: a flag (bool), a limit of trips (int64).
+TRIPS, FLAG, LIMIT = "nanoloom.trips", "nanoloom.flag", "nanoloom.limit"
 WRITES = ("tensor.insert_slice", "tensor.insert", "scf.for", "scf.while")
 FIRST = {"scf.for": 3, "scf.while": 0}  # operand of a loop that is carried
 # What gives the same memory in another shape, or a part of it.

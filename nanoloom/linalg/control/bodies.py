@@ -6,7 +6,7 @@ its part.  (The graph stage has written out the loops whose shapes change.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir
@@ -15,22 +15,16 @@ from nanoloom.errors import ModelError
 from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
 from nanoloom.linalg.builder.builder import Builder, tensor_type
-from nanoloom.linalg.builder.carried_checks import branch_out, carry
+from nanoloom.linalg.builder.carried_checks import branch_out
 from nanoloom.linalg.builder.checks import Check
-from nanoloom.linalg.builder.generic import to_body
 from nanoloom.linalg.builder.indexing import INT64
-from nanoloom.linalg.builder.loops import repeat, settled, tensors
+from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.slices import index, read_at, write_at
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.control.unfit_branch import failed
-from nanoloom.mlir import arith, ir, scf, tensor
-
-
-def element(b: Builder, x: Tensor) -> ir.Value:
-    """The one element of a tensor, outside any body: i1 for bool."""
-    value = tensor.extract(b.value(x), [index(0)] * x.rank)
-    return to_body(value, x.dtype).value
+from nanoloom.linalg.control.until import End, element, until
+from nanoloom.mlir import arith, ir, scf
 
 
 def branch(b: Builder, node: Node) -> list[Tensor | None]:
@@ -94,77 +88,39 @@ def loop(b: Builder, node: Node) -> Sequence[Tensor | None]:
         rows = [shape[0] for shape in node.output_shapes[count:]]
         scans = zip(body.outputs[1 + count :], rows, strict=True)
         carried += [empty_like(b, x, row) for x, row in scans]
-    if (trips is None and limit is None) or not (starts and keeps_running(body)):
-        return until(b, node, carried, step)
+    always = starts and keeps_running(body)
+    if trips is None or not (always or trips <= 0):
+        running = None if always else condition_of(b, node)
+        limit = None if limit is None or trips is not None else b.cast(limit, INT64)
+        most = [] if trips is None else [trips]
+        most += [x.shape[0] for x in carried[count:]]
+        counted = bool(list(body.inputs[0].uses()))
+        end = End(running, limit, min(most, default=None), counted)
+        return until(b, end, carried, step)
     running = b.constant(np.ones(shape_of(body.inputs[1]), np.bool_))
-    if trips is not None:
-        # No constant: trips may be a size that is known at run time.
-        numbers = b.generate((max(trips, 0),), INT64, lambda t: t)
-        return repeat(
-            b,
-            max(trips, 0),
-            carried,
-            lambda i, x: step(i, read_at(b, numbers, 0, i), running, x)[1:],
-            in_kernels=True,
-        )
-    last = to_index(element(b, node.input(0)))
-    return repeat(b, last, carried, lambda i, x: step(i, number(b, i), running, x)[1:])
+    # No constant: trips may be a size that is known at run time.
+    numbers = b.generate((max(trips, 0),), INT64, lambda t: t)
+    return repeat(
+        b,
+        max(trips, 0),
+        carried,
+        lambda i, x: step(i, read_at(b, numbers, 0, i), running, x)[1:],
+        in_kernels=True,
+    )
+
+
+def condition_of(b: Builder, node: Node) -> Tensor:
+    """Whether the first trip of a Loop runs, in the shape that its body has for it."""
+    given, shape = node.optional(1), shape_of(node.graph("body").inputs[1])
+    if given is None:
+        return b.constant(np.ones(shape, np.bool_))
+    return b.reshape(given, shape)
 
 
 def empty_like(b: Builder, value: onnx_ir.Value, trips: int) -> Tensor:
     """Room for what a body gives in all its trips, one after the other."""
     shape, dtype = (trips, *shape_of(value)), numpy_dtype(value)
     return Tensor(shape, dtype, b.empty(shape, dtype))
-
-
-def until(
-    b: Builder,
-    node: Node,
-    carried: list[Tensor],
-    step: Callable[[ir.Value, Tensor, Tensor, list[Tensor]], list[Tensor]],
-) -> list[Tensor]:
-    """A Loop that its condition may stop, as scf.while.
-
-    while (running and i < limit): running, carried = step(i, carried); i = i + 1
-    """
-    given, limit = node.optional(1), node.optional(0)
-    shape = shape_of(node.graph("body").inputs[1])
-    first = b.reshape(given, shape) if given else b.constant(np.ones(shape, np.bool_))
-    last = to_index(element(b, limit)) if limit is not None else None
-    initial = [index(0), *[b.value(x) for x in (first, *carried)]]
-    kinds = [value.type for value in initial]
-    while_ = scf.WhileOp(kinds, initial)
-    before = while_.before.blocks.append(*kinds)
-    states = [first, *carried]
-
-    with ir.InsertionPoint(before):
-        i, *values = before.arguments
-        goes_on = element(b, tensors(b, values, states)[0])
-        if last is not None:
-            more = arith.cmpi(arith.CmpIPredicate.slt, i, last)
-            goes_on = arith.andi(goes_on, more)
-        scf.ConditionOp(goes_on, list(before.arguments))
-    after = while_.after.blocks.append(*kinds)
-    with b.checks.body() as checks, ir.InsertionPoint(after):
-        i, *values = after.arguments
-        inside = tensors(b, values, states)
-        condition, *made = step(i, number(b, i), inside[0], inside[1:])
-        made = [b.reshape(condition, shape), *made]
-        scf.YieldOp([arith.addi(i, index(1)), *settled(b, made, inside)])
-    results = list(carry(b, while_.operation, checks).results)
-    return tensors(b, results[1 : len(kinds)], states)[1:]
-
-
-def to_index(value: ir.Value) -> ir.Value:
-    return arith.index_cast(ir.IndexType.get(), value)
-
-
-def number(b: Builder, i: ir.Value) -> Tensor:
-    """The number of the trip, int64."""
-    wide = arith.index_cast(ir.IntegerType.get_signless(64), i)
-    dtype = np.dtype(np.int64)
-    made = tensor.FromElementsOp(tensor_type((), dtype), [wide]).result
-    return b.tensor(made, dtype)
 
 
 def scan(b: Builder, node: Node) -> Sequence[Tensor | None]:

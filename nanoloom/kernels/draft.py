@@ -1,0 +1,33 @@
+"""A call of a program that is put together, before its kernel is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nanoloom.kernels.constants_to_arguments import Arguments
+from nanoloom.kernels.program import Place, Storage
+from nanoloom.mlir import ir
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A call whose kernel is not made yet.
+
+    name, root: of the kernel.  outline: makes it, with these numbers as arguments.
+    form: its text without `numbers`, the constants that may be arguments.
+    """
+
+    name: str
+    root: str
+    layer: str
+    outline: Callable[[Arguments], ir.Module]
+    inputs: tuple[Place, ...]
+    results: tuple[Place, ...]
+    form: str
+    numbers: tuple[ir.Attribute, ...]
+
+    @property
+    def constants(self) -> tuple[bool, ...]:
+        """Which inputs are parameters."""
+        return tuple(p.storage is Storage.PARAMETER for p in self.inputs)
