@@ -110,7 +110,7 @@ def sized(
         with report.stage("sizes"):
             return dynamic_program(programs, found.samples, words, model.bounds)
 
-    alike = SharedDecisions(are_of_images(found.samples))
+    alike = SharedDecisions(are_of_images(found.samples), fixed=found.fixed)
     programs = cut(alike)
     many = joined(programs, found.limits)
     few = alike.for_few_pixels()

@@ -5,7 +5,7 @@ They become one program (sizes/), so what is chosen by what it costs must not di
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -13,7 +13,8 @@ import onnx_ir as ir
 from nanoloom.graph.data_dependent.decisions import Way
 
 WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
-COUNTED = "nanoloom_counted"  # of averages whose extents are sizes
+COUNTED = "nanoloom_counted"  # of a node with windows: its image's extents are sizes
+COUNTING = ("AveragePool", "LpPool", "MaxPool")  # what lies in their windows
 
 
 @dataclass
@@ -22,7 +23,8 @@ class SharedDecisions:
 
     Both in the order of the graph; None before the first sample.  tiles_of_few: those
     for images of few pixels.  images: numbers may be of pixels, and are no arguments.
-    ways: which bounds are taken (graph/counted/).
+    ways: which bounds are taken (graph/counted/).  fixed: nodes that read images of the
+    same extents in all samples.
     """
 
     images: bool = False
@@ -30,12 +32,14 @@ class SharedDecisions:
     tiles_of_few: tuple[int | None, ...] | None = None
     layouts: tuple[Hashable, ...] | None = None
     ways: Sequence[Way] | None = None
+    fixed: Set[str] = frozenset()
 
     def for_few_pixels(self) -> SharedDecisions | None:
         """The same for images of few pixels; None where their tiles are no others."""
         if not self.images or self.tiles_of_few in (None, self.tiles):
             return None
-        return SharedDecisions(self.images, self.tiles_of_few, ways=self.ways)
+        tiles, ways, fixed = self.tiles_of_few, self.ways, self.fixed
+        return SharedDecisions(self.images, tiles, ways=ways, fixed=fixed)
 
 
 def keep_pads(graph: ir.Graph) -> None:
@@ -45,8 +49,11 @@ def keep_pads(graph: ir.Graph) -> None:
             node.attributes.add(ir.AttrInt64(WHOLE_PADS, 1))
 
 
-def count_in_place(graph: ir.Graph) -> None:
-    """Let averages count the elements of each window where they divide by them."""
+def count_in_place(graph: ir.Graph, fixed: Set[str]) -> None:
+    """Let windows count what lies within them when a program runs, in place.
+
+    fixed: nodes of which it is known.
+    """
     for node in graph:
-        if node.op_type == "AveragePool":
+        if node.op_type in COUNTING and node.name not in fixed:
             node.attributes.add(ir.AttrInt64(COUNTED, 1))

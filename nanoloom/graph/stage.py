@@ -157,7 +157,7 @@ def convolve(
 ) -> None:
     """Layouts and methods of convolutions; what is given is as for `optimize`."""
     if alike is not None:
-        count_in_place(graph)
+        count_in_place(graph, alike.fixed)
     if alike is not None and alike.images:
         keep_pads(graph)
     if alike is None and winograd_target is not None:

@@ -14,7 +14,7 @@ Neither they nor their border are read, nor kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -27,6 +27,7 @@ from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.graph.value_origin import KEY, Origin, origin_of
+from nanoloom.graph.window_taps import Taps
 from nanoloom.weights.derivations import Sliced
 
 # Convolutions, and which input the filters are.
@@ -39,70 +40,6 @@ def trim_filters(graph: ir.Graph) -> None:
     for node in graph:
         if is_tensor_op(node, FILTERS.keys()):
             rewriting.visit(node)
-
-
-@dataclass(frozen=True)
-class Taps:
-    """An axis of an image, and a filter's taps along it.
-
-    size, result: pixels of the image and of what is made.  low: how wide the border in
-    front is.  first, last: of the taps.
-    """
-
-    size: int
-    result: int
-    step: int
-    apart: int
-    low: int
-    first: int
-    last: int
-
-    @property
-    def count(self) -> int:
-        return self.last - self.first + 1
-
-    @property
-    def begin(self) -> int:
-        """The border in front of the first tap; below zero within the image."""
-        return self.low - self.first * self.apart
-
-    @property
-    def behind(self) -> int:
-        """The border that the last window reaches; below zero within the image."""
-        reach = (self.result - 1) * self.step + (self.count - 1) * self.apart + 1
-        return reach - self.size - self.begin
-
-    def meets(self, tap: int) -> bool:
-        """Whether a tap of any window is within the image."""
-        first = tap * self.apart - self.low
-        ahead = max(0, -(first // self.step)) * self.step  # to the first pixel behind 0
-        last = first + (self.result - 1) * self.step
-        return first + ahead < self.size and first + ahead <= last
-
-    def within(self) -> Taps:
-        """The same without taps that meet the border only.
-
-        One that meets it stays where windows would begin within the image without it,
-        or there were room for another window behind the last.
-        """
-        met = [tap for tap in range(self.first, self.last + 1) if self.meets(tap)]
-        if not met:
-            return self
-        few = replace(self, first=met[0], last=met[-1])
-        while few.begin < 0:
-            few = replace(few, first=few.first - 1)
-        while few.behind <= -self.step:
-            few = replace(few, last=few.last + 1)
-        return few
-
-    def alone(self) -> Taps:
-        """The same of what a single window reads of an image.
-
-        Taps that are apart read it where it is, and so does a single one.
-        """
-        if self.result > 1 or self.apart > 1 or self.count == 1:
-            return self
-        return replace(self, size=min(self.size, max(1, self.count - self.begin)))
 
 
 @dataclass

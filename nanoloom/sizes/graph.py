@@ -22,6 +22,7 @@ import numpy as np
 
 from nanoloom.errors import Error
 from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.graph.shared_decisions import COUNTING
 from nanoloom.sizes import operators, size_predicates
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
 from nanoloom.sizes.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
@@ -43,12 +44,14 @@ class Open:
     """What is not known before the sizes are.
 
     kept: names of values that the program computes.  limits: sizes, never below 0.
-    samples: those of the dimensions, and of the floors that sizes are made of.
+    samples: those of the dimensions, and of the floors that sizes are made of.  fixed:
+    nodes with windows over images of known extents.
     """
 
     kept: Set[str]
     limits: tuple[Size, ...]
     samples: tuple[Dims, ...] = ()
+    fixed: Set[str] = frozenset()
 
 
 def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
@@ -71,7 +74,8 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
     else:
         raise NotDynamic("samples do not tell its sizes apart", for_images=True)
     limits = (*limits_of_parts(walk.samples), *walk.limits)
-    return Open(frozenset(walk.kept), limits, tuple(walk.samples))
+    fixed = frozenset(name for name, is_fixed in walk.fixed.items() if is_fixed)
+    return Open(frozenset(walk.kept), limits, tuple(walk.samples), fixed)
 
 
 def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:
@@ -110,6 +114,13 @@ def are_places(visit: Visit) -> bool:
     return visit.operator in REPEATED and is_matrix(visit.outputs[0])
 
 
+def is_fixed(visits: Sequence[Visit]) -> bool:
+    """Whether a node reads images of the same extents in all samples."""
+    images = [v.inputs[0] for v in visits]
+    rows = {None if x is None or x.shape is None else x.shape[1:] for x in images}
+    return len(rows) == 1 and None not in rows
+
+
 def is_matrix(value: NodeSample) -> bool:
     shape = value.shape or ()
     return len(shape) > 1 and prod(shape) > 1
@@ -120,6 +131,7 @@ class Comparing:
     """The walk through all samples at once.
 
     again: whether it is another one with what is kept.  reason: why that is more.
+    fixed: of nodes with windows by name, whether their images' extents are known.
     """
 
     samples: Samples
@@ -128,10 +140,14 @@ class Comparing:
     reason: str = ""
     differing: set[str] = field(default_factory=set[str])  # constants, by their numbers
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
+    fixed: dict[str, bool] = field(default_factory=dict[str, bool])
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
         self.given(visits)
+        if first.operator in COUNTING:
+            name = first.node.name or ""
+            self.fixed[name] = self.fixed.get(name, True) and is_fixed(visits)
         if self.is_chosen(first):
             return  # the nodes of its branch are visited behind it
         made = [x for x in first.outputs if x.is_known and first.operator != "Constant"]

@@ -25,6 +25,10 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "rounded up": {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1},
     "one": {"kernel_shape": [7, 9]},
+    "further than the image": {"kernel_shape": [31, 21], "pads": [15, 10, 16, 11]},
+    "a further border that counts": {
+        "kernel_shape": [19, 40], "pads": [9, 39, 11, 2], "count_include_pad": 1,
+    },
     "a mean": {"axes": [2, -1]},
     "a mean without its axes": {"axes": [3, 2], "keepdims": 0},
 }  # fmt: skip

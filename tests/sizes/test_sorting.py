@@ -20,7 +20,7 @@ WHOLE = """m (float[n] x) => (float[k] v, int64[k] i, float[u] y, int64[u] f) {
 
 @pytest.mark.parametrize("text", CASES)
 def test_the_first_ones(text: str) -> None:
-    """In order from the start, and collected."""
+    """Taken one after the other, or collected where they are many of a row."""
     program = nanoloom.compile(onnx.parser.parse_model(HEAD + text))
     random = np.random.default_rng(1)
     for batch, extent in ((1, 100), (4, 128), (3, 20_011), (2, 463)):

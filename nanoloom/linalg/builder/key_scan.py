@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.key_row import Row
+from nanoloom.linalg.builder.lanes import lanes_of, least
 from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
-from nanoloom.linalg.builder.scalar import Scalar, compute_type, constant, from_index
-from nanoloom.linalg.builder.slices import element
+from nanoloom.linalg.builder.scalar import Scalar, constant, from_index
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir, vector
+from nanoloom.mlir import ir
 
 BLOCK = 32
 Carried = tuple[list[Tensor], list[Scalar]]
@@ -22,13 +24,13 @@ Carried = tuple[list[Tensor], list[Scalar]]
 
 @dataclass(frozen=True)
 class Scan:
-    """Keys [n] from `first` to `end`, INT64.
+    """Keys of a row from `first` to `end`, INT64.
 
     wanted(key, state): of a key also where it is of a larger one.  take(key, place,
     state): the new state.
     """
 
-    keys: Tensor
+    row: Row
     first: Scalar
     end: Scalar
     wanted: Callable[[Scalar, Carried], Scalar]
@@ -56,22 +58,12 @@ class Scan:
 
     def least(self, b: Builder, begin: Scalar) -> Scalar:
         """The least key of a block; 0 of one that is not whole."""
-        kind = self.keys.dtype
+        kind = self.row.kind
+        lanes = lanes_of(kind)
 
         def whole(_: list[Tensor], __: list[Scalar]) -> State:
-            lanes = ir.VectorType.get([BLOCK], compute_type(kind))
-            block = vector.transfer_read(
-                lanes,
-                b.value(self.keys),
-                [begin.index()],
-                ir.AffineMapAttr.get(ir.AffineMap.get_identity(1)),
-                constant(0, kind).value,
-                ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
-            )
-            found = vector.reduction(
-                compute_type(kind), vector.CombiningKind.MINUI, block
-            )
-            return [], [Scalar(found, kind)]
+            parts = [self.row.lanes(b, begin + n) for n in range(0, BLOCK, lanes)]
+            return [], [least(reduce(Scalar.minimum, parts))]
 
         is_whole = begin + BLOCK <= self.end
         return when(b, is_whole, ([], [constant(0, kind)]), whole)[1][0]
@@ -79,7 +71,7 @@ class Scan:
     def one_by_one(self, b: Builder, begin: Scalar, start: Carried) -> State:
         def step(i: ir.Value, now: list[Tensor], numbers: list[Scalar]) -> State:
             place, state = begin + from_index(i), (now, numbers)
-            key = element(b, self.keys, [place.index()])
+            key = self.row.at(b, place)
 
             def put(now: list[Tensor], numbers: list[Scalar]) -> State:
                 return self.take(key, place, (now, numbers))

@@ -221,7 +221,10 @@ class Scalar:
         return Scalar(arith.addf(product, more, fastmath=may), self.dtype)
 
     def bitcast(self, dtype: np.dtype) -> Scalar:
-        return Scalar(arith.bitcast(compute_type(dtype), self.value), dtype)
+        kind, given = compute_type(dtype), self.value.type
+        if isinstance(given, ir.VectorType):
+            kind = ir.VectorType.get(given.shape, kind)
+        return Scalar(arith.bitcast(kind, self.value), dtype)
 
     def index(self) -> ir.Value:
         """An integer as an MLIR index."""

@@ -6,7 +6,8 @@
 A pass counts how often each value of a digit occurs, which says where the keys with it
 begin, and moves all keys there in order.  Digits above the largest difference of two
 keys are not looked at.  Where only the first ones are wanted, a key behind the last of
-those found so far is left out.
+those found so far is left out; and where they are few, they are taken one after the
+other (partial_sort.py).
 """
 
 from __future__ import annotations
@@ -14,112 +15,62 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
+from nanoloom.linalg.builder.key_row import Row
 from nanoloom.linalg.builder.key_scan import Carried, Scan
 from nanoloom.linalg.builder.loops import repeat_while as tensors_while
-from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while
+from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
+from nanoloom.linalg.builder.pairs import (
+    KEY,
+    PLACE,
+    copied,
+    part_of,
+    room,
+    with_pair,
+)
+from nanoloom.linalg.builder.partial_sort import partly_sorted
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.sort_key import UINT32
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
-Spot = tuple[ir.Value, int]  # which pair, on which side
-KEY, PLACE = 0, 1  # of a pair
 DIGIT = 8  # bits of a digit that is sorted by
-FEW = 64  # of the first ones, which are kept in order from the start
+FEW, PART = 64, 8  # keys, one of so many: at most are taken one after the other
 SLACK = 256  # keys that are collected besides twice the wanted ones
 
 
-def first_pairs(
-    b: Builder, keys: Tensor, size: Scalar, count: Scalar, most: int
-) -> Tensor:
+def first_pairs(b: Builder, row: Row, size: Scalar, count: Scalar, most: int) -> Tensor:
     """The least of a row's first `size` keys in order, beside their places: a `room`.
 
     count: how many are wanted, at most `size` and `most`; what stands behind them is
     none of them.  Within a loop only.
     """
     if most <= FEW:
-        return inserted(b, keys, size, count, room(b, 1, most, keys.dtype))
-    return collected(b, keys, size, count, room(b, 2, keys.shape[0], keys.dtype))
+        into = room(b, 1, most, row.kind)
+        return partly_sorted(b, row, size, count, into)
 
+    def few(now: list[Tensor], _: list[Scalar]) -> State:
+        return [partly_sorted(b, row, size, count, now[0])], []
 
-def room(b: Builder, sides: int, count: int, dtype: np.dtype) -> Tensor:
-    """Memory for pairs: [sides, count, 2].  Of two sides one is sorted into the other.
+    def many(now: list[Tensor], _: list[Scalar]) -> State:
+        return [collected(b, row, size, count, now[0])], []
 
-    Two tensors of nothing would be one buffer to MLIR, whatever is written into them.
-    """
-    shape = sides, count, 2
-    return Tensor(shape, dtype, b.empty(shape, dtype))
-
-
-def part_of(b: Builder, x: Tensor, i: ir.Value, part: int, side: int = 0) -> Scalar:
-    return element(b, x, [index(side), i, index(part)])
-
-
-def inserted(
-    b: Builder, keys: Tensor, size: Scalar, count: Scalar, into: Tensor
-) -> Tensor:
-    """Each key is put where it belongs among the first ones so far, if it does."""
-
-    def start(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
-        return [insert(b, now[0], element(b, keys, [i]), i, from_index(i))], []
-
-    (made,), _ = repeat(b, count.index(), ([into], []), start)
-    end = select(count > 0, size, count)
-    worst = (count - 1).maximum(0).index()
-
-    def is_better(mine: Scalar, now: Carried) -> Scalar:
-        return mine < part_of(b, now[0][0], worst, KEY)
-
-    def put(mine: Scalar, place: Scalar, now: Carried) -> State:
-        return [insert(b, now[0][0], mine, place.index(), count - 1)], []
-
-    return Scan(keys, count, end, is_better, put).run(b, ([made], []))[0][0]
-
-
-def insert(b: Builder, x: Tensor, key: Scalar, place: ir.Value, end: Scalar) -> Tensor:
-    """Pairs with one more in front of all larger ones; what stands at `end` is lost."""
-
-    def before(at: Scalar) -> Scalar:
-        return (at - 1).maximum(0)
-
-    def is_behind(now: list[Tensor], at: list[Scalar]) -> Scalar:
-        last = part_of(b, now[0], before(at[0]).index(), KEY)
-        return (at[0] > 0) & (key < last)
-
-    def move(now: list[Tensor], at: list[Scalar]) -> State:
-        made = copied(b, now[0], (before(at[0]).index(), 0), (at[0].index(), 0))
-        return [made], [at[0] - 1]
-
-    (x,), (at,) = repeat_while(b, ([x], [end]), is_behind, move)
-    return with_pair(b, x, at.index(), key, from_index(place).cast(key.dtype))
-
-
-def with_pair(
-    b: Builder, x: Tensor, at: ir.Value, key: Scalar, place: Scalar, side: int = 0
-) -> Tensor:
-    x = with_element(b, x, [index(side), at, index(KEY)], key)
-    return with_element(b, x, [index(side), at, index(PLACE)], place)
-
-
-def copied(b: Builder, x: Tensor, source: Spot, into: Spot) -> Tensor:
-    """x with a pair at another spot, too."""
-    key, place = (part_of(b, x, source[0], part, source[1]) for part in (KEY, PLACE))
-    return with_pair(b, x, into[0], key, place, into[1])
+    into = [room(b, 2, row.x.shape[-1], row.kind)]
+    is_few = count * PART <= size
+    made, _ = when(b, is_few, (into, []), few)
+    return when(b, ~is_few, (made, []), many)[0][0]
 
 
 def collected(
-    b: Builder, keys: Tensor, size: Scalar, count: Scalar, into: Tensor
+    b: Builder, row: Row, size: Scalar, count: Scalar, into: Tensor
 ) -> Tensor:
     """Keys not above a limit are collected, sorted when they are many, and cut.
 
     The limit falls with each cut, so that few keys are collected afterwards.
     """
-    kind = keys.dtype
+    kind = row.kind
     many = count * 2 + SLACK
     start = constant(0, INT64), constant(0, INT64), constant(-1, kind)
 
@@ -138,7 +89,7 @@ def collected(
             made = with_pair(b, now[0][0], at, mine, place.cast(kind))
             return [made], [now[1][0] + 1]
 
-        scan = Scan(keys, done, done + part, may_be, put)
+        scan = Scan(row, done, done + part, may_be, put)
         (made,), (filled,) = scan.run(b, (pairs, [filled]))
         done = done + part
         is_cut = (filled >= many) | (done >= size)

@@ -8,11 +8,12 @@ padded input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nanoloom.graph.keep_nchw import IN_PLANES
 from nanoloom.graph.nchw_int8_conv import FROM_PLANES
-from nanoloom.graph.shared_decisions import WHOLE_PADS
+from nanoloom.graph.shared_decisions import COUNTED, WHOLE_PADS
+from nanoloom.graph.window_taps import Taps
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Number
@@ -26,7 +27,8 @@ class Window:
 
     high: what the model asks for; a window of ceil_mode (up) may reach further.  whole:
     all of it is there, and as much as windows of any size would reach, though none may.
-    in_planes: channels come first.
+    in_planes: channels come first.  counted: the image's extents are sizes, and these
+    are those of a sample.
     """
 
     kernel: tuple[int, ...]
@@ -39,10 +41,32 @@ class Window:
     whole: bool = False
     in_planes: bool = False
     up: bool = False
+    counted: bool = False
 
     @property
     def rank(self) -> int:
         return len(self.kernel)
+
+    def within(self) -> Window:
+        """The same without taps that meet nothing but the border in any window.
+
+        All of them where only a run knows what lies inside.
+        """
+        if self.counted or 0 in self.result:
+            return self
+        numbers = zip(
+            self.size, self.result, self.strides, self.dilations, self.low, strict=True
+        )
+        axes = [
+            Taps(*axis, 0, count - 1).within()
+            for axis, count in zip(numbers, self.kernel, strict=True)
+        ]
+        kernel = tuple(axis.count for axis in axes)
+        if kernel == self.kernel:
+            return self
+        low = tuple(axis.begin for axis in axes)
+        high = tuple(max(axis.behind, 0) for axis in axes)
+        return replace(self, kernel=kernel, low=low, high=high, whole=False)
 
     def reach(self) -> tuple[int, ...]:
         """How many elements of padded input the windows read along each axis."""
@@ -136,17 +160,25 @@ def window_of(node: Node, size: Sequence[int], kernel: Sequence[int]) -> Window:
     if min(result, default=1) < 0:
         raise node.unsupported("its window is larger than the padded input")
     parts = (kernel, strides, dilations, low, high, size, result)
-    whole = bool(node.int(WHOLE_PADS))
-    in_planes = bool(node.int(IN_PLANES))
     numbers = [tuple(int(v) for v in part) for part in parts]
-    return Window(*numbers, whole=whole, in_planes=in_planes, up=up)
+    return Window(
+        *numbers,
+        whole=bool(node.int(WHOLE_PADS)),
+        in_planes=bool(node.int(IN_PLANES)),
+        up=up,
+        counted=bool(node.int(COUNTED)),
+    )
 
 
 def extent(size: int, low: int, high: int, span: int, stride: int, up: bool) -> int:
-    """Number of windows along one axis; none starts in the padding behind the input."""
+    """Number of windows along one axis; none starts in the padding behind the input.
+
+    What is left over is rounded towards zero: a single window may reach beyond the end
+    by less than a stride.
+    """
     room = size + low + high - span
     if not up:
-        return room // stride + 1
+        return (room // stride if room >= 0 else -(-room // stride)) + 1
     count = -(-room // stride) + 1
     return count - 1 if (count - 1) * stride >= size + low else count
 

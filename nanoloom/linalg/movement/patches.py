@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
-from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, computed_as
-from nanoloom.linalg.builder.indexing import dims, position
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
+from nanoloom.linalg.builder.indexing import dims
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.mlir import ir
 
 
 def blocks_of(node: Node) -> list[int]:
@@ -29,48 +37,111 @@ def blocks_of(node: Node) -> list[int]:
 
 
 def col2im(b: Builder, node: Node) -> Tensor:
-    """[n, c * block, blocks] to [n, c, *image]: each pixel sums the blocks over it.
-
-    Pixel i is at place k of block l where i + pad = l * stride + k * dilation.
-    """
+    """[n, c * block, blocks] to [n, c, *image]: each pixel sums the blocks over it."""
     x, image, block = node.input(0), known(node, 1), known(node, 2)
-    rank = len(image)
-    shape = node.output_shapes[0]
-    dilations = node.ints("dilations", [1] * rank)
-    strides = node.ints("strides", [1] * rank)
-    pads = node.ints("pads", [0] * 2 * rank)
+    rank, (images, channels) = len(image), node.output_shapes[0][:2]
     blocks = blocks_of(node)
-    wanted = [shape[0], shape[1] * prod(block), prod(blocks)]
+    wanted = [images, channels * prod(block), prod(blocks)]
     if min(blocks, default=0) < 0 or list(x.shape) != wanted:
         raise node.invalid(f"its input is {list(x.shape)}, its blocks need {wanted}")
-    apart = b.reshape(x, (shape[0], shape[1], prod(block), prod(blocks)))
-    source = b.value(apart)
+    if x.size == 0 or 0 in image:
+        return b.full(node.output_shapes[0], 0, x.dtype)
+    strides = node.ints("strides", [1] * rank)
+    dilations = node.ints("dilations", [1] * rank)
+    axes = [Axis(*row) for row in zip(block, blocks, strides, dilations, strict=True)]
+    apart = b.reshape(x, (images, channels, *block, *blocks))
+    whole = b.cast(summed(b, phases(b, apart, axes), axes), x.dtype)
+    return part_of(b, whole, node.ints("pads", [0] * 2 * rank), image)
 
-    def body(_: Scalar, sum_: Scalar) -> Scalar:
-        inside = constant(True, BOOL)
-        place, number = position(0) * 0, position(0) * 0
-        for d in range(rank):
-            k = position(2 + rank + d)
-            shifted = position(2 + d) + pads[d] - k * dilations[d]
-            at = shifted / strides[d]
-            exact = (at * strides[d]).equal(shifted)
-            inside = inside & exact & (shifted >= 0) & (at < blocks[d])
-            place = place * block[d] + k
-            number = number * blocks[d] + at
-        safe = select(inside, number, 0)
-        element = b.load(source, x.dtype, [position(0), position(1), place, safe])
-        return sum_ + select(inside, element, 0)
 
-    wide = computed_as(x.dtype)
-    extents = Tensor(tuple(block), x.dtype, b.empty(block, x.dtype))
-    loops = 2 + 2 * rank
-    summed = b.generic(
-        [(extents, dims(loops, range(2 + rank, loops)))],
-        [(b.full(shape, 0, wide), dims(loops, range(2 + rank)))],
-        [PARALLEL] * (2 + rank) + [REDUCTION] * rank,
-        body,
+@dataclass(frozen=True)
+class Axis:
+    """Blocks along an axis of an image, side by side or over each other.
+
+    Place k of block l is pixel l * stride + k * dilation.  Pixels that are a stride
+    apart are a phase: k = tap * stride + phase is at phase of pixel (l + tap) then.
+    Dilated places are some of a larger block, or one phase if the stride is 1.
+    """
+
+    block: int
+    blocks: int
+    stride: int
+    dilation: int
+
+    @property
+    def apart(self) -> int:
+        """Steps between two taps of a phase."""
+        return self.dilation if self.stride == 1 else 1
+
+    @property
+    def spread(self) -> int:
+        """Of places in the larger block."""
+        return self.dilation if self.stride > 1 else 1
+
+    @property
+    def taps(self) -> int:
+        return -(-self.block * self.spread // self.stride)
+
+    @property
+    def behind(self) -> int:
+        """How many steps the last tap is behind the first."""
+        return (self.taps - 1) * self.apart
+
+
+def phases(b: Builder, x: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """[n, c, block..., blocks...] as [n, c, (taps, stride)..., blocks...].
+
+    With zeros where a place is none of the block, and around the blocks.
+    """
+    rank = len(axes)
+    outer, inner = x.shape[:2], x.shape[2 + rank :]
+    if any(axis.spread > 1 for axis in axes):
+        x = b.reshape(x, (*outer, *[n for a in axes for n in (a.block, 1)], *inner))
+        more = [n for a in axes for n in (0, a.spread - 1)]
+        x = b.pad(x, [0] * x.rank, [0, 0, *more, *[0] * rank])
+        x = b.reshape(x, (*outer, *[a.block * a.spread for a in axes], *inner))
+    more = [a.taps * a.stride - a.block * a.spread for a in axes]
+    around = [a.behind for a in axes]
+    x = b.pad(x, [0] * (2 + rank) + around, [0, 0, *more, *around])
+    apart = [n for a in axes for n in (a.taps, a.stride)]
+    return b.reshape(x, (*outer, *apart, *x.shape[2 + rank :]))
+
+
+def summed(b: Builder, x: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """The image with all that blocks reach: [n, c, steps * stride...]."""
+    rank, wide = len(axes), computed_as(x.dtype)
+    steps = [axis.blocks + axis.behind for axis in axes]
+    shape = (
+        *x.shape[:2],
+        *[n for s, a in zip(steps, axes, strict=True) for n in (s, a.stride)],
+    )
+    free = 2 + 2 * rank
+    at = [ir.AffineDimExpr.get(d) for d in range(free + rank)]
+    places, read = [at[0], at[1]], list[ir.AffineExpr]()
+    for d, axis in enumerate(axes):
+        step, phase, tap = at[2 + 2 * d], at[3 + 2 * d], at[free + d]
+        places += [tap, phase]
+        read.append(step - tap * axis.apart + axis.behind)
+    made = b.generic(
+        [(x, Map.get(free + rank, 0, [*places, *read]))],
+        [(b.full(shape, 0, wide), dims(free + rank, range(free)))],
+        [PARALLEL] * free + [REDUCTION] * rank,
+        lambda element, sofar: sofar + element,
     )[0]
-    return b.cast(summed, x.dtype)
+    sizes = [s * a.stride for s, a in zip(steps, axes, strict=True)]
+    return b.reshape(made, (*x.shape[:2], *sizes))
+
+
+def part_of(b: Builder, x: Tensor, pads: Sequence[int], image: Sequence[int]) -> Tensor:
+    """The image behind its border; pixels that no block reaches are 0."""
+    low = pads[: len(image)]
+    lack = [
+        max(before + size - have, 0)
+        for before, size, have in zip(low, image, x.shape[2:], strict=True)
+    ]
+    x = b.pad(x, [0] * x.rank, [0, 0, *lack])
+    shape = *x.shape[:2], *image
+    return x if shape == x.shape else b.slice(x, [0, 0, *low], shape)
 
 
 def known(node: Node, index: int) -> list[int]:

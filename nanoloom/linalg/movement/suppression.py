@@ -11,16 +11,10 @@ from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
+from nanoloom.linalg.builder.pairs import PLACE, part_of, room, with_pair
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, read, with_element, written
-from nanoloom.linalg.builder.sort import (
-    PLACE,
-    each_row,
-    in_order,
-    part_of,
-    room,
-    with_pair,
-)
+from nanoloom.linalg.builder.sort import each_row, in_order
 from nanoloom.linalg.builder.sort_key import UINT32, key
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.graph.window_taps import Taps
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -98,16 +99,15 @@ def batch_norm_training(b: Builder, node: Node) -> Sequence[Tensor | None]:
 
 def lrn(b: Builder, node: Node) -> Tensor:
     """x / (bias + alpha / size * squares)^beta, squares of `size` neighbours summed."""
-    x, size = node.input(0), node.int("size")
+    x, size, taps = node.input(0), node.int("size"), neighbours(node)
     wide, rank = computed_as(x.dtype), x.rank
-    below = (size - 1) // 2
-    low = [below if d == 1 else 0 for d in range(rank)]
-    high = [size - 1 - below if d == 1 else 0 for d in range(rank)]
+    low = [taps.begin if d == 1 else 0 for d in range(rank)]
+    high = [taps.behind if d == 1 else 0 for d in range(rank)]
     padded = b.pad(x, low, high)
     places = [ir.AffineDimExpr.get(d) for d in range(rank)]
     window = ir.AffineDimExpr.get(rank)
     shifted = [p + window if d == 1 else p for d, p in enumerate(places)]
-    extent = Tensor((size,), wide, b.empty((size,), wide))
+    extent = Tensor((taps.count,), wide, b.empty((taps.count,), wide))
     squares = b.generic(
         [
             (padded, Map.get(rank + 1, 0, shifted)),
@@ -124,6 +124,13 @@ def lrn(b: Builder, node: Node) -> Tensor:
         return s / (total * (alpha / size) + bias).math("powf", beta)
 
     return combine(b, body, x.shape, node.output_dtypes[0], x, squares)
+
+
+def neighbours(node: Node) -> Taps:
+    """Which channels next to each are summed, without those that are none."""
+    channels, size = node.input(0).shape[1], node.int("size")
+    taps = Taps(channels, channels, 1, 1, (size - 1) // 2, 0, size - 1)
+    return taps.within() if channels else taps
 
 
 OPERATORS = {"BatchNormalization": batch_norm, "LRN": lrn}

@@ -51,16 +51,17 @@ def global_average_pool(b: Builder, node: Node) -> Tensor:
 def average_pool(b: Builder, node: Node) -> Tensor:
     """One average of each window."""
     x, window = node.input(0), pool_window(node)
-    padded = window.pad(b, to_channels_last(b, node, x), zero_of(node, 1))
-    outputs, maps = window_loops(window)
+    met = window.within()
+    padded = met.pad(b, to_channels_last(b, node, x), zero_of(node, 1))
+    outputs, maps = window_loops(met)
     start = b.full((x.shape[0], *window.result, padded.shape[-1]), 0, INT32)
     (total,) = b.generic(
-        [(padded, maps[0]), (shape_only(b, window, x.dtype), maps[1])],
+        [(padded, maps[0]), (shape_only(b, met, x.dtype), maps[1])],
         [(start, maps[2])],
         [PARALLEL] * outputs + [REDUCTION] * window.rank,
         lambda element, _, sofar: sofar + element.cast(INT32),
     )
-    places, taken = tuple(range(1, 1 + window.rank)), prod(window.kernel)
+    places, taken = tuple(range(1, 1 + window.rank)), prod(met.kernel)
     if is_counted(node, window):
         counts = computed_counts(b, window, FLOAT64, with_padding(node))
         scale = float(node.input(2).array().reshape(()))

@@ -91,7 +91,7 @@ def shape_only(b: Builder, window: Window, dtype: np.dtype) -> Tensor:
 
 def max_pool(b: Builder, node: Node) -> list[Tensor | None]:
     """MaxPool; the second output, if asked for, holds places in the input."""
-    x, window = node.input(0), pool_window(node)
+    x, window = node.input(0), pool_window(node).within()
     padded = window.pad(b, to_channels_last(b, node, x), lowest(x.dtype))
     if len(node.wanted) > 1 and node.wanted[1]:
         pair = pool_with_places(b, node, padded, window)
@@ -152,10 +152,14 @@ def place_of(
 
 
 def average_pool(b: Builder, node: Node) -> Tensor:
-    """AveragePool: a sum, divided by the number of elements that count."""
+    """AveragePool: a sum, divided by the number of elements that count.
+
+    Taps that meet the border alone may count, and are not read.
+    """
     x, window = node.input(0), pool_window(node)
-    padded = window.pad(b, to_channels_last(b, node, x))
-    total = pool(b, padded, window, 0, lambda s, x: s + x)
+    met = window.within()
+    padded = met.pad(b, to_channels_last(b, node, x))
+    total = pool(b, padded, met, 0, lambda s, x: s + x)
     divisor = divisors(b, node, window, total.dtype)
     made = b.elementwise(lambda s, c: s / c, total, divisor, dtype=x.dtype)
     return from_channels_last(b, node, made)
@@ -177,7 +181,7 @@ def divisors(b: Builder, node: Node, window: Window, dtype: np.dtype) -> Tensor:
 
 def lp_pool(b: Builder, node: Node) -> Tensor:
     """LpPool: the p-norm of each window."""
-    x, window, p = node.input(0), pool_window(node), norm_of(node)
+    x, window, p = node.input(0), pool_window(node).within(), norm_of(node)
     padded = window.pad(b, to_channels_last(b, node, x))
     total = pool(b, padded, window, 0, lambda s, x: s + power(x, p))
     made = b.elementwise(lambda s: root(s, p), total, dtype=x.dtype)

@@ -8,17 +8,13 @@ from math import prod
 from nanoloom.linalg.builder.builder import Builder, Map
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import INT64, map_generic, position
+from nanoloom.linalg.builder.key_row import Row
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, from_index
-from nanoloom.linalg.builder.slices import element, index, read, with_element, written
-from nanoloom.linalg.builder.sort import (
-    PLACE,
-    by_columns,
-    each_row,
-    first_pairs,
-    part_of,
-)
+from nanoloom.linalg.builder.pairs import PLACE, part_of
+from nanoloom.linalg.builder.scalar import Scalar
+from nanoloom.linalg.builder.slices import element, index, with_element, written
+from nanoloom.linalg.builder.sort import by_columns, each_row, first_pairs
 from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
@@ -32,7 +28,7 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     extent = x.shape[axis]
     if not 0 <= count <= extent:
         raise node.unsupported(f"k is {count}, the axis has {extent} elements")
-    wanted = Wanted(axis, largest, count, index(extent), index(count))
+    wanted = Wanted(axis, largest, count, extent, count)
     indices = sorted_places(b, x, wanted)
     return [pick(b, x, indices, axis), indices]
 
@@ -70,12 +66,14 @@ class Wanted:
     axis: int
     largest: bool
     room: int
-    size: Tensor | ir.Value
-    count: Tensor | ir.Value
+    size: Tensor | int
+    count: Tensor | int
 
 
-def number(b: Builder, x: Tensor | ir.Value) -> Scalar:
-    return element(b, x, [index(0)]) if isinstance(x, Tensor) else from_index(x)
+def number(b: Builder, x: Tensor | int) -> Scalar:
+    """A number that nothing is folded with: it may be a size, and another one then."""
+    given = x if isinstance(x, Tensor) else b.full([1], x, INT64)
+    return element(b, given, [index(0)])
 
 
 def sorted_places(b: Builder, x: Tensor, wanted: Wanted) -> Tensor:
@@ -85,28 +83,28 @@ def sorted_places(b: Builder, x: Tensor, wanted: Wanted) -> Tensor:
     rows, back = prod(shape), [last.index(d) for d in range(x.rank)]
     made = b.full((rows, wanted.room), 0, INT64)
     if made.size:
-        kind = key_type(x.dtype)
-        keys = b.elementwise(lambda s: key(s, wanted.largest, kind), x, dtype=kind)
-        keys = b.reshape(b.transpose(keys, last), (rows, extent))
+        kind, largest = key_type(x.dtype), wanted.largest
+        as_they_are = x.dtype.itemsize == kind.itemsize
+        if not as_they_are:
+            x = b.elementwise(lambda s: key(s, largest, kind), x, dtype=kind)
+        x = b.reshape(b.transpose(x, last), (rows, extent))
 
         def step(i: ir.Value, now: list[Tensor]) -> list[Tensor]:
-            return of_row(b, keys, i, wanted, now)
+            row = Row(x, (i,), kind, largest if as_they_are else None)
+            return of_row(b, row, wanted, now)
 
         (made,) = each_row(b, rows, [made], step)
     return b.transpose(b.reshape(made, (*shape, wanted.room)), back)
 
 
-def of_row(
-    b: Builder, keys: Tensor, row: ir.Value, wanted: Wanted, now: list[Tensor]
-) -> list[Tensor]:
-    """The places of one row of keys [rows, n] written into those of all."""
-    mine = read(b, keys, [row, 0], [1, keys.shape[1]], [0])
+def of_row(b: Builder, row: Row, wanted: Wanted, now: list[Tensor]) -> list[Tensor]:
+    """The places of one row [n] of [rows, n] written into those of all."""
     size, count = number(b, wanted.size), number(b, wanted.count)
-    pairs = first_pairs(b, mine, size, count, wanted.room)
+    pairs = first_pairs(b, row, size, count, wanted.room)
 
     def put(i: ir.Value, made: list[Tensor]) -> list[Tensor]:
         place = part_of(b, pairs, i, PLACE).cast(INT64)
-        return [with_element(b, made[0], [row, i], place)]
+        return [with_element(b, made[0], [*row.where, i], place)]
 
     return repeat(b, count.index(), now, put)
 

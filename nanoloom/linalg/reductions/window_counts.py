@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.graph.shared_decisions import COUNTED
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar
@@ -26,7 +25,7 @@ def is_counted(node: Node, window: Window) -> bool:
     """Whether sizes decide how many elements a window has."""
     padded = any((*window.low, *window.high)) and not with_padding(node)
     further = window.up and max(window.strides) > 1
-    return bool(node.int(COUNTED)) and (padded or further)
+    return window.counted and (padded or further)
 
 
 def element_counts(window: Window, with_padding: bool) -> np.ndarray:
@@ -36,13 +35,12 @@ def element_counts(window: Window, with_padding: bool) -> np.ndarray:
     """
     counts = np.ones((), np.int64)
     for i in range(window.rank):
-        taps = np.arange(window.kernel[i]) * window.dilations[i]
-        starts = np.arange(window.result[i]) * window.strides[i]
-        at = starts[:, None] + taps[None, :] - window.low[i]
-        before = window.low[i] if with_padding else 0
-        behind = window.high[i] if with_padding else 0
-        inside = (at >= -before) & (at < window.size[i] + behind)
-        counts = np.multiply.outer(counts, inside.sum(1))
+        at = np.arange(window.result[i]) * window.strides[i] - window.low[i]
+        first = -window.low[i] if with_padding else 0
+        end = window.size[i] + (window.high[i] if with_padding else 0)
+        most, apart = window.kernel[i], window.dilations[i]
+        before, inside = ((-((at - x) // apart)).clip(0, most) for x in (first, end))
+        counts = np.multiply.outer(counts, inside - before)
     return counts
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nanoloom
+from nanoloom.compiler import Report, partition_model
 from nanoloom.errors import ModelError
+from nanoloom.frontend.onnx import load
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
 from tests.linalg.bounds import sample, within
-from tests.linalg.single import run_node
+from tests.linalg.single import model_of, run_node
+from tests.vector.kernel_harness import shared_cache
 
 pair = st.lists(st.integers(1, 3), min_size=2, max_size=2)
 
@@ -65,3 +72,55 @@ def test_blocks_that_do_not_fit(attributes: dict[str, list[int]], reason: str) -
     run_node("Col2Im", [x, *sizes], constants=[1, 2])
     with pytest.raises(ModelError, match=reason):
         run_node("Col2Im", [x, *sizes], constants=[1, 2], **attributes)
+
+
+CASES: dict[str, dict[str, list[int]]] = {
+    "over each other": {"image": [23, 37], "block": [3, 5], "strides": [1, 1]},
+    "side by side": {"image": [24, 40], "block": [8, 4], "strides": [8, 4]},
+    "half over each other": {"image": [21, 35], "block": [5, 4], "strides": [3, 2]},
+    "apart": {"image": [41], "block": [3], "strides": [7]},
+    "three axes": {"image": [7, 9, 18], "block": [2, 3, 2], "strides": [1, 2, 1]},
+}
+
+
+def counts_of(image: list[int], block: list[int], strides: list[int]) -> list[int]:
+    return [(i - k) // s + 1 for i, k, s in zip(image, block, strides, strict=True)]
+
+
+def added(
+    x: np.ndarray, image: list[int], block: list[int], strides: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """An image of blocks, and how large its terms are: one place after another."""
+    counts = counts_of(image, block, strides)
+    apart = x.astype(np.float64).reshape(*x.shape[:1], -1, *block, *counts)
+    right, size = np.zeros((2, *apart.shape[:2], *image))
+    for place in np.ndindex(*block):
+        ends = [p + s * n for p, s, n in zip(place, strides, counts, strict=True)]
+        at = tuple(slice(p, e, s) for p, e, s in zip(place, ends, strides, strict=True))
+        right[..., *at] += apart[:, :, *place]
+        size[..., *at] += abs(apart[:, :, *place])
+    return right, size
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_and_its_kernels(name: str) -> None:
+    """Blocks are read where they lie: nothing is copied into a border first."""
+    given = CASES[name]
+    counts = counts_of(**given)
+    x = sample(2, (2, 3 * prod(given["block"]), prod(counts)), "float32")
+    sizes = [np.array(given[word], np.int64) for word in ("image", "block")]
+    words = {"strides": given["strides"]}
+    model, feeds = model_of("Col2Im", [x, *sizes], words, constants=[1, 2])
+    (got,) = nanoloom.compile(model, threads=1, cache=shared_cache())(feeds).values()
+    right, size = added(x, **given)
+    terms = prod(given["block"])
+    assert within(got, right, terms, size)
+    assert not within(0 * got, right, terms, size)
+    options = CompileOptions(by_name("x86-64-v4"))
+    program = partition_model(load(model), options, Report())
+    points = [
+        prod(int(axis.extent) for axis in stage.axes)
+        for kernel in program.kernels.values()
+        for stage in kernel.nest.stages
+    ]
+    assert max(points) <= 4 * x.size
