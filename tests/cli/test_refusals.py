@@ -217,7 +217,7 @@ def test_a_library_for_another_machine(
     [
         ("made", "--session: is for .so and .a alone", 2),
         ("made.s", "--session: is for .so and .a alone", 2),
-        ("made.so", "no input and output that are named past and present", 1),
+        ("made.so", "named past and present; say which belong together, in Python", 1),
     ],
 )
 def test_sessions(
