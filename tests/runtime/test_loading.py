@@ -108,11 +108,11 @@ def test_code_where_nothing_may_run(
     paths = [in_process(tmp_path, cache, 5), in_process(tmp_path / "other", cache, 6)]
     before = set(os.listdir("/proc/self/fd"))
     libraries = [Library(path) for path in paths]  # memory files take the same number
-    for library, path, tasks in zip(libraries, paths, (5, 6), strict=True):
-        ran(library, tasks)
+    for number, (path, tasks) in enumerate(zip(paths, (5, 6), strict=True)):
+        ran(libraries[number], tasks)
         assert str(path) not in maps() and f"/memfd:{path.name}" in maps()
     assert set(os.listdir("/proc/self/fd")) == before
-    del library, libraries
+    del libraries
     assert "/memfd:model.so" not in maps()
 
 
