@@ -69,7 +69,8 @@ class Loaded:
             reason = "it was saved without a session"
             raise Error(reason, where=str(self.library.path), hint=_HOW)
         tensors = self.inputs, self.outputs
-        return LoadedSession(self.library, self.instance, *tensors, capacity)
+        own = self.library, self.instance, self._require_open
+        return LoadedSession(*own, *tensors, capacity)
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:

@@ -61,6 +61,7 @@ MAY_ASK = {
     "nanoloom/target/host.py": "what CPU this is",
     "nanoloom/target/cached_host.py": "whether it still is the CPU that was remembered",
     "nanoloom/runtime/threads.py": "how many threads suit the process",
+    "nanoloom/runtime/loading.py": "for a copy of code in memory, by its descriptor",
     "nanoloom/frontend/memory_claims.py": "how much memory a model may ask for",
     "nanoloom/binary/output_files.py": "whether a file without a name can be given one",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",

@@ -45,7 +45,8 @@ struct nanoloom_{name};
 
 /* A handle whose runs use `threads` threads, the caller's among them; 0 chooses by the
  * CPUs that this process may use (affinity, cgroup quota, OMP_NUM_THREADS).  NULL when
- * memory is out{tiles}.  Results do not depend on the number. */
+ * `threads` is below 0 or above 1024, or memory is out{tiles}.  Results do not depend
+ * on the number. */
 struct nanoloom_{name} *nanoloom_{name}_create(int threads);
 
 /* The same, on a thread pool of the caller's: see nanoloom_parallel above.  It has
@@ -70,7 +71,8 @@ const struct nanoloom_tensor *nanoloom_{name}_output(int32_t index);
 const char *nanoloom_{name}_error(int status);
 
 /* What the status of the handle's last run means: the same, and for
- * NANOLOOM_OUT_OF_RANGE the node of the model, the index and the range it must lie in.
+ * NANOLOOM_OUT_OF_RANGE the node of the model, the index and the range it must lie
+ * in{wrong}.
  * Writes at most `bytes` bytes, the zero at the end among them; returns the length of
  * the whole sentence, as snprintf does.  No thread may be running the handle. */
 int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
@@ -83,6 +85,9 @@ int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
 #endif
 """
 
+# What `explain` says of a model with sizes besides.
+_WRONG_SIZES = """;
+ * for NANOLOOM_WRONG_SIZES of the last resize the size and its bounds"""
 
 # Of a model with outputs whose shapes depend on data.
 _COUNTED = """
@@ -105,9 +110,9 @@ _COUNTED_OF_SIZES = """
 _TAKEN = """
     arena arguments beside bf16 bind buffer call check contradiction counted default
     element failed feature floating floor given half identity kept kernel level levels
-    library made memory move number parallel parameter pool program range refusal
-    refuse repeat request results rows run sizes space status step task tensor term
-    tried way workspace
+    library made memory move number outside parallel parameter pool program range
+    refusal refuse repeat request results rows run sizes space status step task tensor
+    term tried way workspace
 """
 
 
@@ -145,6 +150,7 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         output_count=len(table.made),
         memory=memory(table),
         tiles=tiles,
+        wrong=_WRONG_SIZES if table.sizes else "",
         **(words | {"resize": words["resize"] + counted_words(table, name)}),
     )
 

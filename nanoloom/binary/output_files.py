@@ -59,6 +59,25 @@ def replaced(path: Path, mode: int = 0o666) -> Generator[BinaryIO]:
         raise
 
 
+def require_writable(folder: Path) -> None:
+    """Raise OSError for a folder that takes no new file, whatever its mode says."""
+    try:
+        descriptor, draft = _opened(folder, 0o600)
+    except OSError as error:
+        raise not_made("file", folder, error) from None
+    os.close(descriptor)
+    if draft is not None:
+        draft.unlink()
+
+
+def not_made(what: str, folder: Path, error: OSError) -> OSError:
+    """Why there is no new one in a folder that is there itself."""
+    missing = isinstance(error, FileNotFoundError)  # what /proc says of any name
+    number = errno.EPERM if missing or error.errno is None else error.errno
+    reason = f"no {what} can be made in {folder}"
+    return OSError(number, reason if missing else f"{reason}: {error.strerror}")
+
+
 def _opened(folder: Path, mode: int) -> tuple[int, Path | None]:
     """A new file in a folder, and its name where the file system wants one."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir(_OWN_FILES):

@@ -16,6 +16,7 @@ enum {{
 {rows}
     NANOLOOM_{upper}_SIZES = {count}
 }};
+#define NANOLOOM_{upper}_SIZES NANOLOOM_{upper}_SIZES /* for #ifdef */
 """
 _RESIZE = """
 /* Chooses the sizes of the runs that follow, NANOLOOM_{upper}_SIZES numbers.  It takes

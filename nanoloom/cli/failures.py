@@ -2,7 +2,7 @@
 
 0 done, 1 the model or the data is at fault, or a word that does not fit them (or
 nanoloom: then a report is written), 2 words that are wrong whatever the model is, 130
-interrupted.
+interrupted, 141 nobody reads the answer any more (as shells say it of other programs).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nanoloom.errors import InternalError, Unsupported, explained
 
-DONE, AT_FAULT, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, AT_FAULT, USAGE, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 DEBUG_OPTION, DEBUG_VARIABLE = "--debug", "NANOLOOM_DEBUG"
 CACHE_OPTION = "--cache"
 TOOLCHAIN = ("torch-mlir", "llvmlite", "ziglang", "onnx", "onnx-ir", "numpy")
@@ -86,7 +86,7 @@ def closed_pipe() -> int:
     """The reader has gone: nothing more is written, not even at the end of Python."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
-    return AT_FAULT
+    return UNREAD
 
 
 def write_report(arguments: Sequence[str]) -> Path | None:

@@ -126,6 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             build()(given, prog_name="nanoloom")
         except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):
+                raise end.__context__ from None  # libraries end so, each with its own
             return end.code if isinstance(end.code, int) else DONE
         return DONE
 

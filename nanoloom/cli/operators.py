@@ -15,6 +15,8 @@ from nanoloom.cli.failures import DONE
 EXAMPLE = "Example: nanoloom operators Conv Gemm"
 FILE = Path(__file__).with_name("operators.json")
 COLUMNS = ("operator", "since", "opsets tested", "element types", "status", "note")
+# On a terminal: 80 columns hold it, and the last is folded between words.
+SHOWN = ("operator", "since", "opsets", "status", "~element types; note")
 INTRODUCTION = """\
 # Operators
 
@@ -22,6 +24,9 @@ What becomes of ONNX's own node tests, each compiled and run like any other mode
 table is written by the tests that run them (`python -m tests.conformance.update`), and
 `nanoloom operators` shows it on the terminal. `nanoloom check MODEL` says what is wrong
 with a certain model; with `--deep` it compiles every kernel, too.
+
+Operators of other domains, such as `com.microsoft`, are refused, unless the model
+itself defines them as functions.
 
 - **since**: the operator set that changed the operator last.
 - **opsets tested**: those that its node tests ask for. Others are read too.
@@ -57,6 +62,16 @@ class Operator:
     note: str = ""
 
     @property
+    def domain(self) -> str:
+        """Empty for ONNX's own."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def short_name(self) -> str:
+        """Without the domain."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def status(self) -> str:
         if not self.tests:
             return "untested" if self.is_known else "none"
@@ -87,8 +102,9 @@ def operators(
     del debug
     from nanoloom.errors import Error
 
-    rows = [row for row in load() if not names or row.name in names]
-    if unknown := set(names or ()) - {row.name for row in rows}:
+    asked = set(names or ())
+    rows = [row for row in load() if not asked or asked & {row.name, row.short_name}]
+    if unknown := asked - {each for row in rows for each in (row.name, row.short_name)}:
         raise Error(
             "ONNX has no such operator",
             where=", ".join(sorted(unknown)),
@@ -99,11 +115,29 @@ def operators(
     elif json:
         show_json(rows)
     else:
-        from nanoloom.cli.terminal import out, table
-
-        columns = (*COLUMNS[:3], "~" + COLUMNS[3], COLUMNS[4], "~" + COLUMNS[5])
-        out().print(table("", columns, (row.cells() for row in rows)))
+        show(rows)
     return DONE
+
+
+def show(rows: Sequence[Operator]) -> None:
+    """A table for each domain, ONNX's own first: names are short without theirs."""
+    from nanoloom.cli.terminal import out, table
+
+    domains: dict[str, list[Operator]] = {}
+    for row in sorted(rows, key=lambda row: bool(row.domain)):
+        domains.setdefault(row.domain, []).append(row)
+    screen = out()
+    for number, (domain, own) in enumerate(domains.items()):
+        if number:
+            screen.print()
+        screen.print(table(domain, SHOWN, map(shown, own)))
+
+
+def shown(row: Operator) -> tuple[str, ...]:
+    """The line's words, in the order of SHOWN."""
+    _, since, opsets, types, status, note = row.cells()
+    about = "; ".join(words for words in (types, note) if words)
+    return row.short_name, since, opsets, status, about
 
 
 def load() -> list[Operator]:

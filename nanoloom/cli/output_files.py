@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from nanoloom.binary.output_files import replaced
+from nanoloom.binary.output_files import not_made, replaced, require_writable
 from nanoloom.errors import Error
 
 if TYPE_CHECKING:
@@ -61,8 +61,22 @@ def check_file(path: Path, ending: str = "") -> None:
     if path.is_dir():
         example = path / f"model{ending}"
         raise Error("is a folder", where=str(path), hint=f"name a file, as {example}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(2, f"there is no folder {path.parent}", str(path))
+    check_parent(path)
+    if not path.exists() or path.is_file():
+        require_writable(path.resolve().parent)
+
+
+def check_parent(path: Path) -> None:
+    """Raise OSError for a path in no folder."""
+    there = next(each for each in path.absolute().parents if each.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(
+            errno.ENOTDIR, f"{there} is a file, no folder", str(path)
+        )
+    if there != path.absolute().parent:
+        raise FileNotFoundError(
+            errno.ENOENT, f"there is no folder {path.parent}", str(path)
+        )
 
 
 def check_replaceable(path: Path, ending: str = "") -> None:
@@ -71,8 +85,7 @@ def check_replaceable(path: Path, ending: str = "") -> None:
         check_file(path, ending)
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise Error("is a pipe or a device", where=str(path), hint="name a file")
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise PermissionError(13, "the folder is not writable", str(path))
+        require_writable(path.parent)
 
 
 def folder(path: Path) -> Path:
@@ -80,7 +93,12 @@ def folder(path: Path) -> Path:
     with refusing(path):
         if path.exists() and not path.is_dir():
             raise Error("is a file", where=str(path), hint="name a folder")
-        path.mkdir(exist_ok=True)
+        check_parent(path)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise not_made("folder", path.parent, error) from None
+        require_writable(path)
     return path
 
 

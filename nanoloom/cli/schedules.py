@@ -4,12 +4,13 @@
     module attributes {transform.with_named_sequence} { ... }
 
 A name may be a pattern (`contraction_*`); without such a line a script is for all
-kernels.  What follows a script up to the next line of this kind (the kernel it was made
-for) is for the reader.
+kernels.  Behind a script, up to the next line of this kind, comments and the kernel it
+was made for are for the reader; anything else is a mistake.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MARK = "---- kernel "
 CONVOLUTIONS, RECOMMENDED = "contraction_*", "recommended"
+# Behind a script: the first line of a kernel, comments and names of maps.
+KERNEL, READ_ONLY = "module {", re.compile(r"//|#\w+ = ")
 HINT = "begin with what --emit schedule writes"
 
 
@@ -59,28 +62,46 @@ def load_schedules(path: Path | None) -> tuple[tuple[str, str], ...]:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError:
         raise InputError("is no text", where=str(path), hint=HINT) from None
-    found = tuple(sections(text))
+    found = tuple(sections(text, path))
     for name, script in found:
         check_script(script, f"{path}: kernel {name}")
     return found
 
 
-def sections(text: str) -> Generator[tuple[str, str]]:
-    name, lines = "*", list[str]()
-    for line in text.splitlines():
+def sections(text: str, path: Path) -> Generator[tuple[str, str]]:
+    name, lines, begin = "*", list[str](), 1
+    for number, line in enumerate(text.splitlines(), 1):
         mark = line.removeprefix("//").strip()
         if line.startswith("//") and mark.startswith(MARK.strip()):
-            if "".join(lines).strip():
-                yield name, script_of(lines)
+            if any(x.strip() and not x.startswith("//") for x in lines):
+                yield name, script_of(lines, path, begin)
             name, lines = mark.removeprefix(MARK.strip()).strip(), []
+            begin = number + 1
         else:
             lines.append(line)
-    yield name, script_of(lines)
+    yield name, script_of(lines, path, begin)
 
 
-def script_of(lines: list[str]) -> str:
-    """The first module of the text: up to the brace that closes it."""
+def script_of(lines: list[str], path: Path, begin: int) -> str:
+    """The first module of the text: up to the brace that closes it.
+
+    begin: the number of the first line.  Raises InputError for text behind it that is
+    neither a comment nor the kernel.
+    """
     end = lines.index("}") + 1 if "}" in lines else len(lines)
+    is_kernel = is_done = False
+    for number, line in enumerate(lines[end:], begin + end):
+        if is_kernel:
+            is_done, is_kernel = line == "}", line != "}"
+        elif line == KERNEL and not is_done:
+            is_kernel = True
+        elif line.strip() and not READ_ONLY.match(line.strip()):
+            unread = line.strip()[:60]
+            raise InputError(
+                f"the script above it has ended, and nothing reads {unread!r}",
+                where=f"{path}:{number}",
+                hint=f"begin a script with // {MARK}NAME, a comment with //",
+            )
     return "\n".join(lines[:end]) + "\n"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -12,10 +14,16 @@ from rich.text import Text
 
 from nanoloom.cli.failures import printable
 
+UNFOLDED = 10_000  # columns, more than any table has
+
 
 def out() -> Console:
-    """Standard output; made when needed, so that it follows a redirection."""
-    return Console(highlight=False, soft_wrap=False)
+    """Standard output; made when needed, so that it follows a redirection.
+
+    Only a terminal, or COLUMNS, makes lines short: what reads a pipe wants them whole.
+    """
+    whole = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=UNFOLDED if whole else None)
 
 
 def err() -> Console:

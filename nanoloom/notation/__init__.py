@@ -5,6 +5,8 @@ a, b = Buffer("a", (512, 256)), Buffer("b", (256, 300))
 c = Buffer("c")
 c[i, j] += a[i, k] * b[k, j]
 program = nanoloom.compile(computation(c))
+
+`round` is there, but not in `import *`: Python's own would be gone.
 """
 
 from nanoloom.notation.buffer import Buffer, constant
@@ -22,12 +24,12 @@ from nanoloom.notation.functions import (
     minimum,
     popcount,
     power,
-    round,
     rsqrt,
     sin,
     sqrt,
     tanh,
 )
+from nanoloom.notation.functions import round as round
 from nanoloom.notation.index import axes
 
 __all__ = [
@@ -49,7 +51,6 @@ __all__ = [
     "popcount",
     "position",
     "power",
-    "round",
     "rsqrt",
     "select",
     "sin",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from nanoloom.notation.expression import (
 from nanoloom.notation.extents import extents_of
 from nanoloom.notation.functions_table import WORDS, element_type
 from nanoloom.notation.index import Axis, index_of
+from nanoloom.notation.unknown import Unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class Statement:
         return f"{text} over {', '.join(over)}" if over else text
 
 
-class Buffer:
+class Buffer(Unknown):
     """A name, a shape and an element type; what it holds is said by assignments.
 
         c[i, j] += a[i, k] * b[k, j]
@@ -96,6 +98,16 @@ class Buffer:
                 read.buffer.read_by = self.name
         self.shape = tuple(statement.extents[axis] for axis in statement.axes)
         self.statements.append(statement)
+
+    @property
+    def written(self) -> str:
+        return self.name
+
+    def refuse(self, text: str) -> NoReturn:
+        raise Error(
+            f"{text} means nothing: {self.name} is a buffer, no value",
+            hint=f"write elements of it, as {self.name}[i, j]",
+        )
 
     def _require_turn(self, statement: Statement) -> None:
         """Raise Error if a statement comes too late, or too early."""

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-import ml_dtypes
 import numpy as np
 
 from nanoloom.errors import Error
-from nanoloom.notation import functions_table
-from nanoloom.notation.functions_table import BOOL, KINDS, WORDS, element_type, kind_of
+from nanoloom.notation.functions_table import (
+    BOOL,
+    WORDS,
+    element_type,
+    is_exact,
+    kind_of,
+)
 from nanoloom.notation.index import Axis, Index, index_of
+from nanoloom.notation.unknown import Unknown
 
 if TYPE_CHECKING:
     from nanoloom.notation.buffer import Buffer
@@ -24,7 +29,7 @@ Given: TypeAlias = "Expression | int | float | bool"
 
 
 @dataclass(frozen=True, eq=False)
-class Expression:
+class Expression(Unknown):
     """A value at one point of the loops.  dtype: its element type."""
 
     dtype: np.dtype
@@ -106,6 +111,13 @@ class Expression:
 
     def __invert__(self) -> Expression:
         return apply("invert", self)
+
+    def refuse(self, text: str) -> NoReturn:
+        hint = "write it with the operators and functions of nanoloom.notation"
+        if text.startswith(f"{self}["):
+            hint = "write all indices at once, as a[i, j]"
+        reason = f"{text} means nothing here: {self} is known when the program runs"
+        raise Error(reason, hint=hint)
 
     def __bool__(self) -> NoReturn:
         raise Error(
@@ -192,18 +204,10 @@ def apply(name: str, *given: object) -> Expression:
     made = Apply(BOOL if word.compares else dtype, name, operands)
     if kind_of(dtype) not in word.takes:
         raise Error(
-            f"{made} is of {dtype.name}, {written(word)} takes {taken(word)}",
+            f"{made} is of {dtype.name}, {word.symbol or word.name} takes {word.taken}",
             hint="cast the operands" if kind_of(dtype) != "b" else "use select",
         )
     return made
-
-
-def written(word: functions_table.FunctionEntry) -> str:
-    return word.symbol or word.name
-
-
-def taken(word: functions_table.FunctionEntry) -> str:
-    return " and ".join(KINDS[letter] for letter in word.takes)
 
 
 def matched(given: tuple[object, ...], name: str) -> tuple[Expression, ...]:
@@ -232,21 +236,13 @@ def expression(value: object, dtype: np.dtype) -> Expression:
     if isinstance(value, Index):
         hint = f"write position({value}), an int64"
         raise Error(f"the index {value} is no value", hint=hint)
+    if isinstance(value, Unknown):
+        value.refuse(value.written)
     if not isinstance(value, int | float):
         raise Error(f"{value!r} is no number and no expression")
     if not is_exact(value, dtype):
         raise Error(f"{value} is no number of {dtype.name}")
     return Constant(dtype, float(value) if kind_of(dtype) == "f" else value)
-
-
-def is_exact(number: float, dtype: np.dtype) -> bool:
-    """Whether a number is one of this type; floats are rounded to it."""
-    if isinstance(number, bool) or dtype == BOOL:
-        return isinstance(number, bool) and dtype == BOOL
-    if kind_of(dtype) == "f":
-        return True
-    limits = ml_dtypes.iinfo(dtype)
-    return isinstance(number, int) and int(limits.min) <= number <= int(limits.max)
 
 
 def shifted(name: str, x: Expression, count: object) -> Expression:

@@ -39,6 +39,10 @@ class FunctionEntry:
     compares: bool = False
     starts: str = ""
 
+    @property
+    def taken(self) -> str:
+        return " and ".join(KINDS[letter] for letter in self.takes)
+
 
 def functions(names: str) -> tuple[FunctionEntry, ...]:
     """Functions of one float."""
@@ -113,3 +117,13 @@ def start_of(word: FunctionEntry, dtype: np.dtype) -> int | float | bool:
             return int(ml_dtypes.iinfo(dtype).max) if is_integer else float("inf")
         case _:
             return 0
+
+
+def is_exact(number: float, dtype: np.dtype) -> bool:
+    """Whether a number is one of this type; floats are rounded to it."""
+    if isinstance(number, bool) or dtype == BOOL:
+        return isinstance(number, bool) and dtype == BOOL
+    if kind_of(dtype) == "f":
+        return True
+    limits = ml_dtypes.iinfo(dtype)
+    return isinstance(number, int) and int(limits.min) <= number <= int(limits.max)

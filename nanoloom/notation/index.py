@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+import numpy as np
+
 from nanoloom.errors import Error
+from nanoloom.notation.unknown import Unknown
 
 _places = itertools.count()  # axes nest in the order in which they were named
 
@@ -25,7 +28,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Index:
+class Index(Unknown):
     """offset + sum of factor * axis; terms: each axis once, no factor is 0."""
 
     terms: tuple[tuple[Axis, int], ...]
@@ -50,9 +53,9 @@ class Index:
         return low, high
 
     def __add__(self, other: object) -> Index:
-        if not isinstance(other, Index | int) or isinstance(other, bool):
+        if isinstance(other, Unknown) and not isinstance(other, Index):
             return NotImplemented
-        more = index_of(other)
+        more = index_of(other, f"{self} + {other}")
         factors = dict(self.terms)
         for axis, factor in more.terms:
             factors[axis] = factors.get(axis, 0) + factor
@@ -60,15 +63,18 @@ class Index:
         return Index(terms, self.offset + more.offset)
 
     def __mul__(self, other: object) -> Index:
+        if isinstance(other, Unknown) and not isinstance(other, Index):
+            return NotImplemented
         if isinstance(other, Index):
             refuse(f"({self}) * ({other})")
-        if not isinstance(other, int) or isinstance(other, bool):
-            return NotImplemented
+        other = number_of(other, f"({self}) * {other}")
         terms = tuple((axis, factor * other) for axis, factor in self.terms if other)
         return Index(terms, self.offset * other)
 
-    def __sub__(self, other: Index | int) -> Index:
-        return self + -1 * other
+    def __sub__(self, other: object) -> Index:
+        if isinstance(other, Unknown) and not isinstance(other, Index):
+            return NotImplemented
+        return self + -index_of(other, f"{self} - {other}")
 
     def __neg__(self) -> Index:
         return self * -1
@@ -82,11 +88,12 @@ class Index:
     def __rmul__(self, other: int) -> Index:
         return self * other
 
-    def __floordiv__(self, other: object) -> NoReturn:
-        refuse(f"({self}) // {other}")
+    @property
+    def written(self) -> str:
+        return str(self) if self.plain else f"({self})"
 
-    def __mod__(self, other: object) -> NoReturn:
-        refuse(f"({self}) % {other}")
+    def refuse(self, text: str) -> NoReturn:
+        refuse(text)
 
     def __lt__(self, other: object) -> NoReturn:
         refuse_comparison(self)
@@ -100,13 +107,20 @@ class Index:
         return " + ".join(parts).replace("+ -", "- ")
 
 
-def index_of(value: object) -> Index:
-    """A number or an index as an index; raises Error for anything else."""
+def index_of(value: object, text: str = "") -> Index:
+    """A number or an index as an index; raises Error for anything else.
+
+    text: the expression that it is part of.
+    """
     if isinstance(value, Index):
         return value
-    if not isinstance(value, int) or isinstance(value, bool):
-        refuse(str(value))
-    return Index((), value)
+    return Index((), number_of(value, text or str(value)))
+
+
+def number_of(value: object, text: str) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        refuse(text)
+    return int(value)
 
 
 def refuse(text: str) -> NoReturn:

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "refusal.h"
+#include "threads.h"
 
-enum { MOST_RUNS = 1000000, MOST_THREADS = 1024 };
+enum { MOST_RUNS = 1000000 };
 
 static int number(const char *option, const char *text, int most)
 {
@@ -63,7 +64,7 @@ static void read_option(struct nanoloom_arguments *found, int *at, int count, ch
                                MOST_RUNS);
     else if ((behind = after(word, "--threads")))
         found->threads = number(
-            "--threads", value_of("--threads", behind, at, count, words), MOST_THREADS);
+            "--threads", value_of("--threads", behind, at, count, words), NANOLOOM_MOST_THREADS);
     else
         nanoloom_refuse(word, "there is no such option; --help shows the usage");
 }

@@ -28,6 +28,10 @@ HANDLE {
     int64_t workspace_bytes;
     int64_t threads; /* with scratch memory in the workspace */
     atomic_int busy;
+#ifdef NANOLOOM_SIZED
+    int32_t wrong_dim; /* of the last resize, NANOLOOM_NONE where none is out of bounds */
+    int64_t wrong;     /* its number */
+#endif
 #ifdef NANOLOOM_SESSION
     struct nanoloom_kept kept;
 #endif
@@ -43,6 +47,9 @@ int nanoloom_handle_prepare(HANDLE *handle);
 /* Binds the program to all its dimensions: NANOLOOM_OK, or what is wrong, which leaves the
  * handle as it was. */
 int nanoloom_handle_bind(HANDLE *handle, const int64_t *dims);
+
+/* What was wrong with the sizes of the last resize, as snprintf writes it. */
+int nanoloom_handle_explain_sizes(const HANDLE *handle, char *text, size_t bytes);
 #endif
 
 #ifdef NANOLOOM_SESSION

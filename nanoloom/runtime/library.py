@@ -169,7 +169,7 @@ class Instance:
             InputError: an array has the wrong type, shape or memory layout; or, when
                 the outputs are written and mean nothing, an index is out of range.
         """
-        if not self._pool:
+        if self.is_closed:
             raise Error("the program is closed")
         if arena is not None and arena.call.context != self._pool:
             raise ValueError("the arena is another program's")
@@ -192,6 +192,11 @@ class Instance:
             self._arenas.append(used)
         if failure is not None:
             raise failure
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its threads have ended, those of a lender too."""
+        return not self._pool or (self._lender is not None and self._lender.is_closed)
 
     def close(self) -> None:
         """End the threads and free the memory; no run may be under way."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from nanoloom.runtime import layout
 _close = ctypes.CDLL(None).dlclose
 _close.argtypes = (ctypes.c_void_p,)
 _loads = itertools.count()
+_OWN_FILES = Path("/proc/self/fd")
 
 
 class Code:
@@ -47,7 +50,7 @@ def load(path: Path) -> tuple[Code, layout.Library]:
     """
     check(path)
     try:
-        library = ctypes.CDLL(_spelled(path.resolve(), next(_loads)))
+        library = _loaded(path.resolve())
     except OSError as error:
         raise Error(f"cannot load the library: {error}", where=str(path)) from error
     code = Code(library._handle)
@@ -99,6 +102,29 @@ def check(path: Path) -> None:
             where=str(path),
             hint="copy the library again, or compile the model again",
         )
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    """The library; from a copy in memory where its file system runs no code."""
+    if not is_noexec(path):
+        return ctypes.CDLL(_spelled(path, next(_loads)))
+    try:
+        descriptor = os.memfd_create(path.name)
+        with path.open("rb") as file, os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            return ctypes.CDLL(_spelled(_OWN_FILES / str(descriptor), next(_loads)))
+    except OSError as error:
+        raise Error(
+            f"its file system runs no code (noexec), nor does memory ({error})",
+            where=str(path),
+            hint="put it, or the cache (NANOLOOM_CACHE), where code may run",
+        ) from None
+
+
+def is_noexec(path: Path) -> bool:
+    """Whether the file system of a file was mounted so that none of it runs."""
+    return bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
 
 
 def _spelled(path: Path, number: int) -> str:

@@ -84,6 +84,8 @@ HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
 
 HANDLE *PUBLIC(create)(int threads)
 {
+    if (threads < 0 || threads > NANOLOOM_MOST_THREADS)
+        return NULL;
     int wanted = threads > 0 ? threads : nanoloom_default_threads();
     struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
     if (!pool)
@@ -197,6 +199,10 @@ int PUBLIC(explain)(const HANDLE *handle, int status, char *text, size_t bytes)
                         "%" PRId64 " tokens are kept, and at most %" PRId64
                         " can be: rewind the handle, or give it fewer",
                         handle->kept.length, nanoloom_kept_most(nanoloom_open_sizes));
+#endif
+#ifdef NANOLOOM_SIZED
+    if (handle && status == NANOLOOM_WRONG_SIZES)
+        return nanoloom_handle_explain_sizes(handle, text, bytes);
 #endif
     if (!check)
         return snprintf(text, bytes, "%s", PUBLIC(error)(status));

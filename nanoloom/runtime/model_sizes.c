@@ -1,4 +1,7 @@
 /* The public functions of a model whose sizes are known at run time. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "arena.h"
 #include "handle.h"
 
@@ -15,6 +18,7 @@ const struct nanoloom_tensor *PUBLIC(output)(int32_t index);
 /* Room for the program of any sizes, and working memory for all that bounds allow. */
 int nanoloom_handle_prepare(HANDLE *handle)
 {
+    handle->wrong_dim = NANOLOOM_NONE;
     handle->room_bytes = nanoloom_bound_bytes(nanoloom_open_sizes);
     handle->rooms = nanoloom_arena_create(2 * handle->room_bytes);
     if (!handle->rooms)
@@ -59,14 +63,33 @@ int nanoloom_handle_bind(HANDLE *handle, const int64_t *dims)
     int first = (const char *)handle->program == handle->rooms;
     const struct nanoloom_program *program = nanoloom_bind(
         nanoloom_open_sizes, dims, handle->rooms + (first ? handle->room_bytes : 0));
-    if (!program)
+    if (!program) {
+        handle->wrong_dim = nanoloom_outside(nanoloom_open_sizes, dims);
+        if (handle->wrong_dim != NANOLOOM_NONE)
+            handle->wrong = dims[handle->wrong_dim];
         return NANOLOOM_WRONG_SIZES;
+    }
 #ifdef NANOLOOM_SESSION
     int refused = nanoloom_session_takes(handle, program);
     if (refused)
         return refused;
 #endif
     return reserve(handle, program);
+}
+
+int nanoloom_handle_explain_sizes(const HANDLE *handle, char *text, size_t bytes)
+{
+    int32_t dim = handle->wrong_dim;
+    if (dim == NANOLOOM_NONE)
+        return snprintf(text, bytes, "the model does not take these sizes together");
+    const struct nanoloom_sizes *sizes = nanoloom_open_sizes;
+    int many = handle->wrong > sizes->most[dim];
+    int64_t least = sizes->least[dim];
+    if (least == 1 && sizes->or_none[dim])
+        least = 0;
+    return snprintf(text, bytes, "%s is %" PRId64 ", and %s %" PRId64 " is wanted",
+                    sizes->dims[dim], handle->wrong, many ? "at most" : "at least",
+                    many ? sizes->most[dim] : least);
 }
 
 int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes)

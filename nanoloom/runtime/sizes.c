@@ -228,13 +228,13 @@ int nanoloom_is_none(const struct nanoloom_sizes *sizes, int32_t dim, int64_t nu
     return number == 0 && sizes->least[dim] > 0 && sizes->or_none[dim];
 }
 
-static int inside(const struct nanoloom_sizes *sizes, const int64_t *dims)
+int32_t nanoloom_outside(const struct nanoloom_sizes *sizes, const int64_t *dims)
 {
     for (int32_t i = 0; i < sizes->dim_count; i++)
         if ((dims[i] < sizes->least[i] && !nanoloom_is_none(sizes, i, dims[i])) ||
             dims[i] > sizes->most[i])
-            return 0;
-    return 1;
+            return i;
+    return NANOLOOM_NONE;
 }
 
 /* Kernels are for one at least: where a dimension is 0 besides, none runs. */
@@ -275,7 +275,7 @@ const struct nanoloom_program *nanoloom_bind(const struct nanoloom_sizes *sizes,
 {
     struct parts to = parts_of(sizes, room);
     *to.program = *sizes->program;
-    if (!inside(sizes, dims) || !divide(sizes, dims, to.factors) ||
+    if (nanoloom_outside(sizes, dims) != NANOLOOM_NONE || !divide(sizes, dims, to.factors) ||
         !evaluate(sizes, to.factors, to.words) || !place_slots(sizes, &to) ||
         !count_tasks(sizes, &to))
         return NULL;

@@ -89,6 +89,9 @@ struct nanoloom_sizes {
 /* Whether a number of a dimension is the 0 that stands besides its bounds. */
 int nanoloom_is_none(const struct nanoloom_sizes *sizes, int32_t dim, int64_t number);
 
+/* The first dimension whose number is out of its bounds; NANOLOOM_NONE for none. */
+int32_t nanoloom_outside(const struct nanoloom_sizes *sizes, const int64_t *dims);
+
 /* The memory that a bound program takes. */
 int64_t nanoloom_bound_bytes(const struct nanoloom_sizes *sizes);
 

@@ -6,6 +6,8 @@
 
 struct nanoloom_pool;
 
+enum { NANOLOOM_MOST_THREADS = 1024 }; /* as nanoloom/runtime/threads.py says it */
+
 /* A pool of `threads` threads, the caller being one of them; NULL when memory is out.
  * Fewer threads than asked for when the system refuses to start more. */
 struct nanoloom_pool *nanoloom_pool_create(int threads);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nanoloom.errors import InputError
 from nanoloom.frontend.expressions import evaluate
@@ -20,20 +20,26 @@ class LoadedSession(Session):
         self,
         library: Library,
         instance: Instance,
+        require_open: Callable[[], None],
         inputs: Sequence[Interface],
         outputs: Sequence[Interface],
         capacity: int = 0,
     ) -> None:
-        """instance: whose threads run it.  inputs, outputs: with names of sizes."""
+        """instance: whose threads run it.  inputs, outputs: with names of sizes.
+
+        require_open: raises Error where these threads have ended.
+        """
         assert library.open is not None
         given, made = of_parts(inputs), of_parts(outputs)
         pairs = {whole_of(past): whole_of(y) for past, y in library.pairs.items()}
         kept = pairs_of(given, made, pairs)
         super().__init__(given, kept, {}, library.open.bounds, capacity)
         self.library, self.instance = library, instance
+        self._require_open = require_open
         self._last: tuple[list[int], Bound] | None = None
 
     def _bound(self, shapes: Shapes) -> Bound | None:
+        self._require_open()
         numbers = dict.fromkeys(self.lengths, self.length)
         found = [
             (str(d), number)

@@ -141,7 +141,10 @@ class Session(ABC):
 
     @public
     def rewind(self, length: int) -> None:
-        """Forget all but the first tokens; raises InputError for more than all."""
+        """Forget all but the first tokens; raises InputError for more than all.
+
+        Behind rewind(0) a call may be of another batch.
+        """
         if not isinstance(length, int | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
             raise InputError(f"length is a whole number, not {length!r}")
         if not 0 <= length <= self.length:
@@ -188,12 +191,14 @@ class Session(ABC):
             shape = x.shape(dims, self.length)
             rows = self._rows.get(x.present)
             if rows is not None and x.rows(shape) != rows.shape[1:]:
-                raise InputError(
-                    f"{list(x.rows(shape))} is kept of a token, not"
-                    f" {list(rows.shape[1:])} as before",
-                    where=f"input {x.past.name}",
-                    hint="begin again with reset()",
-                )
+                if self.length:
+                    raise InputError(
+                        f"{list(rows.shape[1:])} is kept of each token, and these"
+                        f" inputs need {list(x.rows(shape))}",
+                        where=f"input {x.past.name}",
+                        hint="begin again with reset()",
+                    )
+                del self._rows[x.present]  # all are forgotten: only room was kept
             made[x.past.name] = shape
         return made
 

@@ -97,7 +97,8 @@ def pairs_of(
     if not pairs:
         raise InputError(
             "the model has no input and output that are named past and present",
-            hint='say which belong together: pairs={"past": "present"}',
+            hint="say which belong together, in Python: "
+            'session(pairs={"past": "present"}) or save(..., session={...})',
         )
     others = {d for x in inputs if x.name not in pairs for d in x.shape}
     return tuple(

@@ -111,6 +111,11 @@ def test_runs(model: Model, threads: int) -> None:
     model.function("destroy")(None)
 
 
+@pytest.mark.parametrize("threads", [-1, -(2**31), 1025, 100_000, 2**31 - 1])
+def test_numbers_of_threads_that_are_refused(model: Model, threads: int) -> None:
+    assert model.function("create")(threads) is None
+
+
 def test_every_misuse_has_a_status(model: Model) -> None:
     handle = model.function("create")(2)
     a, b, out, total = (array.ctypes.data for array in arrays())

@@ -69,6 +69,12 @@ class Model:
     def resize(self, n: int) -> int:
         return self.function("resize")(self.handle, (ctypes.c_int64 * 1)(n))
 
+    def explained(self, status: int) -> bytes:
+        text = ctypes.create_string_buffer(256)
+        length = self.function("explain")(self.handle, status, text, len(text))
+        assert length == len(text.value)
+        return text.value
+
     def run(self, n: int) -> int:
         """Whether the result is right is asserted where there is one."""
         a, b = np.random.default_rng(n).standard_normal((2, 3 * n)).astype(np.float32)
@@ -123,7 +129,10 @@ def test_sizes_from_c(library: Path) -> None:
 
 def test_bounds_from_c(bounded: Path) -> None:
     with Model(bounded) as model:
-        assert [model.resize(n) for n in (1, 2, 7, 8)] == [7, 0, 0, 7]
+        said = {1: b"n is 1, and at least 2 is wanted", 2: b"", 7: b""}
+        for n, text in (said | {8: b"n is 8, and at most 7 is wanted"}).items():
+            assert model.resize(n) == (WRONG_SIZES if text else OK)
+            assert not text or model.explained(WRONG_SIZES) == text
         assert model.run(7) == OK
 
 

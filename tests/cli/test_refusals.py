@@ -217,7 +217,7 @@ def test_a_library_for_another_machine(
     [
         ("made", "--session: is for .so and .a alone", 2),
         ("made.s", "--session: is for .so and .a alone", 2),
-        ("made.so", "no input and output that are named past and present", 1),
+        ("made.so", "named past and present; say which belong together, in Python", 1),
     ],
 )
 def test_sessions(
@@ -236,6 +236,37 @@ def test_an_output_folder_that_is_not_there(tmp_path: Path, nanoloom: Command) -
     refused(nanoloom("compile", model, "-o", so), "no folder", "mkdir -p")
     deep = tmp_path / "nowhere" / "deeper"
     refused(nanoloom("run", model, "-o", deep), "mkdir -p")
+
+
+UNWRITABLE = {
+    "run -o {}/y.npy": "/proc",
+    "run -o {}": "/proc",
+    "compile -o {}/y": "/proc",
+    "compile -o {}/y.so": "/proc",
+    "compile -e linalg -o {}/y.mlir": "/proc",
+    "compile -e all -o {}/all": "/proc",
+    "run -o y={}/y.npy": "/etc/passwd",
+    "compile -o {}/x": "/etc/passwd",
+    "compile -e asm -o {}/x/y.s": "/etc/passwd",
+}
+
+
+@pytest.mark.parametrize("words", UNWRITABLE)
+def test_where_nothing_can_be_written(
+    tmp_path: Path, nanoloom: Command, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """Found before anything is compiled; no folder is advised that cannot be made."""
+
+    def compiled(*_: object) -> None:
+        raise AssertionError("compiled for nothing")
+
+    monkeypatch.setattr("nanoloom.compiler.partition_model", compiled)
+    model, place = models.write(tmp_path, models.NO_INPUT), UNWRITABLE[words]
+    verb, *others = words.format(place).split()
+    said = nanoloom(verb, model, *others, "--no-cache")
+    why = "can be made in /proc" if place == "/proc" else f"{place} is a file"
+    refused(said, "cannot be written", why)
+    assert "mkdir" not in said.err
 
 
 def test_an_output_that_is_a_folder(tmp_path: Path, nanoloom: Command) -> None:

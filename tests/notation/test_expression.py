@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from nanoloom import notation
 from nanoloom.errors import Error
 from nanoloom.notation import (
     Buffer,
@@ -23,6 +26,7 @@ from nanoloom.notation.expression import Expression
 from nanoloom.notation.functions_table import WORDS
 
 (i,) = axes("i")
+BUFFER = Buffer("b", (8,))
 f = Buffer("f", (8,))[i]
 h = Buffer("h", (8,), "bfloat16")[i]
 n = Buffer("n", (8,), "int8")[i]
@@ -48,6 +52,8 @@ t = Buffer("t", (8,), "bool")[i]
         (cast(n, "int32") * 300, "cast(n[i], 'int32') * 300", "int32"),
         (position(2 * i + 1) <= 5, "position(2 * i + 1) <= 5", "bool"),
         (f + np.float32(0.5), "f[i] + 0.5", "float32"),
+        (np.float32(0.5) * f, "0.5 * f[i]", "float32"),
+        (np.int64(2) - n, "2 - n[i]", "int8"),
     ],
 )
 def test_expressions(made: Expression, text: str, dtype: str) -> None:
@@ -80,12 +86,41 @@ def test_a_cast_to_the_same_type_is_nothing() -> None:
         (lambda: select(True, f, f), "select by True, which is no bool"),
         (lambda: cast(f, "int4"), r"cast\(f\[i\]\): int4 is no element type; choose"),
         (lambda: cast(1, "int8"), "cast of 1, which is no expression"),
+        (lambda: f // 2, r"f\[i\] // 2 means nothing here: f\[i\] is known when"),
+        (lambda: 2 // f, r"2 // f\[i\] means nothing"),
+        (lambda: f % 2, r"f\[i\] % 2 means .*; write it with the operators and"),
+        (lambda: f**2, r"f\[i\] \*\* 2 means nothing"),
+        (lambda: f @ f, r"f\[i\] @ f\[i\] means nothing"),
+        (lambda: divmod(f, 2), r"divmod\(f\[i\], 2\) means nothing"),
+        (lambda: 2 << n, r"2 << n\[i\] means nothing"),
+        (lambda: abs(f), r"abs\(f\[i\]\) means nothing"),
+        (lambda: builtins.round(f), r"round\(f\[i\]\) means nothing"),
+        (lambda: +f, r"\+f\[i\] means nothing"),
+        (lambda: math.exp(f), r"float\(f\[i\]\) means nothing"),
+        (lambda: list(f), r"iter\(f\[i\]\) means nothing"),
+        (lambda: f[i], r"f\[i\]\[i\] means nothing .*; write all indices at once"),
+        (lambda: np.exp(f), r"np.exp\(f\[i\]\) means nothing .* of nanoloom.notation"),
+        (lambda: np.sum(f), r"np.sum\(f\[i\]\) means nothing"),
+        (lambda: np.add.reduce(f), r"np.add\(f\[i\]\) means nothing"),
+        (lambda: np.where(f < 1, f, 0), r"np.where\(f\[i\] < 1.0, f\[i\], 0\) means"),
+        (lambda: np.ones(3) * f, r"np.multiply\(an array, f\[i\]\) means nothing"),
+        (lambda: f * BUFFER, "b means nothing: b is a buffer, no value; write elem"),
+        (lambda: BUFFER * f, r"b \* f\[i\] means nothing: b is a buffer"),
+        (lambda: BUFFER + 1, r"b \+ 1 means .*; write elements of it, as b\[i, j\]"),
+        (lambda: -BUFFER, "-b means nothing"),
+        (lambda: np.exp(BUFFER), r"np.exp\(b\) means nothing"),
+        (lambda: len(BUFFER), r"len\(b\) means nothing"),
         (lambda: bool(f < 1), "is known when the program runs, not yet; choose"),
     ],
 )
 def test_refusals(make: Callable[[], object], sentence: str) -> None:
     with pytest.raises(Error, match=sentence):
         make()
+
+
+def test_all_names_shadow_no_word_of_python() -> None:
+    assert not set(notation.__all__) & set(dir(builtins))
+    assert str(notation.round(f)) == "round(f[i])"
 
 
 def test_every_word_has_a_body() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from nanoloom.errors import Error
@@ -46,12 +47,30 @@ def test_reduced_axes_nest_as_they_are_named() -> None:
     assert places == sorted(places)
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    two = np.int64(2)
+    made = [two * i, i * two, i + two, two + i, i - two, two - i]
+    wanted = [2 * i, 2 * i, i + 2, i + 2, i - 2, 2 - i]
+    assert made == wanted and all(type(x.offset) is int for x in made)
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
         (lambda: i * j, r"the index \(i\) \* \(j\) is no sum of axes times numbers"),
-        (lambda: i // 2, r"the index \(i\) // 2 is no sum"),
-        (lambda: i % 2, r"the index \(i\) % 2 is no sum"),
+        (lambda: i // 2, r"the index i // 2 is no sum"),
+        (lambda: i % 2, "the index i % 2 is no sum"),
+        (lambda: (i + 1) // 2, r"the index \(i \+ 1\) // 2 is no sum"),
+        (lambda: i / 2, "the index i / 2 is no sum"),
+        (lambda: 2 / i, "the index 2 / i is no sum"),
+        (lambda: 1.5 * i, r"the index \(i\) \* 1.5 is no sum"),
+        (lambda: i + 0.5, r"the index i \+ 0.5 is no sum"),
+        (lambda: i - "x", "the index i - x is no sum"),
+        (lambda: i & 1, "the index i & 1 is no sum"),
+        (lambda: abs(i), r"the index abs\(i\) is no sum"),
+        (lambda: np.exp(i), r"the index np.exp\(i\) is no sum"),
+        (lambda: range(i), r"the index index\(i\) is no sum"),
+        (lambda: i[0], r"the index i\[0\] is no sum"),
         (lambda: i < j, r"the index i is no value .* write position\(i\)"),
         (lambda: index_of(1.5), "the index 1.5 is no sum"),
         (lambda: index_of(True), "the index True is no sum"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from nanoloom.binary.shared import write_in_process
 from nanoloom.cache import Cache, sealed_files
 from nanoloom.errors import Error
+from nanoloom.runtime import loading
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, aligned, expected, in_process, kernels, table
 
@@ -93,3 +95,42 @@ def test_a_new_file_in_the_place_of_a_loaded_one(tmp_path: Path, cache: Cache) -
     for number, library in enumerate(libraries):
         assert library.inputs == table(2 + number // 2).inputs
         ran(library, 2 + number // 2)
+
+
+def test_code_where_nothing_may_run(
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount with noexec: the code runs from memory, and goes as any other does."""
+    monkeypatch.setattr(
+        loading, "is_noexec", lambda path: path.is_relative_to(tmp_path)
+    )
+    (tmp_path / "other").mkdir()
+    paths = [in_process(tmp_path, cache, 5), in_process(tmp_path / "other", cache, 6)]
+    before = set(os.listdir("/proc/self/fd"))
+    libraries = [Library(path) for path in paths]  # memory files take the same number
+    for number, (path, tasks) in enumerate(zip(paths, (5, 6), strict=True)):
+        ran(libraries[number], tasks)
+        assert str(path) not in maps() and f"/memfd:{path.name}" in maps()
+    assert set(os.listdir("/proc/self/fd")) == before
+    del libraries
+    assert "/memfd:model.so" not in maps()
+
+
+def test_code_that_memory_does_not_run_either(
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(name: str) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(loading, "is_noexec", lambda _: True)
+    monkeypatch.setattr(os, "memfd_create", refused)
+    with pytest.raises(Error, match=r"runs no code \(noexec\).* where code may run"):
+        Library(in_process(tmp_path, cache, 5))
+
+
+def test_mounts_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = os.statvfs(tmp_path)
+    for flag, answer in ((0, False), (os.ST_NOEXEC, True), (os.ST_RDONLY, False)):
+        facts = [*plain[:8], flag, plain.f_namemax]
+        monkeypatch.setattr(os, "statvfs", lambda _, f=facts: os.statvfs_result(f))
+        assert loading.is_noexec(tmp_path) == answer

@@ -228,9 +228,32 @@ def test_python_loads_the_same_file(library: Path, shared_main: Path) -> None:
     ids, mask = text(18)
     with pytest.raises(InputError, match="not what the others make it"):
         session({"input_ids": ids[:, 17:], "attention_mask": mask[:, :9]})
-    with pytest.raises(InputError, match="is kept of a token"):
+    with pytest.raises(InputError, match=r"\[1, 2, 8\] is kept of each token"):
         two = np.repeat(ids[:, 17:], 2, 0), np.repeat(mask, 2, 0)
         session({"input_ids": two[0], "attention_mask": two[1]})
+
+
+def test_another_batch_behind_a_rewind_in_python(library: Path) -> None:
+    session = nanoloom.load(library, threads=1).session()
+    for batch in (1, 2):
+        ids, mask = (np.repeat(x, batch, 0) for x in text(4))
+        made = session({"input_ids": ids, "attention_mask": mask})["logits"]
+        assert len(made) == batch and (made == made[:1]).all()
+        session.rewind(0)
+
+
+def test_a_session_ends_with_its_library(library: Path) -> None:
+    """Also at the sizes of the call before, whose threads are gone as well."""
+    with nanoloom.load(library, threads=2) as loaded:
+        session: Session = loaded.session()
+        say(session, *text(TOTAL), 2)
+        say(session, *text(TOTAL), 1)
+    for count in (1, 3):
+        session.rewind(2)
+        with pytest.raises(Error, match="closed at the end of its `with`; load it"):
+            say(session, *text(TOTAL), count)
+    with pytest.raises(Error, match="closed at the end of its `with`; load it"):
+        loaded.session()
 
 
 def test_the_bound_in_python(bounded: Program) -> None:

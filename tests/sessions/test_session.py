@@ -103,10 +103,22 @@ def test_a_mask_whose_length_has_a_name(cache: Cache) -> None:
 def test_another_batch_begins_again(program: Program) -> None:
     session = program.session()
     say(session, *text(1, 4), 4)
-    with pytest.raises(InputError, match=r"\[3, 2, 8\] is kept of a token"):
+    with pytest.raises(InputError, match=r"\[1, 2, 8\] is kept of each token"):
         say(session, *text(3, 9), 1)
     session.reset()
     assert say(session, *text(3, 9), 2).shape == (3, 2, models.WORDS)
+
+
+def test_another_batch_behind_a_rewind_to_nothing(program: Program) -> None:
+    """Larger, smaller, and the first again: what is kept is of this batch alone."""
+    session = program.session(capacity=3)
+    for batch in (1, 3, 2, 1):
+        ids, mask = text(batch, 9)
+        wanted = models.whole(ids, mask)["logits"]
+        got = np.concatenate([say(session, ids, mask, n) for n in (4, 1, 4)], 1)
+        assert np.abs(got - wanted).max() <= BOUND
+        assert {x.shape[0] for x in session.past().values()} == {batch}
+        session.rewind(0)
 
 
 def test_where_positions_end(program: Program) -> None:
