@@ -109,8 +109,10 @@ def test_numbers(case: tuple[int, ...], target: Target) -> None:
 
 
 # rows of a product, seen as [.., f]; the axes of that which are one number each
-ROWS = [((6, 2), (1,)), ((3, 2, 2), (1, 2)), ((6, 2), (0,)), ((2, 3, 2), (0, 2))]
-ROWS += [((1, 6, 2), (1, 2)), ((5, 1), (1,)), ((4, 3), (0, 1))]
+ROWS = [
+    *[((6, 2), (1,)), ((3, 2, 2), (1, 2)), ((6, 2), (0,)), ((2, 3, 2), (0, 2))],
+    *[((1, 6, 2), (1, 2)), ((5, 1), (1,)), ((4, 3), (0, 1))],
+]
 
 
 def drawn_rows(seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
