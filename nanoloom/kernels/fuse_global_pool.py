@@ -11,6 +11,8 @@ classifier, behind the last layer of 1x1 filters.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 from nanoloom.kernels.follow_products import EXPAND, ends_product, shape_of, with_body
 from nanoloom.kernels.fuse_product_chain import only_reader, product
@@ -20,6 +22,7 @@ from nanoloom.kernels.linalg_query import (
     Kind,
     Op,
     base,
+    body,
     inputs,
     is_fill,
     is_generic,
@@ -31,7 +34,7 @@ from nanoloom.kernels.linalg_query import (
     outputs,
 )
 from nanoloom.kernels.nest import alone
-from nanoloom.mlir import ir, operations
+from nanoloom.mlir import ir, operations, tensor
 from nanoloom.nest.global_pool import is_sum_of_rows, makes_rows
 
 
@@ -83,22 +86,75 @@ def is_made_alone(source: ir.Value, kinds: list[str]) -> bool:
 
 def replace_sum(op: Op, source: ir.Value, groups: list[list[int]]) -> None:
     """The same sum of what a product makes; groups: the pixels' axes of each of its."""
-    kinds, sizes = iterators(op), ir.RankedTensorType(inputs(op)[0].type).shape
-    order = sorted(range(len(kinds)), key=lambda d: kinds[d] == "reduction")
-    dims = {d: ir.AffineDimExpr.get(place) for place, d in enumerate(order)}
-    read: list[ir.AffineExpr] = []
-    for first, *others in groups:
-        index: ir.AffineExpr = dims[first]
-        for d in others:
-            index = index * sizes[d] + dims[d]
-        read.append(index)
-    rank, reduced = len(kinds), kinds.count("reduction")
-    reading = ir.AffineMap.get(rank, 0, read)
-    writing = ir.AffineMap.get(rank, 0, [dims[d] for d in order[: rank - reduced]])
+    loops = pixel_loops(op, groups)
+    if loops is None:
+        return
+    (begin,) = outputs(op)
+    element = ir.RankedTensorType(begin.type).element_type
     with ir.InsertionPoint(op), op.operation.location:
-        made = with_body(op, [source, *outputs(op)], [reading, writing], reduced)
+        window = [tensor.empty(loops.window, element)] if loops.window else []
+        operands = [source, *window, begin]
+        made = with_body(op, operands, loops.indexings, loops.reduced)
+        if window:
+            read_window(made)
     op.operation.results[0].replace_all_uses_with(made)
     op.operation.erase()
+
+
+def read_window(made: ir.Value) -> None:
+    """Give a sum of one operand a second one, whose numbers it ignores."""
+    op = made.owner
+    assert not isinstance(op, ir.Block), "a sum makes it"
+    op.attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([2, 1])
+    block = body(op.opview)
+    so_far = block.arguments[1]
+    block.add_argument(so_far.type, ir.Location.current)
+    so_far.replace_all_uses_with(block.arguments[2])
+
+
+@dataclass(frozen=True)
+class PixelLoops:
+    """The loops of a sum over rows of a product: results, then `reduced` of pixels.
+
+    window: extents of the loops of pixels that are no index by themselves: an operand
+    of this shape tells them, as that of a pool does.  indexings: of all operands.
+    """
+
+    reduced: int
+    window: list[int]
+    indexings: list[ir.AffineMap]
+
+
+def pixel_loops(op: Op, groups: list[list[int]]) -> PixelLoops | None:
+    """One loop for the pixels of each axis of a product.
+
+    None where those of one result are not side by side: a task would compute what lies
+    between them as well.
+    """
+    kinds, sizes = iterators(op), ir.RankedTensorType(inputs(op)[0].type).shape
+    kept = [d for d, word in enumerate(kinds) if word == "parallel"]
+    pixels = [[d for d in group if d not in kept] for group in groups]
+    reduced = sum(bool(found) for found in pixels)
+    rank = len(kept) + reduced
+    dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
+    behind = iter(dims[len(kept) :])
+    read: list[ir.AffineExpr] = []
+    window: list[tuple[ir.AffineExpr, int]] = []
+    for group, found in zip(groups, pixels, strict=True):
+        if group[len(group) - len(found) :] != found:
+            return None
+        terms = [(dims[kept.index(d)], sizes[d]) for d in group if d in kept]
+        if found:
+            terms.append((next(behind), prod(sizes[d] for d in found)))
+        (index, _), *others = terms
+        for dim, size in others:
+            index = index * size + dim
+        read.append(index)
+        if found and others:
+            window.append(terms[-1])
+    ways = [read, *([[dim for dim, _ in window]] if window else []), dims[: len(kept)]]
+    indexings = [ir.AffineMap.get(rank, 0, each) for each in ways]
+    return PixelLoops(reduced, [size for _, size in window], indexings)
 
 
 def fuse_pixel_sums(groups: list[Group], weights: Sequence[ir.Value]) -> list[Group]:

@@ -34,7 +34,7 @@ def is_sum_of_rows(sums: Statement) -> bool:
 
     Vectors lie along the columns; the rows of one result stay in a cache.
     """
-    if not sums.is_reduction or sums.is_contraction or len(sums.reads) != 1:
+    if not sums.is_reduction or sums.is_contraction or not sums.reads:
         return False
     columns = sums.axes[len(sums.writes[0].plain) - 1].name
     rows = [a.extent for a in sums.axes if a.is_reduction]
@@ -61,7 +61,8 @@ def summed(nest: LoopNest) -> Summed | None:
         return None
     weights = nest.buffer(product.reads[shape.right].buffer)
     behind = nest.stages[nest.stages.index(sums) :]
-    alike = all(len(stage.writes[0].plain) == len(behind[-1].axes) for stage in behind)
+    rank = len(nest.last.writes[0].plain)
+    alike = all(len(stage.writes[0].plain) == rank for stage in behind)
     if not alike or weights.role is not Role.CONSTANT or behind[-1] != nest.last:
         return None
     return Summed(product, end, sums, nest.last, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,82 @@ def test_numbers(case: tuple[int, ...], target: Target) -> None:
     check(got, image.mean((1, 2)), steps, size.mean((1, 2)))
     image[:, -1, -1] = 0
     assert not passes(got, image.mean((1, 2)), steps, size.mean((1, 2)))
+
+
+# rows of a product, seen as [.., f]; the axes of that which are one number each
+ROWS = [
+    *[((6, 2), (1,)), ((3, 2, 2), (1, 2)), ((6, 2), (0,)), ((2, 3, 2), (0, 2))],
+    *[((1, 6, 2), (1, 2)), ((5, 1), (1,)), ((4, 3), (0, 1))],
+]
+
+
+def drawn_rows(seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Some axes of rows, and some of them."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(n) for n in rng.integers(1, 7, rng.integers(2, 5))]
+    axes = [d for d in range(len(sizes)) if rng.random() < 0.5]
+    return tuple(sizes), tuple(axes or [len(sizes) - 1])
+
+
+def rows_added(
+    sizes: tuple[int, ...], axes: tuple[int, ...], *, batches: bool, ends: bool
+) -> tuple[Make, Array, Array]:
+    """ReLU of a product whose rows are seen as more axes, some of which add up.
+
+    batches: each row has weights of its own.  ends: nothing follows the sums.
+    """
+    count, depth, columns = prod(sizes), 13, 37
+    x = sample(0, (count, 1, depth) if batches else (count, depth), "float32")
+    w = sample(1, (count, depth, columns) if batches else (depth, columns), "float32")
+    equation = "bmk,bkn->bmn" if batches else "mk,kn->mn"
+
+    def make(b: Any, left: Any) -> Any:
+        made = b.einsum(equation, left, b.constant(w))
+        made = b.elementwise(lambda s: s.maximum(0), made)
+        seen = b.reshape(made, (*sizes, columns))
+        total = b.reduce(lambda s, t: s + t, seen, axes, 0, keepdims=False)
+        return total if ends else b.elementwise(lambda s: s * 0.5, total)
+
+    return make, x, w
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "axes"), [*ROWS, *(drawn_rows(seed) for seed in range(12))], ids=str
+)
+def test_rows_seen_as_more_axes(
+    sizes: tuple[int, ...], axes: tuple[int, ...], *, batches: bool, ends: bool
+) -> None:
+    """As the weighted sum of a mixture of experts reads what these make."""
+    make, x, w = rows_added(sizes, axes, batches=batches, ends=ends)
+    (got,) = executable(program_of(make, x), by_name("x86-64-v3"))(x)
+    one, other = x.astype(np.float64), w.astype(np.float64)
+    factor, shape = 1 if ends else 0.5, (*sizes, w.shape[-1])
+    made = np.maximum(one @ other, 0).reshape(shape)
+    size = (abs(one) @ abs(other)).reshape(shape)
+    steps = x.shape[-1] + prod(sizes) + 2
+    check(got, made.sum(axes) * factor, steps, size.sum(axes) * factor)
+    made[(-1,) * len(sizes)] = 0
+    assert not passes(got, made.sum(axes) * factor, steps, size.sum(axes) * factor)
+
+
+@pytest.mark.parametrize(("sizes", "axes"), ROWS[:2], ids=str)
+def test_rows_side_by_side_are_added_in_the_cache(
+    sizes: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    for ends in (False, True):
+        make, x, _ = rows_added(sizes, axes, batches=False, ends=ends)
+        program = program_of(make, x)
+        assert kernels(program) == ["contraction"]
+        text = stage_text(program, "schedule", by_name("x86-64-v4"))
+        assert "added up in the cache" in text
+
+
+@pytest.mark.parametrize(("sizes", "axes"), ROWS[2:4], ids=str)
+def test_rows_apart_are_added_behind(
+    sizes: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    """A task would compute what lies between them as well."""
+    make, x, _ = rows_added(sizes, axes, batches=False, ends=True)
+    assert kernels(program_of(make, x)) == ["contraction", "reduction"]
