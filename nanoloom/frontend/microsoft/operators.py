@@ -1,0 +1,32 @@
+"""Every operator of ONNX Runtime's own that has an expansion, by kind, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from nanoloom.frontend.microsoft import (
+    activations,
+    normalization,
+    products,
+    quantized,
+)
+from nanoloom.frontend.microsoft.replacement import Replacement
+
+Expansion = Callable[[Replacement], ir.Value | Sequence[ir.Value | None]]
+
+OPERATORS: dict[str, Expansion] = {
+    **activations.OPERATORS,
+    **normalization.OPERATORS,
+    **products.OPERATORS,
+    **quantized.OPERATORS,
+}
+# What ONNX Runtime writes into ONNX's own domain, too.
+DEFAULT_DOMAIN = frozenset(
+    (
+        "LayerNormalization",  # of older models than the operator itself
+        "SimplifiedLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+    )
+)
