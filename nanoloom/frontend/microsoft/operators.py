@@ -8,9 +8,11 @@ import onnx_ir as ir
 
 from nanoloom.frontend.microsoft import (
     activations,
+    attention,
     normalization,
     products,
     quantized,
+    quantized_products,
 )
 from nanoloom.frontend.microsoft.replacement import Replacement
 
@@ -18,9 +20,11 @@ Expansion = Callable[[Replacement], ir.Value | Sequence[ir.Value | None]]
 
 OPERATORS: dict[str, Expansion] = {
     **activations.OPERATORS,
+    **attention.OPERATORS,
     **normalization.OPERATORS,
     **products.OPERATORS,
     **quantized.OPERATORS,
+    **quantized_products.OPERATORS,
 }
 # What ONNX Runtime writes into ONNX's own domain, too.
 DEFAULT_DOMAIN = frozenset(
