@@ -9,10 +9,13 @@ import onnx_ir as ir
 from nanoloom.frontend.microsoft import (
     activations,
     attention,
+    grouped_attention,
     normalization,
     products,
     quantized,
     quantized_products,
+    quantized_weights,
+    rotary,
 )
 from nanoloom.frontend.microsoft.replacement import Replacement
 
@@ -21,10 +24,13 @@ Expansion = Callable[[Replacement], ir.Value | Sequence[ir.Value | None]]
 OPERATORS: dict[str, Expansion] = {
     **activations.OPERATORS,
     **attention.OPERATORS,
+    **grouped_attention.OPERATORS,
     **normalization.OPERATORS,
     **products.OPERATORS,
     **quantized.OPERATORS,
     **quantized_products.OPERATORS,
+    **quantized_weights.OPERATORS,
+    **rotary.OPERATORS,
 }
 # What ONNX Runtime writes into ONNX's own domain, too.
 DEFAULT_DOMAIN = frozenset(
