@@ -10,11 +10,13 @@ from nanoloom.frontend.microsoft import (
     activations,
     attention,
     grouped_attention,
+    movement,
     normalization,
     products,
     quantized,
     quantized_products,
     quantized_weights,
+    recurrent,
     rotary,
 )
 from nanoloom.frontend.microsoft.replacement import Replacement
@@ -25,11 +27,13 @@ OPERATORS: dict[str, Expansion] = {
     **activations.OPERATORS,
     **attention.OPERATORS,
     **grouped_attention.OPERATORS,
+    **movement.OPERATORS,
     **normalization.OPERATORS,
     **products.OPERATORS,
     **quantized.OPERATORS,
     **quantized_products.OPERATORS,
     **quantized_weights.OPERATORS,
+    **recurrent.OPERATORS,
     **rotary.OPERATORS,
 }
 # What ONNX Runtime writes into ONNX's own domain, too.
