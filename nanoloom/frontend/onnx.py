@@ -22,6 +22,7 @@ from nanoloom.frontend.header import check_header
 from nanoloom.frontend.inline import inline
 from nanoloom.frontend.maps import drop_maps
 from nanoloom.frontend.memory_claims import check_sizes
+from nanoloom.frontend.microsoft.expand import expand_microsoft
 from nanoloom.frontend.node_names import name_nodes
 from nanoloom.frontend.operators import check_operators, check_required
 from nanoloom.frontend.proto_walk import check_text, drop_devices
@@ -50,7 +51,8 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
 
     Weights of more than 4 KB are `MappedTensor`s: nothing of them is read here.  The
     result is a new model; values that a weight gives a default are weights, no
-    inputs.  Operators that ONNX does not know are left for `problems`.
+    inputs.  ONNX's operators stand for those of ONNX Runtime; others that ONNX does not
+    know are left for `problems`.
     memory: bytes that one value may take, by default what the machine has free.
     Raises ModelError or Unsupported, in one sentence that names file and node.
     """
@@ -73,6 +75,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     if not ordered:
         passes.TopologicalSortPass()(model)
     inline(model, where)
+    expand_microsoft(model)
     check_required(model, where)
     passes.RemoveInitializersFromInputsPass()(model)
     encode(model)

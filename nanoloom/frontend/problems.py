@@ -14,7 +14,10 @@ from nanoloom.errors import Unsupported
 from nanoloom.frontend.operators import schema_of
 
 DEFAULT = "ai.onnx"
-CONTRIB = {"com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"}
+MICROSOFT = "com.microsoft"
+# ONNX Runtime's own orders of an image's elements, for the machine that saved a model.
+LAYOUTS = {"com.microsoft.nchwc", "com.ms.internal.nhwc"}
+REFUSAL = "nanoloom.refusal"  # of a node: why nothing takes its place, and what to do
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,17 @@ def operator_problems(
     def problem(reason: str, hint: str) -> list[Problem]:
         return [Problem(name, reason, hint, full)]
 
-    if node.domain in CONTRIB:
+    if REFUSAL in node.meta:
+        return problem(*node.meta[REFUSAL])
+    if node.domain in LAYOUTS:
         return problem(
-            "is an operator of ONNX Runtime, not of ONNX",
+            "lays images out for the machine on which ONNX Runtime saved the model",
+            "save it with the graph optimization level extended or lower, which is "
+            "without layout optimization",
+        )
+    if node.domain == MICROSOFT:
+        return problem(
+            "is an operator of ONNX Runtime, not of ONNX, that nothing can stand for",
             "use the model as it was before ONNX Runtime's optimizer fused it, or "
             "quantized it in another format than QDQ",
         )

@@ -8,12 +8,14 @@ of products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Generator, Mapping, Set
+from contextlib import contextmanager
 
 import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from nanoloom.errors import DataDependent, Error
 from nanoloom.frontend.declared import contradictions_of
 from nanoloom.graph.append_to_cache import Pairs, append_to_caches
 from nanoloom.graph.average_before_pointwise import average_before_pointwise
@@ -96,7 +98,8 @@ def optimize(
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
-    propagate(model, direct, names, kept, alike)
+    with naming_unknown(model, direct, opsets):
+        propagate(model, direct, names, kept, alike)
     publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     require_known_operators(model.graph, direct, opsets)
@@ -120,6 +123,20 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     name_made(model.graph)
     return model
+
+
+@contextmanager
+def naming_unknown(
+    model: ir.Model, direct: Set[str], opsets: Mapping[str, int]
+) -> Generator[None]:
+    """Operators that nobody knows come first, whatever else is wrong with a model."""
+    try:
+        yield
+    except DataDependent:
+        raise  # a call binds the inputs that decide, and asks again
+    except Error:
+        require_known_operators(model.graph, direct, opsets)
+        raise
 
 
 def propagate(

@@ -70,14 +70,17 @@ def descriptor(array: np.ndarray) -> ctypes.Structure:
     )
 
 
-def evaluate(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
+def evaluate(
+    model: onnx.ModelProto | onnx_ir.Model, feeds: Feeds
+) -> list[np.ndarray]:
     """The outputs of a model with static shapes (or shapes taken from the feeds).
 
     Inputs whose values decide about shapes are bound to them, as a first call does.
     """
     bound: dict[str, np.ndarray] = {}
     while True:
-        graph = onnx_ir.from_proto(model)
+        given = isinstance(model, onnx_ir.Model)
+        graph = model.clone() if given else onnx_ir.from_proto(model)
         for value in graph.graph.inputs:
             if value.name in feeds:
                 value.shape = onnx_ir.Shape(feeds[value.name].shape)

@@ -1,0 +1,46 @@
+"""Every operator of ONNX Runtime's own that has an expansion, by kind, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from nanoloom.frontend.microsoft import (
+    activations,
+    attention,
+    grouped_attention,
+    movement,
+    normalization,
+    products,
+    quantized,
+    quantized_products,
+    quantized_weights,
+    recurrent,
+    rotary,
+)
+from nanoloom.frontend.microsoft.replacement import Replacement
+
+Expansion = Callable[[Replacement], ir.Value | Sequence[ir.Value | None]]
+
+OPERATORS: dict[str, Expansion] = {
+    **activations.OPERATORS,
+    **attention.OPERATORS,
+    **grouped_attention.OPERATORS,
+    **movement.OPERATORS,
+    **normalization.OPERATORS,
+    **products.OPERATORS,
+    **quantized.OPERATORS,
+    **quantized_products.OPERATORS,
+    **quantized_weights.OPERATORS,
+    **recurrent.OPERATORS,
+    **rotary.OPERATORS,
+}
+# What ONNX Runtime writes into ONNX's own domain, too.
+DEFAULT_DOMAIN = frozenset(
+    (
+        "LayerNormalization",  # of older models than the operator itself
+        "SimplifiedLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+    )
+)
