@@ -67,6 +67,7 @@ MAY_ASK = {
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
     "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
     "nanoloom/reproduce/oml_costs.py": "how much memory its child process takes",
+    "nanoloom/cli/terminal.py": "whether the user says how wide it is",
     "nanoloom/cli/failures.py": "the variables for debugging and for the cache's place",
 }
 

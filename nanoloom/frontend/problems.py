@@ -19,6 +19,18 @@ MICROSOFT = "com.microsoft"
 LAYOUTS = {"com.microsoft.nchwc", "com.ms.internal.nhwc"}
 REFUSAL = "nanoloom.refusal"  # of a node: why nothing takes its place, and what to do
 
+# Reason and hint
+LAID_OUT = (
+    "lays images out for the machine on which ONNX Runtime saved the model",
+    "save it with the graph optimization level extended or lower, which is "
+    "without layout optimization",
+)
+RUNTIMES_OWN = (
+    "is an operator of ONNX Runtime, not of ONNX, that nothing can stand for",
+    "use the model as it was before ONNX Runtime's optimizer fused it, or "
+    "quantized it in another format than QDQ",
+)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -85,17 +97,9 @@ def operator_problems(
     if REFUSAL in node.meta:
         return problem(*node.meta[REFUSAL])
     if node.domain in LAYOUTS:
-        return problem(
-            "lays images out for the machine on which ONNX Runtime saved the model",
-            "save it with the graph optimization level extended or lower, which is "
-            "without layout optimization",
-        )
+        return problem(*LAID_OUT)
     if node.domain == MICROSOFT:
-        return problem(
-            "is an operator of ONNX Runtime, not of ONNX, that nothing can stand for",
-            "use the model as it was before ONNX Runtime's optimizer fused it, or "
-            "quantized it in another format than QDQ",
-        )
+        return problem(*RUNTIMES_OWN)
     if version is None or node.domain not in known_domains():
         return problem(
             f"its domain {node.domain} is unknown and the model has no function for it",

@@ -5,8 +5,8 @@
     T(T'(x))         ->  x
 
 Convolutions and pools work on [n, h, w, c], where vectors of channels are contiguous.
-The transposes sink through everything that does not care about the order of dimensions
-until they meet their inverse, so that a network is turned once at its input.
+The transposes sink through what takes any order of dimensions until they meet their
+inverse: a network is transposed once, at its input.
 """
 
 from __future__ import annotations
@@ -287,11 +287,10 @@ class Layout(GraphEditor):
 
 
 RULES: dict[str, Callable[[Layout, ir.Node], None]] = {
-    **dict.fromkeys(ONE_TO_ONE, Layout.sink),
+    **dict.fromkeys(ONE_TO_ONE | {"Concat"}, Layout.sink),
     **dict.fromkeys(REDUCTIONS, Layout.sink_reduction),
     **dict.fromkeys(SPATIAL, Layout.make_spatial),
     "BatchNormalization": Layout.sink_channels,
-    "Concat": Layout.sink,
     "Pad": Layout.sink_with_vectors,
     "Reshape": sink_reshape,
     "Resize": Layout.sink_with_vectors,

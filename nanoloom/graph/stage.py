@@ -86,13 +86,13 @@ def optimize(
     alike: SharedDecisions | None = None,
     fuses: bool = False,
 ) -> ir.Model:
-    """Simplify a model in place.  direct: operators that linalg lowers itself.
+    """Simplify a model in place.
 
-    winograd_target: convolutions may be computed by Winograd's method where that is
-    faster on this target.  int8_target: those of 8-bit integers, which it computes
-    exactly.  along: right operands of products lie along the sum, where that costs
+    direct: operators that linalg lowers itself.  winograd_target: where that is faster
+    here, convolutions may be computed by Winograd's method; int8_target: those of
+    bytes.  along: right operands of products are K-contiguous, where that costs
     nothing.  kept: values that are no constants, as sizes decide about them at run
-    time; or None.  caches, unmoved, starts: what is kept from one call to the next
+    time; or None.  caches, unmoved, starts: what is kept between calls
     (keep_in_place).  alike: the samples of sizes that this model is one of.  fuses: the
     target multiplies and adds f32 with one rounding.
     """
