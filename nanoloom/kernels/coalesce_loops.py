@@ -56,7 +56,8 @@ def coalesce_loops(
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
     walks = {op: walk_of(op) for op in generics}
-    read = {op.operands[0] for op in others if op.name == NUMBER}
+    numbers = operations(function, lambda op: op.operation.name == NUMBER)
+    read = {op.operation.operands[0] for op in numbers}  # those in bodies as well
     slices = [op for op in others if op.name == SLICE]
     found = (pair for walk in walks.values() for pair in pairs_of(walk))
     pairs = {pair for pair in found if pair[0] not in read}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, of_rows
+from nanoloom.nest.index import Index
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
 
@@ -40,8 +41,25 @@ def is_sum_of_rows(sums: Statement) -> bool:
     rows = [a.extent for a in sums.axes if a.is_reduction]
     numbers = [extent for extent in rows if isinstance(extent, int)]
     few = len(numbers) == len(rows) and prod(numbers) <= MOST_PIXELS
-    linear = not any(index.other for index in sums.reads[0].indices)
-    return few and linear and sums.reads[0].lies_along(columns)
+    apart = all(is_of_rows(index, sums) for index in sums.reads[0].indices)
+    several = sum(len(index.terms) > 1 for index in sums.reads[0].indices) > 1
+    return few and apart and not several and sums.reads[0].lies_along(columns)
+
+
+def is_of_rows(index: Index, sums: Statement) -> bool:
+    """Whether an index counts rows of one axis after the other, each once.
+
+    Windows that overlap, or leave rows out, do not.
+    """
+    if index.axis is not None:
+        return True
+    count = 1
+    for axis, factor in reversed(index.terms):
+        extent = sums.axes[sums.place(axis)].extent
+        if factor != count or not isinstance(extent, int):
+            return False
+        count *= extent
+    return not index.other and not index.offset
 
 
 def makes_rows(product: Statement) -> Contraction | None:

@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
+from onnx.parser import parse_model
 
+import nanoloom
 from nanoloom.errors import Error
+from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import ALL, Parallel, Schedule, StoreAt
 from nanoloom.target import Target, by_name
@@ -23,14 +27,17 @@ from tests.kernels.padded_programs import (
     pool,
     stages,
 )
+from tests.kernels.test_blocks import levels
 from tests.kernels.test_mark_implicit_padding import first_layer
 from tests.linalg.bounds import sample
+from tests.vector.checks import check, passes
 from tests.vector.kernel_harness import (
     Executable,
     at_once,
     backwards,
     executable,
     program_of,
+    shared_cache,
     stage_text,
     targets,
 )
@@ -140,3 +147,45 @@ def test_refusals() -> None:
     loops = Parallel("reduction", (2, 0, 0), ALL)
     text = str(Schedule((loops, StoreAt("pad", "padded"))).apply(kernel.nest))
     assert "stored in its source, with a border" in text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pixels_of_a_layer_without_windows_of_rows(seed: int) -> None:
+    """Conv 3x1x1: rows and pixels of its image are one axis only where nothing reads
+    them as two, and the pool's border does."""
+    rng = np.random.default_rng(seed)
+    frames, high, wide = (int(n) for n in rng.integers((1, 30, 30), (4, 50, 50)))
+    channels, filters = (int(n) for n in rng.integers((4, 30), (20, 60)))
+    x = sample(seed, (1, channels, frames, high, wide), "float32")
+    weights = sample(seed + 9, (filters, channels, 3, 1, 1), "float32")
+    model = parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        layer (float[{", ".join(map(str, x.shape))}] x) => (float[?, ?, ?, ?, ?] y) {{
+            made = Conv<pads = [1, 0, 0, 1, 0, 0]>(x, weights)
+            image = Relu(made)
+            y = MaxPool<kernel_shape = [1, 3, 3], strides = [1, 2, 2],
+                        pads = [0, 1, 1, 0, 1, 1]>(image)
+        }}""")
+    model.graph.initializer.append(numpy_helper.from_array(weights, "weights"))
+    one, other = x.astype(np.float64), weights.astype(np.float64)
+    right, size = (
+        pooled_layer(*each) for each in ((one, other), (abs(one), abs(other)))
+    )
+    for level in levels():
+        options = CompileOptions(small(by_name(level)))
+        got = nanoloom.compile(model, cache=shared_cache(), options=options)({"x": x})[
+            "y"
+        ]
+        check(got, right, 3 * channels + 2, size)
+        assert not passes(got, np.roll(right, 1, -1), 3 * channels + 2, size)
+
+
+def pooled_layer(x: Array, weights: Array) -> Array:
+    """Sums over three frames and the channels, at least 0; the most of each 3x3."""
+    frames = x.shape[2]
+    padded = np.pad(x[0], ((0, 0), (1, 1), (0, 0), (0, 0)))
+    taps = [padded[:, t : t + frames] for t in range(3)]
+    image = np.einsum("tcdyx,fct->fdyx", taps, weights[..., 0, 0])
+    around = np.pad(np.maximum(image, 0), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    view = np.lib.stride_tricks.sliding_window_view(around, (3, 3), (2, 3))
+    return view[:, :, ::2, ::2].max((-1, -2))[None]
