@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
+import nanoloom
 from nanoloom.errors import Error
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import model_of, run_node
+from tests.vector.kernel_harness import shared_cache
 
 WIDE = np.dtype(np.float64)
 
@@ -54,6 +56,26 @@ def test_roi_align(mode: str, ratio: int, coordinates: str, count: int) -> None:
     assert (abs(got - right) <= bound).all()
     if abs(right).max() > bound:
         assert not (abs(0 * got - right) <= bound).all()
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("count", [1, 40])
+def test_roi_align_of_many_channels(mode: str, count: int) -> None:
+    """A program: of one region, and of so many that an image is turned for them."""
+    r = np.random.default_rng(count)
+    x = r.standard_normal((2, 19, 24, 31)).astype(np.float32)
+    rois = regions(r, count, 60.0).astype(np.float32)
+    words = {
+        "mode": mode, "sampling_ratio": 2, "output_height": 3, "output_width": 5,
+        "spatial_scale": 0.5,
+    }  # fmt: skip
+    model, feeds = model_of("RoiAlign", [x, rois, r.integers(0, 2, count)], words)
+    right = ReferenceEvaluator(model).run(None, feeds)[0]
+    (got,) = nanoloom.compile(model, threads=1, cache=shared_cache())(feeds).values()
+    # 4 samples of 4 terms; places below 64 are exact to some ulp, and so are weights.
+    bound = (16 + 16 * 64) * np.finfo(np.float32).eps * abs(x).max()
+    assert got.shape == right.shape and (abs(got - right) <= bound).all()
+    assert not (abs(0 * got - right) <= bound).all()
 
 
 def max_roi_pool(

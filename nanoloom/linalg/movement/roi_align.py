@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.control.bodies import element
 from nanoloom.linalg.reductions.reduce import lowest
 from nanoloom.mlir import arith, ir
+
+CHANNELS_LAST = 0, 2, 3, 1
+CORNERS, USUAL_RATIO = 4, 2  # pixels of a sample; samples of a bin along an axis
 
 
 def column(b: Builder, rois: Tensor, number: int, dtype: np.dtype) -> Tensor:
@@ -52,11 +56,13 @@ def roi_align(b: Builder, node: Node) -> Tensor:
     def row(iy: ir.Value, outer: list[Tensor]) -> list[Tensor]:
         def cell(ix: ir.Value, inner: list[Tensor]) -> list[Tensor]:
             at = (from_index(iy), from_index(ix))
-            return [sample(b, x, inner[0], batch, spans, grids, at, average)]
+            return [sample(b, x, inner[0], batch, spans, grids, at, average, order)]
 
         return repeat(b, trips[1], outer, cell)
 
-    start = b.full(shape, 0 if average else lowest(wide), wide)
+    order = order_of(x, shape, ratio)
+    x, ordered = b.transpose(x, order), [shape[d] for d in order]
+    start = b.full(ordered, 0 if average else lowest(wide), wide)
     (total,) = repeat(b, trips[0], [start], row)
     counts = [(grid, dims(4, [0])) for grid in grids]
 
@@ -67,7 +73,19 @@ def roi_align(b: Builder, node: Node) -> Tensor:
         return select((height > 0) & (width > 0), value, 0)
 
     identity = (total, Map.get_identity(4))
-    return map_generic(b, shape, x.dtype, [identity, *counts], finish)
+    made = map_generic(b, ordered, x.dtype, [identity, *counts], finish)
+    return b.transpose(made, [order.index(d) for d in range(4)])
+
+
+def order_of(x: Tensor, shape: Sequence[int], ratio: int) -> Sequence[int]:
+    """Dimensions of x [n, c, h, w] and of the result, as they are read and made.
+
+    Channels are last, as all of a place have the same weights, unless regions read
+    less of an image than it takes to turn it.
+    """
+    regions, _, *bins = shape
+    reads = regions * prod(bins) * (ratio or USUAL_RATIO) ** 2 * CORNERS
+    return CHANNELS_LAST if reads >= x.size // x.shape[1] else range(4)
 
 
 def axis_of(
@@ -117,9 +135,14 @@ def sample(
     grids: Sequence[Tensor],
     at: tuple[Scalar, Scalar],
     average: bool,
+    order: Sequence[int],
 ) -> Tensor:
-    """total with one sample of every bin added, or the larger of both."""
-    source, size, bins = b.value(x), x.shape[2:], total.shape[2:]
+    """total with one sample of every bin added, or the larger of both.
+
+    order: of the dimensions of x and total, that are n, c, h, w.
+    """
+    source, sides_at = b.value(x), [order.index(d) for d in (2, 3)]
+    size, bins = ([t.shape[d] for d in sides_at] for t in (x, total))
     one = dims(4, [0])
     inputs = [(total, Map.get_identity(4)), (batch, one)]
     inputs += [(t, one) for span in spans for t in span]
@@ -127,17 +150,18 @@ def sample(
 
     def body(sofar: Scalar, image: Scalar, *rest: Scalar) -> Scalar:
         sides = [
-            sampled_place(rest[2 * d : 2 * d + 2], rest[4 + d], at[d], bins[d], d)
-            for d in range(2)
+            sampled_place(rest[2 * d : 2 * d + 2], rest[4 + d], at[d], bins[d], place)
+            for d, place in enumerate(map(position, sides_at))
         ]
         inside = [(p >= -1) & (p <= s) for (p, _), s in zip(sides, size, strict=True)]
         corners = [
             neighbours(select(here, place, 0), extent)
             for here, (place, _), extent in zip(inside, sides, size, strict=True)
         ]
-        image = clamped(image, x.shape[0])
+        image, channel = clamped(image, x.shape[0]), position(order.index(1))
         terms = [
-            b.load(source, x.dtype, [image, position(1), i, j]) * (u * v)
+            b.load(source, x.dtype, [(image, channel, i, j)[d] for d in order])
+            * (u * v)
             for i, u in corners[0]
             for j, v in corners[1]
         ]
@@ -152,12 +176,12 @@ def sample(
 
 
 def sampled_place(
-    span: Sequence[Scalar], count: Scalar, number: Scalar, bins: int, axis: int
+    span: Sequence[Scalar], count: Scalar, number: Scalar, bins: int, place: Scalar
 ) -> tuple[Scalar, Scalar]:
-    """Where sample `number` of the current bin lies along an axis, and if it counts."""
+    """Where sample `number` of the bin at a place lies along an axis, if it counts."""
     start, extent = span
     dtype, width = extent.dtype, extent / bins
-    first = start + position(2 + axis).cast(dtype) * width
+    first = start + place.cast(dtype) * width
     step = (number.cast(dtype) + 0.5) * width / count.maximum(1).cast(dtype)
     return first + step, number < count
 

@@ -3,7 +3,8 @@
 A complex signal is [..., 2], a real one [..., 1].  Multiplying by a root is a matrix on
 (real, imaginary), so a transform is one contraction over places and parts.  A length
 with factors is split: transforms of both factors' lengths, and between them products
-with roots ("twiddles"), recursively (Cooley and Tukey).
+with roots ("twiddles"), recursively (Cooley and Tukey).  Real signals are taken as
+complex ones of half the length.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from math import isqrt
 
 import numpy as np
 
-from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map, computed_as
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.mlir import ir
@@ -42,6 +49,9 @@ def transform(
     a, length, c, have = x.shape
     count = length if count is None else count
     wide, inner = computed_as(x.dtype), factor(length)
+    real = (have, c, parts) == (1, 1, 2) and length % 2 == 0
+    if real and length > DIRECT and count <= length // 2 + 1:
+        return of_pairs(b, x, sign, count)
     if inner is None or length <= DIRECT:
         products = np.outer(np.arange(length), np.arange(count))
         table = rotations(roots(products, length, sign), wide)[:, :, :have, :parts]
@@ -60,6 +70,42 @@ def transform(
     if (count, parts) == (length, 2):
         return whole
     return b.slice(whole, (0, 0, 0, 0), (a, count, c, parts))
+
+
+def of_pairs(b: Builder, x: Tensor, sign: int, count: int) -> Tensor:
+    """The same for real x [a, length, 1, 1], of pairs of numbers as complex ones.
+
+    Z is the transform of x[2 n] + i x[2 n + 1], half as long, and w the root of k:
+
+        result[k] = (Z[k] + Z'[-k]) / 2 + w (Z[k] - Z'[-k]) / 2 i      Z': conjugate
+    """
+    a, length = x.shape[:2]
+    half = length // 2
+    z = b.reshape(transform(b, b.reshape(x, (a, half, 1, 2)), sign), (a, half, 2))
+    around = b.concat([z, b.slice(z, (0, 0, 0), (a, 1, 2))], 1)
+    ahead, back = (b.constant(t, z.dtype) for t in mixing(length, count, sign))
+    d = [ir.AffineDimExpr.get(i) for i in range(4)]  # a, k, part out; part in
+    table = Map.get(4, 0, [d[1], d[3], d[2]])
+    reads = [
+        (around, Map.get(4, 0, [d[0], at, d[3]]))
+        for at in (d[1], ir.AffineConstantExpr.get(half) - d[1])
+    ]
+    made = b.generic(
+        [reads[0], (ahead, table), reads[1], (back, table)],
+        [(b.full((a, count, 2), 0, z.dtype), Map.get(4, 0, d[:3]))],
+        [PARALLEL] * 3 + [REDUCTION],
+        lambda z, u, y, v, sofar: sofar + (z * u + y * v),
+    )[0]
+    return b.reshape(made, (a, count, 1, 2))
+
+
+def mixing(length: int, count: int, sign: int) -> tuple[Array, Array]:
+    """What Z[k] and Z[-k] are multiplied by: matrices [k, part in, part out]."""
+    angles = roots(np.arange(count), length, sign)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    ahead = np.stack([1 + sine, -cosine, cosine, 1 + sine], -1)
+    back = np.stack([1 - sine, cosine, cosine, sine - 1], -1)
+    return ahead.reshape(-1, 2, 2) / 2, back.reshape(-1, 2, 2) / 2
 
 
 def factor(length: int) -> int | None:

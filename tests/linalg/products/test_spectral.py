@@ -145,6 +145,20 @@ def test_a_single_frame_is_compiled(length: int, frame: int, step: int) -> None:
     check(got, np.fft.fft(seen), frame, 2 * float(abs(seen).sum(-1).max()))
 
 
+@pytest.mark.parametrize("frame", [66, 134, 400, 2048])
+def test_real_signals_are_taken_as_pairs(frame: int) -> None:
+    """As programs: of lengths that are split further, and twice a prime."""
+    r = np.random.default_rng(frame)
+    x = r.standard_normal((2, 3 * frame, 1)).astype(np.float32)
+    window = r.random(frame).astype(np.float32)
+    inputs = [x, np.array(frame // 3), window, np.array(frame)]
+    model, feeds = model_of("STFT", inputs, {}, version=17, constants=[1, 2, 3])
+    (got,) = nanoloom.compile(model, threads=1)(feeds).values()
+    starts = range(0, 2 * frame + 1, frame // 3)
+    seen = np.stack([x[:, s : s + frame, 0] * np.float64(window) for s in starts], 1)
+    check(got, np.fft.rfft(seen), frame, 2 * float(abs(seen).sum(-1).max()))
+
+
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_half_precision_dft_is_rounded_once(name: str) -> None:
     kind = np.dtype(getattr(ml_dtypes, name, name))
