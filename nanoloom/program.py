@@ -50,7 +50,7 @@ class Program:
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
     Dimensions with a name are sizes that the program takes at each call, where that is
-    possible (sizes/graph.py): it is compiled once, at the first call.  Otherwise one
+    possible (docs/sizes.md): it is compiled once, at the first call.  Otherwise one
     variant a set of input shapes is compiled when it is first needed.  All is kept on
     disk; weights are there once for all of it.  In memory are the variants that were
     used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
@@ -58,6 +58,8 @@ class Program:
 
     inputs, outputs: name, shape and dtype of each.  dims, bounds: those given.
     open: for all sizes; open.reason says why not.  threads: that it runs with.
+    variants: what is in memory, one for each set of shapes; of a program for all sizes
+    they share one code.
     """
 
     def __init__(
@@ -192,7 +194,12 @@ class Program:
     def session(
         self, capacity: int = 0, pairs: Pairs = None, once: Once = None
     ) -> CompiledSession:
-        """Calls one after the other that keep keys and values (sessions/session.py)."""
+        """Calls one after the other that keep keys and values (docs/decoding.md).
+
+        capacity: tokens that there is room for at first.  pairs: past inputs, and the
+        outputs that extend them, where they are not named so.  once: inputs that stay
+        from call to call.  Raises InputError for a model without such inputs.
+        """
         own = self.open, self.outputs, self.threads, self
         return CompiledSession(*own, capacity, pairs, once)
 
