@@ -151,7 +151,8 @@ class OpenProgram:
         if (made := self.to_link()) is None:
             how = " ".join(f"--dim {name}=N" for name in self.names)
             reason = f"no number is given for dimension {', '.join(self.names)}, and"
-            raise InputError(f"{reason} {why}: {self.reason}", hint=f"bind it: {how}")
+            hint = "" if "--dim" in self.reason else f"bind it: {how}"
+            raise InputError(f"{reason} {why}: {self.reason}", hint=hint)
         return made
 
     def to_link(self, empty: Set[str] = frozenset()) -> Compiled | None:
