@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from nanoloom.cache import Cache, key
 from nanoloom.errors import DataDependent
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.options import CompileOptions
+from nanoloom.report import Report
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
 from nanoloom.runtime.variant import LIBRARY, Variant
 from nanoloom.sizes.bounds import Bounds
@@ -24,7 +26,7 @@ from nanoloom.source import Source
 if TYPE_CHECKING:
     from nanoloom.binary.placed_weights import Placed
     from nanoloom.compile_open import OpenModel
-    from nanoloom.compiler import Compiled, Model, Report
+    from nanoloom.compiler import Compiled, Model
 
 Array = np.ndarray
 Values = Mapping[str, Array]
@@ -38,7 +40,7 @@ class Binding:
     source: Source
     options: CompileOptions
     cache: Cache
-    report: Report | None
+    report: Report
     shapes: Mapping[str, tuple[int, ...]]
     values: Mapping[str, Array]
 
@@ -62,7 +64,8 @@ class Binding:
                 self.name, lambda draft: self.write(made(), draft)
             ) as folder:
                 try:
-                    return Variant(folder, threads, weights)
+                    with self.report.waiting("load"):
+                        return Variant(folder, threads, weights)
                 except LookupError:
                     # It was compiled otherwise this time: a search may find others.
                     self.cache.forget(self.name)
@@ -70,33 +73,38 @@ class Binding:
 
     def placed(self) -> Placed:
         """The program with its large weights in files of their own."""
-        with wait_for_compiler():
+        with self.report.waiting("start"), wait_for_compiler():
             from nanoloom.binary.placed_weights import placed
 
-        return placed(self.to_link())
+        linked = self.to_link()
+        with self.report.waiting("weights"):
+            return placed(linked)
 
     def write(self, placed: Placed, folder: Path) -> None:
         """Write what a Variant of this process is read from, but for large weights."""
-        with wait_for_compiler():
+        with self.report.waiting("start"), wait_for_compiler():
             from nanoloom.binary.shared import write_in_process
 
-        placed.write_small(folder / PARAMETERS)
-        write_listed(folder, placed.listed())
-        write_in_process(
-            placed.objects,
-            placed.table,
-            folder / LIBRARY,
-            triple=self.options.target.triple,
-            cache=self.cache,
-        )
+        with self.report.waiting("weights"):
+            placed.write_small(folder / PARAMETERS)
+            write_listed(folder, placed.listed())
+        with self.report.waiting("link"):
+            write_in_process(
+                placed.objects,
+                placed.table,
+                folder / LIBRARY,
+                triple=self.options.target.triple,
+                cache=self.cache,
+            )
 
     def to_link(self) -> Compiled:
         """The program; what a library holds beside it is in the cache meanwhile."""
         self._start_workers()
-        with wait_for_compiler():
+        with self.report.waiting("start"), wait_for_compiler():
             from nanoloom.binary.shared import runtime_meanwhile
 
-        with runtime_meanwhile(self.options.target.triple, self.cache):
+        triple = self.options.target.triple
+        with self.report.waiting("runtime"), runtime_meanwhile(triple, self.cache):
             return self._compiled()
 
     def compiled(self) -> Compiled:
@@ -105,10 +113,10 @@ class Binding:
         return self._compiled()
 
     def _compiled(self) -> Compiled:
-        with wait_for_compiler():
-            from nanoloom.compiler import Report
+        with self.report.waiting("start"), wait_for_compiler():
+            importlib.import_module("nanoloom.compiler")
 
-        compiled = self.made(self.report or Report())
+        compiled = self.made(self.report)
         self.cache.put(key("made", self.name), b"")
         return compiled
 
@@ -116,15 +124,16 @@ class Binding:
         """The program, compiled."""
         from nanoloom.compiler import compile_model
 
-        model = self.source.entry(self.shapes, self.values)
+        with report.waiting("read"):
+            model = self.source.entry(self.shapes, self.values)
         return compile_model(model, self.options, self.cache, report)
 
     def _start_workers(self) -> None:
         """Before the compiler is loaded here: it takes as long there."""
-        with wait_for_compiler():
+        with self.report.waiting("start"), wait_for_compiler():
             from nanoloom.workers.pool import start_early
         if not self._is_made():  # else the cache has its kernels
-            start_early(self.report.workers if self.report else None)
+            start_early(self.report.workers)
 
     def _is_made(self) -> bool:
         """Whether the cache has seen this variant, as far as is known at once."""
@@ -173,7 +182,8 @@ class OpenBinding(Binding):
         require_steps(self.source.model().graph, self.samples)
 
         def bound(dims: Dims) -> Model:
-            return self.source.entry(self.shapes_of(dims), self.values)
+            with self.report.waiting("read"):
+                return self.source.entry(self.shapes_of(dims), self.values)
 
         return OpenModel(bound, self.samples, self.bounds, self.declared)
 

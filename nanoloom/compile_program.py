@@ -14,7 +14,7 @@ from nanoloom.runtime.threads import thread_count
 from nanoloom.source import source_of
 
 if TYPE_CHECKING:
-    from nanoloom.compiler import Report
+    from nanoloom.report import Report
 
 
 @public

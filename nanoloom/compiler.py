@@ -9,10 +9,8 @@ workers/compile_kernel.py:  other processes do it.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Mapping, Set
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Set
+from dataclasses import replace
 from typing import TypeAlias
 
 import onnx_ir
@@ -35,6 +33,7 @@ from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
+from nanoloom.report import Report
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Schedule
@@ -52,32 +51,6 @@ from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.pool import Pool, pool
 
 Model: TypeAlias = onnx_ir.Model | Entry
-
-
-@dataclass
-class Report:
-    """Seconds of each stage, added up over kernels; `--time-report` prints it.
-
-    workers: kernels compiled at once; None for as many as there are usable CPUs.
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    kernels: int = 0
-    cached: int = 0
-    progress: Callable[[str, int, int], None] | None = None
-    workers: int | None = None
-
-    @contextmanager
-    def stage(self, name: str) -> Generator[None]:
-        started = time.perf_counter()
-        with noting(f"stage {name}"):
-            yield
-        self.add({name: time.perf_counter() - started})
-
-    def add(self, seconds: Mapping[str, float]) -> None:
-        """What other processes measured."""
-        for name, passed in seconds.items():
-            self.seconds[name] = self.seconds.get(name, 0.0) + passed
 
 
 def compile_model(
@@ -268,7 +241,8 @@ def compile_kernels(
             else:
                 report.cached += 1
                 done(job.name, found)
-        batch.answers()
+        with report.waiting("workers"):
+            batch.answers()
     return {name: made[name] for name in program.kernels}
 
 

@@ -37,7 +37,11 @@ def load(path: str | Path, threads: int | None = None) -> Loaded:
 
 
 class Loaded:
-    """A saved program: call it with a dict of arrays, get a dict of arrays."""
+    """A saved program: call it with a dict of arrays, get a dict of arrays.
+
+    inputs, outputs: name, shape and dtype of each.  In a `with` its threads end with
+    the block; it is not called any more then.
+    """
 
     def __init__(self, path: Path, threads: int) -> None:
         if not path.is_file():
@@ -59,7 +63,7 @@ class Loaded:
 
     @public
     def session(self, capacity: int = 0) -> LoadedSession:
-        """Calls one after the other that keep keys and values (sessions/session.py).
+        """Calls one after the other that keep keys and values (docs/decoding.md).
 
         capacity: tokens that there is room for at first.  Raises Error for a library
         that was saved without.
@@ -74,6 +78,11 @@ class Loaded:
 
     @public
     def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """Run the program.
+
+        inputs: one array an input, of exactly the declared element type.  Raises
+        InputError for arrays that do not fit, or whose indices lead out of range.
+        """
         self._require_open()
         if self.library.pairs:
             reason = "it keeps tokens between calls"

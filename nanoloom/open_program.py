@@ -28,6 +28,7 @@ from nanoloom.errors import (
 from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.graph.data_dependent.rooms import Unbounded
 from nanoloom.options import CompileOptions
+from nanoloom.report import Report
 from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.samples import Samples, tried_samples
@@ -35,7 +36,6 @@ from nanoloom.source import Entering, Interface, Source
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
-    from nanoloom.compiler import Report
     from nanoloom.runtime.variant import Variant
 
 Made = TypeVar("Made")
@@ -59,7 +59,7 @@ class OpenProgram:
         source: Source,
         options: CompileOptions,
         cache: Cache,
-        report: Report | None,
+        report: Report,
         bounds: Mapping[str, Bounds] = NO_BOUNDS,
         values: Mapping[str, Array] = NO_VALUES,
     ) -> None:
@@ -151,7 +151,8 @@ class OpenProgram:
         if (made := self.to_link()) is None:
             how = " ".join(f"--dim {name}=N" for name in self.names)
             reason = f"no number is given for dimension {', '.join(self.names)}, and"
-            raise InputError(f"{reason} {why}: {self.reason}", hint=f"bind it: {how}")
+            hint = "" if "--dim" in self.reason else f"bind it: {how}"
+            raise InputError(f"{reason} {why}: {self.reason}", hint=hint)
         return made
 
     def to_link(self, empty: Set[str] = frozenset()) -> Compiled | None:
@@ -168,10 +169,9 @@ class OpenProgram:
 
         `reason` says why then.  Nothing is compiled for it.
         """
-        from nanoloom.compiler import Report
 
         def cut(binding: OpenBinding) -> Samples:
-            binding.require(self.report or Report())
+            binding.require(self.report)
             return binding.samples
 
         return () if self.reason else self._first(cut, frozenset()) or ()

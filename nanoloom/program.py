@@ -20,6 +20,7 @@ from nanoloom.frontend.inputs import SeveralSizes, check_inputs
 from nanoloom.frontend.vocabulary import with_texts
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions
+from nanoloom.report import Report
 from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.grouped import grouped
@@ -32,7 +33,6 @@ from nanoloom.split_symbols import split_by_names, split_by_sizes
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
     from nanoloom.binary.output_forms import Form
-    from nanoloom.compiler import Report
     from nanoloom.nest.nest import LoopNest
     from nanoloom.target.facts import Target
 
@@ -50,7 +50,7 @@ class Program:
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
     Dimensions with a name are sizes that the program takes at each call, where that is
-    possible (sizes/graph.py): it is compiled once, at the first call.  Otherwise one
+    possible (docs/sizes.md): it is compiled once, at the first call.  Otherwise one
     variant a set of input shapes is compiled when it is first needed.  All is kept on
     disk; weights are there once for all of it.  In memory are the variants that were
     used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
@@ -58,6 +58,8 @@ class Program:
 
     inputs, outputs: name, shape and dtype of each.  dims, bounds: those given.
     open: for all sizes; open.reason says why not.  threads: that it runs with.
+    variants: what is in memory, one for each set of shapes; of a program for all sizes
+    they share one code.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Program:
         report: Report | None = None,
     ) -> None:
         self.options = options
-        self.threads, self.cache, self.report = threads, cache, report
+        self.threads, self.cache, self.report = threads, cache, report or Report()
         self._declare(split_by_names(source, cache, dims), dims)
         self.variants = BoundedCache[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
@@ -192,7 +194,12 @@ class Program:
     def session(
         self, capacity: int = 0, pairs: Pairs = None, once: Once = None
     ) -> CompiledSession:
-        """Calls one after the other that keep keys and values (sessions/session.py)."""
+        """Calls one after the other that keep keys and values (docs/decoding.md).
+
+        capacity: tokens that there is room for at first.  pairs: past inputs, and the
+        outputs that extend them, where they are not named so.  once: inputs that stay
+        from call to call.  Raises InputError for a model without such inputs.
+        """
         own = self.open, self.outputs, self.threads, self
         return CompiledSession(*own, capacity, pairs, once)
 
@@ -203,9 +210,9 @@ class Program:
         Raises InputError if dimensions are not bound.
         """
         with wait_for_compiler():
-            from nanoloom.compiler import Report, partition_model
+            from nanoloom.compiler import partition_model
         model = self.source.entry(self.static_shapes(), {})
-        program = partition_model(model, self.options, self.report or Report())
+        program = partition_model(model, self.options, self.report)
         return {name: kernel.nest for name, kernel in program.kernels.items()}
 
     @public
@@ -229,7 +236,8 @@ class Program:
         `session`, where those are not found.  Raises InputError if dimensions are not
         bound and cannot be sizes, Error if the disk refuses.
         """
-        from nanoloom.binary import output_forms
+        with self.report.waiting("start"):
+            from nanoloom.binary import output_forms
 
         output, chosen = named_file(path), self.options
         output_forms.require_form(form, len(levels), session=bool(session))
@@ -239,7 +247,8 @@ class Program:
             identity = output_forms.Identity(called, digest, target, chosen.precision)
             program = self._for(target) if levels else self
             made.append((identity, program._compiled(form, shapes, session)))
-        output_forms.write(form, made, output, self.cache)
+        with self.report.waiting("link"):
+            output_forms.write(form, made, output, self.cache)
         return output
 
     def _for(self, target: Target) -> Program:

@@ -40,7 +40,7 @@ def measured(plan: Plan, peers: tuple[str, ...], target: Target, folder: Path) -
     narrow = target.vector.bits < 512
     keys = (*plan.forms, *peers)
     with (
-        Watch("measuring") as watch,
+        Watch(doing="measuring") as watch,
         tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
         Company(keys, Path(scratch), narrow, (*FORM_PEERS, *OTHERS)) as company,
     ):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +19,7 @@ from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 if TYPE_CHECKING:
     from nanoloom.cache import Cache
     from nanoloom.cli.progress import Watch
-    from nanoloom.compiler import Model, Report
+    from nanoloom.compiler import Model
     from nanoloom.options import CompileOptions
     from nanoloom.program import Program
     from nanoloom.target.facts import Target
@@ -128,7 +127,7 @@ def compile(
     del debug
     from nanoloom.cli import progress, schedules
     from nanoloom.cli import session as opened
-    from nanoloom.cli.run import show_times
+    from nanoloom.cli.times import show_times
 
     chosen, bound = emit_choices.emit_choice(emit, out), words.sizes(dims)
     store = opened.open_cache(cache, no_cache)
@@ -148,10 +147,10 @@ def compile(
         )
         made = model, options, store, watch
         program = opened.open_program(*made, threads=threads, dims=bound)
-        taken = {"compile and write": write(job, program, watch)}
+        write(job, program, watch)
     tell(job)
     if time_report:
-        show_times(watch, taken)
+        show_times(watch)
     return DONE
 
 
@@ -194,11 +193,10 @@ def check_place(job: Job) -> None:
             output_files.check_file(job.out, job.emit.ending)
 
 
-def write(job: Job, program: Program, watch: Watch) -> float:
-    """Compile as far as is asked for, and write it.  Gives the seconds of that."""
+def write(job: Job, program: Program, watch: Watch) -> None:
+    """Compile as far as is asked for, and write it."""
     from nanoloom.cli import session
 
-    started = time.perf_counter()
     if job.emit.word == "executable":
         session.announce_c_library(program)
     if job.emit.form is not None:
@@ -208,7 +206,6 @@ def write(job: Job, program: Program, watch: Watch) -> float:
     else:
         shapes = session.bound_shapes(program.inputs, {}, program.dims)
         write_text(job, program.source.entry(shapes, {}), program, watch)
-    return time.perf_counter() - started
 
 
 def write_text(job: Job, model: Model, program: Program, watch: Watch) -> None:
@@ -288,9 +285,8 @@ def write_objects(
     from nanoloom.cli import output_files
     from nanoloom.compiler import compile_kernels, partition_model, with_shared_k
 
-    report = cast("Report", watch)
-    program = with_shared_k(partition_model(model, options, report), options)
-    made = compile_kernels(program, options, cache, report)
+    program = with_shared_k(partition_model(model, options, watch), options)
+    made = compile_kernels(program, options, cache, watch)
     objects = {name: kernel.object for name, kernel in made.items()}
     if job.out.is_dir():
         for name, code in objects.items():

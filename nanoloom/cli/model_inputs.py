@@ -57,7 +57,8 @@ def open_program(request: Request, watch: Watch) -> Program:
     """The model, read but not compiled."""
     store = session.open_cache(request.cache, request.unused)
     machine = request.machine
-    target = machine.target if machine else session.target_named(None, store)
+    with watch.waiting("start"):
+        target = machine.target if machine else session.target_named(None, store)
     options = session.compile_options(
         target,
         request.precision,

@@ -25,7 +25,7 @@ def measure(target: Target, folder: Path, *, quick: bool, json: bool) -> int:
     output_files.folder(folder)
     results: list[Result] = []
     with (
-        Watch("measuring") as watch,
+        Watch(doing="measuring") as watch,
         tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
     ):
         for each in oml_vect.run(target, Path(scratch), watch.say, quick=quick):

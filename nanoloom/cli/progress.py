@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from nanoloom.report import Report
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -18,47 +20,41 @@ WORDS = {
     "graph": "simplifying the graph",
     "linalg": "lowering the operators",
     "kernels": "cutting into kernels",
+    "read": "reading the model",
+    "start": "starting the compiler",
     "schedule": "compiling kernels",
-    "vector": "compiling kernels",
-    "llvm": "compiling kernels",
-    "object": "compiling kernels",
+    "workers": "compiling kernels",
+    "runtime": "compiling the runtime",
+    "weights": "writing weights",
+    "link": "linking",
+    "load": "loading",
+    "run": "running",
 }
 
 
 @dataclass
-class Watch:
-    """A `nanoloom.compiler.Report` that also shows a bar; that one imports MLIR.
-
-    seconds: of each stage, added up over kernels.  Used in a `with`.
-    """
+class Watch(Report):
+    """A report that also shows a bar.  whole: seconds of its `with`."""
 
     doing: str = "reading the model"
-    workers: int | None = None
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    kernels: int = 0
-    cached: int = 0
-    progress: Callable[[str, int, int], None] | None = None
+    whole: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.progress = self.advance
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._done, self._total = 0, 0
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self._started = 0.0
 
     @contextmanager
-    def stage(self, name: str) -> Generator[None]:
-        """A part of the work: its time is added to `seconds`."""
+    def waiting(self, name: str) -> Generator[None]:
+        """A part of the time, shown beside the bar."""
         self.say(WORDS.get(name, name))
-        started = time.perf_counter()
-        yield
-        self.add({name: time.perf_counter() - started})
-
-    def add(self, seconds: Mapping[str, float]) -> None:
-        """What the workers measured."""
-        for name, passed in seconds.items():
-            self.seconds[name] = self.seconds.get(name, 0.0) + passed
+        with super().waiting(name):
+            yield
 
     def advance(self, what: str, done: int, total: int) -> None:
         """The hook of the compiler: so many kernels are done."""
@@ -76,6 +72,7 @@ class Watch:
             self._refresh()
 
     def __enter__(self) -> Watch:
+        self._started = time.perf_counter()
         self._timer = threading.Timer(PATIENCE, self._show)
         self._timer.daemon = True
         self._timer.start()
@@ -87,6 +84,7 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.whole = time.perf_counter() - self._started
         self.stop()
 
     def stop(self) -> None:

@@ -223,7 +223,7 @@ def measured(
 
     narrow = target.vector.bits < 512
     with (
-        Watch("measuring") as watch,
+        Watch(doing="measuring") as watch,
         tempfile.TemporaryDirectory(prefix="nanoloom-") as scratch,
         Company(peers, Path(scratch), avx2=narrow) as company,
     ):

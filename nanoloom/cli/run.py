@@ -77,6 +77,7 @@ def run(
     from nanoloom.cli.arrays import Destinations
     from nanoloom.cli.model_inputs import Request, inputs_for
     from nanoloom.cli.progress import Watch
+    from nanoloom.cli.times import show_times
 
     request = Request(
         model,
@@ -100,7 +101,7 @@ def run(
     destinations.write(ran.outputs)
     tell(ran, destinations, seed, thread_count(program) if json else None)
     if time_report:
-        show_times(watch, ran.taken)
+        show_times(watch)
     return DONE
 
 
@@ -148,8 +149,8 @@ def once(program: Program | Loaded | Emulation, inputs: Inputs, watch: Watch) ->
     started = time.perf_counter()
     call = ready(program, inputs.arrays)
     compiled = time.perf_counter()
-    watch.say("running")
-    outputs = call(inputs.arrays)
+    with watch.waiting("run"):
+        outputs = call(inputs.arrays)
     end = time.perf_counter()
     taken = {"compile and load": compiled - started, "run": end - compiled}
     return Ran(inputs, outputs, taken)
@@ -219,16 +220,3 @@ def show(ran: Ran, paths: Mapping[str, Path | None], seed: int) -> None:
     for name, path in paths.items():
         if path is not None:
             screen.print(f"{name} -> {path}", markup=False, soft_wrap=True)
-
-
-def show_times(watch: Watch, taken: Mapping[str, float]) -> None:
-    """Where the time went, on stderr.  taken: seconds that passed, by part."""
-    from nanoloom.cli.terminal import err, plural, seconds, table
-
-    rows = [[f"  {name}", seconds(value), ""] for name, value in watch.seconds.items()]
-    if watch.kernels:
-        rows[-1][2] = (
-            f"{plural(watch.kernels, 'kernel')}, {watch.cached} from the cache"
-        )
-    rows += [[name, seconds(value), ""] for name, value in taken.items()]
-    err().print(table("", ("stage", ">time", ""), rows))

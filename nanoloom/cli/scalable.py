@@ -26,7 +26,7 @@ def measure(folder: Path, *, quick: bool, json: bool) -> int:
     output_files.folder(folder)
     tried: list[Attempt] = []
     results: list[Result] = []
-    with Watch("measuring") as watch:
+    with Watch(doing="measuring") as watch:
         files = scalable.example(watch.say)
         for name, text in files.items():
             output_files.write_text(folder / name, text)

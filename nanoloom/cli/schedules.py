@@ -37,11 +37,13 @@ def dataflows(given: list[str] | None) -> tuple[tuple[str, Chosen], ...]:
 
     Raises Error, with what is wrong, for what is no dataflow.
     """
+    if not given:
+        return ()
     from nanoloom.schedule.dataflow.dataflow import parse
     from nanoloom.schedule.dataflow.recommended import Recommended
 
     found: list[tuple[str, Chosen]] = []
-    for words in given or ():
+    for words in given:
         kernels, _, flow = words.rpartition(":")
         flow = flow.strip()
         made = Recommended() if flow == RECOMMENDED else parse(flow)

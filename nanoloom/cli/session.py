@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nanoloom.cache import Cache
     from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
-    from nanoloom.compiler import Report
     from nanoloom.loaded import Loaded
     from nanoloom.options import Chosen, CompileOptions, Precision
     from nanoloom.program import Program
@@ -102,18 +101,20 @@ def open_program(
     dims: Mapping[str, object],
 ) -> Program:
     """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
-    from nanoloom.program import Program
-    from nanoloom.runtime.threads import thread_count
-    from nanoloom.source import source_of
+    with watch.waiting("start"):
+        from nanoloom.program import Program
+        from nanoloom.runtime.threads import thread_count
+        from nanoloom.source import source_of
 
-    return Program(
-        source_of(model, cache),
-        options,
-        threads=thread_count(threads),
-        dims=dims,
-        cache=cache,
-        report=cast("Report", watch),
-    )
+    with watch.waiting("read"):
+        return Program(
+            source_of(model, cache),
+            options,
+            threads=thread_count(threads),
+            dims=dims,
+            cache=cache,
+            report=watch,
+        )
 
 
 def announce_c_library(program: Program) -> None:

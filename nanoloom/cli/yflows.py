@@ -67,7 +67,7 @@ def measure(target: Target, folder: Path, how: How, *, json: bool) -> int:
     from nanoloom.reproduce import flow_figures, yflows_files
 
     output_files.folder(folder)
-    with Watch("measuring") as watch:
+    with Watch(doing="measuring") as watch:
         rows = searched(target, folder, watch.say, how)
         networks = measured(target, folder, watch.say, how)
     made = yflows_files.as_dict(rows, target.name) | flow_figures.as_dict(networks)

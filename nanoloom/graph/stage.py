@@ -91,10 +91,9 @@ def optimize(
     direct: operators that linalg lowers itself.  winograd_target: where that is faster
     here, convolutions may be computed by Winograd's method; int8_target: those of
     bytes.  along: right operands of products are K-contiguous, where that costs
-    nothing.  kept: values that are no constants, as sizes decide about them at run
-    time; or None.  caches, unmoved, starts: what is kept between calls
-    (keep_in_place).  alike: the samples of sizes that this model is one of.  fuses: the
-    target multiplies and adds f32 with one rounding.
+    nothing.  kept: values that sizes decide about at run time; or None.  caches,
+    unmoved, starts: what is kept between calls (keep_in_place).  alike: the samples of
+    sizes that this model is one of.  fuses: the target has f32 multiply-adds.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)

@@ -9,6 +9,7 @@ from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, Error
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import options_with
+from nanoloom.report import Report
 from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.sizes.samples import multiple_of
 from nanoloom.source import Source, bound_dims
@@ -37,7 +38,7 @@ def dynamic_sizes(given: object, dims: Mapping[str, int], cache: Cache) -> Dynam
     inputs, _ = source.interface(cache)
     options = options_with(None, NOTHING, cache)
     known = bound_dims(inputs, dims)
-    program = OpenProgram(inputs, known, source, options, cache, None)
+    program = OpenProgram(inputs, known, source, options, cache, Report())
     try:
         samples = OpenRooms(program).decided()
     except (DataDependent, Error) as error:

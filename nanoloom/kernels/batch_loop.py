@@ -33,9 +33,9 @@ def batched_program(
     program that cannot be repeated.
     """
     if program.repeats:
-        raise NotDynamic("its recurrences are compiled for known sizes")
+        raise NotDynamic("its recurrences run for known sizes, not row by row")
     if program.checks:  # a later row's word would take the place of an earlier one's
-        raise NotDynamic("its indices are looked at in one row only")
+        raise NotDynamic("its indices could be looked at in one row of the batch only")
     inputs = [x.shape[0] if r else 0 for x, r in zip(program.inputs, rows, strict=True)]
     outputs = [x.shape[0] for x in program.outputs]
     words = list(dict.fromkeys([1, *inputs, *outputs]))

@@ -24,9 +24,21 @@ def require_same(programs: Sequence[Program]) -> None:
         where = f"{node_of(other[0])}: " if other else ""
         raise NotDynamic(f"{where}other sizes are computed in more steps, or fewer")
     if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
-        raise NotDynamic("where indices are looked at")
+        rows = zip(*[p.checks for p in programs], strict=False)
+        other = [row[0] for row in rows if len({named(word) for word in row}) > 1]
+        where = f"{other[0].limits.where}: " if other else ""
+        raise NotDynamic(f"{where}other sizes look at other indices")
     if len({len(p.parameters) for p in programs}) > 1:
-        raise NotDynamic("numbers of constants")
+        rows = zip(*[p.calls for p in programs], strict=True)
+        read = [(row[0], {len(parameters_of(call)) for call in row}) for row in rows]
+        other = [call for call, counts in read if len(counts) > 1]
+        where = f"{node_of(other[0])}: " if other else ""
+        raise NotDynamic(f"{where}other sizes need more constants, or fewer")
+
+
+def parameters_of(call: Call) -> list[int]:
+    """The constants that a call reads."""
+    return [x.index for x in call.arguments if x.storage is Storage.PARAMETER]
 
 
 def node_of(call: Call) -> str:

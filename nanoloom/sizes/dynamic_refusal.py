@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nanoloom.sizes.floor_division import dim_of
 
@@ -24,6 +24,20 @@ class NotDynamic(Exception):
 def no_size(what: str, names: Iterable[str]) -> NotDynamic:
     """A number that depends on dimensions in a way that no program computes."""
     dims = sorted({dim_of(name) for name in names})
-    which = " and ".join([", ".join(dims[:-1]), dims[-1]] if dims[1:] else dims)
     hint = f"give one a number (--dim {dims[0]}=N)" if dims else ""
-    return NotDynamic(f"{what} is no known function of {which}; {hint}")
+    return NotDynamic(f"{what} is no known function of {listed(dims)}; {hint}")
+
+
+def with_dims(reason: NotDynamic, dims: Iterable[str]) -> NotDynamic:
+    """The same, and which dimensions it is about, if it does not say that itself."""
+    names, text = sorted(dims), str(reason)
+    if names and "--dim" not in text:
+        verb, words = ("are", "them numbers") if names[1:] else ("is", "it a number")
+        how = " ".join(f"--dim {name}=N" for name in names)
+        text = f"{text}, and {listed(names)} {verb} open; give {words} ({how})"
+    return NotDynamic(text, for_images=reason.for_images, computed=reason.computed)
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

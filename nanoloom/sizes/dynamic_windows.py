@@ -180,7 +180,7 @@ def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     rows = [v.inputs[1] for v in visits if len(inputs) > 1]
     given = [None if x is None or x.numbers is None else tuple(x.numbers) for x in rows]
     if (mode := text(visits[0].node, "mode", "constant")) != "constant":
-        raise NotDynamic(f"mode {mode}: pads that are no number")
+        raise NotDynamic(f"mode {mode}: it pads with rows that sizes place")
     if len(set(given)) > 1:
         raise NotDynamic("pads that depend on sizes")
     pads = given[0] if given else ints(visits[0].node, "pads")

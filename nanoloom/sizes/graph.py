@@ -24,10 +24,11 @@ from nanoloom.errors import Error
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.shared_decisions import COUNTING
 from nanoloom.sizes import operators, size_predicates
-from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
+from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size, with_dims
 from nanoloom.sizes.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
 from nanoloom.sizes.fit_floors import Samples, distinguished, is_part
 from nanoloom.sizes.floor_division import floors_of
+from nanoloom.sizes.node_dims import dims_of
 from nanoloom.sizes.polynomial import Dims, Size, found
 from nanoloom.sizes.sample_walk import NodeSample, Visit, Walks
 from nanoloom.sizes.samples import are_of_images
@@ -215,7 +216,10 @@ class Comparing:
             if len(shapes) == 1 and size_predicates.alike(rows):
                 continue
             if len(shapes) > 1 or len(known) < len(row) or not self.are_sizes(rows):
-                raise NotDynamic(f"{visits[0].name} reads {known[0].name}")
+                reason = NotDynamic(
+                    f"{visits[0].name} reads {known[0].name}, which depends on sizes"
+                )
+                raise with_dims(reason, dims_of(visits, self.samples))
             self.differing.add(known[0].name)
 
     def are_sizes(self, rows: Sequence[np.ndarray | None]) -> bool:
@@ -233,7 +237,7 @@ class Comparing:
                 raise NotDynamic(f"{row[0][0]}: a bound by a size", for_images=True)
         rows = [x.differences for x in each]
         if any(len({*map(len, pairs)}) > 1 for pairs in (ways, rows)):
-            raise NotDynamic("what its shapes go by")
+            raise NotDynamic("its shapes go by data otherwise for other sizes")
         for row in zip(*rows, strict=True):
             self.limit(row[0][0], [n for _, n in row])
 
@@ -255,7 +259,8 @@ class Comparing:
             limits = self.numbers(visits)
         except NotDynamic as reason:
             if not reason.computed or reason.computed in self.kept:
-                raise
+                dims = dims_of(visits, self.samples)
+                raise with_dims(reason, dims) from None
             self.keep(reason.computed, str(reason))
             return
         for numbers in limits:

@@ -41,12 +41,12 @@ def test_a_bar_on_a_terminal(hasty: None, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("TERM", "xterm")
     with Watch() as watch:
         shown(watch)
-        with watch.stage("vector"):
+        with watch.stage("schedule"):
             watch.advance("kernels", 3, 7)
             assert watch._bar is not None
             watch._bar.refresh()
     assert "compiling kernels" in terminal.getvalue() and "3/7" in terminal.getvalue()
-    assert "vector" in watch.seconds
+    assert "schedule" in watch.seconds
     assert threading.active_count() < 50
 
 
@@ -55,7 +55,7 @@ def test_a_line_elsewhere(
 ) -> None:
     for name in ("FORCE_COLOR", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
-    with Watch("reading the model") as watch:
+    with Watch(doing="reading the model") as watch:
         shown(watch)
     said = capsys.readouterr()
     assert said.err == "nanoloom: reading the model ...\n" and said.out == ""

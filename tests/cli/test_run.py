@@ -117,12 +117,21 @@ def test_a_compiled_library_runs(tmp_path: Path, nanoloom: Command) -> None:
     assert wrong.status == 2 and "numbers already" in wrong.told
 
 
+UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6}
+
+
 def test_the_time_report(tmp_path: Path, nanoloom: Command) -> None:
     model = models.write(tmp_path, models.DENSE)
     said = nanoloom("run", model, "-d", "batch=2", "--time-report", "--no-cache")
-    for stage in ("graph", "linalg", "vector", "object", "compile and load", "run"):
-        assert stage in said.err
-    assert "kernels, 0 from the cache" in said.err
+    here, workers = said.err.split("in workers")
+    rows = [line.split() for line in here.splitlines()[2:] if "─" not in line]
+    passed = {row[0]: float(row[1]) * UNITS[row[2]] for row in rows if len(row) > 2}
+    whole = passed.pop("whole")
+    assert sum(passed.values()) == pytest.approx(whole, rel=0.01)
+    known = "read start graph linalg kernels schedule workers runtime weights link load"
+    assert passed.keys() == {*known.split(), "run", "rest"}
+    assert {line.split()[0] for line in workers.splitlines()[2:]} >= {"vector", "llvm"}
+    assert "kernels, 0 from the cache" in workers
 
 
 def test_no_cache_leaves_the_cache_alone(

@@ -1,0 +1,92 @@
+"""Why a size is compiled on its own: the node, its dimensions, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.errors import InputError
+from nanoloom.inspect.dynamic_sizes import dynamic_sizes
+from nanoloom.kernels.program import Call, Limits, Place, Program, Storage, Word
+from nanoloom.kernels.sample_agreement import require_same
+from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.weights.weight import Source, Weight
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+# Other dimensions are open as well, and have nothing to do with it.
+REASONS = {
+    "LRN <size = 3>(x)": (
+        "node LRN_{} (LRN) is compiled for known sizes only, and h and w are open; "
+        "give them numbers (--dim h=N --dim w=N)"
+    ),
+    "Resize <mode = 'cubic'>(x, , scales)": (
+        "node Resize_{} (Resize) is compiled for known sizes only, and h and w are "
+        "open; give them numbers (--dim h=N --dim w=N)"
+    ),
+    "Pad <mode = 'reflect'>(x, pads)": (
+        "node Pad_{} (Pad): mode reflect: it pads with rows that sizes place, and h "
+        "and w are open; give them numbers (--dim h=N --dim w=N)"
+    ),
+    "Det (s)": (
+        "node Det_{} (Det) is compiled for known sizes only, and m is open; give it a "
+        "number (--dim m=N)"
+    ),
+}
+
+
+def model(node: str) -> onnx.ModelProto:
+    """The node, and another one whose dimensions are not its own."""
+    node = node.replace("'", '"')
+    text = f"""
+    g (float[1, 4, h, w] x, float[p, q] z, float[m, 2, 2] s)
+      => (float[a, b, c, d] y, float[p, q] o)
+    {{
+        o = Relu (z)
+        scales = Constant <value = float[4] {{1, 1, 2, 2}}> ()
+        pads = Constant <value_ints = [0, 0, 1, 1, 0, 0, 1, 1]> ()
+        y = {node}
+    }}
+    """
+    return onnx.parser.parse_model(HEAD + text)
+
+
+@pytest.mark.parametrize("node", REASONS)
+def test_a_node_says_which_dimensions(node: str) -> None:
+    made = model(node)
+    (number,) = (i for i, x in enumerate(made.graph.node) if x.output[0] == "y")
+    why = dynamic_sizes(made.SerializeToString(), {}, Cache.temporary()).why
+    assert why.startswith(REASONS[node].format(number))
+
+
+def test_a_library_says_it_once() -> None:
+    made, cache = model("LRN <size = 3>(x)"), Cache.temporary()
+    program = nanoloom.compile(made.SerializeToString(), cache=cache)
+    with pytest.raises(InputError) as refusal:
+        program.save("/nowhere/lrn.so")
+    assert str(refusal.value).count("--dim h=N") == 1
+
+
+def program(counts: tuple[int, ...], checked: str = "") -> Program:
+    """Calls that read so many constants each; one looks at indices."""
+    parts = [Place(Storage.PARAMETER, i) for i in range(max(counts))]
+    calls = [Call("k", tuple(parts[:n]), f"layer{i}") for i, n in enumerate(counts)]
+    checks = [Word(Limits(0, 3, checked, "index"), 0, 0)] if checked else []
+    array = np.zeros(1)
+    source = Source(array, "", array.shape, array.dtype, lambda: array)
+    weights = (Weight(source),) * len(parts)
+    return Program({}, tuple(calls), (), (), weights, (), (), 0, tuple(checks))
+
+
+def test_constants_that_other_sizes_need() -> None:
+    told = "node layer1: other sizes need more constants, or fewer"
+    with pytest.raises(NotDynamic, match=told):
+        require_same([program((1, 1, 2)), program((1, 2, 2)), program((1, 3, 2))])
+
+
+def test_indices_that_other_sizes_look_at() -> None:
+    told = "node Gather_3: other sizes look at other indices"
+    with pytest.raises(NotDynamic, match=told):
+        require_same([program((1,), "node Gather_3"), program((1,), "node Gather_4")])
