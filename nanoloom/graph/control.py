@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
 import onnx_ir as ir
 
 from nanoloom.errors import DataDependent, ModelError
@@ -15,6 +14,12 @@ from nanoloom.graph.conditions import never_stops, scalar
 from nanoloom.graph.data_dependent import merge_branches
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.graph.data_dependent.known_trips import (
+    FEW,
+    MOST,
+    known_trips,
+    run_all,
+)
 from nanoloom.graph.data_dependent.node_builder import Maker
 from nanoloom.graph.data_dependent.outward import hand_on, hand_on_branches
 from nanoloom.graph.data_dependent.rooms import NEEDED, Unbounded, is_outside
@@ -26,6 +31,7 @@ from nanoloom.graph.data_dependent.trips import (
     fix_trips,
 )
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
+from nanoloom.graph.loop_types import like, set_loop_outputs, type_loop
 from nanoloom.graph.sequences.appended import append_rows
 from nanoloom.graph.sequences.change import elements_of
 from nanoloom.graph.sequences.outputs import open_outputs, regroup, spans_of
@@ -147,21 +153,30 @@ class Control:
             reason = self.why_unrolled(node, body)
         maker = Maker(graph, node, self.names, self.opset, (0, 1), self.decided)
         if reason is None:
-            trips = node.meta.get(TRIPS, scalar(node.inputs[0]))
-            if node.inputs[1] is not None and scalar(node.inputs[1]) == 0:
-                trips = 0
-            set_loop_outputs(node, body, trips)
-            hand_on(maker, body)
+            self.counted(maker, body)
             return
-        outside = is_outside(self.decided, graph)
+        self.ended(maker, body, original, reason)
+
+    def ended(self, m: Maker, body: ir.Graph, original: ir.Graph, reason: str) -> None:
+        """A loop that cannot stay as it is; `original` is its body as the model has it.
+
+        Its trips are those that there is room for, known now, or counted; or it is
+        written out.
+        """
+        node, outside = m.node, is_outside(self.decided, m.graph)
         if reason == BY_NUMBER and never_stops(node) and outside:
-            fix_trips(maker)
-            set_loop_outputs(node, body, scalar(node.inputs[0]))
-            hand_on(maker, body)
+            fix_trips(m)
+            self.counted(m, body)
             return
         alone = decided_alone(node, body) and NEEDED not in body.meta
-        if reason in BY_DATA and not alone:
-            count_trips(maker, original, body)
+        trips = known_trips(node, body, self.opset) if alone else None
+        many = reason == BY_CONDITION and trips is not None and not 0 < trips <= FEW
+        if many and trips != MOST and not (trips and self.decided.is_open):
+            run_all(m, body, trips or 0)
+            self.counted(m, body)
+            return
+        if reason in BY_DATA and (many or not alone):
+            count_trips(m, original, body)
             return
         if scalar(node.inputs[0]) is None and node.inputs[0] is not None:
             raise DataDependent(
@@ -170,7 +185,16 @@ class Control:
                 where=where(node),
                 hint="make it a constant of the model",
             )
-        unroll.start(graph, node, original)
+        unroll.start(m.graph, node, original)
+
+    def counted(self, m: Maker, body: ir.Graph) -> None:
+        """A loop that stays: the shapes of its outputs, by its number of trips."""
+        condition, limit = m.node.inputs[1], scalar(m.node.inputs[0])
+        trips = m.node.meta.get(TRIPS, limit)
+        if condition is not None and scalar(condition) == 0:
+            trips = 0
+        set_loop_outputs(m.node, body, trips)
+        hand_on(m, body)
 
     def why_unrolled(self, node: ir.Node, body: ir.Graph) -> str | None:
         """Type a body; why it cannot stay one, None if it can."""
@@ -255,32 +279,3 @@ def require_alike(node: ir.Node, x: ir.Value, y: ir.Value, *, only_rank: bool) -
 
 def is_graph(attribute: ir.Attr) -> bool:
     return attribute.type == ir.AttributeType.GRAPH
-
-
-def like(formal: ir.Value, node: ir.Node, index: int, drop: int | None = None) -> None:
-    """Type a body's input like what comes in from outside, without axis `drop`."""
-    actual = signatures.static_input(node, index)
-    shape = list(shape_of(actual))
-    if drop is not None:
-        del shape[drop]
-    formal.type, formal.shape = actual.type, ir.Shape(shape)
-    formal.meta["outer"] = (node, index)
-
-
-def type_loop(node: ir.Node, body: ir.Graph) -> None:
-    """Types of a Loop body's inputs: trip number, condition, what is carried."""
-    for formal, dtype in zip(body.inputs, (np.int64, np.bool_), strict=False):
-        formal.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
-    for i, formal in enumerate(body.inputs[2:], start=2):
-        like(formal, node, i)
-
-
-def set_loop_outputs(node: ir.Node, body: ir.Graph, trips: int | None) -> None:
-    carried = len(node.inputs) - 2
-    for i, (value, inner) in enumerate(
-        zip(node.outputs, body.outputs[1:], strict=True)
-    ):
-        value.type, value.shape = inner.type, inner.shape
-        if i >= carried:
-            assert trips is not None
-            value.shape = ir.Shape([max(trips, 0), *shape_of(inner)])

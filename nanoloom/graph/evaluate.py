@@ -193,7 +193,13 @@ class Evaluation:
 
     def run(self) -> list[np.ndarray | None] | None:
         """The outputs' arrays; None if the reference fails on these inputs."""
-        feeds = {f"x{i}": t.numpy() for i, t in enumerate(self.inputs) if t is not None}
+        return self.given([None if x is None else x.numpy() for x in self.inputs])
+
+    def given(
+        self, arrays: Sequence[np.ndarray | None]
+    ) -> list[np.ndarray | None] | None:
+        """The same of other inputs."""
+        feeds = {f"x{i}": x for i, x in enumerate(arrays) if x is not None}
         try:
             with np.errstate(all="ignore"):
                 results = iter(self.evaluator.run(None, feeds))

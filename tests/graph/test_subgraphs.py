@@ -111,13 +111,13 @@ def test_names_of_two_expanded_functions_differ() -> None:
 
 
 def test_a_body_depends_on_the_inputs_outside() -> None:
-    text = """agraph (int64[1] n, float[2,9] x) => (float[2,k] y) {
+    text = """agraph (int64[1] n, float[2,9] x) => (float[2,9,k] y) {
       y = Scan (x) <num_scan_inputs = 1,
         body = row (float[9] r) => (o) {
-          zero = Constant<value_ints = [0]>()
-          o = Slice(r, zero, n) }
+          one = Constant<value_ints = [1]>()  b = Unsqueeze(r, one)
+          last = Concat<axis = 0>(one, n)  o = Expand(b, last) }
       >
     }"""
-    with pytest.raises(DataDependent, match="Slice") as caught:
+    with pytest.raises(DataDependent, match="Expand") as caught:
         optimize(load(text), OPERATORS.keys())
     assert caught.value.inputs == ("n",)

@@ -138,3 +138,20 @@ def test_rows_of_several_numbers_do_not_fit() -> None:
     program = nanoloom.compile(onnx.parser.parse_model(HEAD + ragged))
     with pytest.raises(nanoloom.InputError, match="two sizes that must be equal"):
         program({"x": np.arange(4), "trips": np.array(3)})
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_of_a_scan_are_cut(axis: int) -> None:
+    """Where the axis of all trips comes in front of the one that counts, and behind."""
+    text = f"""cut (int64[1] n, float[4,9] x) => (float[a,b] y) {{
+      y = Scan (x) <num_scan_inputs = 1, scan_output_axes = [{axis}],
+        body = row (float[9] r) => (o) {{
+          zero = Constant<value_ints = [0]>()  o = Slice(r, zero, n) }}>
+    }}"""
+    program = nanoloom.compile(onnx.parser.parse_model(HEAD + text))
+    x = np.arange(1, 37, dtype=np.float32).reshape(4, 9)
+    for n in (3, 9, 0, 5):
+        found = program({"n": np.array([n]), "x": x})["y"]
+        wanted = x[:, :n] if axis == 0 else x[:, :n].T
+        assert found.shape == wanted.shape and (found == wanted).all()
+    assert len(program.variants) == 1
