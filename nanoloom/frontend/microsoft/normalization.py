@@ -10,6 +10,8 @@ import onnx_ir as ir
 from nanoloom.frontend.microsoft.replacement import Refused, Replacement
 
 Outputs = Sequence[ir.Value | None]
+Pair = tuple[ir.Value, ir.Value]
+Tables = tuple[ir.Value, ir.Value, ir.Value | None, ir.Value, ir.Value]
 EPSILON = 1e-12  # the default of what ONNX Runtime fuses
 
 
@@ -51,8 +53,37 @@ def with_skip(b: Replacement, bias: ir.Value | None) -> ir.Value:
 
 def embed_layer_normalization(b: Replacement) -> Outputs:
     """LayerNormalization of the rows of up to three tables, added up."""
-    ids, segments, places = b.input(0), b.optional(1), b.optional(8)
-    words, positions, kinds = b.input(2), b.input(3), b.optional(4)
+    kinds = b.optional(4)
+    tables = b.input(2), b.input(3), kinds, b.input(5), b.input(6)
+    made, total = embedded(b, tables, b.optional(8))
+    b.ignore("mask_index_type")  # whether there is the second output: seen by its name
+    return [made, mask_lengths(b, b.input(0), b.optional(7)), total]
+
+
+def quantized_embed_layer_normalization(b: Replacement) -> Outputs:
+    """The same of quantized tables, each with a scale and a zero point of its own."""
+    tables = [
+        quantized_table(b, index, 8 + place, 13 + place)
+        for place, index in enumerate(range(2, 7))
+    ]
+    words, positions, kinds, gamma, beta = tables
+    if words is None or positions is None or gamma is None or beta is None:
+        raise Refused("one of its tables is missing")
+    made, _ = embedded(b, (words, positions, kinds, gamma, beta), None)
+    return [made, mask_lengths(b, b.input(0), b.optional(7))]
+
+
+def quantized_table(
+    b: Replacement, index: int, scale: int, zero: int
+) -> ir.Value | None:
+    whole, step, start = b.optional(index), b.optional(scale), b.optional(zero)
+    return whole and b.op("DequantizeLinear", whole, step, start)
+
+
+def embedded(b: Replacement, tables: Tables, places: ir.Value | None) -> Pair:
+    """The normalized sum, and the sum.  tables: of words, places and segments."""
+    ids, segments = b.input(0), b.optional(1)
+    words, positions, kinds, gamma, beta = tables
     total = b.op("Gather", words, ids)
     if places is None:
         length = b.op("Shape", ids, start=1, end=2)
@@ -63,9 +94,7 @@ def embed_layer_normalization(b: Replacement) -> Outputs:
     if segments is not None and kinds is not None:
         total = b.op("Add", total, b.op("Gather", kinds, segments))
     epsilon = b.float("epsilon", EPSILON)
-    made = b.op("LayerNormalization", total, b.input(5), b.input(6), epsilon=epsilon)
-    b.ignore("mask_index_type")  # whether there is the second output: seen by its name
-    return [made, mask_lengths(b, ids, b.optional(7)), total]
+    return b.op("LayerNormalization", total, gamma, beta, epsilon=epsilon), total
 
 
 def mask_lengths(b: Replacement, ids: ir.Value, mask: ir.Value | None) -> ir.Value:
@@ -114,6 +143,7 @@ def grouped(b: Replacement, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.
 OPERATORS = {
     "EmbedLayerNormalization": embed_layer_normalization,
     "GroupNorm": group_norm,
+    "QEmbedLayerNormalization": quantized_embed_layer_normalization,
     "SimplifiedLayerNormalization": simplified_layer_normalization,
     "SkipGroupNorm": skip_group_norm,
     "SkipLayerNormalization": skip_layer_normalization,
