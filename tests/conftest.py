@@ -16,8 +16,8 @@ from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
-from nanoloom.reproduce.instruction_counts import build_plugin
 from nanoloom.workers import pool
+from nanoloom_papers.reproduce.instruction_counts import build_plugin
 
 
 def pytest_collection() -> None:

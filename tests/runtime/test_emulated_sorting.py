@@ -10,8 +10,8 @@ import pytest
 from onnx import parser
 
 from nanoloom.cache import Cache
+from nanoloom.compile_program import compile
 from nanoloom.options import CompileOptions
-from nanoloom.program import compile
 from nanoloom.runtime.emulation import machine, run_emulated
 from tests.c_libraries import lend
 
