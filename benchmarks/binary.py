@@ -22,7 +22,7 @@ import nanoloom
 from benchmarks.arguments import parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.inspect.timing import Run, interleaved
-from nanoloom.reproduce.tables import Sheet
+from nanoloom_papers.reproduce.tables import Sheet
 
 SIZES = {64: 56, 128: 28, 256: 14, 512: 7}  # of the image, by channels
 MANY = 9  # layers in a row

@@ -38,10 +38,10 @@ from nanoloom.notation import (
     tanh,
 )
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.tables import Sheet
 from nanoloom.schedule.language import Parallel, Schedule, UnrollAndJam, Vectorize
 from nanoloom.target.host import host
 from nanoloom.target.peaks import measure
+from nanoloom_papers.reproduce.tables import Sheet
 
 GRID, NODES = 256, 512
 FLAGS = ("-O3", "-shared", "-fPIC", "-lm")

@@ -32,10 +32,10 @@ from benchmarks.show import Progress, print_sheet
 from nanoloom.cache import Cache
 from nanoloom.compiler import Report
 from nanoloom.errors import Error
-from nanoloom.reproduce.tables import NAMES, Sheet
 from nanoloom.sessions.session import Session
 from nanoloom.target.host import host
 from nanoloom.target.peaks import measure
+from nanoloom_papers.reproduce.tables import NAMES, Sheet
 
 CLOSE = 1e-3  # of the largest logit: f32 in another order, through twelve layers
 Array = np.ndarray

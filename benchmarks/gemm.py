@@ -19,10 +19,11 @@ from pathlib import Path
 
 from benchmarks.arguments import add_race, parser_of
 from benchmarks.show import Progress, print_sheet
-from nanoloom.reproduce.chains import Arithmetic, Chain, gemm
-from nanoloom.reproduce.contenders import PEER_KEYS, Company
-from nanoloom.reproduce.measurement import Row, Setting, measure_chain
-from nanoloom.reproduce.tables import (
+from nanoloom.target.host import host
+from nanoloom_papers.reproduce.chains import Arithmetic, Chain, gemm
+from nanoloom_papers.reproduce.contenders import PEER_KEYS, Company
+from nanoloom_papers.reproduce.measurement import Row, Setting, measure_chain
+from nanoloom_papers.reproduce.tables import (
     NAMES,
     SHORT,
     Sheet,
@@ -32,8 +33,7 @@ from nanoloom.reproduce.tables import (
     peaks,
     whole,
 )
-from nanoloom.reproduce.timing import QUICK, Pace
-from nanoloom.target.host import host
+from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 ROWS = (1, 4, 8, 16, 32, 64, 128, 384)
 WEIGHTS = ((768, 768), (768, 3072), (3072, 768), (384, 1536), (1024, 4096))

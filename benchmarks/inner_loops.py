@@ -34,11 +34,11 @@ from benchmarks.show import Progress, print_sheet
 from nanoloom.emit import emit_stage
 from nanoloom.kernels.retype.widening import ROWS
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.llvm_mca import Refused, simulate, version_of
-from nanoloom.reproduce.tables import Sheet
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.register_tile import arithmetic
 from nanoloom.target import Target, by_name
+from nanoloom_papers.reproduce.llvm_mca import Refused, simulate, version_of
+from nanoloom_papers.reproduce.tables import Sheet
 
 SIZE = "96x256x256"
 FLAT_ROWS = 24

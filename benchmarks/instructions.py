@@ -29,14 +29,14 @@ from benchmarks.arguments import parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.binary.toolchain import zig
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.instruction_counts import (
+from nanoloom.runtime.emulation import machine
+from nanoloom_papers.reproduce.instruction_counts import (
     Count,
     build_plugin,
     counted,
     of_one_run,
 )
-from nanoloom.reproduce.tables import Sheet
-from nanoloom.runtime.emulation import machine
+from nanoloom_papers.reproduce.tables import Sheet
 
 LENGTHS = {
     "riscv64": ("",),

@@ -31,11 +31,11 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.arguments import add_race, parser_of
 from benchmarks.show import Progress, print_sheet
 from benchmarks.systems import MODEL_PEERS, Measured, Task, absences, job_of, measure
-from nanoloom.reproduce.contenders import NANOLOOM, Company
-from nanoloom.reproduce.roofline import Limits, limits
-from nanoloom.reproduce.tables import NAMES, SHORT, Sheet
-from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
+from nanoloom_papers.reproduce.contenders import NANOLOOM, Company
+from nanoloom_papers.reproduce.roofline import Limits, limits
+from nanoloom_papers.reproduce.tables import NAMES, SHORT, Sheet
+from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 DRAWN = Path(__file__).with_name("layers.json")
 NETWORKS = Path(__file__).with_name("network_layers.json")

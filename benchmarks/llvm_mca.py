@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from nanoloom.reproduce.llvm_mca import newest
+from nanoloom_papers.reproduce.llvm_mca import newest
 
 
 def found(given: str | None) -> str:

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks.part_models import EPSILON
-from nanoloom.reproduce.chain_peers import import_torch
-from nanoloom.reproduce.jobs import Job, Ready
+from nanoloom_papers.reproduce.chain_peers import import_torch
+from nanoloom_papers.reproduce.jobs import Job, Ready
 
 Compute = Callable[[Any, dict[str, Any]], Any]  # torch, tensors by name
 

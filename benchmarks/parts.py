@@ -29,11 +29,11 @@ from benchmarks.part_models import TINY, Part, Sizes, make_parts
 from benchmarks.show import Progress, print_sheet
 from benchmarks.systems import Measured, Task, absences, job_of, measure
 from benchmarks.whole_models import model_file
-from nanoloom.reproduce.contenders import NANOLOOM, Company
-from nanoloom.reproduce.roofline import Limits, limits
-from nanoloom.reproduce.tables import NAMES, SHORT, Sheet
-from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
+from nanoloom_papers.reproduce.contenders import NANOLOOM, Company
+from nanoloom_papers.reproduce.roofline import Limits, limits
+from nanoloom_papers.reproduce.tables import NAMES, SHORT, Sheet
+from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 PEERS = ("pytorch", "openvino", "onnxruntime")
 CLOSE = 1e-5  # of the largest number: f32 with a few roundings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.systems import Measured
-from nanoloom.reproduce.contenders import NANOLOOM
-from nanoloom.reproduce.pictures import COLORS, panels, png
-from nanoloom.reproduce.tables import NAMES
+from nanoloom_papers.reproduce.contenders import NANOLOOM
+from nanoloom_papers.reproduce.pictures import COLORS, panels, png
+from nanoloom_papers.reproduce.tables import NAMES
 
 
 def relative_times(rows: Sequence[Measured]) -> bytes:

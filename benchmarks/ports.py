@@ -33,9 +33,9 @@ from benchmarks.port_doubts import DOUBTS
 from benchmarks.show import Progress, print_sheet
 from nanoloom.emit import emit_stage
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.llvm_mca import Refused, simulate, version_of
-from nanoloom.reproduce.tables import Sheet
 from nanoloom.target import by_name
+from nanoloom_papers.reproduce.llvm_mca import Refused, simulate, version_of
+from nanoloom_papers.reproduce.tables import Sheet
 
 # Targets that llvm-mca has a model of.
 CORES = (

@@ -33,10 +33,10 @@ from benchmarks.systems import (
     measure,
 )
 from benchmarks.whole_models import model_file
-from nanoloom.reproduce.contenders import NANOLOOM, Company
-from nanoloom.reproduce.tables import NAMES, Sheet
-from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
+from nanoloom_papers.reproduce.contenders import NANOLOOM, Company
+from nanoloom_papers.reproduce.tables import NAMES, Sheet
+from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 OPSET, IR_VERSION = 20, 10

@@ -16,7 +16,7 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 from nanoloom.cli.terminal import indented, table
-from nanoloom.reproduce.tables import Sheet
+from nanoloom_papers.reproduce.tables import Sheet
 
 WIDTH = 140  # where the output is no terminal: tables are not cut
 _LISTS: list[list[Sheet]] = []  # of `printed`, while they are open

@@ -31,7 +31,7 @@ from benchmarks.show import Progress, print_sheet
 from benchmarks.whole_models import model_file
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
-from nanoloom.reproduce.tables import NAMES, Sheet
+from nanoloom_papers.reproduce.tables import NAMES, Sheet
 
 Array = np.ndarray
 Run = Callable[[Mapping[str, Array]], object]

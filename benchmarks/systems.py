@@ -11,13 +11,13 @@ import numpy as np
 
 from nanoloom.errors import Error
 from nanoloom.inspect.timing import Times
-from nanoloom.reproduce import array_files
-from nanoloom.reproduce.contenders import NANOLOOM, PEAK, Company, Remote
-from nanoloom.reproduce.jobs import Job
-from nanoloom.reproduce.tables import told
-from nanoloom.reproduce.timing import Pace, interleaved
 from nanoloom.target.cached_host import to_dict
 from nanoloom.target.facts import Target
+from nanoloom_papers.reproduce import array_files
+from nanoloom_papers.reproduce.contenders import NANOLOOM, PEAK, Company, Remote
+from nanoloom_papers.reproduce.jobs import Job
+from nanoloom_papers.reproduce.tables import told
+from nanoloom_papers.reproduce.timing import Pace, interleaved
 
 # The largest difference to the reference, by its largest number: what f32, bf16 and
 # 8 bits leave of a network's outputs.  Random numbers instead of them are off by 1.

@@ -27,11 +27,11 @@ from benchmarks.pictures import relative_times
 from benchmarks.show import Progress, print_sheet
 from benchmarks.systems import MODEL_PEERS, Measured, Task, job_of, measure
 from nanoloom.errors import Error
-from nanoloom.reproduce.contenders import NANOLOOM, Company
-from nanoloom.reproduce.roofline import Limits, limits
-from nanoloom.reproduce.tables import NAMES, Sheet, told
-from nanoloom.reproduce.timing import QUICK, Pace
 from nanoloom.target.host import host
+from nanoloom_papers.reproduce.contenders import NANOLOOM, Company
+from nanoloom_papers.reproduce.roofline import Limits, limits
+from nanoloom_papers.reproduce.tables import NAMES, Sheet, told
+from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 DEFAULT = (
     "bert-base", "bge-small", "distilbert", "roberta-base", "vit-base", "mlp1024",

@@ -86,7 +86,7 @@ def with_shared_k(program: Program, options: CompileOptions) -> Program:
     Not where each of them is searched by itself, has a schedule of the user's, or none
     at all.
     """
-    alone = options.search or options.strategy != "default"
+    alone = options.search or options.strategy is not None
     if alone or options.target.vector.scalable:
         return program
     own = {name for name in program.kernels if given_for(name, options)}
@@ -126,12 +126,12 @@ def partition_model(
     with mlir.context():
         linalg = lowered(model, options, report, kept, alike)
         with report.stage("kernels"):
-            target, layout = options.target.leader, options.layout
+            target, strategy = options.target.leader, options.strategy
             given = {
-                "fuses_transposes": not options.k_contiguous_rhs,
+                "fuses_transposes": strategy is None or strategy.fuses_transposes,
                 "planes": options.planes,
             }
-            program = partition(linalg, target, layout, alike=alike, **given)
+            program = partition(linalg, target, options.layout, alike=alike, **given)
     if options.schedules:
         require_schedules(options)
         names = *program.kernels, *with_shared_k(program, options).kernels
@@ -172,7 +172,7 @@ def optimized(
         OPERATORS.keys(),
         options.winograd_target,
         options.target.leader,
-        along=options.k_contiguous_rhs,
+        rewrite=options.strategy.rewrite if options.strategy else None,
         kept=kept,
         caches=options.caches,
         starts=options.starts,
@@ -248,18 +248,18 @@ def compile_kernels(
 
 def require_schedules(options: CompileOptions) -> None:
     """Raise Error for a strategy whose kernels have none."""
-    if options.strategy != "default":
+    if options.strategy is not None:
         raise Error(
-            f"kernels have no schedules with the strategy {options.strategy}",
+            f"kernels have no schedules with the strategy {options.strategy.name}",
             hint="look at another stage, or leave the strategy out",
         )
 
 
 def job_of(kernel: Kernel, options: CompileOptions) -> MakeKernel:
     """What a worker needs to make a kernel."""
-    if options.strategy != "default":
-        way = (options.strategy, options.unrolling)
-        return MakeKernel(kernel.name, kernel.text, "", False, options.target, *way)
+    if options.strategy is not None:
+        way = options.strategy
+        return MakeKernel(kernel.name, kernel.text, "", False, options.target, way)
     given = given_schedule(kernel, options) is not None
     text = scheduled(kernel, options)
     if not isinstance(text, str):

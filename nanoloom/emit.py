@@ -19,7 +19,7 @@ from nanoloom.compiler import (
     scheduled,
     with_shared_k,
 )
-from nanoloom.graph.stage import NOT_ALONG
+from nanoloom.graph.stage import NOT_REWRITTEN
 from nanoloom.kernels.printer import (
     describe_layouts,
     describe_module,
@@ -43,7 +43,7 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
     """Give `dump` the text of one stage: of the model, or of every kernel."""
     if stage == "graph":
         graph = optimized(require_graph(model), options)
-        stay = [f"# {n} stays: {why}\n" for n, why in graph.meta[NOT_ALONG].items()]
+        stay = [f"# {n} stays: {why}\n" for n, why in graph.meta[NOT_REWRITTEN].items()]
         text = onnx_ir.to_onnx_text(graph, exclude_initializers=True)
         dump(stage, "", "".join(stay) + text)
         return

@@ -11,9 +11,6 @@ from nanoloom.errors import Error
 from nanoloom.target.facts import Target
 
 Precision = Literal["f32", "bf16"]
-# How kernels are lowered: by their schedules, or through loops of the affine dialect
-# (affine), and three ways of others to compare that with.
-Strategy = Literal["default", "affine", "plain", "oml", "onnx-mlir"]
 
 
 class Given(Protocol):
@@ -28,21 +25,35 @@ class Chosen(Protocol):
     def schedule_of(self, nest: Any, target: Target) -> Any: ...
 
 
-@dataclass(frozen=True)
-class Unrolling:
-    """How far the affine path unrolls a product of m x k and k x n; None: as it likes.
+class Strategy(Protocol):
+    """Lowers kernels in place of schedules, each in a single task.
 
-    vlen: lanes of a vector of 32-bit numbers.  k: vectors of a sum along k.  m, n: rows
-    and columns (or vectors of columns) that are computed at once.
+    A frozen dataclass that workers are sent and cache keys are made of: a field of it
+    is the digest of the code that it stands for.
     """
 
-    vlen: int | None = None
-    k: int | None = None
-    m: int | None = None
-    n: int | None = None
+    @property
+    def name(self) -> str: ...
 
+    @property
+    def fuses_transposes(self) -> bool:
+        """Whether kernels read operands of products in another order than they lie."""
+        ...
 
-AS_IT_LIKES = Unrolling()
+    def rewrite(self, graph: Any, opset: int) -> dict[str, str]:
+        """Rewrite an onnx_ir graph with static shapes in place, last of all.
+
+        Gives the reasons of the nodes that stay, by their names.
+        """
+        ...
+
+    def lower(self, module: Any, target: Target) -> Any:
+        """Lower a kernel, as vector/stage.py does it with a schedule: a Vectorized."""
+        ...
+
+    def code_options(self, target: Target) -> Any:
+        """What LLVM does with the kernels: CodeOptions of binary/objects.py."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,7 @@ class CompileOptions:
     schedules: (kernel name or pattern, Schedule, Dataflow or Transform script) pairs
     that replace the chosen ones.  checked: an index out of range makes a call fail;
     else it is clamped.  exact_conv: convolutions by sums of products only, not by
-    Winograd's method.  strategy, unrolling: how kernels are lowered; a strategy other
-    than the default has no schedules, and a single task for each kernel.  layout: of
+    Winograd's method.  strategy: what lowers kernels in place of schedules.  layout: of
     channels between kernels: auto, last, first, or how many are a block.  search: so
     many seconds at most, candidates of schedules are run and the fastest taken.
     caches: of inputs and outputs; what an output extends is there
@@ -68,8 +78,7 @@ class CompileOptions:
     schedules: tuple[tuple[str, Given | Chosen | str], ...] = ()
     checked: bool = True
     exact_conv: bool = False
-    strategy: Strategy = "default"
-    unrolling: Unrolling = AS_IT_LIKES
+    strategy: Strategy | None = None
     layout: str = "auto"
     search: float = 0.0
     caches: tuple[tuple[str, str], ...] = ()
@@ -82,10 +91,11 @@ class CompileOptions:
         exact = self.exact_conv or self.precision != "f32"
         return None if exact else self.target.leader
 
-    @property
-    def k_contiguous_rhs(self) -> bool:
-        """Whether right operands of products are laid along the sum."""
-        return self.strategy == "affine"
+    def __post_init__(self) -> None:
+        if isinstance(self.strategy, str):
+            hint = "nanoloom_papers.affine.strategies.strategy_named gives it by name"
+            reason = f"strategy is a value or None, not {self.strategy!r}"
+            raise Error(reason, hint=hint)
 
     @property
     def planes(self) -> bool:
@@ -94,12 +104,12 @@ class CompileOptions:
         Dataflows are of vectors of channels, and other strategies have no schedule.
         """
         flows = any(hasattr(given, "schedule_of") for _, given in self.schedules)
-        return self.strategy == "default" and not flows
+        return self.strategy is None and not flows
 
     @property
     def any_width(self) -> bool:
         """Whether schedules may have vectors of widths that only the machine knows."""
-        return self.strategy == "default" and self.target.vector.vscale_max > 1
+        return self.strategy is None and self.target.vector.vscale_max > 1
 
 
 def options_with(

@@ -17,8 +17,8 @@ from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
-from nanoloom.reproduce.instruction_counts import build_plugin
 from nanoloom.workers import pool
+from nanoloom_papers.reproduce.instruction_counts import build_plugin
 from tests.drawn_cases import keep_drawn
 from tests.kept_kernels import kernels_are_kept, kernels_are_made
 

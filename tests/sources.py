@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = (".ci", "benchmarks", "docs", "examples", "nanoloom", "tests")
+FOLDERS = (".ci", "benchmarks", "docs", "examples", "nanoloom", "papers", "tests")
 TEXT = {".c", ".h", ".md", ".py", ".toml", ".txt", ".yaml"}
 
 ASKS = {

@@ -45,7 +45,8 @@ def came_back(source: Source, names: dict[str, str]) -> list[str]:
 def test_no_retired_name_comes_back() -> None:
     names = retired()
     assert len(names) > 100
-    wrong = [x for source in python("nanoloom") for x in came_back(source, names)]
+    sources = (*python("nanoloom"), *python("papers"))
+    wrong = [x for source in sources for x in came_back(source, names)]
     assert not wrong, "\n" + "\n".join(wrong)
 
 

@@ -32,7 +32,6 @@ ORDER = (
     "kernels",
     "schedule",
     "vector",
-    "affine",
     "llvm",
     "binary",
     "runtime",
@@ -51,10 +50,10 @@ ORDER = (
     "compile_program",
     "loaded",
     "inspect",
-    "reproduce",
     "cli",
 )
 
+MEASURING = "papers/nanoloom_papers/reproduce"
 # Who may ask the machine, and for what.
 MAY_ASK = {
     "nanoloom/cache/store.py": "where the user wants the cache",
@@ -65,8 +64,8 @@ MAY_ASK = {
     "nanoloom/frontend/memory_claims.py": "how much memory a model may ask for",
     "nanoloom/binary/output_files.py": "whether a file without a name can be given one",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
-    "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
-    "nanoloom/reproduce/oml_costs.py": "how much memory its child process takes",
+    f"{MEASURING}/contenders.py": "the environment its child processes inherit",
+    f"{MEASURING}/oml_costs.py": "how much memory its child process takes",
     "nanoloom/cli/terminal.py": "whether the user says how wide it is",
     "nanoloom/cli/failures.py": "the variables for debugging and for the cache's place",
 }
@@ -130,13 +129,28 @@ def test_one_file_is_the_door_to_mlir() -> None:
 
 @pytest.mark.parametrize("peer", ["onnxruntime", "openvino", "torch"])
 def test_only_reports_know_peers(peer: str) -> None:
-    reporting = ("nanoloom/inspect/", "nanoloom/reproduce/", "nanoloom/cli/")
+    reporting = ("nanoloom/inspect/", "nanoloom/cli/")
     refuse([path for path in importers(peer) if not path.startswith(reporting)])
 
 
-@pytest.mark.parametrize("outside", ["tests", "benchmarks"])
+@pytest.mark.parametrize("outside", ["tests", "benchmarks", "nanoloom_papers"])
 def test_the_package_needs_nothing_around_it(outside: str) -> None:
     assert not importers(outside)
+
+
+def test_papers_stand_on_the_package_and_import_one_way() -> None:
+    """Strategies know no measurement, and no measurement the command."""
+    below = {"affine": ("reproduce", "cli"), "reproduce": ("cli",), "cli": ()}
+    wrong: list[str] = []
+    for s in python("papers"):
+        part = s.path.removeprefix("papers/nanoloom_papers/").split("/")[0]
+        banned = tuple(f"nanoloom_papers.{x}." for x in below.get(part, ()))
+        wrong += [
+            f"{s.path}:{n} {m}" for n, m in s.imports if f"{m}.".startswith(banned)
+        ]
+    refuse(wrong)
+    folders = {Path(s.path).parts[2] for s in python("papers")}
+    assert folders - {"__init__.py"} == set(below)
 
 
 def test_no_relative_and_no_star_imports() -> None:
@@ -155,7 +169,7 @@ def test_no_relative_and_no_star_imports() -> None:
 
 
 def test_only_these_files_ask_the_machine() -> None:
-    asking = {s.path: s.questions() for s in python("nanoloom")}
+    asking = {s.path: s.questions() for s in (*python("nanoloom"), *python("papers"))}
     assert {path for path, found in asking.items() if found} == set(MAY_ASK), asking
 
 
@@ -264,7 +278,7 @@ def test_what_no_check_installs_may_be_missing() -> None:
     absent -= {Requirement(x).name for e in ("dev", "demo") for x in extras[e]}
     wrong = [
         f"{s.path}:{line} imports {module} without an ignore comment"
-        for s in python("nanoloom")
+        for s in (*python("nanoloom"), *python("papers"))
         for line, module in s.imports
         if module.split(".")[0] in absent - {"nanoloom"}
         and "pyright: ignore" not in s.text.splitlines()[line - 1]
@@ -282,8 +296,17 @@ def test_the_examples_of_one_test_run_some() -> None:
 
 
 def test_the_version_is_one() -> None:
+    version = project()["version"]
     text = (ROOT / "nanoloom/__init__.py").read_text("utf-8")
-    assert f'__version__ = "{project()["version"]}"' in text
+    assert f'__version__ = "{version}"' in text
+    extras = project()["optional-dependencies"]
+    assert isinstance(extras, dict)
+    assert extras["papers"] == [f"nanoloom-papers=={version}"]
+    beside = tomllib.loads((ROOT / "papers/pyproject.toml").read_text("utf-8"))[
+        "project"
+    ]
+    assert beside["version"] == version
+    assert beside["dependencies"] == [f"nanoloom=={version}"]
 
 
 @pytest.mark.parametrize(

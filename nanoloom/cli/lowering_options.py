@@ -1,4 +1,4 @@
-"""--layout, --search, --strategy and its: one argument of a verb, seven of the
+"""--layout, --search, --strategy and its: one argument of a verb, several of the
 command."""
 
 from __future__ import annotations
@@ -6,49 +6,25 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from nanoloom.cli.plugins import EXTRA, strategies
 
 if TYPE_CHECKING:
     from nanoloom import options
 
+DEFAULT = "default"  # by schedules
+STRATEGIES = tuple(name for each in strategies() for name in each.names)
 Strategy = Annotated[
     str,
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="How kernels are lowered: default (by schedules), affine, plain, oml, "
-        "onnx-mlir.",
-    ),
-]
-VectorLength = Annotated[
-    int | None,
-    typer.Option(
-        "--vlen",
-        min=1,
-        max=64,
-        metavar="LANES",
-        help="Of --strategy: 32-bit lanes of a vector (default: the target's).",
-    ),
-]
-UnrollSum = Annotated[
-    int | None,
-    typer.Option(
-        "--unroll-k", min=1, max=16, metavar="N", help="Of --strategy: along sums."
-    ),
-]
-UnrollRows = Annotated[
-    int | None,
-    typer.Option(
-        "--unroll-m", min=1, max=16, metavar="N", help="Of --strategy: along rows."
-    ),
-]
-UnrollColumns = Annotated[
-    int | None,
-    typer.Option(
-        "--unroll-n", min=1, max=16, metavar="N", help="Of --strategy: along columns."
+        help="How kernels are lowered: default (by schedules)"
+        f"{''.join(f', {name}' for name in STRATEGIES)}.",
     ),
 ]
 Layout = Annotated[
@@ -77,67 +53,62 @@ class Lowering:
 
     layout: str = "auto"
     search: float = 0.0
-    strategy: str = "default"
-    vlen: int | None = None
-    unroll_k: int | None = None
-    unroll_m: int | None = None
-    unroll_n: int | None = None
+    strategy: str = DEFAULT
+    given: tuple[tuple[str, object], ...] = ()  # options of strategies
 
-    def known(self) -> tuple[options.Strategy, options.Unrolling]:
+    def known(self) -> options.Strategy | None:
         """Raises typer.BadParameter for what does not exist or go together."""
-        from nanoloom import options
         from nanoloom.errors import Error
         from nanoloom.kernels.layouts.layout import layout_named
 
-        known: tuple[options.Strategy, ...] = get_args(options.Strategy)
         try:
             layout_named(self.layout)
         except Error as error:
             raise typer.BadParameter(str(error), param_hint="--layout") from None
-        if self.strategy not in known:
-            reason = f"{self.strategy} is none of {', '.join(known)}"
-            raise typer.BadParameter(reason, param_hint="--strategy")
-        chosen = options.Unrolling(
-            self.vlen, self.unroll_k, self.unroll_m, self.unroll_n
-        )
-        if self.strategy == "default" and chosen != options.AS_IT_LIKES:
-            reason = "the default has schedules instead of --vlen and --unroll-..."
-            raise typer.BadParameter(reason, param_hint="--strategy")
-        if self.vlen is not None and self.vlen & (self.vlen - 1):
-            reason = f"{self.vlen} is no power of two"
-            raise typer.BadParameter(reason, param_hint="--vlen")
-        return known[known.index(self.strategy)], chosen
+        if self.strategy == DEFAULT:
+            for name, _ in self.given:
+                reason = f"the default has schedules instead of --{dashed(name)}"
+                raise typer.BadParameter(reason, param_hint="--strategy")
+            return None
+        for each in strategies():
+            if self.strategy in each.names:
+                own = {n: value for n, value in self.given if n in each.options}
+                return each.make(self.strategy, **own)
+        reason = f"{self.strategy} is none of {', '.join((DEFAULT, *STRATEGIES))}"
+        more = "" if STRATEGIES else f"; {EXTRA} brings others"
+        raise typer.BadParameter(reason + more, param_hint="--strategy")
+
+
+def dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 AS_IT_IS = Lowering()
 ARGUMENT = "lowering"
-TYPES = {
-    "layout": Layout,
-    "search": Search,
-    "strategy": Strategy,
-    "vlen": VectorLength,
-    "unroll_k": UnrollSum,
-    "unroll_m": UnrollRows,
-    "unroll_n": UnrollColumns,
-}
+# Those of Lowering, and those of strategies, which are None where nothing is given.
+OWN: dict[str, Any] = {"layout": Layout, "search": Search, "strategy": Strategy}
+BESIDE = {name: kind for each in strategies() for name, kind in each.options.items()}
 
 
 def with_lowering(verb: Callable[..., int]) -> Callable[..., int]:
-    """The verb with the seven options in the place of its argument `lowering`."""
+    """The verb with these options in the place of its argument `lowering`."""
 
     @functools.wraps(verb)
     def typed(**given: object) -> int:
-        own = {name: given.pop(name) for name in TYPES}
-        return verb(**given, **{ARGUMENT: Lowering(**own)})  # type: ignore[arg-type]
+        own = {name: given.pop(name) for name in OWN}
+        beside = [(name, given.pop(name)) for name in BESIDE]
+        said = tuple((name, value) for name, value in beside if value is not None)
+        made = Lowering(**own, given=said)  # type: ignore[arg-type]
+        return verb(**given, **{ARGUMENT: made})
 
     parameters: list[inspect.Parameter] = []
     for each in inspect.signature(verb, eval_str=True).parameters.values():
         if each.name != ARGUMENT:
             parameters.append(each)
             continue
-        for name, default in asdict(AS_IT_IS).items():
-            own = each.replace(name=name, default=default, annotation=TYPES[name])
-            parameters.append(own)
+        for name, kind in (OWN | BESIDE).items():
+            default = getattr(AS_IT_IS, name, None)
+            parameters.append(each.replace(name=name, default=default, annotation=kind))
     signature = inspect.Signature(parameters, return_annotation=int)
     typed.__signature__ = signature  # type: ignore[attr-defined]
     typed.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -7,25 +7,24 @@ import gc
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from nanoloom.cli import (
-    analyze,
     bench,
     cache,
     check,
     compile,
     demo,
     operators,
-    reproduce,
+    plugins,
     run,
     targets,
     verify,
 )
 from nanoloom.cli.failures import DONE, guarded, is_debugging
+from nanoloom.cli.plugins import Verb
 from nanoloom.errors import ModelWarning
 from nanoloom.lazy_import import load_later
 
@@ -34,28 +33,25 @@ from nanoloom.lazy_import import load_later
 COLLECTED = 100_000
 
 
-@dataclass(frozen=True)
-class Verb:
-    """A command: its function's docstring is its help, the example ends it."""
-
-    name: str
-    function: Callable[..., int]
-    example: str
-
-
 VERBS = (
     Verb("run", run.run, run.EXAMPLE),
     Verb("compile", compile.compile, compile.EXAMPLE),
     Verb("check", check.check, check.EXAMPLE),
     Verb("verify", verify.verify, verify.EXAMPLE),
     Verb("bench", bench.bench, bench.EXAMPLE),
-    Verb("analyze", analyze.analyze, analyze.EXAMPLE),
     Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),
     Verb("cache", cache.cache, cache.EXAMPLE),
-    Verb("reproduce", reproduce.reproduce, reproduce.EXAMPLE),
     Verb("demo", demo.demo, demo.EXAMPLE),
 )
+# Verbs of a package beside nanoloom, which says so where that is not installed.
+ELSEWHERE = ("analyze", "reproduce")
+ANY_WORDS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def verbs() -> tuple[Verb, ...]:
+    """Those that are here, and then those of other packages."""
+    return VERBS + plugins.verbs()
 
 
 def build() -> typer.Typer:
@@ -70,8 +66,12 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(version)
-    for verb in VERBS:
+    for verb in verbs():
         app.command(verb.name, epilog=verb.example)(exiting(verb.function))
+    for name in sorted({*ELSEWHERE} - {verb.name for verb in verbs()}):
+        missing = exiting(plugins.elsewhere(name).function)
+        words = {**ANY_WORDS, "help_option_names": []}
+        app.command(name, hidden=True, context_settings=words)(missing)
     return app
 
 

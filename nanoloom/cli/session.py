@@ -84,11 +84,8 @@ def compile_options(
     made = CompileOptions(target, precision, schedules, checked, exact_conv)
     if lowering is None:
         return made
-    strategy, unrolling = lowering.known()
-    layout, search = lowering.layout, lowering.search
-    return replace(
-        made, strategy=strategy, unrolling=unrolling, layout=layout, search=search
-    )
+    strategy, layout, search = lowering.known(), lowering.layout, lowering.search
+    return replace(made, strategy=strategy, layout=layout, search=search)
 
 
 def open_program(

@@ -8,7 +8,7 @@ of products.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Set
+from collections.abc import Callable, Generator, Mapping, Set
 from contextlib import contextmanager
 
 import numpy as np
@@ -31,7 +31,6 @@ from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
 from nanoloom.graph.integer_sums import add_in_integers
 from nanoloom.graph.integer_winograd import transform_integers
-from nanoloom.graph.k_contiguous_rhs import make_k_contiguous
 from nanoloom.graph.known_operators import require_known_operators
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.lookup_tables import make_tables
@@ -51,7 +50,7 @@ from nanoloom.target.facts import Target
 
 IN_FLOATS = "nanoloom.in_floats"  # of a model: why quantized products stay in floats
 SIGNS = "nanoloom.signs"  # of a model: why products of signs are not counted
-NOT_ALONG = "nanoloom.not_along"  # of a model: why right operands stay as they are
+NOT_REWRITTEN = "nanoloom.not_rewritten"  # of a model: why a strategy leaves nodes
 
 
 def bind_values(model: ir.Model, values: Mapping[str, np.ndarray]) -> None:
@@ -78,7 +77,7 @@ def optimize(
     winograd_target: Target | None = None,
     int8_target: Target | None = None,
     *,
-    along: bool = False,
+    rewrite: Callable[[ir.Graph, int], dict[str, str]] | None = None,
     kept: Set[str] | None = None,
     caches: Pairs = (),
     starts: bool = False,
@@ -90,10 +89,10 @@ def optimize(
 
     direct: operators that linalg lowers itself.  winograd_target: where that is faster
     here, convolutions may be computed by Winograd's method; int8_target: those of
-    bytes.  along: right operands of products are K-contiguous, where that costs
-    nothing.  kept: values that sizes decide about at run time; or None.  caches,
-    unmoved, starts: what is kept between calls (keep_in_place).  alike: the samples of
-    sizes that this model is one of.  fuses: the target has f32 multiply-adds.
+    bytes.  rewrite: of a strategy, which wants operands to lie otherwise.  kept: values
+    that sizes decide about at run time; or None.  caches, unmoved, starts: what is kept
+    between calls (keep_in_place).  alike: the samples of sizes that this model is one
+    of.  fuses: the target has f32 multiply-adds.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
@@ -116,9 +115,8 @@ def optimize(
     passes.RemoveUnusedNodesPass()(model)
     sink_reshapes(model.graph)  # last: what transposes let through stands behind them
     passes.RemoveUnusedNodesPass()(model)
-    model.meta[NOT_ALONG] = (
-        make_k_contiguous(model.graph, opsets.get("", 0)) if along else {}
-    )
+    reasons = rewrite(model.graph, opsets.get("", 0)) if rewrite else {}
+    model.meta[NOT_REWRITTEN] = reasons
     passes.RemoveUnusedNodesPass()(model)
     name_made(model.graph)
     return model

@@ -83,21 +83,17 @@ def shown(kernel: MakeKernel, at: str) -> str:
 
 
 def vectorized(kernel: MakeKernel, module: mlir.ir.Module) -> Vectorized:
-    """Lower the kernel, already parsed, by its schedule or through affine loops."""
-    if kernel.strategy == "default":
+    """Lower the kernel, already parsed, by its schedule or by its strategy."""
+    if kernel.strategy is None:
         return vectorize(module, kernel.script, kernel.target)
-    from nanoloom.affine.stage import through_affine  # few ask for it
-
-    return through_affine(module, kernel.strategy, kernel.unrolling, kernel.target)
+    return kernel.strategy.lower(module, kernel.target)
 
 
 def code_options(kernel: MakeKernel) -> CodeOptions:
     """What LLVM does besides: it finds vectors in what is no nanokernel."""
-    if kernel.strategy == "default":
+    if kernel.strategy is None:
         return DEFAULT_OPTIONS
-    # Groups of registers are full of sums: pairs of numbers would need some more.
-    pairs = kernel.strategy != "affine" or kernel.target.vector.grouped == 1
-    return CodeOptions(vectorize_loops=True, vectorize_blocks=pairs)
+    return kernel.strategy.code_options(kernel.target)
 
 
 def operations_of(script: str) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from nanoloom.cache import digest, key
-from nanoloom.options import AS_IT_LIKES, Strategy, Unrolling
+from nanoloom.options import Strategy
 from nanoloom.target.facts import Target
 from nanoloom.workers.messages import Stage
 
@@ -21,7 +21,7 @@ class MakeKernel:
     """vector -> llvm -> object for one kernel: the bytes of a CompiledKernel.
 
     text: the kernel on tensors.  script: its schedule.  given: whether that is the
-    user's.  strategy, unrolling: of CompileOptions; only the default has a script.
+    user's.  strategy: of CompileOptions; a kernel has a script or a strategy.
     """
 
     name: str
@@ -29,13 +29,12 @@ class MakeKernel:
     script: str
     given: bool
     target: Target
-    strategy: Strategy = "default"
-    unrolling: Unrolling = AS_IT_LIKES
+    strategy: Strategy | None = None
 
     @property
     def entry(self) -> str:
         """Of the cache that keeps what comes of it."""
-        way = (self.strategy, self.unrolling)
+        way = self.strategy
         return key("kernel", self.name, self.text, self.script, facts(self.target), way)
 
     def run(self, stage: Stage) -> bytes:

@@ -13,9 +13,9 @@ from benchmarks import inner_loops
 from benchmarks.assembly import count
 from benchmarks.assembly import inner_loops as cut
 from benchmarks.inner_loops import CASES, Case
-from nanoloom.reproduce import llvm_mca
-from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.target import by_name
+from nanoloom_papers.reproduce import llvm_mca
+from nanoloom_papers.reproduce.llvm_mca import Refused
 
 NESTED = """
 kernel_0:

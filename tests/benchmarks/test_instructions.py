@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import instructions
 from benchmarks.instructions import IN_C, Row, in_c, parse, sheet
-from nanoloom.reproduce.instruction_counts import Count, counted
 from nanoloom.runtime.emulation import machine
+from nanoloom_papers.reproduce.instruction_counts import Count, counted
 
 
 def test_the_product_in_c_is_made_of_vectors(tmp_path: Path, plugin: Path) -> None:

@@ -13,9 +13,9 @@ from onnx.reference import ReferenceEvaluator
 from benchmarks import layers
 from benchmarks.layers import Layer, known_layers
 from benchmarks.systems import Measured, Task
-from nanoloom.reproduce.roofline import Limits
 from nanoloom.target import by_name
 from nanoloom.target.peaks import Peaks, Rate
+from nanoloom_papers.reproduce.roofline import Limits
 
 SMALL = Layer("none", 6, 9, 7, 4, (3, 1), (2, 1), (1, 0), (1, 1), 2)
 

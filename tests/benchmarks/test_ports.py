@@ -19,8 +19,8 @@ from benchmarks.ports import (
     sheet,
     steps,
 )
-from nanoloom.reproduce.llvm_mca import Refused
 from nanoloom.target import by_name
+from nanoloom_papers.reproduce.llvm_mca import Refused
 
 TEXT = """
 kernel_0:

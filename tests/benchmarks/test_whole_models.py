@@ -11,11 +11,11 @@ from benchmarks import pictures, systems, whole_models
 from benchmarks.models import seeded_inputs
 from benchmarks.systems import Measured, Task
 from nanoloom.inspect.timing import Times
-from nanoloom.reproduce.contenders import Company
-from nanoloom.reproduce.roofline import Limits
-from nanoloom.reproduce.timing import QUICK
 from nanoloom.target.host import host
 from nanoloom.target.peaks import Peaks
+from nanoloom_papers.reproduce.contenders import Company
+from nanoloom_papers.reproduce.roofline import Limits
+from nanoloom_papers.reproduce.timing import QUICK
 
 MODELS = Path(__file__).parents[1] / "models"
 

@@ -15,7 +15,7 @@ import pytest
 import nanoloom as package
 from nanoloom.cache import store
 from nanoloom.cli import run as run_verb
-from nanoloom.cli.main import VERBS
+from nanoloom.cli.main import verbs
 from tests.cli import models
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused
@@ -42,11 +42,11 @@ def imported(*words: str, cache: Path) -> set[str]:
 def test_help_lists_every_verb(nanoloom: Command) -> None:
     said = nanoloom("--help")
     assert said.status == 0 and said.err == ""
-    for verb in VERBS:
+    for verb in verbs():
         assert re.search(rf"^│ {verb.name} ", said.out, re.MULTILINE), verb.name
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", verbs(), ids=lambda verb: verb.name)
 def test_help_of_a_verb_ends_with_an_example(nanoloom: Command, verb: object) -> None:
     name = verb.name  # type: ignore[attr-defined]
     said = nanoloom(name, "--help")
@@ -56,7 +56,7 @@ def test_help_of_a_verb_ends_with_an_example(nanoloom: Command, verb: object) ->
 
 
 def test_examples_fit_on_a_line() -> None:
-    assert all(len(verb.example) <= 78 for verb in VERBS)
+    assert all(len(verb.example) <= 78 for verb in verbs())
 
 
 def test_the_version(nanoloom: Command) -> None:

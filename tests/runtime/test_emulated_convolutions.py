@@ -10,8 +10,8 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
+from nanoloom_papers.reproduce.instruction_counts import of_one_run
 from tests.runtime.weighted import built
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'

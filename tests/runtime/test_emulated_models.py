@@ -25,8 +25,8 @@ from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program
-from nanoloom.reproduce.instruction_counts import Count, counted
 from nanoloom.runtime.emulation import Machine, machine, run_emulated
+from nanoloom_papers.reproduce.instruction_counts import Count, counted
 from tests.c_libraries import lend
 from tests.examples.test_minilm import BOUND, bert
 

@@ -13,8 +13,8 @@ from onnx.reference import ReferenceEvaluator
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.options import CompileOptions
-from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
+from nanoloom_papers.reproduce.instruction_counts import of_one_run
 from tests.c_libraries import lend
 
 # Sizes that no vector divides, some shorter than a vector or a piece; wide numbers;

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import parser
 
-from nanoloom.reproduce.instruction_counts import of_one_run
 from nanoloom.runtime.emulation import machine, run_emulated
+from nanoloom_papers.reproduce.instruction_counts import of_one_run
 from tests.runtime.test_emulated_movement import executable
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

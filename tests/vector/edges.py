@@ -142,7 +142,7 @@ def conversions(folder: Path) -> bytes:
 
 
 def run_edges(
-    edges: Edges, target: Target, folder: Path, strategy: Strategy = "default"
+    edges: Edges, target: Target, folder: Path, strategy: Strategy | None = None
 ) -> list[str]:
     """The results that are wrong, every array of the calls against guard pages.
 

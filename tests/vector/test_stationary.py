@@ -10,7 +10,6 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Index
-from nanoloom.reproduce.flow_layers import FlowLayer, written
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
 from nanoloom.schedule.language import (
     Reorder,
@@ -21,6 +20,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.target import by_name
 from nanoloom.target.host import host
+from nanoloom_papers.reproduce.flow_layers import FlowLayer, written
 from tests.filecheck import check_text
 from tests.notation.programs import kernels
 from tests.schedule.dataflow.layers import BLOCKED, DEPTHWISE, GROUPED, Case
