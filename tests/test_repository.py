@@ -22,6 +22,7 @@ ORDER = (
     "cache",
     "target",
     "options",
+    "report",
     "frontend",
     "weights",
     "graph",
@@ -67,6 +68,7 @@ MAY_ASK = {
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",
     "nanoloom/reproduce/contenders.py": "the environment its child processes inherit",
     "nanoloom/reproduce/oml_costs.py": "how much memory its child process takes",
+    "nanoloom/cli/terminal.py": "how wide a user wants lines in a pipe",
     "nanoloom/cli/failures.py": "the variables for debugging and for the cache's place",
 }
 
