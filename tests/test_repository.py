@@ -22,6 +22,7 @@ ORDER = (
     "cache",
     "target",
     "options",
+    "report",
     "frontend",
     "weights",
     "graph",

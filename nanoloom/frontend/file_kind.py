@@ -50,9 +50,16 @@ def foreign_kind(head: bytes) -> Kind | None:
             return kind
     if starts_like_a_model(head):
         return None
-    if is_text(head):
-        return Kind(0, b"", f"text ({first_words(head)})", "give the .onnx file")
-    return Kind(0, b"", "of an unknown format", "give the .onnx file")
+    return text_kind(head) or Kind(
+        0, b"", "of an unknown format", "give the .onnx file"
+    )
+
+
+def text_kind(head: bytes) -> Kind | None:
+    """The format of a text; None for other bytes."""
+    if not is_text(head):
+        return None
+    return Kind(0, b"", f"text ({first_words(head)})", "give the .onnx file")
 
 
 def starts_like_a_model(head: bytes) -> bool:

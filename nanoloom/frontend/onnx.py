@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from nanoloom.errors import ModelError
 from nanoloom.frontend import detach_weights
-from nanoloom.frontend.file_kind import foreign_kind
+from nanoloom.frontend.file_kind import Kind, foreign_kind, text_kind
 from nanoloom.frontend.files import WeightFiles, map_file
 from nanoloom.frontend.functions import check_functions
 from nanoloom.frontend.header import check_header
@@ -124,13 +124,16 @@ def open_buffer(
     """location: what the buffer is called where a weight refers to it."""
     if not len(buffer):
         raise ModelError("is empty", where=where, hint="fetch or export it again")
-    kind = foreign_kind(buffer[:HEAD])
-    if kind is not None:
-        raise ModelError(
-            f"is not an ONNX model but {kind.name}", where=where, hint=kind.hint
-        )
+    head = bytes(buffer[:HEAD])
+    if kind := foreign_kind(head):
+        raise is_no_model(kind, where)
     files.opened[location] = buffer
-    stripped = Scanner(buffer, where, location).strip()
+    try:
+        stripped = Scanner(buffer, where, location).strip()
+    except ModelError:
+        if kind := text_kind(head):  # a text that begins as a model may
+            raise is_no_model(kind, where) from None
+        raise
     try:
         proto = onnx.ModelProto.FromString(stripped)
     except DecodeError as error:
@@ -143,6 +146,11 @@ def open_buffer(
             hint="fetch or export it again",
         ) from None
     return Opened(where, proto, Weights(files))
+
+
+def is_no_model(kind: Kind, where: str) -> ModelError:
+    reason = f"is not an ONNX model but {kind.name}"
+    return ModelError(reason, where=where, hint=kind.hint)
 
 
 def deserialize(proto: onnx.ModelProto, where: str) -> ir.Model:

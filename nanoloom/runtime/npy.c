@@ -152,6 +152,8 @@ void nanoloom_npy_shape(const char *path, const struct nanoloom_tensor *tensor,
                         const char *wanted, int64_t *shape)
 {
     FILE *file = opened(path);
+    if (fseek(file, 0, SEEK_CUR))
+        nanoloom_refuse(path, "is a pipe, and sizes are read first: name a file");
     struct header found = read_header(file, path);
     check(&found, tensor, found.rank == tensor->rank, wanted, path);
     memcpy(shape, found.shape, sizeof *shape * (size_t)found.rank);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -219,6 +220,14 @@ def test_an_executable_refuses_other_files(executable: Path, tmp_path: Path) -> 
     refused(run(executable, file(1), file(1)), f"{less} is wanted")
     here = "dimension n is 3 here and 4 in the inputs before"
     refused(run(executable, file(4), file(3)), f"{file(3)}: {here}")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)  # so that nobody waits for one
+    refused(
+        run(executable, pipe, file(4)),
+        f"{pipe}: is a pipe, and sizes are read first: name a file",
+    )
+    os.close(writer)
     wide = file(4, 2)
     refused(
         run(executable, wide, wide), f"{wide}: holds f32[4, 2], input a is f32[4, 3]"

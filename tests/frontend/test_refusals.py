@@ -71,6 +71,13 @@ CONTENTS = {
     b"module {\n func.func @main()": "text (it begins with 'module { func.func @main')",
     b'{"a": 1}': "text",
     b"<!DOCTYPE html>": "text",
+    # The first letters of these are tags of a model's fields.
+    b"root:x:0:0:root:/root:/bin/bash\n" * 3: "text (it begins with 'root:x:0:0:root",
+    b'"quoted" words': "text",
+    b"2 + 2": "text",
+    b"Bert, a transformer": "text",
+    b"(defun f ())": "text",
+    b":- model.": "text",
     b"\xff\xfe\xfd\x01\x02": "of an unknown format",
     b"\x00": "of an unknown format",
 }
