@@ -1,4 +1,5 @@
-"""What ends the process inside ONNX's shape inference: refused before it sees it."""
+"""What ends the process inside ONNX's shape inference, or never leaves it: refused
+before it sees it."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError
+from nanoloom.graph.einsum_equation import equation_fault
 
 
 def require_no_crash(node: ir.Node) -> None:
-    """Raise ModelError for a node that ONNX's inference reads out of bounds for."""
+    """Raise ModelError for a node that ONNX's inference reads out of bounds for, or
+    goes on with for ever."""
     rule = RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     reason = rule(node) if rule is not None else ""
     if reason:
@@ -35,4 +38,13 @@ def gather(node: ir.Node) -> str:
     return f"its batch_dims are {number}, its input has {rank} dimensions"
 
 
-RULES: dict[str, Callable[[ir.Node], str]] = {"GatherND": gather, "Split": split}
+def einsum(node: ir.Node) -> str:
+    equation = node.attributes.get("equation")
+    return equation_fault(equation.as_string(), len(node.inputs)) if equation else ""
+
+
+RULES: dict[str, Callable[[ir.Node], str]] = {
+    "Einsum": einsum,
+    "GatherND": gather,
+    "Split": split,
+}

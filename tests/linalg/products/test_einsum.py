@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from nanoloom.errors import Error
+from nanoloom.errors import Error, InternalError
 from tests.linalg.bounds import rounding, sample
 from tests.linalg.single import run_node
 
@@ -58,3 +60,60 @@ def test_equations(equation: str, name: str) -> None:
 def test_wrong_rank() -> None:
     with pytest.raises(Error):
         run_node("Einsum", [sample(1, (3, 5), "float32")], equation="abc->c")
+
+
+REFUSED = {
+    "i->ii": "has i twice in its output",
+    "i->iii": "has i twice in its output",
+    "i->j": "has j in its output, but in no input",
+    "i->...i...": "has dots that are not one '...' in a term",
+    "i..->i": "has dots that are not one '...' in a term",
+    "i.->i": "has dots that are not one '...' in a term",
+    "i->->i": "has '-' in a place where none may be",
+    "i>i": "has '>' in a place where none may be",
+    "i->i,": "has ',' in a place where none may be",
+    "\N{GREEK SMALL LETTER ALPHA}": "in a place where none may be",
+    "1->1": "has '1' in a place where none may be",
+    "i,i->i": "has 2 terms, the node 1 inputs",
+}
+
+
+@pytest.mark.parametrize("equation", REFUSED)
+def test_what_is_no_equation(equation: str) -> None:
+    """As numpy and ONNX Runtime refuse it; ONNX's inference hangs on a single dot."""
+    with pytest.raises(Error, match=re.escape(REFUSED[equation])) as caught:
+        run_node("Einsum", [sample(1, (3,), "float32")], equation=equation)
+    assert not isinstance(caught.value, InternalError)
+    assert "node tested (Einsum)" in str(caught.value)
+
+
+def drawn(seed: int) -> tuple[str, list[tuple[int, ...]]]:
+    """An equation of few letters, right or wrong, and shapes that fit its terms."""
+    rng = np.random.default_rng(seed)
+    extents = {"i": 3, "j": 2, "k": 1}
+    terms = [
+        rng.choice(list(extents), rng.integers(4)) for _ in range(rng.integers(1, 4))
+    ]
+    shapes = [tuple(extents[c] for c in term) for term in terms]
+    left = ",".join("".join(term) for term in terms)
+    output = "".join(rng.choice([*extents, "..."], rng.integers(4)))
+    return f"{left}->{output}" if rng.random() < 0.9 else left, shapes
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_equations(seed: int) -> None:
+    """Numbers where numpy has some, and a sentence where it has none."""
+    equation, shapes = drawn(seed)
+    arrays = [sample(i, shape, "float32") for i, shape in enumerate(shapes)]
+    try:
+        exact = np.einsum(equation, *(x.astype(np.float64) for x in arrays))
+    except ValueError:
+        with pytest.raises(Error) as caught:
+            run_node("Einsum", arrays, equation=equation)
+        assert not isinstance(caught.value, InternalError)
+        return
+    (got,) = run_node("Einsum", arrays, equation=equation)
+    size = np.einsum(equation, *(abs(x.astype(np.float64)) for x in arrays))
+    assert got.shape == exact.shape
+    assert (abs(got - exact) <= 40 * 2.0**-23 * size).all()
+    assert not (abs(exact) <= 40 * 2.0**-23 * size).all()
