@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,16 @@ with a certain model; with `--deep` it compiles every kernel, too.
 - **element types**: seen passing, of the operator's first type parameter.
 - **status**: *all* node tests pass, *part* of them, or *none*; *untested* operators are
   known to nanoloom and have no node test.
+"""
+MICROSOFT = """
+## ONNX Runtime's own
+
+Its optimizer and its quantizers write operators of the domain `com.microsoft`. Nodes of
+ONNX's operators take the place of these, whatever the model's operator set is. What a
+node has beyond what is known here is refused by its name. Files in the layout of one
+machine (`com.microsoft.nchwc`) are refused: save them with the graph optimization level
+extended or lower.
+
 """
 Names = Annotated[
     list[str] | None,
@@ -88,7 +99,8 @@ def operators(
     from nanoloom.errors import Error
 
     rows = [row for row in load() if not names or row.name in names]
-    if unknown := set(names or ()) - {row.name for row in rows}:
+    own = [name for name in of_onnx_runtime() if not names or name in names]
+    if unknown := set(names or ()) - {row.name for row in rows} - set(own):
         raise Error(
             "ONNX has no such operator",
             where=", ".join(sorted(unknown)),
@@ -102,8 +114,18 @@ def operators(
         from nanoloom.cli.terminal import out, table
 
         columns = (*COLUMNS[:3], "~" + COLUMNS[3], COLUMNS[4], "~" + COLUMNS[5])
-        out().print(table("", columns, (row.cells() for row in rows)))
+        if rows:
+            out().print(table("", columns, (row.cells() for row in rows)))
+        if own:
+            out().print(f"of ONNX Runtime (com.microsoft): {', '.join(own)}")
     return DONE
+
+
+def of_onnx_runtime() -> list[str]:
+    """Operators of ONNX Runtime's own that ONNX's stand for."""
+    from nanoloom.frontend.microsoft.operators import OPERATORS
+
+    return sorted(OPERATORS)
 
 
 def load() -> list[Operator]:
@@ -149,7 +171,8 @@ def markdown(rows: Sequence[Operator]) -> str:
         "|" + "---|" * len(COLUMNS),
     ]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    own = textwrap.fill(", ".join(of_onnx_runtime()) + ".", 88)
+    return "\n".join(lines) + "\n" + MICROSOFT + own + "\n"
 
 
 def ranges(numbers: Sequence[int]) -> str:
