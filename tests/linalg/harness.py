@@ -70,9 +70,7 @@ def descriptor(array: np.ndarray) -> ctypes.Structure:
     )
 
 
-def evaluate(
-    model: onnx.ModelProto | onnx_ir.Model, feeds: Feeds
-) -> list[np.ndarray]:
+def evaluate(model: onnx.ModelProto | onnx_ir.Model, feeds: Feeds) -> list[np.ndarray]:
     """The outputs of a model with static shapes (or shapes taken from the feeds).
 
     Inputs whose values decide about shapes are bound to them, as a first call does.
