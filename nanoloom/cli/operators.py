@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +26,24 @@ table is written by the tests that run them (`python -m tests.conformance.update
 `nanoloom operators` shows it on the terminal. `nanoloom check MODEL` says what is wrong
 with a certain model; with `--deep` it compiles every kernel, too.
 
-Operators of other domains, such as `com.microsoft`, are refused, unless the model
-itself defines them as functions.
+Operators of other domains are refused, unless the model itself defines them as functions
+or they stand at the end of this page.
 
 - **since**: the operator set that changed the operator last.
 - **opsets tested**: those that its node tests ask for. Others are read too.
 - **element types**: seen passing, of the operator's first type parameter.
 - **status**: *all* node tests pass, *part* of them, or *none*; *untested* operators are
   known to nanoloom and have no node test.
+"""
+MICROSOFT = """
+## ONNX Runtime's own
+
+Its optimizer and its quantizers write operators of the domain `com.microsoft`. Nodes of
+ONNX's operators take the place of these, whatever the model's operator set is. What a
+node has beyond what is known here is refused by its name. Files in the layout of one
+machine (`com.microsoft.nchwc`) are refused: save them with the graph optimization level
+extended or lower.
+
 """
 Names = Annotated[
     list[str] | None,
@@ -104,7 +115,9 @@ def operators(
 
     asked = set(names or ())
     rows = [row for row in load() if not asked or asked & {row.name, row.short_name}]
-    if unknown := asked - {each for row in rows for each in (row.name, row.short_name)}:
+    own = [name for name in of_onnx_runtime() if not asked or name in asked]
+    known = {each for row in rows for each in (row.name, row.short_name)}
+    if unknown := asked - known - set(own):
         raise Error(
             "ONNX has no such operator",
             where=", ".join(sorted(unknown)),
@@ -116,6 +129,8 @@ def operators(
         show_json(rows)
     else:
         show(rows)
+        if own:
+            print(f"of ONNX Runtime (com.microsoft): {', '.join(own)}")
     return DONE
 
 
@@ -138,6 +153,13 @@ def shown(row: Operator) -> tuple[str, ...]:
     _, since, opsets, types, status, note = row.cells()
     about = "; ".join(words for words in (types, note) if words)
     return row.short_name, since, opsets, status, about
+
+
+def of_onnx_runtime() -> list[str]:
+    """Operators of ONNX Runtime's own that ONNX's stand for."""
+    from nanoloom.frontend.microsoft.operators import OPERATORS
+
+    return sorted(OPERATORS)
 
 
 def load() -> list[Operator]:
@@ -183,7 +205,8 @@ def markdown(rows: Sequence[Operator]) -> str:
         "|" + "---|" * len(COLUMNS),
     ]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    own = textwrap.fill(", ".join(of_onnx_runtime()) + ".", 88)
+    return "\n".join(lines) + "\n" + MICROSOFT + own + "\n"
 
 
 def ranges(numbers: Sequence[int]) -> str:

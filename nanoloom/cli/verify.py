@@ -143,7 +143,7 @@ def bound_model(question: Question) -> onnx_ir.Model:
     from nanoloom.inspect.rounding import random_node
 
     shapes = {name: array.shape for name, array in question.inputs.arrays.items()}
-    model = question.program.source.bound(shapes, {})
+    model = as_written(question, question.program.source.bound(shapes, {}))
     drawing = random_node(model)
     if drawing is not None:
         raise Unsupported(
@@ -151,6 +151,21 @@ def bound_model(question: Question) -> onnx_ir.Model:
             where=f"node {drawing.name} ({drawing.op_type})",
         )
     return model
+
+
+def as_written(question: Question, bound: onnx_ir.Model) -> onnx_ir.Model:
+    """A bound model, with nodes that others run as they are in its file.
+
+    Those that stand for them are of another operator set than the model's, which is
+    nothing that a file can say.
+    """
+    from nanoloom.frontend.onnx import load
+    from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs
+
+    if not any(node.version for node in bound.graph.all_nodes()):
+        return bound
+    model = load(question.request.model, expands=False)
+    return bind(model, dims_from_inputs(model, question.inputs.arrays))
 
 
 def compare_outputs(question: Question) -> list[Difference]:

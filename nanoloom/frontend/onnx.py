@@ -46,7 +46,9 @@ class Opened:
     weights: Weights
 
 
-def load(source: Source, *, memory: int | None = None) -> ir.Model:
+def load(
+    source: Source, *, memory: int | None = None, expands: bool = True
+) -> ir.Model:
     """The model, valid, its nodes named and in order, its functions inlined.
 
     Weights of more than 4 KB are `MappedTensor`s: nothing of them is read here.  The
@@ -54,6 +56,7 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     inputs.  ONNX's operators stand for those of ONNX Runtime; others that ONNX does not
     know are left for `problems`.
     memory: bytes that one value may take, by default what the machine has free.
+    expands: no node stays that ONNX Runtime alone runs, if there is another way.
     Raises ModelError or Unsupported, in one sentence that names file and node.
     """
     opened = open_source(source)
@@ -75,7 +78,8 @@ def load(source: Source, *, memory: int | None = None) -> ir.Model:
     if not ordered:
         passes.TopologicalSortPass()(model)
     inline(model, where)
-    expand_microsoft(model)
+    if expands:
+        expand_microsoft(model)
     check_required(model, where)
     passes.RemoveInitializersFromInputsPass()(model)
     encode(model)

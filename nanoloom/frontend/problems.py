@@ -19,18 +19,6 @@ MICROSOFT = "com.microsoft"
 LAYOUTS = {"com.microsoft.nchwc", "com.ms.internal.nhwc"}
 REFUSAL = "nanoloom.refusal"  # of a node: why nothing takes its place, and what to do
 
-# Reason and hint
-LAID_OUT = (
-    "lays images out for the machine on which ONNX Runtime saved the model",
-    "save it with the graph optimization level extended or lower, which is "
-    "without layout optimization",
-)
-RUNTIMES_OWN = (
-    "is an operator of ONNX Runtime, not of ONNX, that nothing can stand for",
-    "use the model as it was before ONNX Runtime's optimizer fused it, or "
-    "quantized it in another format than QDQ",
-)
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -94,12 +82,9 @@ def operator_problems(
     def problem(reason: str, hint: str) -> list[Problem]:
         return [Problem(name, reason, hint, full)]
 
-    if REFUSAL in node.meta:
-        return problem(*node.meta[REFUSAL])
-    if node.domain in LAYOUTS:
-        return problem(*LAID_OUT)
-    if node.domain == MICROSOFT:
-        return problem(*RUNTIMES_OWN)
+    refusal = of_onnx_runtime(node)
+    if refusal is not None:
+        return problem(*refusal)
     if version is None or node.domain not in known_domains():
         return problem(
             f"its domain {node.domain} is unknown and the model has no function for it",
@@ -120,6 +105,25 @@ def operator_problems(
             "export it again with a recent exporter",
         )
     return []
+
+
+def of_onnx_runtime(node: ir.Node) -> tuple[str, str] | None:
+    """Reason and hint for what only ONNX Runtime writes; None for other operators."""
+    if REFUSAL in node.meta:
+        return node.meta[REFUSAL]
+    if node.domain in LAYOUTS:
+        return (
+            "lays images out for the machine on which ONNX Runtime saved the model",
+            "save it with the graph optimization level extended or lower, which is "
+            "without layout optimization",
+        )
+    if node.domain == MICROSOFT:
+        return (
+            "is an operator of ONNX Runtime, not of ONNX, that nothing can stand for",
+            "use the model as it was before ONNX Runtime's optimizer fused it, or "
+            "quantized it in another format than QDQ",
+        )
+    return None
 
 
 def unknown(node: ir.Node) -> tuple[str, str]:

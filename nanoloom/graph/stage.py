@@ -96,8 +96,7 @@ def optimize(
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
-    with naming_unknown(model, direct, opsets):
-        propagate(model, direct, names, kept, alike)
+    propagate(model, direct, names, kept, alike)
     publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     require_known_operators(model.graph, direct, opsets)
@@ -123,16 +122,14 @@ def optimize(
 
 
 @contextmanager
-def naming_unknown(
-    model: ir.Model, direct: Set[str], opsets: Mapping[str, int]
-) -> Generator[None]:
+def naming_unknown(model: ir.Model, direct: Set[str]) -> Generator[None]:
     """Operators that nobody knows come first, whatever else is wrong with a model."""
     try:
         yield
     except DataDependent:
         raise  # a call binds the inputs that decide, and asks again
     except Error:
-        require_known_operators(model.graph, direct, opsets)
+        require_known_operators(model.graph, direct, dict(model.opset_imports))
         raise
 
 
@@ -156,7 +153,8 @@ def propagate(
         decided=decided,
         contradictions=contradictions,
     )
-    walk.run(model.graph)
+    with naming_unknown(model, direct):
+        walk.run(model.graph)
     open_outputs(model.graph, names)
     contradictions.tell()
     if alike is not None:

@@ -40,8 +40,8 @@ UNKNOWN = "g (float[2, 3] x) => (float[2, 3] y) { y = Rellu(x) }"
 FOREIGN = "g (float[2, 3] x) => (float[2, 3] y) { y = my.ops.Foo(x) }"
 MANY_PROBLEMS = """
     g (float[batch, 7] x, float[7, 5] w) => (float[batch, 5] y, float z, float q) {
-      a = com.microsoft.FusedMoE(x, w)
-      b = com.microsoft.FusedMoE(x, w)
+      a = com.microsoft.Sampling(x, w)
+      b = com.microsoft.Sampling(x, w)
       y = Add(a, b)
       f = my.ops.Foo(x)
       q = Rellu(f)

@@ -167,3 +167,20 @@ def test_of_a_new_opset(tmp_path: Path, nanoloom: Command, more: Sequence[str]) 
     dense = models.write(tmp_path, models.DENSE, opset=22)
     said = nanoloom("verify", dense, *WORDS, *more)
     assert said.status == 0 and "ONNX Runtime" in said.out, said
+
+
+@pytest.mark.parametrize("more", [(), ("--per-layer",)])
+def test_operators_of_onnx_runtime(
+    tmp_path: Path, nanoloom: Command, more: Sequence[str]
+) -> None:
+    """What stands for them is of a newer opset than the model's other nodes."""
+    text = """
+        g (float[batch, 7] x, float[7, 5] w, float[5] b) => (float[batch, 5] y) {
+          a = MatMul(x, w)
+          c = com.microsoft.BiasGelu(a, b)
+          y = Softmax(c)
+        }
+    """
+    model = models.write(tmp_path, text, opset=12)
+    said = nanoloom("verify", model, *WORDS, *more)
+    assert said.status == 0 and "ONNX Runtime" in said.out, said

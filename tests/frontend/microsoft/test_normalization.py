@@ -122,3 +122,26 @@ def test_groups(last: int, skips: bool) -> None:
     exact = exact / (1 + np.exp(-exact))
     assert within(got, exact, steps_of(30), abs(exact) + 4)
     assert not within(got + 1, exact, steps_of(30), abs(exact) + 4)
+
+
+def test_embedding_of_quantized_tables() -> None:
+    random = np.random.default_rng(8)
+    ids = random.integers(0, 9, (2, 5)).astype(np.int32)
+    kinds, mask = (ids % 2).astype(np.int32), (ids > 3).astype(np.int32)
+    shapes = [(9, 6), (7, 6), (2, 6), (6,), (6,)]
+    tables = [random.integers(0, 256, shape).astype(np.uint8) for shape in shapes]
+    scales = [np.array(0.01 + 0.01 * i, np.float32) for i in range(5)]
+    zeros = [np.array(100 + 9 * i, np.uint8) for i in range(5)]
+    given = [ids, kinds, *tables, mask, *scales, *zeros]
+    ours, theirs = both(
+        "QEmbedLayerNormalization", given, outputs=(True, True), epsilon=1e-3,
+        constants=range(2, 7),
+    )  # fmt: skip
+    words, places, segments, gamma, beta = (
+        (x.astype(np.float64) - int(z)) * float(s)
+        for x, s, z in zip(tables, scales, zeros, strict=True)
+    )
+    total = words[ids] + places[:5] + segments[kinds]
+    exact = normal(total, 1e-3) * gamma + beta
+    check((ours[0], theirs[0]), exact, steps_of(6), abs(exact) + 16)
+    assert (ours[1] == mask.sum(1)).all() and (theirs[1] == mask.sum(1)).all()
