@@ -130,7 +130,10 @@ def operators(
     else:
         show(rows)
         if own:
-            print(f"of ONNX Runtime (com.microsoft): {', '.join(own)}")
+            from nanoloom.cli.terminal import out
+
+            said = f"of ONNX Runtime (com.microsoft): {', '.join(own)}"
+            out().print(said, markup=False)
     return DONE
 
 
