@@ -26,8 +26,8 @@ table is written by the tests that run them (`python -m tests.conformance.update
 `nanoloom operators` shows it on the terminal. `nanoloom check MODEL` says what is wrong
 with a certain model; with `--deep` it compiles every kernel, too.
 
-Operators of other domains are refused, unless the model itself defines them as functions
-or they stand at the end of this page.
+Operators of other domains are refused, unless the model itself defines them as
+functions or they stand at the end of this page.
 
 - **since**: the operator set that changed the operator last.
 - **opsets tested**: those that its node tests ask for. Others are read too.
