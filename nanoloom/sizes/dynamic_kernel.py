@@ -25,6 +25,7 @@ EXTENTS, NUMBER = "nanoloom.extents", -1
 ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
 MOST = "nanoloom.most"  # of a function: what each size is at most, where that is known
 UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
+LOOP = "nanoloom.repeat"  # on an scf.while: it is a Loop of the model
 Shape = tuple[Size, ...]
 
 
@@ -68,13 +69,14 @@ def make_dynamic(
 
 
 def require_no_rows(module: ir.Module) -> None:
-    """Raise Differs for rows of unknown number that an inner loop makes.
+    """Raise Differs for rows of unknown number that an inner Loop of the model makes.
 
     A kernel has temporaries of known sizes in its scratch memory.
     """
-    for loop in named(module, "scf.for", "scf.while"):
+    for loop in named(module, "scf.while"):
         outer = loop.operation.parent
-        if outer is None or outer.name == "func.func":
+        inner = outer is not None and outer.name != "func.func"
+        if not inner or LOOP not in loop.operation.attributes:
             continue
         for value in loop.operation.operands:
             made = value.owner

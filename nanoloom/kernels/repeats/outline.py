@@ -50,7 +50,7 @@ def outline_repeats(lowered: LinalgModule) -> LinalgModule:
 
 def unmark(loop: Op) -> None:
     """Of a loop that stays in its kernel: nobody asks what ends it."""
-    for name in (REPEAT, TRIPS, FLAG, LIMIT):
+    for name in (TRIPS, FLAG, LIMIT):
         if name in loop.operation.attributes:
             del loop.operation.attributes[name]
 
