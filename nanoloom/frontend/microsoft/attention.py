@@ -78,7 +78,7 @@ def projected_attention(
     past: ir.Value | None,
     added: ir.Value | None,
 ) -> Outputs:
-    count = b.int("num_heads")
+    count = b.positive("num_heads")
     b.require("do_rotary", 0)
     b.ignore("rotary_embedding_dim")  # of what is refused one line above
     sizes = b.ints("qkv_hidden_sizes")
@@ -182,7 +182,7 @@ def finished(
 
 def given_heads(b: Replacement, bias: ir.Value | None) -> Heads:
     """Queries, keys and values from what the first three inputs hold."""
-    count, query = b.int("num_heads"), b.input(0)
+    count, query = b.positive("num_heads"), b.input(0)
     keys, values = b.optional(1), b.optional(2)
     if b.rank(query) == 5:
         packed, keys, values = unpacked(b, query, 3)

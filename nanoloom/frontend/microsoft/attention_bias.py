@@ -5,6 +5,7 @@ Scores are [batch, heads, queries, keys].
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -55,12 +56,20 @@ def padding_mask(b: Replacement, mask: ir.Value, keys: ir.Value) -> ir.Value:
 
 def causal_mask(b: Replacement, queries: ir.Value, keys: ir.Value) -> ir.Value:
     """0 for a query's own key and those before it; the last of both are one token."""
-    kind = np.int64
-    count, total = (length(b, x) for x in (queries, keys))
-    last = b.op("Sub", total, count)
-    own = b.op("Unsqueeze", b.op("Add", range_of(b, count, kind), last), b.numbers(1))
-    limit = np.finfo(b.dtype(keys).numpy()).min
-    return chosen(b, b.op("LessOrEqual", positions(b, keys, kind), own), keys, limit)
+    kind = b.dtype(keys)
+    if not kind.is_floating_point():
+        raise Refused(f"its keys {keys.name} are of {kind.name}")
+    lowest = float(ml_dtypes.finfo(kind.numpy()).min)
+    count = length(b, queries)
+    places = b.op("Add", range_of(b, count, np.int64), first_of(b, count, keys))
+    own = b.op("Unsqueeze", places, b.numbers(1))
+    seen = b.op("LessOrEqual", positions(b, keys, np.int64), own)
+    return chosen(b, seen, keys, lowest)
+
+
+def first_of(b: Replacement, count: ir.Value, keys: ir.Value) -> ir.Value:
+    """How many keys are before the first query."""
+    return b.op("Sub", length(b, keys), count)
 
 
 def chosen(

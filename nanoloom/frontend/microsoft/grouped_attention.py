@@ -36,8 +36,8 @@ class Tokens:
 
 def group_query_attention(b: Replacement) -> Sequence[ir.Value | None]:
     refuse_others(b)
-    heads, groups = b.int("num_heads"), b.int("kv_num_heads")
-    if groups < 1 or heads % groups:
+    heads, groups = b.positive("num_heads"), b.positive("kv_num_heads")
+    if heads % groups:
         raise Refused(f"its {heads} heads do not share {groups} of keys evenly")
     tokens = rotated(b, new_tokens(b, heads, groups))
     keys = in_cache(b, b.optional(3), tokens.keys, tokens.before, output=1)

@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from nanoloom.frontend.microsoft.activations import activate
-from nanoloom.frontend.microsoft.replacement import Replacement
+from nanoloom.frontend.microsoft.replacement import Refused, Replacement
 
 OF_ACTIVATION = "activation_"  # its parameters
 WINDOW = ("dilations", "kernel_shape", "pads", "strides")
@@ -98,6 +98,8 @@ def finished(b: Replacement, x: ir.Value, added: ir.Value | None) -> ir.Value:
 
 def channels_first(b: Replacement, x: ir.Value) -> ir.Value:
     rank = b.rank(x)
+    if rank < 3:
+        raise Refused(f"its input {x.name} has {rank} dimensions")
     return b.op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)])
 
 

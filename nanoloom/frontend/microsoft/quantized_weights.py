@@ -25,8 +25,8 @@ def mat_mul_n_bits(b: Replacement) -> ir.Value:
     """
     b.ignore("accuracy_level")
     b.require("weight_prepacked", 0)
-    bits, block = bits_of(b), b.int("block_size")
-    columns, depth = b.int("N"), b.int("K")
+    bits, block = bits_of(b), b.positive("block_size")
+    columns, depth = b.positive("N"), b.positive("K")
     blocks = -(-depth // block)
     packed, scales = b.tensor(b.input(1)), b.input(2)
     require_count(b, packed, columns * blocks * block * bits // 8)
@@ -90,7 +90,9 @@ def dequantized(
 def gather_block_quantized(b: Replacement) -> ir.Value:
     """Rows of a table of blocks, dequantized."""
     data, scales, zeros = b.input(0), b.input(2), b.optional(3)
-    rank, block = b.rank(data), b.int("block_size", 128)
+    rank, block = b.rank(data), b.positive("block_size", 128)
+    if not rank:
+        raise Refused(f"its table {data.name} is a scalar")
     axis, by = b.int("gather_axis", 0) % rank, b.int("quantize_axis", 1) % rank
     tensor = b.tensor(data)
     if tensor.dtype not in (ir.DataType.UINT8, ir.DataType.UINT4, ir.DataType.INT4):

@@ -80,6 +80,12 @@ class Replacement:
     def int(self, name: str, default: int | None = None) -> int:
         return self.required(name, self.attribute(name, Kind.INT), default)
 
+    def positive(self, name: str, default: int | None = None) -> int:
+        """A count or a size."""
+        if (given := self.int(name, default)) < 1:
+            raise Refused(f"its attribute {name} is {given}")
+        return given
+
     def float(self, name: str, default: float | None = None) -> float:
         return self.required(name, self.attribute(name, Kind.FLOAT), default)
 
@@ -87,10 +93,10 @@ class Replacement:
         return self.required(name, self.attribute(name, Kind.STRING), default)
 
     def ints(self, name: str) -> Sequence[int] | None:
-        return self.attribute(name, Kind.INTS)
+        return self.attribute(name, Kind.INTS) or None
 
     def floats(self, name: str) -> Sequence[float] | None:
-        return self.attribute(name, Kind.FLOATS)
+        return self.attribute(name, Kind.FLOATS) or None
 
     def required(self, name: str, given: Any, default: Any) -> Any:
         if given is None and default is None:
@@ -201,4 +207,7 @@ class Replacement:
 
     def scalar(self, number: float, like: ir.Value) -> ir.Value:
         """A number in the element type of another value."""
-        return self.constant(np.array(number, self.dtype(like).numpy()))
+        kind = self.dtype(like)
+        if not (kind.is_floating_point() or kind.is_integer()):
+            raise Refused(f"its input {like.name} is of {kind.name}")
+        return self.constant(np.array(number, kind.numpy()))

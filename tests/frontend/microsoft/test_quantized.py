@@ -217,3 +217,20 @@ def test_one_scale_for_each_place_of_an_axis() -> None:
     back, same = both("DequantizeLinear", [ours[0], scale, zero], axis=1)
     assert (back[0] == same[0]).all()
     assert abs(back[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", BYTES)
+@pytest.mark.parametrize("last", [0, 1])
+def test_convolution_in_either_layout(kind: type, last: int) -> None:
+    x, w = drawn(15, kind, 1, 4, 7, 5), drawn(16, np.int8, 6, 4, 1, 1) // 2
+    scale, step, to = f32(0.02), f32(0.01), f32(0.15)
+    zero, start = np.array(9, kind), np.array(4, kind)
+    images = np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if last else x
+    inputs = [images, scale, zero, w, step, np.array(0, np.int8), to, start]
+    found = both(
+        "QLinearConv", inputs, constants=range(1, 8), channels_last=last,
+        kernel_shape=[1, 1],
+    )  # fmt: skip
+    whole = np.einsum("nchw,oc->nohw", x.astype(np.int64) - int(zero), w[:, :, 0, 0])
+    exact = whole * float(scale) * float(step)
+    check(found, exact.transpose(0, 2, 3, 1) if last else exact, to, start)

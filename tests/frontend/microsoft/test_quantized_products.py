@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -164,3 +165,21 @@ def test_refusals(change: dict[str, object], reason: str) -> None:
     given = {"K": 32, "N": 5, "bits": 4, "block_size": 32, "constants": (1, 2)}
     with pytest.raises(Unsupported, match=reason):
         run("MatMulNBits", [x, packed, x[:1, :5].reshape(-1)], **{**given, **change})
+
+
+@pytest.mark.parametrize("kind", ["int4", "uint4"])
+@pytest.mark.parametrize("zeros", [True, False])
+def test_rows_of_a_table_of_four_bits(kind: str, zeros: bool) -> None:
+    random, dtype = np.random.default_rng(4), np.dtype(getattr(ml_dtypes, kind))
+    low = -8 if kind == "int4" else 0
+    data = random.integers(low, low + 16, (11, 32)).astype(dtype)
+    scales, rows = floats(random, 11, 2), random.integers(0, 11, (2, 3))
+    middle = random.integers(low, low + 16, (11, 2)).astype(dtype) if zeros else None
+    ours, theirs = both(
+        "GatherBlockQuantized", [data, rows, scales, middle], constants=(0, 2, 3),
+        block_size=16, quantize_axis=1, gather_axis=0, opset=21,
+    )  # fmt: skip
+    whole = data.astype(np.int64).reshape(11, 2, 16)
+    whole = whole - (0 if middle is None else middle.astype(np.int64)[:, :, None])
+    exact = (whole * scales[:, :, None].astype(np.float64)).reshape(11, 32)[rows]
+    check((ours[0], theirs[0]), exact, 2, abs(exact))
