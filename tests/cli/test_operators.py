@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -26,7 +27,9 @@ def test_80_columns_hold_whole_words(nanoloom: Command) -> None:
 
 
 def test_a_pipe_gets_one_line_for_each() -> None:
-    ran = subprocess.run([*MODULE, "operators"], capture_output=True, check=True)
+    unsaid = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    words = [*MODULE, "operators"]
+    ran = subprocess.run(words, capture_output=True, check=True, env=unsaid)
     lines = ran.stdout.decode().splitlines()
     for row in load():
         (line,) = [x for x in lines if x.split()[:1] == [row.short_name]]
