@@ -12,7 +12,7 @@ from onnx import parser
 from nanoloom.binding import OpenBinding
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
-from nanoloom.kernels.dynamic_program import with_samples
+from nanoloom.kernels.sized_kernel import with_samples
 from nanoloom.nest.nest import LoopNest
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.dynamic_refusal import NotDynamic
