@@ -51,6 +51,13 @@ def reason_alone(reason: str) -> str:
     return reason.split("; ")[0].rpartition(": ")[2].replace("|", "/")
 
 
+def name_of(kind: int) -> str:
+    """NumPy's name of an element type; strings are objects there."""
+    if kind == onnx.TensorProto.STRING:
+        return "string"
+    return helper.tensor_dtype_to_np_dtype(kind).name
+
+
 def element_types(model: onnx.ModelProto, node: onnx.NodeProto, opset: int) -> set[str]:
     """Types of the values that the operator's first type parameter stands for."""
     schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
@@ -62,7 +69,7 @@ def element_types(model: onnx.ModelProto, node: onnx.NodeProto, opset: int) -> s
     formal = [*zip(node.input, schema.inputs, strict=False)]
     formal += zip(node.output, schema.outputs, strict=False)
     return {
-        helper.tensor_dtype_to_np_dtype(types[name]).name
+        name_of(types[name])
         for name, parameter in formal
         if parameter.type_str == wanted and types.get(name)
     }
