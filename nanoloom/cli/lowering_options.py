@@ -98,6 +98,7 @@ def with_lowering(verb: Callable[..., int]) -> Callable[..., int]:
         own = {name: given.pop(name) for name in OWN}
         beside = [(name, given.pop(name)) for name in BESIDE]
         said = tuple((name, value) for name, value in beside if value is not None)
+        # The names are its fields; no type checker knows that of a dict.
         made = Lowering(**own, given=said)  # type: ignore[arg-type]
         return verb(**given, **{ARGUMENT: made})
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.linalg_query import Kind
 from nanoloom.mlir import function_named, ir
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
@@ -53,6 +52,3 @@ def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
     )
     packings = tuple(work.said.packings)
     return Vectorized(tuple(work.phases), packings, scratch, work.arena_bytes)
-
-
-__all__ = ["Kind", "vectorize"]

@@ -104,4 +104,4 @@ def test_a_strategy_of_a_package_that_is_missing(
 
 def test_a_strategy_is_a_value() -> None:
     with pytest.raises(Error, match="strategy is a value or None, not 'affine'"):
-        CompileOptions(host(), strategy="affine")  # type: ignore[arg-type]
+        CompileOptions(host(), strategy="affine")  # type: ignore[arg-type] - that is what is refused

@@ -127,19 +127,13 @@ class Replacement:
     def dtype(self, value: ir.Value) -> ir.DataType:
         found = self.types.dtype(value)
         if found is None:
-            raise Refused(
-                f"the element type of {value.name} is not known before it",
-                "run ONNX's shape inference on the model and save what it finds",
-            )
+            raise unknown("element type", value)
         return found
 
     def shape(self, value: ir.Value) -> list[Dimension]:
         found = self.types.shape(value)
         if found is None:
-            raise Refused(
-                f"the number of dimensions of {value.name} is not known before it",
-                "run ONNX's shape inference on the model and save what it finds",
-            )
+            raise unknown("number of dimensions", value)
         return found
 
     def rank(self, value: ir.Value) -> int:
@@ -211,3 +205,10 @@ class Replacement:
         if not (kind.is_floating_point() or kind.is_integer()):
             raise Refused(f"its input {like.name} is of {kind.name}")
         return self.constant(np.array(number, kind.numpy()))
+
+
+def unknown(what: str, value: ir.Value) -> Refused:
+    return Refused(
+        f"the {what} of {value.name} is not known before it",
+        "run ONNX's shape inference on the model and save what it finds",
+    )
