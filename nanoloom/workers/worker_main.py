@@ -93,10 +93,21 @@ def answered(frame: bytes) -> Answer:
         seconds[name] = seconds.get(name, 0.0) + passed
 
     try:
-        job = cast("Job", unpacked(frame))
+        job = read(frame)
         return Answer(job.run(stage), seconds=seconds)
     except Exception as error:  # noqa: BLE001 - it is raised where the job came from
         return Answer(failure=failure_of(error), seconds=seconds)
+
+
+def read(frame: bytes) -> Job:
+    """A job; packages that `site` alone finds (editable ones) are looked for once."""
+    try:
+        return cast("Job", unpacked(frame))
+    except ModuleNotFoundError:
+        import site
+
+        site.main()
+        return cast("Job", unpacked(frame))
 
 
 def failure_of(error: Exception) -> Failure:
