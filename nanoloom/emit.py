@@ -26,15 +26,23 @@ from nanoloom.kernels.printer import (
     describe_program,
     kernels_of,
 )
-from nanoloom.kernels.program import Kernel
+from nanoloom.kernels.program import Kernel, Program
+from nanoloom.nest.nest import LoopNest
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.threads import default_threads
+from nanoloom.schedule.print_fusions import print_fusions
 from nanoloom.schedule.printer import print_schedule
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.pool import pool
 
-MODEL_STAGES = ("graph", "linalg", "layout", "kernels")  # the whole model at once
+MODEL_STAGES = (
+    "graph",
+    "linalg",
+    "layout",
+    "kernels",
+    "fusion",
+)  # the whole model at once
 KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
 Dump = Callable[[str, str, str], None]  # stage, name, text
 
@@ -60,7 +68,25 @@ def emit_stage(model: Model, stage: str, options: CompileOptions, dump: Dump) ->
     if stage == "kernels":
         dump(stage, "", describe_program(program))
         return
+    if stage == "fusion":
+        require_schedules(options)
+        dump(
+            stage,
+            "",
+            print_fusions(program, nests_of(program, options), options.target),
+        )
+        return
     emit_kernels(list(program.kernels.values()), stage, options, dump)
+
+
+def nests_of(program: Program, options: CompileOptions) -> dict[str, LoopNest]:
+    """The kernels' loops as scheduled; none of those with a script of the user's."""
+    chosen = {k.name: scheduled(k, options) for k in program.kernels.values()}
+    return {
+        name: schedule.apply(program.kernels[name].nest)
+        for name, schedule in chosen.items()
+        if not isinstance(schedule, str)
+    }
 
 
 def emit_kernels(

@@ -30,6 +30,8 @@ ORDER = (
     "linalg",
     "notation",
     "nest",
+    "fusion",
+    "cost",
     "kernels",
     "schedule",
     "vector",

@@ -37,6 +37,7 @@ EMITS = (
     Emit("linalg", ".linalg.mlir", "//"),
     Emit("layout", ".layout.txt", "#"),
     Emit("kernels", ".kernels.mlir", "//"),
+    Emit("fusion", ".fusion.txt", "#"),
     Emit("schedule", ".schedule.mlir", "//", by_kernel=True),
     Emit("vector", ".vector.mlir", "//", by_kernel=True),
     Emit("llvm", ".llvm.ll", ";", by_kernel=True),

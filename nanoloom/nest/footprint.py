@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.index import Index
 from nanoloom.nest.loop import Placement
@@ -26,17 +28,30 @@ def read_of(producer: Statement, consumer: Statement, sizes: Sizes) -> Sizes:
 
     Whole axes where the place is no sum of axes; {} if it reads nothing of it.
     """
-    made: Sizes = {}
-    extents: Sizes = {axis.name: axis.extent for axis in producer.axes}
+    found: dict[str, list[Index]] = {}
     for write in producer.writes:
         for read in consumer.taken:
-            if read.buffer != write.buffer:
-                continue
-            for axis, index in zip(write.plain, read.indices, strict=True):
-                if axis is not None:
-                    found = footprint(index, sizes, extents[axis])
-                    made[axis] = larger(made.get(axis, 0), found)
-    return made
+            if read.buffer == write.buffer:
+                for axis, index in zip(write.plain, read.indices, strict=True):
+                    if axis is not None:
+                        found.setdefault(axis, []).append(index)
+    extents: Sizes = {axis.name: axis.extent for axis in producer.axes}
+    return {axis: hull(x, sizes, extents[axis]) for axis, x in found.items()}
+
+
+def hull(indices: Sequence[Index], sizes: Sizes, most: Extent) -> Extent:
+    """Points between the first and the last place of several indices.
+
+    t[i] and t[i + 1], i in 0..8: 9.
+    """
+    made: Extent = 0
+    for index in indices:
+        made = larger(made, footprint(index, sizes, most))
+    begins = [index.offset for index in indices]
+    apart = max(begins) - min(begins)
+    if not isinstance(made, int) or not isinstance(most, int):
+        return made if not apart else most
+    return min(made + apart, most)
 
 
 def footprint(index: Index, sizes: Sizes, most: Extent) -> Extent:

@@ -92,3 +92,43 @@ def convolution() -> LoopNest:
         Buffer(name, shapes["out"], "f32", Role.TEMPORARY) for name in ("conv", "relu")
     ]
     return LoopNest((*buffers, *made), (conv, relu), ("relu",))
+
+
+def windows(
+    rows: int = 7, columns: int = 6, *, step: int = 2, reach: int = 3
+) -> LoopNest:
+    """t[y, x] = f(a[y, x]);  b[y, x] = t[y, x] + t[y + 1, x]
+    p[i, j] = largest of b[step i + r, step j + s], r and s below `reach`"""
+    high, wide = (step * (n - 1) + reach for n in (rows, columns))
+
+    def made(name: str, read: tuple[Access, ...], **extents: int) -> Statement:
+        outer = axes(AxisKind.PARALLEL, **extents)
+        write = access(name, *extents)
+        return Statement(name, outer, read, (write,), ("",), ("",))
+
+    first = made("t", (access("a", "y", "x"),), y=high + 1, x=wide)
+    below = Access("t", (Index((("y", 1),), 1), Index((("x", 1),))), "f32")
+    second = made("b", (access("t", "y", "x"), below), y=high, x=wide)
+    places = (("i", "r"), ("j", "s"))
+    read = Access("b", tuple(Index(((a, step), (w, 1))) for a, w in places), "f32")
+    pool = Statement(
+        "p",
+        (
+            *axes(AxisKind.PARALLEL, i=rows, j=columns),
+            *axes(AxisKind.REDUCTION, r=reach, s=reach),
+        ),
+        (read,),
+        (access("p", "i", "j"),),
+        ("-inf",),
+        ("",),
+        Semiring("arith.maximumf"),
+    )
+    shapes = {"a": (high + 1, wide), "out": (rows, columns)}
+    roles = {"a": Role.INPUT, "out": Role.RESULT}
+    buffers = [
+        Buffer(name, shapes[name], "f32", roles[name], number)
+        for number, name in enumerate(shapes)
+    ]
+    between = {"t": (high + 1, wide), "b": (high, wide), "p": (rows, columns)}
+    held = [Buffer(name, x, "f32", Role.TEMPORARY) for name, x in between.items()]
+    return LoopNest((*buffers, *held), (first, second, pool), ("p",))

@@ -1,0 +1,1 @@
+"""Which stages are computed inside of which others' loops, and what that saves."""

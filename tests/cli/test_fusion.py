@@ -1,0 +1,48 @@
+"""--emit fusion: a kernel's fusions, and the tensors between kernels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from onnx import save
+from onnx.parser import parse_model
+
+from nanoloom.schedule.print_fusions import size
+from tests.cli.conftest import Command
+
+LAYER = """
+<ir_version: 10, opset_import: ["": 21]>
+layer (float[67, 45] x, float[45, 53] w, float[53] b) => (float[67, 53] y, float[53] t)
+<float[45, 53] w, float[53] b> {
+    m = MatMul(x, w)  h = Add(m, b)  e = Relu(h)  y = Softmax<axis=0>(e)
+    a = ReduceSum<keepdims=0>(e)  t = Mul(a, b)
+}
+"""
+
+
+def test_fusions_and_what_stays_apart(tmp_path: Path, nanoloom: Command) -> None:
+    save(parse_model(LAYER), tmp_path / "layer.onnx")
+    said = nanoloom("compile", tmp_path / "layer.onnx", "--emit", "fusion", "-o", "-")
+    assert said.status == 0, said
+    first, *_ = said.out.split("moved, by cache")
+    found = re.search(r"product at (\w+) of (\w+): ([\d,]+) points a step", first)
+    assert found and int(found[3].replace(",", "")) % 45 == 0, said.out
+    assert "none again; saves 27.7 KiB of memory's traffic" in first  # 2 * 4 * 67 * 53
+    apart = said.out.split("not fused:")[1]
+    assert "13.9 KiB" in apart and "MatMul_0 -> " in apart
+
+
+def test_the_file_has_its_own_ending(tmp_path: Path, nanoloom: Command) -> None:
+    save(parse_model(LAYER), tmp_path / "layer.onnx")
+    said = nanoloom(
+        "compile", tmp_path / "layer.onnx", "-o", tmp_path / "layer.fusion.txt"
+    )
+    assert said.status == 0, said
+    assert "moved, by cache" in (tmp_path / "layer.fusion.txt").read_text()
+
+
+def test_bytes_as_people_read_them() -> None:
+    assert [size(n) for n in (0, 1023, 1024, 1536, 3 << 20, 5 << 30)] == [
+        "0 B", "1023 B", "1 KiB", "1.5 KiB", "3 MiB", "5 GiB",
+    ]  # fmt: skip
