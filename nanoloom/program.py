@@ -12,14 +12,17 @@ import numpy as np
 
 from nanoloom.binding import Binding, deciding, values_of
 from nanoloom.cache import Cache
+from nanoloom.calling import CallableProgram, Into
 from nanoloom.errors import Error, public
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.dimension_values import check_known
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import SeveralSizes, check_inputs
 from nanoloom.frontend.vocabulary import with_texts
+from nanoloom.model_facts import metadata_of, name_of
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions
+from nanoloom.pickled import Pickled
 from nanoloom.report import Report
 from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.runtime.bounded_cache import BoundedCache
@@ -40,21 +43,21 @@ Array = np.ndarray
 Given = Mapping[str, tuple[int, ...]]  # shapes of inputs by their names
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # the same as a key
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
-_INSTEAD = "compile the model where it is to run (the cache has its code), or save it"
 # Of a program in memory: a variant has threads of its own.
 MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
 MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
 
 
-class Program:
+class Program(CallableProgram):
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
     Dimensions with a name are sizes that the program takes at each call, where that is
     possible (docs/sizes.md): it is compiled once, at the first call.  Otherwise one
     variant a set of input shapes is compiled when it is first needed.  All is kept on
-    disk; weights are there once for all of it.  In memory are the variants that were
-    used last: at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.
-    Threads may call the same program at the same time.
+    disk; weights are there once for all of it.  In memory are the variants used last:
+    at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.  Threads may
+    call it at the same time.  It pickles as the model's path, or its bytes: the other
+    process finds the code in its cache, or compiles it.
 
     inputs, outputs: name, shape and dtype of each.  dims, bounds: those given.
     open: for all sizes; open.reason says why not.  threads: that it runs with.
@@ -87,6 +90,7 @@ class Program:
 
     def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
         """What depends on the names that dimensions have."""
+        self._last: Variant | None = None  # for arrays of the shapes of the last call
         self.source = source
         self.inputs, self.outputs = source.interface(self.cache)
         self.vocabulary = tuple(source.strings)  # a saved program has places in it
@@ -99,23 +103,28 @@ class Program:
         self.open = OpenProgram(*own, self.bounds)
         self.roomed = OpenRooms(self.open)
 
-    @public
-    def __call__(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        """Run the model; an output that is a sequence is a list.
-
-        inputs: one array an input, of exactly the declared element type; dimensions
-        with a name take the size of the array.  Raises InputError for arrays that do
-        not fit, or whose indices lead out of range, and what compiling raises at the
-        first call with new shapes.
-        """
+    def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
         if not self._has_texts:
-            return self._run(inputs)
-        sides = self.inputs, self.outputs
-        return with_texts(*sides, self.vocabulary, inputs, self._run)
+            return self._numbers(inputs, into)
+        run = partial(self._numbers, into=into)
+        return with_texts(self.inputs, self.outputs, self.vocabulary, inputs, run)
 
-    def _run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+    def _numbers(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
+        last = self._last
+        if last is not None and type(inputs) is dict and not into:
+            if (made := last.exactly(inputs)) is not None:
+                return made
+            self.variants.get(last.name)  # it was used until now
         arrays = self._checked(inputs)
-        return grouped(self.variant(arrays)(arrays), self.outputs)
+        found = self.variant(arrays)
+        self._last = found if self._is_known_by_shapes(found, arrays) else None
+        return grouped(found(arrays, into=into), self.outputs)
+
+    def _is_known_by_shapes(self, found: Variant, arrays: Mapping[str, Array]) -> bool:
+        """Whether arrays of the same shapes are a variant's, with outputs as it has."""
+        given = tuple([(name, array.shape) for name, array in arrays.items()])
+        alike = {x.name for x in self.outputs} <= set(found.outputs)
+        return alike and self._deciding.get(given) == ()
 
     def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""
@@ -126,8 +135,22 @@ class Program:
             self._declare(apart, self.dims | self.bounds)
         return check_inputs(self.inputs, inputs, self.dims)
 
+    @property
+    def _title(self) -> str:
+        return f"nanoloom.Program {name_of(self.source)}"
+
+    @public
+    def metadata(self) -> dict[str, str]:
+        """What the model says of itself: its producer, versions and properties."""
+        return metadata_of(self.source)
+
     def __reduce__(self) -> tuple[object, ...]:
-        raise Error("a Program cannot be pickled", hint=_INSTEAD)
+        own = self.source, self.options, self.cache, self.dims | self.bounds
+        return Program._restored, (Pickled.of(*own, self.threads),)
+
+    @classmethod
+    def _restored(cls, pickled: Pickled) -> Program:
+        return pickled.restored(cls)
 
     def variant(self, arrays: Mapping[str, Array]) -> Variant:
         """The program for these inputs' shapes, compiled if it is not yet."""

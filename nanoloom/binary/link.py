@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from nanoloom.binary.elf import (
 from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.toolchain import Run, zig_triple
 from nanoloom.cache import Cache, key, sealed_files
+from nanoloom.cache.digest import of
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
 EXECUTABLE = 0o777  # less what the umask takes, as of any linker's output
@@ -85,7 +87,19 @@ class Source:
     @classmethod
     def of_runtime(cls, name: str, *defines: str) -> Source:
         """A file of nanoloom/runtime, by its name without .c."""
-        return cls(name, (RUNTIME / f"{name}.c").read_text("utf-8"), defines)
+        return cls(name, runtime_file(f"{name}.c"), defines)
+
+
+@functools.cache
+def runtime_file(name: str) -> str:
+    """The text of a file of nanoloom/runtime."""
+    return (RUNTIME / name).read_text("utf-8")
+
+
+@functools.cache
+def runtime_headers() -> str:
+    """A digest of all that the files of nanoloom/runtime include."""
+    return of("headers", [runtime_file(p.name) for p in sorted(RUNTIME.glob("*.h"))])
 
 
 def compile_c(
@@ -104,7 +118,7 @@ def compile_c(
         Error: ziglang is missing or the compiler refused a source.
     """
     command = ("cc", "-c", *C_FLAGS, *flags, "-target", zig_triple(triple))
-    headers = [p.read_text("utf-8") for p in sorted(RUNTIME.glob("*.h"))]
+    headers = runtime_headers()
     names = [key("C", headers, source, command) for source in sources]
     found = {name: cache.get(name) for name in names}
     missing = [

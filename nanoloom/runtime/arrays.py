@@ -24,5 +24,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     A vector that is stored into two lines takes several times as long where the next
     one goes to other lines: rows of a transpose.
     """
-    block = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
-    return np.ndarray(shape, dtype, block, -address(block) % LINE)
+    return empty_of(shape, dtype, math.prod(shape) * dtype.itemsize)
+
+
+def empty_of(shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
+    """The same of so many bytes."""
+    block = np.empty(size + LINE, np.uint8)
+    start = _pointer_at(id(block) + HEADER_BYTES).value
+    return np.ndarray(shape, dtype, block, -start % LINE)  # type: ignore[operator]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -13,11 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from nanoloom.binary.table import Element, Tensor
-from nanoloom.errors import Error, InputError
+from nanoloom.errors import Error
 from nanoloom.runtime import layout
 from nanoloom.runtime.arena import Arena
-from nanoloom.runtime.arrays import address, empty
+from nanoloom.runtime.arrays import address, empty_of
 from nanoloom.runtime.call_table import Table
+from nanoloom.runtime.given_arrays import point, wanted
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
 from nanoloom.runtime.scattered_weights import ScatteredWeights
@@ -43,7 +45,8 @@ class Library:
         Raises Error where it does not take them.  It takes microseconds.
         """
         sizes, entry = self._entry.sizes.contents, self._entry
-        room = empty((int(entry.bound_bytes(sizes)),), np.dtype(np.uint8))
+        count = int(entry.bound_bytes(sizes))
+        room = empty_of((count,), np.dtype(np.uint8), count)
         given = (ctypes.c_int64 * len(dims))(*dims)
         made = entry.bind(sizes, given, address(room))
         if not made:
@@ -69,7 +72,8 @@ class Library:
         self.outputs = tuple(
             _tensor(program.outputs[i]) for i in range(program.output_count)
         )
-        self._kinds = [(x.shape, x.element.dtype) for x in self.outputs]
+        kinds = [(x.shape, x.element.dtype) for x in self.outputs]
+        self._kinds = [(s, d, prod(s) * d.itemsize) for s, d in kinds]
         self.steps = tuple(
             program.steps[i].name.decode() for i in range(program.step_count)
         )
@@ -88,7 +92,7 @@ class Library:
 
     def new_outputs(self) -> list[np.ndarray]:
         """Arrays for `Instance.run` to write, each beginning with a line of cache."""
-        return [empty(shape, dtype) for shape, dtype in self._kinds]
+        return [empty_of(shape, dtype, size) for shape, dtype, size in self._kinds]
 
     def create(
         self, threads: int | Instance, parameters: Parameters = None
@@ -119,8 +123,8 @@ class Instance:
         self._closing = threading.Lock()
         self._code, self._entry, self._table = code.hold(), entry, table
         self._run, self._run_arrays = entry.run, entry.run_arrays
-        self._inputs = _wanted(library.inputs)
-        self._outputs = _wanted(library.outputs)
+        self._inputs = wanted(library.inputs)
+        self._outputs = wanted(library.outputs)
         self._counts = len(self._inputs), len(self._outputs)
         self._step_count = len(library.steps)
         self._parameters = parameters  # kept alive: the program reads it in place
@@ -175,14 +179,13 @@ class Instance:
             raise ValueError("the arena is another program's")
         used = arena or self._borrow()
         times = None if nanoseconds is None else self._times(nanoseconds)
-        arrays = [*inputs, *outputs]  # which stay until they are written
         status = layout.NO_ARRAYS
         if (len(inputs), len(outputs)) == self._counts:
-            used.objects[:] = [id(array) for array in arrays]
+            used.objects[:] = [id(array) for array in (*inputs, *outputs)]
             status = self._run_arrays(used.pointer, times)
         if status == layout.NO_ARRAYS:
-            _point(used.inputs, "input", inputs, self._inputs)
-            _point(used.outputs, "output", outputs, self._outputs)
+            point(used.inputs, "input", inputs, self._inputs)
+            point(used.outputs, "output", outputs, self._outputs)
             call = used.call
             status = self._run(
                 call.program, call.memory, call.parallel, call.context, times
@@ -192,6 +195,24 @@ class Instance:
             self._arenas.append(used)
         if failure is not None:
             raise failure
+
+    def run_exact(
+        self, inputs: Sequence[object], outputs: Sequence[np.ndarray]
+    ) -> bool:
+        """`run`, where arrays are just what the program takes; False for others.
+
+        inputs, outputs: as many as the program has.
+        """
+        if self.is_closed:
+            return False
+        used = self._borrow()
+        used.objects[:] = [id(array) for array in (*inputs, *outputs)]
+        status = self._run_arrays(used.pointer, None)
+        failure = used.failure() if status not in (0, layout.NO_ARRAYS) else None
+        self._arenas.append(used)
+        if failure is not None:
+            raise failure
+        return status != layout.NO_ARRAYS
 
     @property
     def is_closed(self) -> bool:
@@ -236,6 +257,26 @@ class Instance:
         return address(array)
 
 
+def run_exact(
+    library: Library,
+    instance: Instance,
+    names: Sequence[str],
+    inputs: Mapping[str, object],
+) -> list[np.ndarray] | None:
+    """New outputs, where inputs are just the arrays that a program takes; else None.
+
+    names: of the program's inputs, in its order.
+    """
+    if len(inputs) != len(names):
+        return None
+    try:
+        given = [inputs[name] for name in names]
+    except KeyError:
+        return None
+    made = library.new_outputs()
+    return made if instance.run_exact(given, made) else None
+
+
 def _tensor(row: layout.Tensor) -> Tensor:
     shape = tuple(row.shape[axis] for axis in range(row.rank))
     return Tensor(row.name.decode(), Element(row.element), shape)
@@ -256,41 +297,3 @@ def _parameter_address(library: Library, parameters: Parameters) -> int | None:
     if not parameters.flags.c_contiguous or start % 64:
         raise ValueError("parameters must be contiguous and 64-byte aligned")
     return start
-
-
-def _wanted(tensors: Sequence[Tensor]) -> list[Wanted]:
-    return [(x.element.dtype, x.shape, x.name) for x in tensors]
-
-
-def _point(
-    places: ctypes.Array[ctypes.c_void_p],
-    kind: str,
-    arrays: Sequence[object],
-    wanted: list[Wanted],
-) -> None:
-    """Write where the arrays' numbers are; raises InputError for one that does not fit.
-
-    Takes what arrays.c leaves: subclasses, and element types that are equal only.
-    """
-    if len(arrays) != len(wanted):
-        raise InputError(f"{len(arrays)} {kind}s given, the model has {len(wanted)}")
-    for number, array in enumerate(arrays):
-        dtype, shape, name = wanted[number]
-        if not isinstance(array, np.ndarray):
-            raise InputError(
-                f"{type(array).__name__} given, the model wants an array",
-                where=f"{kind} {name}",
-            )
-        if array.dtype != dtype or array.shape != shape:
-            raise InputError(
-                f"{array.dtype}{list(array.shape)} given, the model wants "
-                f"{dtype}{list(shape)}",
-                where=f"{kind} {name}",
-            )
-        places[number], flags = address(array), array.flags
-        dense = flags.c_contiguous and flags.aligned
-        if not dense or (kind == "output" and not flags.writeable):
-            raise InputError(
-                "the array must be contiguous, aligned and, for an output, writable",
-                where=f"{kind} {name}",
-            )

@@ -40,8 +40,16 @@ PAGE = {
 NAMED = re.compile(r"^([a-z_]+(?:, [a-z_]+)*): ")
 PIECES = re.compile(r"(?<=\.)\s+(?=[a-z_]+(?:, [a-z_]+)*: |Raises )")
 METHODS = {
-    nanoloom.Program: ("__call__", "session", "save", "nests"),
-    Loaded: ("__call__", "session"),
+    nanoloom.Program: (
+        "__call__",
+        "run",
+        "run_async",
+        "metadata",
+        "session",
+        "save",
+        "nests",
+    ),
+    Loaded: ("__call__", "run", "run_async", "session"),
     Session: ("__call__", "rewind", "reset", "start", "past"),
     Cache: ("__init__", "temporary"),
 }

@@ -34,6 +34,7 @@ RUNNABLE = (
     "dataflows.md",
     "decoding.md",
     "executables.md",
+    "from-onnxruntime.md",
     "fusion.md",
     "getting-started.md",
     "kernels.md",

@@ -1,0 +1,209 @@
+"""The ways to call a program: by position or name, for some outputs, into memory that
+is there, or later."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+
+from nanoloom.errors import InputError, public, some_of
+from nanoloom.frontend.inputs import listing, signature
+from nanoloom.runtime.threads import default_threads
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Into = Mapping[str, Any]  # arrays to be written, by the names of outputs
+
+
+class Side(Protocol):
+    """An input or output: name, shape and element type."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int | str, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+class CallableProgram(ABC):
+    """What has inputs and outputs, and runs.
+
+    inputs, outputs: name, shape and dtype of each.
+    """
+
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+
+    @abstractmethod
+    def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
+        """Run once; outputs that are in `into` are written there."""
+
+    @property
+    @abstractmethod
+    def _title(self) -> str:
+        """What it is called where it is printed."""
+
+    @public
+    def __call__(self, *arrays: object, **named: object) -> dict[str, Array]:
+        """Run it: one dict of arrays, or arrays in the order of `inputs`, or by name.
+
+        Arrays have exactly the declared element type; dimensions with a name take the
+        size of the array.  An output that is a sequence is a list.  Raises InputError
+        for arrays that do not fit, or whose indices lead out of range, and what
+        compiling raises at the first call with new shapes.
+        """
+        if len(arrays) == 1 and not named and type(arrays[0]) is dict:
+            return self._run(arrays[0], {})
+        return self._run(feeds(self.inputs, arrays, named), {})
+
+    @public
+    def run(
+        self,
+        inputs: Mapping[str, object],
+        outputs: Sequence[str] | None = None,
+        *,
+        into: Into | None = None,
+        convert: bool = False,
+    ) -> dict[str, Array]:
+        """The same with choices.
+
+        outputs: names of those that are wanted, in this order; all of them are
+        computed.  into: arrays that outputs are written to, by name, of exactly their
+        shapes and types, which share no memory with anything else of the call.
+        convert: whether arrays of other element types are cast to the declared ones.
+        Raises what a call raises, and InputError for outputs that the model has not.
+        """
+        into = {} if into is None else into
+        require_outputs(self.outputs, (*(outputs or ()), *into))
+        if convert:
+            inputs = converted(self.inputs, inputs)
+        if into:
+            require_numbers(self.outputs, into)
+            require_apart(inputs, into)
+        made = self._run(inputs, into)
+        return made if outputs is None else {name: made[name] for name in outputs}
+
+    @public
+    def run_async(
+        self,
+        inputs: Mapping[str, object],
+        outputs: Sequence[str] | None = None,
+        *,
+        into: Into | None = None,
+        convert: bool = False,
+    ) -> Future[dict[str, Array]]:
+        """`run` in another thread: the result, or what it raises, is in the future."""
+        given = {"into": into, "convert": convert}
+        return later().submit(self.run, inputs, outputs, **given)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        """Inputs and outputs with their types and shapes."""
+        return f"<{self._title.strip()}: {sides(self.inputs)} -> {sides(self.outputs)}>"
+
+
+def sides(of: Iterable[Side]) -> str:
+    return ", ".join(f"{x.name} {signature(x.dtype, x.shape)}" for x in of)
+
+
+def feeds(
+    inputs: Sequence[Side], arrays: Sequence[object], named: Mapping[str, object]
+) -> Mapping[str, object]:
+    """The arrays of a call by their names, whichever way they are given.
+
+    Raises InputError for too many, and for a name that is given twice.
+    """
+    if len(arrays) == 1 and not named and is_single(arrays[0], inputs):
+        return arrays[0]  # type: ignore[return-value] - what is none is refused as such
+    if len(arrays) > len(inputs):
+        said = f"are {len(arrays)}, the model takes {listing(inputs)}"
+        raise InputError(said, where="inputs")
+    found = {x.name: array for x, array in zip(inputs, arrays, strict=False)}
+    twice = [name for name in named if name in found]
+    if twice:
+        raise InputError("is given by position and by name", where=f"input {twice[0]}")
+    return found | dict(named)
+
+
+def is_single(given: object, inputs: Sequence[Side]) -> bool:
+    """Whether the only thing that is given stands for all inputs: a mapping, or what is
+    no array either."""
+    is_array = hasattr(given, "__array__") or hasattr(given, "__dlpack__")
+    return not (is_array and len(inputs) == 1)
+
+
+def require_outputs(outputs: Sequence[Side], names: Iterable[str]) -> None:
+    known = [x.name for x in outputs]
+    for name in names:
+        if name not in known:
+            raise InputError(
+                "the model has no such output",
+                where=f"output {name}",
+                hint=some_of(set(known), str(name)),
+            )
+
+
+def require_numbers(outputs: Sequence[Side], into: Into) -> None:
+    for output in outputs:
+        if output.name in into and getattr(output, "is_text", False):
+            raise InputError(
+                "holds strings, which are new at each call",
+                where=f"output {output.name}",
+                hint="take the array that the call returns",
+            )
+
+
+def converted(
+    inputs: Sequence[Side], given: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Arrays of numbers in the declared element types, as numpy casts."""
+    types = {x.name: x.dtype for x in inputs if not getattr(x, "is_text", False)}
+    return {
+        name: np.asarray(array).astype(types[name], copy=False)
+        if name in types
+        else array
+        for name, array in given.items()
+    }
+
+
+def require_apart(inputs: Mapping[str, object], into: Into) -> None:
+    """That outputs share no memory with inputs, nor with each other."""
+    seen = [(f"input {n}", x) for n, x in inputs.items() if isinstance(x, np.ndarray)]
+    for name, array in into.items():
+        if not isinstance(array, np.ndarray):
+            raise InputError(
+                f"is a {type(array).__name__}",
+                where=f"output {name}",
+                hint="give a numpy array to write to",
+            )
+        for where, other in seen:
+            if np.may_share_memory(array, other):
+                raise InputError(
+                    f"shares memory with {where}",
+                    where=f"output {name}",
+                    hint="give it an array of its own",
+                )
+        seen.append((f"output {name}", array))
+
+
+class _Later:
+    """The threads of calls that nobody waits for; a forked child has none yet."""
+
+    pool: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def forget(cls) -> None:
+        cls.pool = None
+
+
+os.register_at_fork(after_in_child=_Later.forget)
+
+
+def later() -> ThreadPoolExecutor:
+    if _Later.pool is None:
+        _Later.pool = ThreadPoolExecutor(default_threads(), "nanoloom-call")
+    return _Later.pool
