@@ -74,7 +74,7 @@ def check_inputs(
     """The arrays as the program takes them: in order, C-contiguous, aligned.
 
     arrays: numpy arrays of exactly the wanted element type and shape, or anything
-    with `__array__`; lists and numbers are taken where no value changes.
+    with `__array__` or `__dlpack__`; lists and numbers where no value changes.
     dims: what dimensions are bound to.
     Raises InputError for the first array that does not fit.
     """
@@ -154,10 +154,10 @@ def converted(spec: Spec, value: object, where: str) -> Array:
     """The value as an array of its own type; lists and numbers of the wanted one."""
     if isinstance(value, np.ma.MaskedArray):
         raise InputError("is masked", where=where, hint="fill it: array.filled(0)")
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__") or is_shared(value):
         try:
-            array = np.asarray(value)
-        except (TypeError, ValueError, RuntimeError) as error:
+            array = np.from_dlpack(value) if is_shared(value) else np.asarray(value)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
             raise InputError(
                 f"cannot become an array: {str(error).splitlines()[0]}", where=where
             ) from None
@@ -169,6 +169,11 @@ def converted(spec: Spec, value: object, where: str) -> Array:
             f"is a {type(value).__name__}", where=where, hint="give a numpy array"
         )
     return exact(spec, value, where)
+
+
+def is_shared(value: Any) -> bool:
+    """Whether an array of another library shows its memory by DLPack alone."""
+    return hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
 
 
 def exact(spec: Spec, value: object, where: str) -> Array:

@@ -116,6 +116,27 @@ def test_two_outputs_are_not_in_one_place(call: Call) -> None:
         call.run(BOTH, into={"y": room[:5], "d": room[1:]})
 
 
+class Shared:
+    """An array of another library, which numpy sees through DLPack alone."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **given: object) -> object:
+        return self.array.__dlpack__(**given)  # type: ignore[arg-type]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries(call: Call) -> None:
+    made = call(Shared(X), Shared(Z))
+    np.testing.assert_array_equal(made["y"], X + Z)
+    with pytest.raises(InputError, match="input x: is float64"):
+        call(Shared(X.astype("d")), Z)
+    np.testing.assert_array_equal(np.from_dlpack(made["d"]), X - Z)
+
+
 def test_types_are_cast_where_that_is_said(call: Call) -> None:
     given = {"x": X.astype("d"), "z": np.arange(15).reshape(5, 3)}
     with pytest.raises(InputError, match="float64"):
