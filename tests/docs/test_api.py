@@ -27,7 +27,9 @@ def test_the_page_has_all_that_is_public() -> None:
         assert getattr(nanoloom, name) in things, name
     for kind in (nanoloom.Program, Loaded, Session):
         listed, own = METHODS[kind], vars(kind).items()
-        public = {n for n, x in own if hasattr(x, "__wrapped__") and n[:1] != "_"}  # by errors.public
+        public = {
+            n for n, x in own if hasattr(x, "__wrapped__") and n[:1] != "_"
+        }  # by errors.public
         assert public <= set(listed), kind
 
 

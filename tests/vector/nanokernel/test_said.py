@@ -152,6 +152,18 @@ def test_refusals(word: str, value: str, said: str) -> None:
     assert said in str(refused.value)
 
 
+def test_rounds_may_be_as_long_as_is_said() -> None:
+    """The number that a refusal names is taken, the next one is not."""
+    with pytest.raises(Error) as refused:
+        vector_code("float32", with_number(chosen("float32"), "unroll", "100000"))
+    found = re.search(r"1 to (\d+) steps", str(refused.value))
+    assert found
+    most = int(found[1])
+    assert vector_code("float32", with_number(chosen("float32"), "unroll", str(most)))
+    with pytest.raises(Error, match=f"unroll = {most + 1}: family fma has 1 to {most}"):
+        vector_code("float32", with_number(chosen("float32"), "unroll", str(most + 1)))
+
+
 def test_a_prefetch_of_what_no_nanokernel_reads() -> None:
     schedule = Schedule((Prefetch(0, ahead=8),))
     program = program_of(product("float32"), *operands("float32"))
