@@ -48,6 +48,7 @@ ORDER = (
     "rooms",
     "sessions",
     "program",
+    "torch",
     "compile_program",
     "loaded",
     "inspect",
@@ -128,10 +129,17 @@ def test_one_file_is_the_door_to_mlir() -> None:
     assert importers("torch_mlir") == {"nanoloom/mlir.py"}
 
 
-@pytest.mark.parametrize("peer", ["onnxruntime", "openvino", "torch"])
-def test_only_reports_know_peers(peer: str) -> None:
-    reporting = ("nanoloom/inspect/", "nanoloom/cli/")
-    refuse([path for path in importers(peer) if not path.startswith(reporting)])
+@pytest.mark.parametrize(
+    ("peer", "folders"),
+    [
+        ("onnxruntime", ("nanoloom/inspect/", "nanoloom/cli/")),
+        ("openvino", ("nanoloom/inspect/", "nanoloom/cli/")),
+        ("torch", ("nanoloom/frontend/torch/", "nanoloom/torch/")),
+        ("onnxscript", ("nanoloom/frontend/torch/",)),
+    ],
+)
+def test_only_these_folders_know_others(peer: str, folders: tuple[str, ...]) -> None:
+    refuse([path for path in importers(peer) if not path.startswith(folders)])
 
 
 @pytest.mark.parametrize("outside", ["tests", "benchmarks", "nanoloom_papers"])
