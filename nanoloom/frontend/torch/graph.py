@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -25,6 +26,7 @@ ARITHMETIC = {
     operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul",
     torch.sym_max: "Max", torch.sym_min: "Min", operator.mod: "Mod",
 }  # fmt: skip
+SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
 # That a condition holds is what Dynamo's guards and export's constraints are for.
 ASSERTIONS = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
@@ -151,7 +153,7 @@ def place_of(node: fx.Node) -> str:
     """Where a node is: encoder.layer.0.attention/linear_3."""
     stack = node.meta.get("nn_module_stack") or {}
     path = next((p for p, _ in reversed(stack.values()) if p), "") if stack else ""
-    inside = path.removeprefix("L['self'].") if isinstance(path, str) else ""
+    inside = SELF.sub("", path) if isinstance(path, str) else ""
     if inside.startswith("_"):  # torch's word for a node of no module
         inside = ""
     return f"{inside}/{node.name}" if inside else node.name
