@@ -10,9 +10,9 @@ from torch import fx  # pyright: ignore[reportMissingImports]
 from torch._dynamo.backends.common import (  # pyright: ignore[reportMissingImports]
     aot_autograd,
 )
-from torch._guards import (  # pyright: ignore[reportMissingImports]
-    TracingContext,
-    detect_fake_mode,
+from torch._guards import TracingContext  # pyright: ignore[reportMissingImports]
+from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports]
+    FakeTensor,
 )
 from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
     make_fx,
@@ -88,13 +88,15 @@ def plain_graph(graph: fx.GraphModule, fakes: Sequence[Any]) -> fx.GraphModule |
     None where one changes a tensor in place, or a result shares memory with an input:
     AOTAutograd knows what to do about both.
     """
-    if detect_fake_mode(fakes) is None or torch.is_autocast_enabled("cpu"):
+    # That of the graph's values: the context already has one for what comes behind.
+    mode = next((x.fake_mode for x in fakes if isinstance(x, FakeTensor)), None)
+    if mode is None or torch.is_autocast_enabled("cpu"):
         return None  # the casts of autocast are seen by AOTAutograd alone
 
     def run(*given: Any) -> Any:
         return fx.Interpreter(graph).run(*given)
 
-    with torch.no_grad(), preserve_node_meta():
+    with mode, torch.no_grad(), preserve_node_meta():
         traced = make_fx(run, pre_dispatch=True)(*fakes)
     if any(is_mutation(n) or has_graph(traced, n) for n in traced.graph.nodes):
         return None

@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissin
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.encoder_layer import RULES
 from nanoloom.frontend.torch.operators import operator_for
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @cache
 def table() -> dict[Any, Any]:
-    return {**decomposition_table, **core_aten_decompositions()}
+    return {**decomposition_table, **core_aten_decompositions(), **RULES}
 
 
 def decomposed(call: Call, importer: GraphImporter) -> Any:
@@ -59,7 +60,7 @@ def traced(run: Any, examples: list[Any], target: Any) -> fx.Graph | None:
     """None where the decomposition is the operator again, or needs numbers."""
     own = {k: v for k, v in table().items() if operator_for(k) is None}
     try:
-        graph = make_fx(run, decomposition_table=own)(*examples).graph
+        graph = make_fx(run, decomposition_table=own, pre_dispatch=target in RULES)(*examples).graph
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
         return None
     calls = [n.target for n in graph.nodes if n.op == "call_function"]

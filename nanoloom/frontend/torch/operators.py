@@ -16,6 +16,7 @@ from nanoloom.frontend.torch import (
     movement,
     normalizations,
     products,
+    recurrences,
     reductions,
     windows,
 )
@@ -24,7 +25,7 @@ from nanoloom.frontend.torch.call import Call
 Operator = Callable[[Call], Any]
 FAMILIES = (
     elementwise, movement, indexing, creation, reductions, products, windows,
-    normalizations,
+    normalizations, recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()
