@@ -86,6 +86,10 @@ class Importer:
 
     def number(self, fake: Any, place: int | str, name: str) -> Any:
         """An argument that is no tensor: a size of others, or an input of its own."""
+        if isinstance(fake, torch.SymFloat):
+            value = self.writer.input(name, ir.DataType.DOUBLE, [])
+            self.imported.inputs[str(value.name)] = place
+            return value
         if not isinstance(fake, torch.SymInt):
             return fake
         if self.sizes.knows(fake):

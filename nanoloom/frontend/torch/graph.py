@@ -15,6 +15,7 @@ from torch import fx  # pyright: ignore[reportMissingImports]
 from nanoloom.errors import Error, Unsupported
 from nanoloom.frontend.torch.call import Call, arguments, fake_of
 from nanoloom.frontend.torch.decomposed import decomposed
+from nanoloom.frontend.torch.element_types import element_type
 from nanoloom.frontend.torch.movement import getitem, size_of
 from nanoloom.frontend.torch.operators import operator_for
 from nanoloom.frontend.torch.sizes import Sizes
@@ -58,14 +59,17 @@ class GraphImporter:
         try:
             self.values[node] = self._value(node)
         except Error as error:
-            if not error.where or error.where.startswith("module"):
-                error = Unsupported(error.reason, where=where(node), hint=error.hint)
-            raise error from None
+            at = where(node)
+            raise Unsupported(error.reason, where=at, hint=error.hint) from None
 
     def _value(self, node: fx.Node) -> Any:
         """By the first that knows: a size, ours, torch's registry, a decomposition."""
         made = Call(node, self.writer, self.sizes, self.values)
         target: Any = node.target
+        for given in node.all_input_nodes:
+            value = given.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                element_type(value.dtype, "")
         if target is operator.getitem:
             return getitem(made)
         if name_of(target) in ASSERTIONS:
@@ -86,7 +90,7 @@ class GraphImporter:
                 continue
             if found is not None:
                 return typed(made, found)
-        raise refusal or made.refuse("is not known", hint='compile it with via="onnx"')
+        raise refusal or made.refuse(f"{target} is not known")
 
     def _number(self, call: Call) -> Any:
         """A size of dimensions, or a number computed of data."""
