@@ -110,7 +110,7 @@ def built(
     model: object,
     report: Report | None = None,
 ) -> Program:
-    """The program of a model; compiled now if it is for this machine and one variant."""
+    """The program of a model, compiled now if it has one variant, for this machine."""
     source = source_of(model, cache)
     program = Program(
         source, options, threads=threads, dims=dims, cache=cache, report=report

@@ -76,5 +76,5 @@ def export(module: Any, args: Any, kwargs: Any, shapes: Any) -> ExportedProgram:
         raise Unsupported(
             f"torch.export does not take it: {told}",
             where=f"module {type(module).__name__}",
-            hint='try torch.compile(module, backend="nanoloom"), which takes parts of it',
+            hint='torch.compile(module, backend="nanoloom") takes parts of it',
         ) from error

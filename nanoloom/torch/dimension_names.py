@@ -16,7 +16,7 @@ from nanoloom.frontend.torch.sizes import expression
 def symbol_names(
     exported: ExportedProgram, module: Any, args: Any, kwargs: Any, shapes: Any
 ) -> dict[str, str]:
-    """Names of `Dim`s in dynamic_shapes; a dimension that torch named alone has none."""
+    """Names of `Dim`s in dynamic_shapes; what torch named itself has none."""
     if not shapes:
         return {}
     bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
@@ -29,7 +29,7 @@ def symbol_names(
     nodes = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
     found: dict[str, str] = {}
     for name, spec in zip(wanted, said, strict=False):
-        fake = nodes[name].meta.get("val") if isinstance(name, str) else None
+        fake: Any = nodes[name].meta.get("val") if isinstance(name, str) else None
         if not isinstance(fake, torch.Tensor):
             continue
         for axis, dim in axes_of(spec).items():

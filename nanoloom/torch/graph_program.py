@@ -47,7 +47,9 @@ def settings_of(said: Mapping[str, Any], whole: bool) -> Settings:
     for name in said:
         if name not in KNOWN:
             hint = f"there are {', '.join(KNOWN)}"
-            raise InputError(f"there is no option {name!r} of backend nanoloom", hint=hint)
+            raise InputError(
+                f"there is no option {name!r} of backend nanoloom", hint=hint
+            )
     cache = Cache.of(said.get("cache"))
     about = {n: said.get(n) for n in ("precision", "checked", "exact_conv")}
     options = options_with(None, about, cache)
@@ -104,7 +106,9 @@ class GraphProgram:
             tensors = {n: t for n, t in given.items() if isinstance(t, torch.Tensor)}
             require_apart(changed, tensors)
         outputs = made.program(arrays)
-        results = [self._result(*each, outputs, args, made) for each in imported.results]
+        results = [
+            self._result(*each, outputs, args, made) for each in imported.results
+        ]
         if changed:
             with torch.no_grad():
                 for name, tensor in changed.items():

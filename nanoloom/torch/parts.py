@@ -51,7 +51,9 @@ def compiled_parts(
 class Guarded:
     """A program; torch runs its graph instead where it cannot be compiled after all."""
 
-    def __init__(self, program: GraphProgram, graph: fx.GraphModule, whole: bool) -> None:
+    def __init__(
+        self, program: GraphProgram, graph: fx.GraphModule, whole: bool
+    ) -> None:
         self.program, self.graph, self.whole = program, graph, whole
         self.run: Run = program
 

@@ -38,9 +38,7 @@ class TorchProgram:
         self._build = build
         names = [*exported.state_dict, *exported.constants]
         every = {name: held(exported, name) for name in names}
-        self._held = {
-            n: t for n, t in every.items() if isinstance(t, torch.Tensor)
-        }
+        self._held = {n: t for n, t in every.items() if isinstance(t, torch.Tensor)}
         self._make()
 
     def _make(self) -> None:
@@ -109,7 +107,9 @@ class TorchProgram:
             if not isinstance(given, torch.Tensor):
                 if not isinstance(given, int | float | bool):
                     reason = f"is a {type(given).__name__}"
-                    raise InputError(reason, where=f"input {name}", hint="give a tensor")
+                    raise InputError(
+                        reason, where=f"input {name}", hint="give a tensor"
+                    )
                 given = torch.tensor(given)
             found[name] = given
         return found

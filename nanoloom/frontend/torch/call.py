@@ -1,9 +1,9 @@
-"""One call of an operator in a graph of torch: its arguments by name, and its result."""
+"""One call of an operator in a graph of torch: its arguments by name, its result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -13,13 +13,13 @@ from torch import fx  # pyright: ignore[reportMissingImports]
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.element_types import element_type
 from nanoloom.frontend.torch.sizes import Sizes
-from nanoloom.frontend.torch.writer import INT64, Writer
+from nanoloom.frontend.torch.writer import Writer
 
 NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Call:
-    """What an operator's function gets.  w: writes nodes.  args: by the schema's names."""
+    """What an operator's function gets.  w: writes nodes.  args: by schema names."""
 
     def __init__(
         self, node: fx.Node, writer: Writer, sizes: Sizes, values: Mapping[fx.Node, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ from torch._decomp import (  # pyright: ignore[reportMissingImports]
     core_aten_decompositions,
     decomposition_table,
 )
+from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports]
+    FakeTensor,
+)
 from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
     make_fx,
 )
@@ -18,7 +22,6 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.encoder_layer import RULES
-from nanoloom.frontend.torch.operators import operator_for
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
@@ -29,14 +32,22 @@ def table() -> dict[Any, Any]:
     return {**decomposition_table, **core_aten_decompositions(), **RULES}
 
 
+def rule_for(target: Any) -> Any:
+    """How torch computes an operator with others; None where it has none."""
+    if target.namespace == "prims":
+        return getattr(target, "impl_aten", None)
+    if rule := table().get(target):
+        return rule
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    return target.decompose if target.has_kernel_for_dispatch_key(composite) else None
+
+
 def decomposed(call: Call, importer: GraphImporter) -> Any:
     """The values of a node's decomposition; None where torch has none."""
     target: Any = call.node.target
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, torch._ops.OpOverload) or target in importer.inside:
         return None
-    rule = table().get(target)
-    composite = torch._C.DispatchKey.CompositeImplicitAutograd
-    if rule is None and not target.has_kernel_for_dispatch_key(composite):
+    if (rule := rule_for(target)) is None:
         return None
     flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
     places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
@@ -47,41 +58,49 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
         for place, value in zip(places, given, strict=True):
             filled[place] = value
         args, kwargs = pytree.tree_unflatten(filled, spec)
-        return (rule or target.decompose)(*args, **kwargs)
+        return rule(*args, **kwargs)
 
-    with torch.no_grad():
-        graph = traced(run, examples, target)
-    if graph is None:
+    traced = traced_rule(run, examples, target)
+    if traced is None:
         return None
-    return inlined(graph, [importer.values[flat[i]] for i in places], importer)
-
-
-def traced(run: Any, examples: list[Any], target: Any) -> fx.Graph | None:
-    """None where the decomposition is the operator again, or needs numbers."""
-    own = {k: v for k, v in table().items() if operator_for(k) is None}
+    importer.inside.append(target)
     try:
-        graph = make_fx(run, decomposition_table=own, pre_dispatch=target in RULES)(*examples).graph
+        given = [importer.values[flat[i]] for i in places]
+        return inlined(traced, given, importer)
+    finally:
+        importer.inside.pop()
+
+
+def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | None:
+    """None where the rule is the operator again, or needs numbers."""
+    mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
+    whole = target in RULES  # in operators that keep their meaning
+    try:
+        with mode or nullcontext(), torch.no_grad():
+            made = make_fx(run, pre_dispatch=whole)(*examples)
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
         return None
-    calls = [n.target for n in graph.nodes if n.op == "call_function"]
-    return None if target in calls else graph
+    calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
+    return None if target in calls else made
 
 
-def inlined(graph: fx.Graph, given: list[Any], importer: GraphImporter) -> Any:
+def inlined(made: fx.GraphModule, given: list[Any], importer: GraphImporter) -> Any:
     """The nodes of a graph, imported in place of the node that they make up."""
     place, values = importer.writer.place, iter(given)
-    outer = dict(importer.values)
-    for node in graph.nodes:
-        importer.writer.place = place
-        if node.op == "placeholder":
-            importer.values[node] = next(values)
-        elif node.op == "call_function":
-            importer.values[node] = importer._value(node)
-        elif node.op == "output":
-            made = node.args[0]
-            found = pytree.tree_map(
-                lambda x: importer.values[x] if isinstance(x, fx.Node) else x, made
-            )
-            importer.values = outer
-            return found
-    raise AssertionError("a graph without an output")
+    own: dict[fx.Node, Any] = {}
+    outer, importer.values = importer.values, own
+    try:
+        for node in made.graph.nodes:
+            importer.writer.place = place
+            if node.op == "placeholder":
+                own[node] = next(values)
+            elif node.op == "get_attr":
+                own[node] = importer.constant(getattr(made, str(node.target)))
+            elif node.op == "call_function":
+                own[node] = importer.value(node)
+        (output,) = (n for n in made.graph.nodes if n.op == "output")
+        return pytree.tree_map(
+            lambda x: own[x] if isinstance(x, fx.Node) else x, output.args[0]
+        )
+    finally:
+        importer.values = outer

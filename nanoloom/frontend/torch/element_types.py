@@ -40,7 +40,7 @@ OF_NUMPY = {made: (bits, dtype) for dtype, (bits, made) in BITS.items()}
 
 
 def element_type(dtype: torch.dtype, where: str) -> ir.DataType:
-    """Raises Unsupported for a type without numbers that ONNX has (complex, quantized)."""
+    """Raises Unsupported for types that ONNX has no numbers of (complex, quantized)."""
     if dtype not in ELEMENT_TYPES:
         name = str(dtype).removeprefix("torch.")
         raise Unsupported(

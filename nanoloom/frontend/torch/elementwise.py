@@ -1,15 +1,12 @@
-"""Functions of elements: arithmetic, comparisons, activations, casts."""
+"""Functions of elements: arithmetic, bits, casts, choices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
 
-from nanoloom.frontend.torch.call import Call, fake_of
-from nanoloom.frontend.torch.element_types import element_type
+from nanoloom.frontend.torch.call import Call
 
 T = ir.DataType
 FLOATS = {T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16}
@@ -21,14 +18,8 @@ UNARY = {
     "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
     "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
     "reciprocal": "Reciprocal", "sign": "Sign", "sgn": "Sign",
-    "relu": "Relu", "hardswish": "HardSwish", "mish": "Mish", "bitwise_not": "BitwiseNot",
 }  # fmt: skip
 ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
-COMPARISONS = {
-    "eq": "Equal", "lt": "Less", "gt": "Greater", "le": "LessOrEqual",
-    "ge": "GreaterOrEqual",
-}  # fmt: skip
-LOGIC = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 BITWISE = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor"}
 SAME = (
     "alias", "clone", "contiguous", "detach", "lift_fresh_copy", "lift_fresh", "lift",
@@ -58,14 +49,6 @@ def sides(call: Call, dtype: ir.DataType | None = None) -> tuple[ir.Value, ir.Va
     """Both operands in one type, the result's by default."""
     wanted = dtype or call.dtype
     return call.value("self", wanted), call.value("other", wanted)
-
-
-def promoted(call: Call) -> ir.DataType:
-    """The type in which torch compares: a number does not widen a tensor of its kind."""
-    a, b = (fake_of(call[name]) for name in ("self", "other"))
-    a, b = (float(0) if isinstance(x, torch.SymFloat) else x for x in (a, b))
-    a, b = (1 if isinstance(x, torch.SymInt) else x for x in (a, b))
-    return element_type(torch.result_type(a, b), call.node.name)
 
 
 def scaled(call: Call, value: ir.Value) -> ir.Value:
@@ -184,34 +167,11 @@ def power(call: Call) -> ir.Value:
 
 
 def extreme(op: str) -> Callable[[Call], ir.Value]:
-    return lambda call: call.w(op, *sides(call))
-
-
-def compare(op: str) -> Callable[[Call], ir.Value]:
     def made(call: Call) -> ir.Value:
-        dtype = promoted(call)
-        if dtype == T.BOOL and op != "Equal":
-            dtype = T.UINT8
-        return call.w.typed(T.BOOL, op, *sides(call, dtype))
+        found = call.w(op, *sides(call, comparable(call.dtype)))
+        return call.w.cast(found, call.dtype)
 
     return made
-
-
-def unequal(call: Call) -> ir.Value:
-    return call.w("Not", compare("Equal")(call))
-
-
-def logic(op: str) -> Callable[[Call], ir.Value]:
-    return lambda call: call.w(op, truth(call, "self"), truth(call, "other"))
-
-
-def truth(call: Call, name: str) -> ir.Value:
-    value = call.value(name)
-    return value if value.dtype == T.BOOL else call.w.cast(value, T.BOOL)
-
-
-def logical_not(call: Call) -> ir.Value:
-    return call.w("Not", truth(call, "self"))
 
 
 def bitwise(op: str) -> Callable[[Call], ir.Value]:
@@ -236,80 +196,17 @@ def rsqrt(call: Call) -> ir.Value:
 
 def clamp(call: Call) -> ir.Value:
     """NaN stays NaN; a bound below the other one wins, as the last."""
-    x = call.value("self", call.dtype)
+    dtype = comparable(call.dtype)
+    x = call.value("self", dtype)
     for name, op in (("min", "Max"), ("max", "Min")):
         if call.has(name):
-            x = call.w(op, x, call.value(name, call.dtype))
-    return x
+            x = call.w(op, x, call.value(name, dtype))
+    return call.w.cast(x, call.dtype)
 
 
-def silu(call: Call) -> ir.Value:
-    x = call.value("self", call.dtype)
-    return call.w("Mul", x, call.w("Sigmoid", x))
-
-
-def gelu(call: Call) -> ir.Value:
-    x = call.value("self", call.dtype)
-    return call.w("Gelu", x, approximate=call["approximate"] or "none")
-
-
-def leaky_relu(call: Call) -> ir.Value:
-    slope = call.number("negative_slope")
-    return call.w("LeakyRelu", call.value("self", call.dtype), alpha=float(slope))
-
-
-def elu(call: Call) -> ir.Value:
-    if call["scale"] != 1 or call["input_scale"] != 1:
-        raise call.refuse("has scales")
-    return call.w(
-        "Elu", call.value("self", call.dtype), alpha=float(call.number("alpha"))
-    )
-
-
-def softplus(call: Call) -> ir.Value:
-    x = call.value("self", call.dtype)
-    beta, threshold = call.number("beta"), call.number("threshold")
-    times = x if beta == 1 else call.w("Mul", x, call.of(beta, call.dtype))
-    soft = call.w("Softplus", times)
-    if beta != 1:
-        soft = call.w("Div", soft, call.of(beta, call.dtype))
-    large = call.w.typed(T.BOOL, "Greater", times, call.of(threshold, call.dtype))
-    return call.w.typed(call.dtype, "Where", large, x, soft)
-
-
-def hardsigmoid(call: Call) -> ir.Value:
-    return call.w("HardSigmoid", call.value("self", call.dtype), alpha=1 / 6, beta=0.5)
-
-
-def hardtanh(call: Call) -> ir.Value:
-    low, high = call["min_val"], call["max_val"]
-    x = call.w("Max", call.value("self", call.dtype), call.of(low, call.dtype))
-    return call.w("Min", x, call.of(high, call.dtype))
-
-
-def relu6(call: Call) -> ir.Value:
-    x = call.w("Relu", call.value("self", call.dtype))
-    return call.w("Min", x, call.w.constant(6, call.dtype))
-
-
-def prelu(call: Call) -> ir.Value:
-    x, slope = call.value("self"), call.value("weight")
-    if call.input_rank("weight") == 1 and call.rank > 2:
-        slope = call.w.reshape(slope, [-1, *[1] * (call.rank - 2)])
-    return call.w("PRelu", x, slope)
-
-
-def log1p(call: Call) -> ir.Value:
-    """Right near 0, where 1 + x loses it: x * log(u) / (u - 1), u = 1 + x rounded."""
-    w, x = call.w, call.value("self", call.dtype)
-    one = w.constant(1, call.dtype)
-    u = w("Add", x, one)
-    gap = w("Sub", u, one)
-    same = w.typed(T.BOOL, "Equal", gap, w.constant(0, call.dtype))
-    infinite = w.typed(T.BOOL, "Equal", u, w.constant(np.inf, call.dtype))
-    usual = w("Div", w("Mul", x, w("Log", u)), gap)
-    made = w.typed(call.dtype, "Where", same, x, usual)
-    return w.typed(call.dtype, "Where", infinite, u, made)
+def comparable(dtype: ir.DataType) -> ir.DataType:
+    """ONNX has no order of bool."""
+    return T.UINT8 if dtype == T.BOOL else dtype
 
 
 def where(call: Call) -> ir.Value:
@@ -323,26 +220,12 @@ def masked_fill(call: Call) -> ir.Value:
     return call.w.typed(call.dtype, "Where", mask, filled, x)
 
 
-def is_nan(call: Call) -> ir.Value:
-    x = call.value("self")
-    if x.dtype not in FLOATS:
-        return call.w.typed(T.BOOL, "Not", call.w.typed(T.BOOL, "Equal", x, x))
-    return call.w.typed(T.BOOL, "IsNaN", x)
-
-
-def is_inf(call: Call) -> ir.Value:
-    x = call.value("self")
-    if x.dtype not in FLOATS:
-        return is_nan(call)
-    return call.w.typed(T.BOOL, "Equal", call.w("Abs", x), call.of(np.inf, x.dtype))
-
-
 def same(call: Call) -> ir.Value:
     return call.value("self")
 
 
 def cast(call: Call) -> ir.Value:
-    """Every way to change the element type; to where and how it is stored is nothing."""
+    """Every way to change the element type; where and how it is stored is nothing."""
     return call.value("self", call.dtype)
 
 
@@ -362,20 +245,15 @@ def fill(call: Call) -> ir.Value:
 OPERATORS = {
     **{name: unary(op) for name, op in UNARY.items()},
     **{name: rounding(op) for name, op in ROUNDING.items()},
-    **{name: compare(op) for name, op in COMPARISONS.items()},
-    **{name: logic(op) for name, op in LOGIC.items()},
     **{name: bitwise(op) for name, op in BITWISE.items()},
     **dict.fromkeys(SAME, same),
     "round": round_even, "trunc": trunc, "add": add, "sub": sub, "rsub": rsub,
     "mul": mul, "multiply": mul, "div": div, "divide": div, "true_divide": div,
     "floor_divide": floor_divide, "remainder": remainder, "fmod": fmod, "pow": power,
-    "maximum": extreme("Max"), "minimum": extreme("Min"), "ne": unequal,
-    "logical_not": logical_not, "bitwise_not": bitwise_not, "sign": sign,
+    "maximum": extreme("Max"), "minimum": extreme("Min"),
+    "bitwise_not": bitwise_not, "sign": sign,
     "sgn": sign, "rsqrt": rsqrt, "clamp": clamp, "clamp_min": clamp, "clamp_max": clamp,
-    "silu": silu, "gelu": gelu, "leaky_relu": leaky_relu, "elu": elu,
-    "softplus": softplus, "hardsigmoid": hardsigmoid, "hardtanh": hardtanh,
-    "relu6": relu6, "prelu": prelu, "_prelu_kernel": prelu, "log1p": log1p,
-    "where": where, "masked_fill": masked_fill, "isnan": is_nan, "isinf": is_inf,
-    "_to_copy": cast, "to": cast, "type_as": cast, "convert_element_type": cast,
+    "where": where, "masked_fill": masked_fill,
+    "_to_copy": cast, "to": cast, "type_as": cast,
     "fill": fill, "copy": copy,
 }  # fmt: skip

@@ -40,7 +40,7 @@ class Imported:
 
     model: ir.Model
     inputs: dict[str, int | str] = field(default_factory=dict[str, "int | str"])
-    results: list[Place] = field(default_factory=list[Place])
+    results: list[Place] = field(default_factory=list["Place"])
     mutated: dict[int | str, str] = field(default_factory=dict["int | str", str])
     numbers: set[str] = field(default_factory=set[str])
 
@@ -212,11 +212,11 @@ def outputs(
     (made,) = (n for n in exported.graph.nodes if n.op == "output")
     imported = importer.imported
     specs = exported.graph_signature.output_specs
-    become: dict[Any, int] = {}  # what an argument has become is the argument
+    become: dict[Any, int | str] = {}  # what an argument has become is the argument
     for node, spec in zip(made.args[0], specs, strict=True):
         if spec.kind in CHANGES:
             place = numbers.get(spec.target, spec.target)
-            if isinstance(place, int):
+            if spec.kind == OutputKind.USER_INPUT_MUTATION:
                 become[node] = place
             imported.mutated[place] = importer.output(node, f"{spec.target}.new")
         elif spec.kind != OutputKind.USER_OUTPUT:

@@ -13,10 +13,10 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch import fx  # pyright: ignore[reportMissingImports]
 
 from nanoloom.errors import Error, Unsupported
-from nanoloom.frontend.torch.call import Call, arguments, fake_of
+from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.decomposed import decomposed
-from nanoloom.frontend.torch.element_types import element_type
-from nanoloom.frontend.torch.movement import getitem, size_of
+from nanoloom.frontend.torch.element_types import element_type, numpy_view
+from nanoloom.frontend.torch.movement import getitem
 from nanoloom.frontend.torch.operators import operator_for
 from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.torchlib import from_torchlib
@@ -41,6 +41,14 @@ class GraphImporter:
     def __init__(self, writer: Writer, sizes: Sizes) -> None:
         self.writer, self.sizes = writer, sizes
         self.values: dict[fx.Node, Any] = {}
+        self.inside: list[Any] = []  # operators that are being decomposed
+
+    def constant(self, tensor: torch.Tensor) -> ir.Value:
+        """A small tensor that a decomposition makes of numbers."""
+        known = getattr(tensor, "constant", None)
+        known = tensor if known is None else known
+        dtype = element_type(known.dtype, "")
+        return self.writer.constant(numpy_view(known, "constant"), dtype)
 
     def run(self, nodes: Iterable[fx.Node], weights: Callable[[fx.Node], Any]) -> None:
         """Import all calls.  weights: of a get_attr node.
@@ -57,12 +65,12 @@ class GraphImporter:
     def call(self, node: fx.Node) -> None:
         self.writer.place = place_of(node)
         try:
-            self.values[node] = self._value(node)
+            self.values[node] = self.value(node)
         except Error as error:
             at = where(node)
             raise Unsupported(error.reason, where=at, hint=error.hint) from None
 
-    def _value(self, node: fx.Node) -> Any:
+    def value(self, node: fx.Node) -> Any:
         """By the first that knows: a size, ours, torch's registry, a decomposition."""
         made = Call(node, self.writer, self.sizes, self.values)
         target: Any = node.target
@@ -76,21 +84,26 @@ class GraphImporter:
             return None
         if isinstance(made.out, SYMBOLIC) or is_number(node):
             return self._number(made)
-        refusal: Error | None = None
-        if own := operator_for(target):
+        return self._by_operator(made)
+
+    def _by_operator(self, call: Call) -> Any:
+        """What is refused here is not asked of onnxscript, which would leave it out."""
+        target: Any = call.node.target
+        own, refusals = operator_for(target), list[Error]()
+        if own is not None:
             try:
-                return own(made)
+                return own(call)
             except Unsupported as error:
-                refusal = error
-        for way in (decomposed, from_torchlib):
+                refusals.append(error)
+        for way in (decomposed,) if own is not None else (decomposed, from_torchlib):
             try:
-                found = way(made, self)
+                found = way(call, self)
             except Unsupported as error:
-                refusal = refusal or error
+                refusals.append(error)
                 continue
             if found is not None:
-                return typed(made, found)
-        raise refusal or made.refuse(f"{target} is not known")
+                return typed(call, found)
+        raise refusals[0] if refusals else call.refuse(f"{target} is not known")
 
     def _number(self, call: Call) -> Any:
         """A size of dimensions, or a number computed of data."""
@@ -128,18 +141,12 @@ class GraphImporter:
 def typed(call: Call, found: Any) -> Any:
     """The values of one who does not say their types, with the types torch found."""
     single = isinstance(found, ir.Value)
-    outs = [call.out] if single else list(call.out)
-    made = [found] if single else list(found)
+    outs: list[Any] = [call.out] if single else list(call.out)
+    made: list[Any] = [found] if single else list(found)
     for value, out in zip(made, outs, strict=False):
         if isinstance(value, ir.Value) and isinstance(out, torch.Tensor):
-            value.dtype = Call.dtype.fget(stand_in(call, out))  # type: ignore[misc]
+            value.dtype = element_type(out.dtype, call.node.name)
     return made[0] if single else tuple(made)
-
-
-def stand_in(call: Call, out: torch.Tensor) -> Call:
-    made = Call.__new__(Call)
-    made.node, made.out = call.node, out
-    return made
 
 
 def is_number(node: fx.Node) -> bool:
@@ -177,6 +184,3 @@ def where(node: fx.Node) -> str:
     line = source_line(node)
     at = f" at {line}" if line else ""
     return f"node {place_of(node)} ({node.target}){at}"
-
-
-__all__ = ["GraphImporter", "arguments", "place_of", "size_of", "source_line", "where"]

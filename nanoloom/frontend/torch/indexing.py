@@ -27,7 +27,7 @@ def gather(call: Call) -> ir.Value:
     if call.input_rank("self") == 0 or call.input_rank("index") == 0:
         x = call.w("Expand", call.value("self"), call.w.ints(call.shape))
         return call.w.reshape(x, call.shape)
-    x, at = call.value("self"), call.value("index")
+    x, at = call.value("self"), call.value("index", INT64)
     return call.w("GatherElements", x, at, axis=call.axis("dim"))
 
 
@@ -108,8 +108,7 @@ def coordinates(call: Call, at: list[ir.Value]) -> ir.Value:
 
 def index_put(call: Call) -> ir.Value:
     """Rows, or elements, at places; the last of several at one place counts."""
-    w, x = call.w, call.value("self")
-    given = list(call["indices"])
+    x, given = call.value("self"), list(call["indices"])
     places = [axis for axis, at in enumerate(given) if at is not None]
     values = call.value("values", call.dtype)
     if any(is_mask(given[axis]) for axis in places):
@@ -182,8 +181,9 @@ def scatter(reduction: str) -> object:
     def made(call: Call) -> ir.Value:
         if call.rank == 0 or call.input_rank("index") == 0:
             raise call.refuse("scatters a scalar")
-        mode = {"add": "add", "multiply": "mul"}.get(call["reduce"] or "", reduction)
-        w, x, at = call.w, call.value("self"), call.value("index")
+        words = {"add": "add", "multiply": "mul"}
+        mode = words.get(call["reduce"] or "", reduction)
+        w, x, at = call.w, call.value("self"), call.value("index", INT64)
         if call.has("src"):
             sent = call.value("src", call.dtype)
             if not same_shape(call, "src", "index"):
@@ -207,6 +207,8 @@ def same_shape(call: Call, *names: str) -> bool:
 def index_copy(call: Call) -> ir.Value:
     """Rows along an axis put at places."""
     w, axis = call.w, call.axis("dim")
+    if call.rank == 0:
+        raise call.refuse("copies to a scalar")
     x, src = call.value("self"), call.value("source", call.dtype)
     order = [axis, *(a for a in range(call.rank) if a != axis)]
     at = w("Unsqueeze", call.value("index"), w.constant([-1]))
@@ -217,10 +219,38 @@ def index_copy(call: Call) -> ir.Value:
     return w("Transpose", made, perm=back) if axis else made
 
 
+def index_add(call: Call) -> ir.Value:
+    """Rows along an axis added at places."""
+    w, axis, dtype = call.w, call.axis("dim"), call.dtype
+    if call.rank == 0:
+        raise call.refuse("adds to a scalar")
+    x, src = call.value("self"), call.value("source", dtype)
+    if call["alpha"] != 1:
+        src = w("Mul", src, call.of(call["alpha"], dtype))
+    order = [axis, *(a for a in range(call.rank) if a != axis)]
+    at = w("Unsqueeze", call.value("index"), w.constant([-1]))
+    if call.fake("index").dim() == 0:
+        at = w.reshape(at, [1, 1])
+    if axis:
+        x, src = (w("Transpose", each, perm=order) for each in (x, src))
+    made = w("ScatterND", x, at, src, reduction="add")
+    back = [order.index(a) for a in range(call.rank)]
+    return w("Transpose", made, perm=back) if axis else made
+
+
+def scatter_reduce(call: Call) -> ir.Value:
+    modes = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+    mode = modes.get(call["reduce"])
+    if mode is None or not call["include_self"]:
+        raise call.refuse("scatters means, or without what was there")
+    return scatter(mode)(call)  # type: ignore[operator]
+
+
 OPERATORS = {
     "embedding": embedding, "index_select": index_select, "gather": gather,
     "index": index, "_unsafe_index": index, "index_put": index_put,
     "_unsafe_index_put": index_put, "scatter": scatter("none"),
     "scatter_add": scatter("add"), "index_copy": index_copy,
+    "index_add": index_add, "scatter_reduce": scatter_reduce,
     "take_along_dim": take_along_dim,
 }  # fmt: skip

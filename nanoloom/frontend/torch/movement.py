@@ -53,7 +53,9 @@ def unsqueeze(call: Call) -> ir.Value:
 def squeeze(call: Call) -> ir.Value:
     """Axes that have one element for all sizes, as torch found."""
     shape = call.fake("self").shape
-    axes = call.axes("dim") if "dim" in call.args else list(range(len(shape)))
+    axes = list(range(len(shape)))
+    if "dim" in call.args:
+        axes = call.axes("dim") if call["dim"] != [] else []
     gone = [a for a in axes if a < len(shape) and is_one(shape[a])]
     x = call.value("self")
     return call.w("Squeeze", x, call.w.constant(gone)) if gone else x
@@ -200,10 +202,10 @@ def padded(call: Call, mode: str, value: object = None) -> ir.Value:
     fronts = [*[0] * kept, *(p[0] for p in pairs)]
     backs = [*[0] * kept, *(p[1] for p in pairs)]
     sizes = call.vector([*fronts, *backs])
-    filled = None
+    x, filled = call.value("self"), None
     if mode == "constant":
         filled = call.of(0 if value is None else value, call.dtype)
-    return call.w("Pad", call.value("self"), sizes, filled, mode=mode)
+    return call.w("Pad", x, sizes, filled, mode=mode)
 
 
 MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge",
@@ -211,7 +213,7 @@ MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge",
 
 
 def pad_as(mode: str) -> object:
-    return lambda call: padded(call, mode)
+    return lambda call: padded(call, mode, call["value"])
 
 
 def item(call: Call) -> ir.Value:

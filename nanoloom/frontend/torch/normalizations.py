@@ -88,9 +88,7 @@ def group_norm(call: Call) -> object:
     groups = int(call["num_groups"])
     weight, bias = affine(call, dtype, [call.extent("input", 1)])
     x, eps = call.value("input", dtype), float(call.number("eps"))
-    made = call.w(
-        "GroupNormalization", x, weight, bias, num_groups=groups, epsilon=eps
-    )
+    made = call.w("GroupNormalization", x, weight, bias, num_groups=groups, epsilon=eps)
     return results(call, made, "mean and deviation")
 
 

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nanoloom.frontend.torch import (
+    activations,
+    comparisons,
+    composed,
     creation,
     elementwise,
     indexing,
@@ -24,18 +27,17 @@ from nanoloom.frontend.torch.call import Call
 
 Operator = Callable[[Call], Any]
 FAMILIES = (
-    elementwise, movement, indexing, creation, reductions, products, windows,
-    normalizations, recurrences,
+    elementwise, comparisons, composed, activations, movement, indexing, creation,
+    reductions, products, windows, normalizations, recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()
 }
-NAMESPACES = ("aten", "prims")
 
 
 def operator_for(target: Any) -> Operator | None:
     """The function of an overload; None for one that is not known here."""
     namespace, _, name = getattr(target, "name", str)().partition("::")
-    if namespace not in NAMESPACES:
+    if namespace != "aten":
         return None
     return OPERATORS.get(name.partition(".")[0])

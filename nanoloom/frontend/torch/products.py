@@ -58,13 +58,27 @@ def addcmul(op: str) -> object:
 def outer(call: Call) -> ir.Value:
     w, other = call.w, "vec2"
     a = w("Unsqueeze", call.value("self", call.dtype), w.constant([1]))
-    return w("Mul", a, call.value(other, call.dtype))
+    op = "And" if call.dtype == T.BOOL else "Mul"
+    return w(op, a, call.value(other, call.dtype))
 
 
 def einsum(call: Call) -> ir.Value:
     equation = str(call["equation"]).replace(" ", "")
     tensors = call.tensors("tensors", call.dtype)
     return call.w("Einsum", *tensors, equation=equation)
+
+
+def cosine_similarity(call: Call) -> ir.Value:
+    w, dtype = call.w, call.dtype
+    rank = max(call.input_rank(n) for n in ("x1", "x2"))
+    axis = w.constant([call.axis("dim", rank) - rank])
+    least = call.of(call["eps"], dtype)
+    units: list[ir.Value] = []
+    for name in ("x1", "x2"):
+        x, other = (call.value(n, dtype) for n in (name, {"x1": "x2"}.get(name, "x1")))
+        x = w("Expand", x, w.typed(INT64, "Shape", other))
+        units.append(w("Div", x, w("Max", w("ReduceL2", x, axis, keepdims=1), least)))
+    return w("ReduceSum", w("Mul", *units), axis, keepdims=0)
 
 
 # ---- attention
@@ -129,7 +143,7 @@ def causal(call: Call) -> ir.Value:
 
 
 def shared_heads(call: Call, x: ir.Value) -> ir.Value:
-    """[batch, heads, length, depth] with each head several times, one for each query."""
+    """[batch, heads, length, depth], each head several times: once for each query."""
     w = call.w
     wanted, have = (call.fake(n).shape[-3] for n in ("query", "key"))
     if not (isinstance(wanted, int) and isinstance(have, int)):
@@ -170,6 +184,7 @@ OPERATORS = {
     "dot": matmul("self", "tensor"), "addmm": plus_product("mat1", "mat2"),
     "baddbmm": plus_product("batch1", "batch2"), "addmv": plus_product("mat", "vec"),
     "addcmul": addcmul("Mul"), "addcdiv": addcmul("Div"), "outer": outer,
-    "einsum": einsum, "scaled_dot_product_attention": attention,
+    "einsum": einsum, "cosine_similarity": cosine_similarity,
+    "scaled_dot_product_attention": attention,
     "_scaled_dot_product_flash_attention_for_cpu": flash, "lerp": lerp,
 }  # fmt: skip

@@ -55,11 +55,8 @@ def layers(call: Call, name: str, op: str, order: tuple[int, ...]) -> Any:
         ends.append(list(made[1:]))
     if turned:
         x = w("Transpose", x, perm=[1, 0, 2])
-    last = [
-        w("Concat", *state, axis=0) if len(state) > 1 else state[0]
-        for state in zip(*ends, strict=True)
-    ]
-    return (x, *last)
+    last = [list(state) for state in zip(*ends, strict=True)]
+    return (x, *[w("Concat", *s, axis=0) if len(s) > 1 else s[0] for s in last])
 
 
 def part(call: Call, state: ir.Value, first: int, count: int) -> ir.Value:

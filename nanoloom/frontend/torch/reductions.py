@@ -7,7 +7,9 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from nanoloom.frontend.torch.call import Call
-from nanoloom.frontend.torch.elementwise import truth
+from nanoloom.frontend.torch.comparisons import truth
+from nanoloom.frontend.torch.elementwise import comparable
+from nanoloom.frontend.torch.elementwise import extreme as pairwise
 from nanoloom.frontend.torch.writer import INT64
 
 T = ir.DataType
@@ -26,14 +28,22 @@ def reduce(op: str) -> Callable[[Call], ir.Value]:
     )
 
 
+def ends(op: str) -> Callable[[Call], ir.Value]:
+    def made(call: Call) -> ir.Value:
+        x = call.value("self", comparable(call.dtype))
+        return call.w.cast(reduced(call, op, x, call.axes("dim")), call.dtype)
+
+    return made
+
+
 def extreme(op: str, places: str) -> Callable[[Call], object]:
-    """max and min: of all elements, of two tensors, or along an axis with its places."""
+    """max and min: of all elements, of two tensors, along an axis with its places."""
 
     def made(call: Call) -> object:
         if call.has("other"):
-            return call.w(op.removeprefix("Reduce"), *pair(call))
+            return pairwise(op.removeprefix("Reduce"))(call)
         x = call.value("self")
-        wide = call.w.cast(x, T.UINT8) if x.dtype == T.BOOL else x
+        wide = call.w.cast(x, comparable(call.type_of("self")))
         if "dim" not in call.args:
             return call.w.cast(reduced(call, op, wide, call.axes("dim")), call.dtype)
         if call.input_rank("self") == 0:
@@ -44,10 +54,6 @@ def extreme(op: str, places: str) -> Callable[[Call], object]:
         return call.w.cast(best, call.dtype), at
 
     return made
-
-
-def pair(call: Call) -> tuple[ir.Value, ir.Value]:
-    return call.value("self", call.dtype), call.value("other", call.dtype)
 
 
 def place(op: str) -> Callable[[Call], ir.Value]:
@@ -91,6 +97,12 @@ def variance(call: Call) -> ir.Value:
         count = w("Mul", count, call.sizes.operand(size))
     divisor = w("Sub", w.cast(count, call.dtype), w.constant(less, call.dtype))
     return w("Div", total, w("Max", divisor, w.constant(0, call.dtype)))
+
+
+def variance_and_mean(call: Call) -> tuple[ir.Value, ir.Value]:
+    return variance(call), reduced(
+        call, "ReduceMean", call.value("self"), call.axes("dim")
+    )
 
 
 def deviation(call: Call) -> ir.Value:
@@ -146,9 +158,16 @@ def topk(call: Call) -> object:
     if call.input_rank("self") == 0:
         return x, call.w.constant(0)
     largest = 0 if call["largest"] is False else 1
-    made = call.w("TopK", x, k, count=2, axis=axis, largest=largest)
-    made[1].dtype = INT64
-    return made
+    return best(call, x, k, axis, largest)
+
+
+def best(
+    call: Call, x: ir.Value, k: ir.Value, axis: int, largest: int
+) -> tuple[ir.Value, ir.Value]:
+    wide = call.w.cast(x, comparable(call.type_of("self")))
+    values, places = call.w("TopK", wide, k, count=2, axis=axis, largest=largest)
+    places.dtype = INT64
+    return call.w.cast(values, call.type_of("self")), places
 
 
 def sort(call: Call) -> object:
@@ -157,10 +176,7 @@ def sort(call: Call) -> object:
         return x, call.w.constant(0)
     axis = call.axis("dim") if call.has("dim") else call.input_rank("self") - 1
     k = call.w.ints([call.extent("self", axis)])
-    largest = int(bool(call["descending"]))
-    made = call.w("TopK", x, k, count=2, axis=axis, largest=largest)
-    made[1].dtype = INT64
-    return made
+    return best(call, x, k, axis, int(bool(call["descending"])))
 
 
 def argsort(call: Call) -> object:
@@ -173,11 +189,12 @@ def mean(call: Call) -> ir.Value:
 
 OPERATORS = {
     "sum": reduce("ReduceSum"), "mean": mean, "prod": reduce("ReduceProd"),
-    "amax": reduce("ReduceMax"), "amin": reduce("ReduceMin"),
+    "amax": ends("ReduceMax"), "amin": ends("ReduceMin"),
     "logsumexp": reduce("ReduceLogSumExp"), "max": extreme("ReduceMax", "ArgMax"),
     "min": extreme("ReduceMin", "ArgMin"), "argmax": place("ArgMax"),
     "argmin": place("ArgMin"), "any": truths("ReduceMax"), "all": truths("ReduceMin"),
-    "var": variance, "std": deviation, "norm": norm, "linalg_vector_norm": norm,
+    "var": variance, "std": deviation,
+    "var_mean": variance_and_mean, "norm": norm, "linalg_vector_norm": norm,
     "softmax": softmax("Softmax"), "_softmax": softmax("Softmax"),
     "log_softmax": softmax("LogSoftmax"), "_log_softmax": softmax("LogSoftmax"),
     "_safe_softmax": safe_softmax, "cumsum": cumsum, "topk": topk, "sort": sort,

@@ -7,9 +7,10 @@ an input, read when the program runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import onnx_ir as ir
-import sympy
 import torch  # pyright: ignore[reportMissingImports]
 from torch.fx.experimental.symbolic_shapes import (  # pyright: ignore[reportMissingImports]
     statically_known_true,
@@ -19,8 +20,9 @@ from torch.utils import _sympy  # pyright: ignore[reportMissingImports]
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.writer import INT64, Writer
 
-Size = "int | ir.Value"
-F = _sympy.functions
+# sympy's types say little of what its functions give.
+Expr = Symbol = Any
+F, S = _sympy.functions, import_module("sympy")
 
 
 class Sizes:
@@ -29,8 +31,8 @@ class Sizes:
     def __init__(self, writer: Writer, names: dict[str, str]) -> None:
         """names: of symbols, where the user has given any."""
         self.writer, self.names = writer, names
-        self._axes: dict[sympy.Symbol, tuple[ir.Value, int, sympy.Expr]] = {}
-        self._made: dict[sympy.Expr, ir.Value] = {}
+        self._axes: dict[Symbol, tuple[ir.Value, int, Expr]] = {}
+        self._made: dict[Expr, ir.Value] = {}
 
     # ---- inputs
 
@@ -38,11 +40,11 @@ class Sizes:
         """A shape as an input declares it: numbers, names, expressions of names."""
         return [d if isinstance(d, int) else self.text(expression(d)) for d in shape]
 
-    def text(self, expr: sympy.Expr) -> int | str:
+    def text(self, expr: Expr) -> int | str:
         if expr.is_Integer:
             return int(expr)
         named = {
-            s: sympy.Symbol(self.names.get(s.name, s.name), integer=True)
+            s: S.Symbol(self.names.get(s.name, s.name), integer=True)
             for s in expr.free_symbols
         }
         return str(expr.xreplace(named))
@@ -81,14 +83,14 @@ class Sizes:
     def all(self, shape: Sequence[int | torch.SymInt]) -> list[int | ir.Value]:
         return [self.of(d) for d in shape]
 
-    def _value(self, expr: sympy.Expr) -> int | ir.Value:
+    def _value(self, expr: Expr) -> int | ir.Value:
         if expr.is_Integer:
             return int(expr)
         if expr not in self._made:
             self._made[expr] = self._written(expr)
         return self._made[expr]
 
-    def _written(self, expr: sympy.Expr) -> ir.Value:
+    def _written(self, expr: Expr) -> ir.Value:
         if expr.is_Symbol:
             return self._symbol(expr)
         if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
@@ -97,25 +99,26 @@ class Sizes:
             if isinstance(expr, kinds):
                 return self._chain(op, expr.args)
         if isinstance(expr, DIVISIONS):
-            return self.divided(*map(self._value, expr.args[:2]), nonnegative(expr))
+            size, by = map(self._value, expr.args[:2])
+            return self.divided(size, by, nonnegative(expr))
         if isinstance(expr, REMAINDERS):
             return self.writer("Mod", *map(self._operand, expr.args[:2]))
         if isinstance(expr, F.CeilToInt) and isinstance(expr.args[0], F.IntTrueDiv):
             size, by = expr.args[0].args
-            return self._value(F.FloorDiv(size + by - 1, by))
+            return self._operand(F.FloorDiv(size + by - 1, by))
         raise Unsupported(
             f"has a size that is no sum, product or quotient: {expr}",
             where="module",
             hint='compile it with dynamic=False, or via="onnx"',
         )
 
-    def _operand(self, expr: sympy.Expr) -> ir.Value:
+    def _operand(self, expr: Expr) -> ir.Value:
         return self.operand(self._value(expr))
 
     def operand(self, size: int | ir.Value) -> ir.Value:
         return self.writer.constant(size) if isinstance(size, int) else size
 
-    def _chain(self, op: str, terms: Sequence[sympy.Expr]) -> ir.Value:
+    def _chain(self, op: str, terms: Sequence[Expr]) -> ir.Value:
         # Numbers come first in sympy, which makes a sum as a reader would.
         made = self._operand(terms[0])
         for term in terms[1:]:
@@ -131,10 +134,9 @@ class Sizes:
         if nonnegative:
             return quotient
         rest = w("Mod", a, b)  # has the sign of b
-        exact = w("Div", w("Sub", a, rest), b)
-        return exact
+        return w("Div", w("Sub", a, rest), b)
 
-    def _symbol(self, symbol: sympy.Symbol) -> ir.Value:
+    def _symbol(self, symbol: Symbol) -> ir.Value:
         value, axis, expr = self._axes[symbol]
         w = self.writer
         shape = w.typed(INT64, "Shape", value, start=axis, end=axis + 1)
@@ -143,10 +145,10 @@ class Sizes:
             return found
         # The axis is a * symbol + b.
         a = expr.coeff(symbol)
-        b = sympy.expand(expr - a * symbol)
+        b = S.expand(expr - a * symbol)
         if not (a.is_Integer and b.is_Integer):
             raise Unsupported(
-                f"has an input with {expr} elements along an axis, and none with {symbol}",
+                f"has an input of {expr} elements along an axis, and none of {symbol}",
                 where="module",
                 hint="give it another input, or a fixed size there",
             )
@@ -155,12 +157,12 @@ class Sizes:
         return w("Div", found, w.constant(int(a))) if a != 1 else found
 
 
-def expression(size: torch.SymInt) -> sympy.Expr:
+def expression(size: torch.SymInt) -> Expr:
     """What torch knows of a size; equal sizes have equal ones."""
-    return sympy.expand(size.node.expr)
+    return S.expand(size.node.expr)
 
 
-def nonnegative(expr: sympy.Expr) -> bool:
+def nonnegative(expr: Expr) -> bool:
     return bool(expr.args[0].is_nonnegative) and bool(expr.args[1].is_positive)
 
 
@@ -169,10 +171,10 @@ def is_nonnegative(size: int | torch.SymInt) -> bool:
 
 
 CHAINS = (
-    (sympy.Add, "Add"),
-    (sympy.Mul, "Mul"),
-    ((sympy.Max, F.Max), "Max"),
-    ((sympy.Min, F.Min), "Min"),
+    (S.Add, "Add"),
+    (S.Mul, "Mul"),
+    ((S.Max, F.Max), "Max"),
+    ((S.Min, F.Min), "Min"),
 )
 DIVISIONS = (F.FloorDiv, F.CleanDiv)
 REMAINDERS = (F.Mod, F.PythonMod)

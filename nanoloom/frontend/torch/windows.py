@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import onnx_ir as ir
 
@@ -26,7 +27,7 @@ def convolved(call: Call, x: ir.Value, spatial: int) -> ir.Value:
     name = str(call.node.target)
     turned = call["transposed"] if "transposed" in call.args else "transpose" in name
     padding = call["padding"]
-    attributes: dict[str, object] = {
+    attributes: dict[str, Any] = {
         "strides": call.numbers("stride", spatial),
         "dilations": call.numbers("dilation", spatial),
         "group": int(call["groups"]),
@@ -59,7 +60,7 @@ def batched(call: Call, spatial: int) -> tuple[ir.Value, bool]:
     return call.w("Unsqueeze", x, call.w.constant([0])), True
 
 
-def pooled(call: Call, op: str, spatial: int, **attributes: object) -> ir.Value:
+def pooled(call: Call, op: str, spatial: int, **attributes: Any) -> ir.Value:
     x, added = batched(call, spatial)
     kernel = call.numbers("kernel_size", spatial)
     strides = call.numbers("stride", spatial) if call["stride"] else kernel
@@ -144,9 +145,9 @@ def linear(spatial: int, mode: str) -> Callable[[Call], ir.Value]:
     return made
 
 
-def resized(call: Call, spatial: int, **attributes: object) -> ir.Value:
+def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
     """By scales where torch computes with them, else to a size."""
-    w, x = call.w, call.value("self")
+    w, x = call.w, call.value("self" if "self" in call.args else "input")
     factors = call["scale_factors"] or scales(call, spatial)
     if factors and all(isinstance(f, int | float) for f in factors):
         each = w.constant([1, 1, *factors], T.FLOAT)
@@ -178,7 +179,8 @@ OPERATORS = {
     **{f"adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (1, 2, 3)},
     **{f"_adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (2, 3)},
     **{f"upsample_nearest{n}d": nearest(n) for n in (1, 2, 3)},
-    "upsample_linear1d": linear(1, "linear"), "upsample_bilinear2d": linear(2, "linear"),
+    "upsample_linear1d": linear(1, "linear"),
+    "upsample_bilinear2d": linear(2, "linear"),
     "upsample_trilinear3d": linear(3, "linear"),
     "upsample_bicubic2d": linear(2, "cubic"), "pixel_shuffle": pixel_shuffle,
 }  # fmt: skip

@@ -31,7 +31,7 @@ class Writer:
         return self.name(f"{wanted}.{count}") if count else wanted
 
     def __call__(
-        self, op: str, *inputs: ir.Value | None, count: int = 1, **attributes: object
+        self, op: str, *inputs: ir.Value | None, count: int = 1, **attributes: Any
     ) -> Any:
         """One node; its output, or a tuple of `count` ones.
 
