@@ -134,7 +134,15 @@ def test_one_file_is_the_door_to_mlir() -> None:
     [
         ("onnxruntime", ("nanoloom/inspect/", "nanoloom/cli/")),
         ("openvino", ("nanoloom/inspect/", "nanoloom/cli/")),
-        ("torch", ("nanoloom/frontend/torch/", "nanoloom/torch/")),
+        (
+            "torch",
+            (
+                "nanoloom/frontend/torch/",
+                "nanoloom/torch/",
+                "nanoloom/inspect/",
+                "nanoloom/cli/",
+            ),
+        ),
         ("onnxscript", ("nanoloom/frontend/torch/",)),
     ],
 )
@@ -319,7 +327,7 @@ def test_the_version_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["help", "demo", "test", "fuzz", "check", "bench", "lock"]
+    "target", ["help", "demo", "test", "torch", "fuzz", "check", "bench", "lock"]
 )
 def test_make_knows_the_target(target: str) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
