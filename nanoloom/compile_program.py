@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from nanoloom.cache import Cache
-from nanoloom.errors import DataDependent, public
+from nanoloom.errors import DataDependent, InputError, public
+from nanoloom.frontend.torch.given import is_exported, is_module
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
@@ -15,11 +17,28 @@ from nanoloom.source import source_of
 
 if TYPE_CHECKING:
     from nanoloom.report import Report
+    from nanoloom.torch.torch_program import TorchProgram
 
 
-@public
+class Exported(Protocol):
+    """An ExportedProgram of torch, told without torch."""
+
+    @property
+    def graph_signature(self) -> Any: ...
+
+
+@overload
+def compile(
+    model: Exported, example_inputs: None = None, **options: Any
+) -> TorchProgram: ...
+@overload
+def compile(
+    model: object, example_inputs: Sequence[Any] | Mapping[str, Any], **options: Any
+) -> TorchProgram: ...
+@overload
 def compile(
     model: object,
+    example_inputs: None = None,
     *,
     threads: int | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
@@ -29,10 +48,30 @@ def compile(
     options: CompileOptions | None = None,
     cache: str | Path | Cache | None = None,
     report: Report | None = None,
-) -> Program:
+) -> Program: ...
+@public
+def compile(
+    model: object,
+    example_inputs: Any = None,
+    *,
+    dynamic_shapes: Any = None,
+    via: str = "graph",
+    threads: int | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    precision: Precision | None = None,
+    checked: bool | None = None,
+    exact_conv: bool | None = None,
+    options: CompileOptions | None = None,
+    cache: str | Path | Cache | None = None,
+    report: Report | None = None,
+) -> Program | TorchProgram:
     """Compile a model (path, bytes, ModelProto, onnx_ir.Model) or a computation.
 
     A computation is what `nanoloom.computation` gives, a file .mlir, or MLIR text.
+    A module of PyTorch takes example_inputs (a tuple of arguments, or a dict by name)
+    and dynamic_shapes, as torch.export does; an ExportedProgram has them already.  Both
+    give a TorchProgram, which is called as the module is (docs/from-pytorch.md).
+    via: "graph", or "onnx" for torch's own exporter.
 
     threads: 1 to 1024; default: NANOLOOM_THREADS, or what affinity, cgroup
     quota and OMP_NUM_THREADS allow.
@@ -48,15 +87,33 @@ def compile(
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
     said = {"precision": precision, "checked": checked, "exact_conv": exact_conv}
-    wanted = thread_count(threads)
     store = Cache.of(cache)
+    chosen = options_with(options, said, store)
+    build = partial(
+        built, chosen, store, thread_count(threads), dims or {}, report=report
+    )
+    if is_module(model) or is_exported(model):
+        from nanoloom.torch.compile_module import compile_module
+
+        return compile_module(model, example_inputs, dynamic_shapes, via, build)
+    if example_inputs is not None or dynamic_shapes is not None or via != "graph":
+        reason = "example_inputs, dynamic_shapes and via are for a module of PyTorch"
+        raise InputError(f"{reason}, and this is a {type(model).__name__}")
+    return build(model)
+
+
+def built(
+    options: CompileOptions,
+    cache: Cache,
+    threads: int,
+    dims: Mapping[str, int | tuple[int, int]],
+    model: object,
+    report: Report | None = None,
+) -> Program:
+    """The program of a model, compiled now if it has one variant, for this machine."""
+    source = source_of(model, cache)
     program = Program(
-        source_of(model, store),
-        options_with(options, said, store),
-        threads=wanted,
-        dims=dims or {},
-        cache=store,
-        report=report,
+        source, options, threads=threads, dims=dims, cache=cache, report=report
     )
     if program.is_for_this_machine():  # else when it is saved
         prepare(program)

@@ -15,7 +15,7 @@ from nanoloom.cache import Cache
 from nanoloom.cache.digest import of
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
-from nanoloom.source import Source, serialized, source_of
+from nanoloom.source import Source, source_of
 from nanoloom.target.cached_host import host
 
 HINT = "give both processes the same file, or compile it where it is to run"
@@ -76,7 +76,9 @@ def content(given: object) -> str | bytes:
         return str(Path(given).absolute())
     if isinstance(given, bytes):
         return given
-    if made := serialized(given):
-        return made
+    import onnx
+
+    if isinstance(given, onnx.ModelProto):
+        return given.SerializeToString()
     hint = "save the program, and load the file in the other process"
     raise Error("only programs of ONNX models can be pickled", hint=hint)

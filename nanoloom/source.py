@@ -75,24 +75,18 @@ class Source:
 
     def _hash(self) -> str:
         """The digest of what is no file."""
-        from nanoloom.cache.digest import of
+        from nanoloom.frontend.content_digest import content_digest
 
-        if isinstance(self.given, bytes):
-            return of("bytes", self.given)
-        from nanoloom.frontend.onnx import open_source
-
-        # What cannot be hashed as a file is hashed whole, its weights included.
-        opened = open_source(self.given)  # type: ignore[arg-type]
-        weights = [*opened.weights.found, *(opened.weights.given or ())]
-        content = [tensor.tobytes() for tensor in weights]
-        whole = serialized(self.given) or opened.proto.SerializeToString()
-        return of("proto", whole, *content)
+        return content_digest(self.given)
 
     def _hash_files(self, cache: Cache, path: Path) -> str:
         """The digest of the model's file and of those beside it with its weights."""
         from nanoloom.cache.digest import of
+        from nanoloom.frontend.torch.given import is_archive, versions
 
         digest = cache.file_digest(path)
+        if is_archive(path):
+            return of("exported", digest, versions())
         known = cache.get(key("external files", digest))
         names = (
             json.loads(known) if known is not None else self._external(cache, digest)
@@ -254,13 +248,6 @@ def source_of(given: object, cache: Cache) -> Source:
 def is_text(given: object) -> TypeGuard[str]:
     """Whether a string is MLIR text, not the name of a file."""
     return isinstance(given, str) and "\n" in given and "func.func" in given
-
-
-def serialized(given: object) -> bytes:
-    """The bytes of a ModelProto; nothing for other objects."""
-    import onnx
-
-    return given.SerializeToString() if isinstance(given, onnx.ModelProto) else b""
 
 
 def interface(described: tuple[str, Sequence[int | str], str]) -> Interface:

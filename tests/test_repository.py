@@ -53,6 +53,7 @@ ORDER = (
     "sessions",
     "calling",
     "program",
+    "torch",
     "compile_program",
     "loaded",
     "inspect",
@@ -133,10 +134,25 @@ def test_one_file_is_the_door_to_mlir() -> None:
     assert importers("torch_mlir") == {"nanoloom/mlir.py"}
 
 
-@pytest.mark.parametrize("peer", ["onnxruntime", "openvino", "torch"])
-def test_only_reports_know_peers(peer: str) -> None:
-    reporting = ("nanoloom/inspect/", "nanoloom/cli/")
-    refuse([path for path in importers(peer) if not path.startswith(reporting)])
+@pytest.mark.parametrize(
+    ("peer", "folders"),
+    [
+        ("onnxruntime", ("nanoloom/inspect/", "nanoloom/cli/")),
+        ("openvino", ("nanoloom/inspect/", "nanoloom/cli/")),
+        (
+            "torch",
+            (
+                "nanoloom/frontend/torch/",
+                "nanoloom/torch/",
+                "nanoloom/inspect/",
+                "nanoloom/cli/",
+            ),
+        ),
+        ("onnxscript", ("nanoloom/frontend/torch/",)),
+    ],
+)
+def test_only_these_folders_know_others(peer: str, folders: tuple[str, ...]) -> None:
+    refuse([path for path in importers(peer) if not path.startswith(folders)])
 
 
 @pytest.mark.parametrize("outside", ["tests", "benchmarks", "nanoloom_papers"])
@@ -316,7 +332,8 @@ def test_the_version_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["help", "demo", "test", "fuzz", "mutants", "check", "bench", "lock"]
+    "target",
+    ["help", "demo", "test", "torch", "fuzz", "mutants", "check", "bench", "lock"],
 )
 def test_make_knows_the_target(target: str) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")

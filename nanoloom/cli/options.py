@@ -14,10 +14,15 @@ from nanoloom.cli.failures import CACHE_OPTION, DEBUG_OPTION
 if TYPE_CHECKING:
     from nanoloom import options
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="An ONNX file, or a .pt2 of PyTorch.")
+]
 ModelOrText = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="An ONNX file, or linalg in a file .mlir."),
+    typer.Argument(
+        metavar="MODEL",
+        help="An ONNX file, a .pt2 of PyTorch, or linalg in a file .mlir.",
+    ),
 ]
 Dims = Annotated[
     list[str] | None,

@@ -39,7 +39,8 @@ Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="An ONNX file, linalg in a file .mlir, or what `nanoloom compile` made.",
+        help="An ONNX file, a .pt2 of PyTorch, linalg in a file .mlir, or what "
+        "`nanoloom compile` made.",
     ),
 ]
 

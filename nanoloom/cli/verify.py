@@ -171,7 +171,12 @@ def as_written(question: Question, bound: onnx_ir.Model) -> onnx_ir.Model:
 def compare_outputs(question: Question) -> list[Difference]:
     """Every output of the model as it is in its file."""
     from nanoloom.inspect.differences import compare
-    from nanoloom.inspect.references import NAMES, disturbed, open_reference
+    from nanoloom.inspect.references import (
+        NAMES,
+        disturbed,
+        open_reference,
+        readable,
+    )
 
     watch, threads = question.watch, question.program.threads
     arrays = question.inputs.arrays
@@ -179,7 +184,8 @@ def compare_outputs(question: Question) -> list[Difference]:
     watch.say("compiling")
     ours = called(question)(arrays)
     watch.say(f"running {NAMES[question.against]}")
-    wanted = open_reference(question.against, question.request.model, threads)(arrays)
+    path = readable(question.request.model, model, question.folder)
+    wanted = open_reference(question.against, path, threads)(arrays)
     watch.say("measuring what rounding may change", 0, 0)
     others = disturbed(question.against, model, question.folder, threads, arrays)
     return [

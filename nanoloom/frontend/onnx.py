@@ -30,6 +30,12 @@ from nanoloom.frontend.redundant import drop_redundant
 from nanoloom.frontend.string_encoding import encode
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
+from nanoloom.frontend.torch.given import (
+    imported,
+    is_archive,
+    is_exported,
+    read_archive,
+)
 from nanoloom.frontend.types import check_types, forget_negative
 from nanoloom.frontend.wire import Buffer, Scanner
 
@@ -107,16 +113,21 @@ def open_source(source: Source) -> Opened:
         case ir.Model():
             proto, tensors = detach_weights.separate(source, "model")
             return Opened("model", proto, Weights(WeightFiles(None), given=tensors))
+        case _ if is_exported(source):
+            return open_source(imported(source))
         case _:
             raise ModelError(
                 f"is a {type(source).__name__}",
                 where="model",
-                hint="give a path, bytes, an onnx.ModelProto or an onnx_ir.Model",
+                hint="give a path, bytes, an onnx.ModelProto, an onnx_ir.Model, or a"
+                " module or ExportedProgram of PyTorch",
             )
 
 
 def open_file(path: Path) -> Opened:
     buffer = map_file(path, str(path), "model file")
+    if is_archive(path):
+        return open_source(read_archive(path))
     files = WeightFiles(path.parent, home=path.resolve().parent)
     files.opened[path.name] = buffer
     return open_buffer(buffer, str(path), files, path.name)
@@ -183,6 +194,8 @@ def quiet(name: str) -> Generator[None]:
 
 def external_files(path: Path) -> list[str]:
     """Names of the files beside a model, relative to it, that hold its weights."""
+    if is_archive(path):
+        return []
     opened = open_source(path)
     check_text(opened.proto, opened.where)
     check_tensors(opened.proto, opened.weights, opened.where)

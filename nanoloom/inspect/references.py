@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import Error
+from nanoloom.frontend.torch.given import is_archive
 from nanoloom.inspect.rounding import TRIAL, TRIALS, with_errors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -34,6 +35,11 @@ def disturbed(
     run = open_reference(kind, save(with_errors(model), folder), threads)
     numbers = [np.array(1 + trial, np.float32) for trial in range(TRIALS)]
     return [run({**inputs, TRIAL: number}) for number in numbers]
+
+
+def readable(path: Path, bound: onnx_ir.Model, folder: Path) -> Path:
+    """The model's own file; for a program of PyTorch, one that others read."""
+    return save(bound, folder) if is_archive(path) else path
 
 
 def save(model: onnx_ir.Model, folder: Path) -> Path:

@@ -1,0 +1,106 @@
+"""An operator by what torch itself makes of it: a graph of simpler ones."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch import fx  # pyright: ignore[reportMissingImports]
+from torch._decomp import (  # pyright: ignore[reportMissingImports]
+    core_aten_decompositions,
+    decomposition_table,
+)
+from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports]
+    FakeTensor,
+)
+from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
+    make_fx,
+)
+from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+
+from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.encoder_layer import RULES
+
+if TYPE_CHECKING:
+    from nanoloom.frontend.torch.graph import GraphImporter
+
+
+@cache
+def table() -> dict[Any, Any]:
+    return {**decomposition_table, **core_aten_decompositions(), **RULES}
+
+
+def rule_for(target: Any) -> Any:
+    """How torch computes an operator with others; None where it has none."""
+    if target.namespace == "prims":
+        return getattr(target, "impl_aten", None)
+    if rule := table().get(target):
+        return rule
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    return target.decompose if target.has_kernel_for_dispatch_key(composite) else None
+
+
+def decomposed(call: Call, importer: GraphImporter) -> Any:
+    """The values of a node's decomposition; None where torch has none."""
+    target: Any = call.node.target
+    if not isinstance(target, torch._ops.OpOverload) or target in importer.inside:
+        return None
+    if (rule := rule_for(target)) is None:
+        return None
+    flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
+    places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
+    examples = [flat[i].meta["val"] for i in places]
+
+    def run(*given: Any) -> Any:
+        filled = list(flat)
+        for place, value in zip(places, given, strict=True):
+            filled[place] = value
+        args, kwargs = pytree.tree_unflatten(filled, spec)
+        return rule(*args, **kwargs)
+
+    traced = traced_rule(run, examples, target)
+    if traced is None:
+        return None
+    importer.inside.append(target)
+    try:
+        given = [importer.values[flat[i]] for i in places]
+        return inlined(traced, given, importer)
+    finally:
+        importer.inside.pop()
+
+
+def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | None:
+    """None where the rule is the operator again, or needs numbers."""
+    mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
+    whole = target in RULES  # in operators that keep their meaning
+    try:
+        with mode or nullcontext(), torch.no_grad():
+            made = make_fx(run, pre_dispatch=whole)(*examples)
+    except Exception:  # noqa: BLE001 - whatever a rule of torch raises
+        return None
+    calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
+    return None if target in calls else made
+
+
+def inlined(made: fx.GraphModule, given: list[Any], importer: GraphImporter) -> Any:
+    """The nodes of a graph, imported in place of the node that they make up."""
+    place, values = importer.writer.place, iter(given)
+    own: dict[fx.Node, Any] = {}
+    outer, importer.values = importer.values, own
+    try:
+        for node in made.graph.nodes:
+            importer.writer.place = place
+            if node.op == "placeholder":
+                own[node] = next(values)
+            elif node.op == "get_attr":
+                own[node] = importer.constant(getattr(made, str(node.target)))
+            elif node.op == "call_function":
+                own[node] = importer.value(node)
+        (output,) = (n for n in made.graph.nodes if n.op == "output")
+        return pytree.tree_map(
+            lambda x: own[x] if isinstance(x, fx.Node) else x, output.args[0]
+        )
+    finally:
+        importer.values = outer

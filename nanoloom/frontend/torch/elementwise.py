@@ -1,0 +1,259 @@
+"""Functions of elements: arithmetic, bits, casts, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from nanoloom.frontend.torch.call import Call
+
+T = ir.DataType
+FLOATS = {T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16}
+
+# The same function under another name: of the result's element type.
+UNARY = {
+    "abs": "Abs", "neg": "Neg", "exp": "Exp", "log": "Log", "sqrt": "Sqrt",
+    "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
+    "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
+    "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
+    "reciprocal": "Reciprocal", "sign": "Sign", "sgn": "Sign",
+}  # fmt: skip
+ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
+BITWISE = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor"}
+SAME = (
+    "alias", "clone", "contiguous", "detach", "lift_fresh_copy", "lift_fresh", "lift",
+    "positive", "resolve_conj", "resolve_neg", "view_as_self",
+)  # fmt: skip
+
+
+def unary(op: str) -> Callable[[Call], ir.Value]:
+    return lambda call: call.w(op, call.value("self", call.dtype))
+
+
+def rounding(op: str) -> Callable[[Call], ir.Value]:
+    def made(call: Call) -> ir.Value:
+        x = call.value("self", call.dtype)
+        return call.w(op, x) if call.dtype in FLOATS else x
+
+    return made
+
+
+def round_even(call: Call) -> ir.Value:
+    if call["decimals"]:
+        raise call.refuse("rounds to decimals")
+    return rounding("Round")(call)
+
+
+def sides(call: Call, dtype: ir.DataType | None = None) -> tuple[ir.Value, ir.Value]:
+    """Both operands in one type, the result's by default."""
+    wanted = dtype or call.dtype
+    return call.value("self", wanted), call.value("other", wanted)
+
+
+def scaled(call: Call, value: ir.Value) -> ir.Value:
+    alpha = call.args.get("alpha", 1)
+    if isinstance(alpha, int | float) and alpha == 1:
+        return value
+    return call.w("Mul", value, call.of(alpha, value.dtype))
+
+
+def add(call: Call) -> ir.Value:
+    a, b = sides(call)
+    if call.dtype == T.BOOL:
+        return call.w("Or", a, b)
+    return call.w("Add", a, scaled(call, b))
+
+
+def sub(call: Call) -> ir.Value:
+    a, b = sides(call)
+    return call.w("Sub", a, scaled(call, b))
+
+
+def rsub(call: Call) -> ir.Value:
+    a, b = sides(call)
+    return call.w("Sub", b, scaled(call, a))
+
+
+def mul(call: Call) -> ir.Value:
+    return call.w("And" if call.dtype == T.BOOL else "Mul", *sides(call))
+
+
+def div(call: Call) -> ir.Value:
+    mode = call["rounding_mode"]
+    a, b = sides(call)
+    if mode is None:
+        return call.w("Div", a, b)
+    if call.dtype not in FLOATS:
+        return call.w("Div", a, b) if mode == "trunc" else floor_divided(call, a, b)
+    if mode == "floor":
+        return floor_of_floats(call, a, b)
+    return truncated(call, call.w("Div", a, b))
+
+
+def floor_divided(call: Call, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Integers; ONNX's quotient is rounded to zero, its remainder has the sign of b."""
+    unsigned = call.dtype.name.startswith("UINT")
+    if unsigned:
+        return call.w("Div", a, b)
+    return call.w("Div", call.w("Sub", a, call.w("Mod", a, b)), b)
+
+
+def floor_divide(call: Call) -> ir.Value:
+    a, b = sides(call)
+    if call.dtype in FLOATS:
+        return floor_of_floats(call, a, b)
+    return floor_divided(call, a, b)
+
+
+def floor_of_floats(call: Call, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The floor of the exact quotient, which may be rounded up to the next number."""
+    w, dtype = call.w, call.dtype
+    rest = w("Mod", a, b, fmod=1)
+    exact = w("Div", w("Sub", a, rest), b)  # but for rounding a whole number
+    near = w("Floor", w("Add", exact, w.constant(0.5, dtype)))
+    zero = w.constant(0, dtype)
+    signs = [w.typed(T.BOOL, "Less", x, zero) for x in (rest, b)]
+    some = w("Not", w.typed(T.BOOL, "Equal", rest, zero))
+    below = w("And", w.typed(T.BOOL, "Xor", *signs), some)
+    less = w("Sub", near, w.constant(1, dtype))
+    found = w.typed(dtype, "Where", below, less, near)
+    by_zero = w.typed(T.BOOL, "Equal", b, zero)
+    return w.typed(dtype, "Where", by_zero, w("Div", a, b), found)
+
+
+def truncated(call: Call, x: ir.Value) -> ir.Value:
+    return call.w("Mul", call.w("Sign", x), call.w("Floor", call.w("Abs", x)))
+
+
+def trunc(call: Call) -> ir.Value:
+    x = call.value("self", call.dtype)
+    return truncated(call, x) if call.dtype in FLOATS else x
+
+
+def remainder(call: Call) -> ir.Value:
+    a, b = sides(call)
+    if call.dtype not in FLOATS:
+        return call.w("Mod", a, b)
+    # The sign of b, as torch computes it: of the remainder that has the sign of a.
+    rest = call.w("Mod", a, b, fmod=1)
+    zero = call.w.constant(0, call.dtype)
+    negative = call.w.typed(T.BOOL, "Less", b, zero)
+    other = call.w.typed(
+        T.BOOL, "Xor", call.w.typed(T.BOOL, "Less", rest, zero), negative
+    )
+    some = call.w("Not", call.w.typed(T.BOOL, "Equal", rest, zero))
+    moved = call.w("Add", rest, b)
+    return call.w.typed(call.dtype, "Where", call.w("And", other, some), moved, rest)
+
+
+def fmod(call: Call) -> ir.Value:
+    return call.w("Mod", *sides(call), fmod=1)
+
+
+def power(call: Call) -> ir.Value:
+    """Small whole exponents as products, which are exact for negative numbers."""
+    exponent = call["exponent"]
+    if call.dtype in FLOATS and isinstance(exponent, int | float):
+        x = call.value("self", call.dtype)
+        if exponent == 2:
+            return call.w("Mul", x, x)
+        if exponent == 0.5:
+            return call.w("Sqrt", x)
+        if exponent == -0.5:
+            return call.w("Reciprocal", call.w("Sqrt", x))
+    base = call.value("self", call.dtype)
+    return call.w("Pow", base, call.value("exponent", call.dtype))
+
+
+def extreme(op: str) -> Callable[[Call], ir.Value]:
+    def made(call: Call) -> ir.Value:
+        found = call.w(op, *sides(call, comparable(call.dtype)))
+        return call.w.cast(found, call.dtype)
+
+    return made
+
+
+def bitwise(op: str) -> Callable[[Call], ir.Value]:
+    return lambda call: call.w(
+        op if call.dtype == T.BOOL else f"Bitwise{op}", *sides(call)
+    )
+
+
+def bitwise_not(call: Call) -> ir.Value:
+    op = "Not" if call.dtype == T.BOOL else "BitwiseNot"
+    return call.w(op, call.value("self"))
+
+
+def sign(call: Call) -> ir.Value:
+    x = call.value("self")
+    return x if call.dtype == T.BOOL else call.w("Sign", x)
+
+
+def rsqrt(call: Call) -> ir.Value:
+    return call.w("Reciprocal", call.w("Sqrt", call.value("self", call.dtype)))
+
+
+def clamp(call: Call) -> ir.Value:
+    """NaN stays NaN; a bound below the other one wins, as the last."""
+    dtype = comparable(call.dtype)
+    x = call.value("self", dtype)
+    for name, op in (("min", "Max"), ("max", "Min")):
+        if call.has(name):
+            x = call.w(op, x, call.value(name, dtype))
+    return call.w.cast(x, call.dtype)
+
+
+def comparable(dtype: ir.DataType) -> ir.DataType:
+    """ONNX has no order of bool."""
+    return T.UINT8 if dtype == T.BOOL else dtype
+
+
+def where(call: Call) -> ir.Value:
+    condition = call.w.cast(call.value("condition"), T.BOOL)
+    return call.w.typed(call.dtype, "Where", condition, *sides(call))
+
+
+def masked_fill(call: Call) -> ir.Value:
+    mask = call.w.cast(call.value("mask"), T.BOOL)
+    x, filled = call.value("self", call.dtype), call.value("value", call.dtype)
+    return call.w.typed(call.dtype, "Where", mask, filled, x)
+
+
+def same(call: Call) -> ir.Value:
+    return call.value("self")
+
+
+def cast(call: Call) -> ir.Value:
+    """Every way to change the element type; where and how it is stored is nothing."""
+    return call.value("self", call.dtype)
+
+
+def copy(call: Call) -> ir.Value:
+    """src in the shape and the element type of self."""
+    src = call.value("src", call.dtype)
+    if call.fake("src").shape == call.fake("self").shape:
+        return src
+    return call.w("Expand", src, call.w.ints(call.shape))
+
+
+def fill(call: Call) -> ir.Value:
+    value = call.value("value", call.dtype)
+    return call.w("Expand", value, call.w.ints(call.shape))
+
+
+OPERATORS = {
+    **{name: unary(op) for name, op in UNARY.items()},
+    **{name: rounding(op) for name, op in ROUNDING.items()},
+    **{name: bitwise(op) for name, op in BITWISE.items()},
+    **dict.fromkeys(SAME, same),
+    "round": round_even, "trunc": trunc, "add": add, "sub": sub, "rsub": rsub,
+    "mul": mul, "multiply": mul, "div": div, "divide": div, "true_divide": div,
+    "floor_divide": floor_divide, "remainder": remainder, "fmod": fmod, "pow": power,
+    "maximum": extreme("Max"), "minimum": extreme("Min"),
+    "bitwise_not": bitwise_not, "sign": sign,
+    "sgn": sign, "rsqrt": rsqrt, "clamp": clamp, "clamp_min": clamp, "clamp_max": clamp,
+    "where": where, "masked_fill": masked_fill,
+    "_to_copy": cast, "to": cast, "type_as": cast,
+    "fill": fill, "copy": copy,
+}  # fmt: skip

@@ -1,0 +1,234 @@
+"""An ExportedProgram of torch as an ONNX model in memory.
+
+The model has an input for each tensor that a call brings, and an output for each that
+it gives back, with those that the module changes in place: they come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+import torch  # pyright: ignore[reportMissingImports]
+from torch import fx  # pyright: ignore[reportMissingImports]
+from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+from torch.export.graph_signature import (  # pyright: ignore[reportMissingImports]
+    InputKind,
+    OutputKind,
+)
+
+from nanoloom.errors import Unsupported
+from nanoloom.frontend.torch.element_types import element_type, numpy_view
+from nanoloom.frontend.torch.graph import GraphImporter
+from nanoloom.frontend.torch.sizes import Sizes
+from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
+
+Place = tuple[str, Any]
+
+
+@dataclass
+class Imported:
+    """A model, and how a call of the module is one of the program.
+
+    inputs: for each input of the model, the number of the user's argument, or the
+    name of the buffer.  results: for each result of the module, the output's name, the
+    number of the argument that it is, or a constant.  mutated: the output that a
+    buffer or an argument becomes.  numbers: outputs that are numbers, no tensors.
+    """
+
+    model: ir.Model
+    inputs: dict[str, int | str] = field(default_factory=dict[str, "int | str"])
+    results: list[Place] = field(default_factory=list["Place"])
+    mutated: dict[int | str, str] = field(default_factory=dict["int | str", str])
+    numbers: set[str] = field(default_factory=set[str])
+
+
+class Importer:
+    """What the parts of an import share: graph, sizes, weights."""
+
+    def __init__(self, name: str, names: Mapping[str, str] | None = None) -> None:
+        """names: of dimensions, by torch's symbols."""
+        self.writer = Writer(name)
+        self.sizes = Sizes(self.writer, dict(names or {}))
+        self.nodes = GraphImporter(self.writer, self.sizes)
+        self.imported = Imported(ir.Model(self.writer.graph, ir_version=IR_VERSION))
+        self._weights: dict[tuple[object, ...], ir.Value] = {}
+
+    def weight(self, tensor: torch.Tensor, name: str) -> ir.Value:
+        """The tensor's own memory; tensors that share all of it are one weight."""
+        key = storage_key(tensor)
+        if key not in self._weights:
+            where = f"weight {name}"
+            dtype = element_type(tensor.dtype, where)
+            made = ir.Tensor(numpy_view(tensor, where), dtype=dtype)
+            self._weights[key] = self.writer.weight(made, name)
+        return self._weights[key]
+
+    def inputs(self, given: Sequence[tuple[fx.Node, int | str, str]]) -> None:
+        """Inputs of the model: node, the argument that it is, name.
+
+        Tensors first: a size that comes as a number is found in their shapes.
+        """
+        for node, place, name in given:
+            fake = node.meta["val"]
+            if isinstance(fake, torch.Tensor):
+                dtype = element_type(fake.dtype, f"input {name}")
+                value = self.writer.input(name, dtype, self.sizes.dims(fake.shape))
+                self.sizes.declare(value, fake.shape)
+                self.nodes.values[node] = value
+                self.imported.inputs[str(value.name)] = place
+        for node, place, name in given:
+            fake = node.meta["val"]
+            if not isinstance(fake, torch.Tensor):
+                self.nodes.values[node] = self.number(fake, place, name)
+
+    def number(self, fake: Any, place: int | str, name: str) -> Any:
+        """An argument that is no tensor: a size of others, or an input of its own."""
+        if isinstance(fake, torch.SymFloat):
+            value = self.writer.input(name, ir.DataType.DOUBLE, [])
+            self.imported.inputs[str(value.name)] = place
+            return value
+        if not isinstance(fake, torch.SymInt):
+            return fake
+        if self.sizes.knows(fake):
+            return self.sizes.of(fake)
+        value = self.writer.input(name, INT64, [])
+        self.imported.inputs[str(value.name)] = place
+        self.sizes.set(fake, value)
+        return value
+
+    def output(self, node: fx.Node, name: str) -> str:
+        """An output of the model: always a value of its own, whatever else it is."""
+        value = self.nodes.values[node]
+        fake = node.meta["val"]
+        self.writer.place = name
+        if isinstance(value, int | float | bool):
+            value = self.writer.constant(value)
+        if isinstance(fake, torch.Tensor):
+            value = self.writer.cast(value, element_type(fake.dtype, f"output {name}"))
+        made = self.writer("Identity", value)
+        made.name = self.writer.name(f"{name}.out") if made.name != name else name
+        if isinstance(fake, torch.Tensor):
+            made.shape = ir.Shape(self.sizes.dims(fake.shape))
+        else:
+            made.shape = ir.Shape([])
+            self.imported.numbers.add(str(made.name))
+        self.writer.graph.outputs.append(made)
+        return str(made.name)
+
+
+def storage_key(tensor: torch.Tensor) -> tuple[object, ...]:
+    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        return (id(tensor),)
+    start = tensor.data_ptr() if tensor.numel() else id(tensor)
+    return start, tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def functional(exported: ExportedProgram) -> ExportedProgram:
+    """The program without changes in place and without graphs inside: they come out."""
+    graph = exported.graph
+    if any(is_mutation(n) or n.op == "get_attr" for n in graph.nodes):
+        return exported.run_decompositions({})
+    return exported
+
+
+def is_mutation(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and schema.is_mutable
+
+
+def import_exported(
+    exported: ExportedProgram, names: Mapping[str, str] | None = None
+) -> Imported:
+    """Raises Unsupported, in one sentence with the operator and its place."""
+    exported = functional(exported)
+    importer = Importer("module", names)
+    signature, graph = exported.graph_signature, exported.graph
+    changed = {s.target for s in signature.output_specs if s.kind in CHANGES}
+    specs = {s.arg.name: s for s in signature.input_specs if hasattr(s.arg, "name")}
+    user = [s for s in signature.input_specs if s.kind == InputKind.USER_INPUT]
+    numbers = {s.arg.name: i for i, s in enumerate(user)}
+    given: list[tuple[fx.Node, int | str, str]] = []
+    for node in graph.nodes:
+        if node.op != "placeholder":
+            continue
+        spec = specs[node.name]
+        if spec.kind == InputKind.USER_INPUT:
+            if node.meta.get("val") is not None:
+                given.append((node, numbers[node.name], node.name))
+        elif spec.kind in HELD:
+            if spec.target in changed:
+                given.append((node, spec.target, spec.target))
+            else:
+                tensor = held(exported, spec.target)
+                importer.nodes.values[node] = importer.weight(tensor, spec.target)
+        else:
+            kind = spec.kind.name.lower().replace("_", " ")
+            raise Unsupported(f"is a {kind}", where=f"input {node.name}")
+    importer.inputs(given)
+    importer.nodes.run(graph.nodes, lambda node: attribute(importer, exported, node))
+    outputs(importer, exported, numbers)
+    return importer.imported
+
+
+HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+CHANGES = (
+    OutputKind.BUFFER_MUTATION,
+    OutputKind.USER_INPUT_MUTATION,
+    *(
+        [OutputKind.PARAMETER_MUTATION]
+        if hasattr(OutputKind, "PARAMETER_MUTATION")
+        else []
+    ),
+)
+
+
+def held(exported: ExportedProgram, target: str) -> torch.Tensor:
+    """A parameter, a buffer or a constant; non-persistent buffers are constants."""
+    if target in exported.state_dict:
+        return exported.state_dict[target]
+    return exported.constants[target]
+
+
+def attribute(importer: Importer, exported: ExportedProgram, node: fx.Node) -> Any:
+    found: Any = exported.graph_module
+    for name in str(node.target).split("."):
+        found = getattr(found, name)
+    if isinstance(found, torch.Tensor):
+        return importer.weight(found, str(node.target))
+    raise Unsupported(
+        "has a graph inside, as of torch.cond or a loop",
+        where=f"node {node.name}",
+        hint='compile it with via="onnx"',
+    )
+
+
+def outputs(
+    importer: Importer, exported: ExportedProgram, numbers: Mapping[str, int]
+) -> None:
+    """First what is changed in place, then results, in the module's order."""
+    (made,) = (n for n in exported.graph.nodes if n.op == "output")
+    imported = importer.imported
+    specs = exported.graph_signature.output_specs
+    become: dict[Any, int | str] = {}  # what an argument has become is the argument
+    for node, spec in zip(made.args[0], specs, strict=True):
+        if spec.kind in CHANGES:
+            place = numbers.get(spec.target, spec.target)
+            if spec.kind == OutputKind.USER_INPUT_MUTATION:
+                become[node] = place
+            imported.mutated[place] = importer.output(node, f"{spec.target}.new")
+        elif spec.kind != OutputKind.USER_OUTPUT:
+            kind = spec.kind.name.lower().replace("_", " ")
+            raise Unsupported(
+                f"has a {kind}", where="module", hint="export it for inference"
+            )
+        elif not isinstance(node, fx.Node):
+            imported.results.append(("constant", node))
+        elif node in become:
+            imported.results.append(("argument", become[node]))
+        elif node.op == "placeholder" and node.name in numbers:
+            imported.results.append(("argument", numbers[node.name]))
+        else:
+            imported.results.append(("output", importer.output(node, node.name)))

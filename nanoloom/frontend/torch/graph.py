@@ -1,0 +1,186 @@
+"""A graph of torch's operators as ONNX nodes, one node after the other."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import onnx_ir as ir
+import torch  # pyright: ignore[reportMissingImports]
+from torch import fx  # pyright: ignore[reportMissingImports]
+
+from nanoloom.errors import Error, Unsupported
+from nanoloom.frontend.torch.call import Call, fake_of
+from nanoloom.frontend.torch.decomposed import decomposed
+from nanoloom.frontend.torch.element_types import element_type, numpy_view
+from nanoloom.frontend.torch.movement import getitem
+from nanoloom.frontend.torch.operators import operator_for
+from nanoloom.frontend.torch.sizes import Sizes
+from nanoloom.frontend.torch.torchlib import from_torchlib
+from nanoloom.frontend.torch.writer import Writer
+
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+ARITHMETIC = {
+    operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul",
+    torch.sym_max: "Max", torch.sym_min: "Min", operator.mod: "Mod",
+}  # fmt: skip
+SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
+# That a condition holds is what Dynamo's guards and export's constraints are for.
+ASSERTIONS = (
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
+    "sym_constrain_range_for_size",
+)  # fmt: skip
+
+
+class GraphImporter:
+    """Values of the nodes of a graph, in an ONNX graph that grows."""
+
+    def __init__(self, writer: Writer, sizes: Sizes) -> None:
+        self.writer, self.sizes = writer, sizes
+        self.values: dict[fx.Node, Any] = {}
+        self.inside: list[Any] = []  # operators that are being decomposed
+
+    def constant(self, tensor: torch.Tensor) -> ir.Value:
+        """A small tensor that a decomposition makes of numbers."""
+        known = getattr(tensor, "constant", None)
+        known = tensor if known is None else known
+        dtype = element_type(known.dtype, "")
+        return self.writer.constant(numpy_view(known, "constant"), dtype)
+
+    def run(self, nodes: Iterable[fx.Node], weights: Callable[[fx.Node], Any]) -> None:
+        """Import all calls.  weights: of a get_attr node.
+
+        Raises Unsupported for the first operator that no one knows.
+        """
+        for node in nodes:
+            if node.op == "get_attr":
+                if node.users and any(True for _ in node.users):
+                    self.values[node] = weights(node)
+            elif node.op == "call_function":
+                self.call(node)
+
+    def call(self, node: fx.Node) -> None:
+        self.writer.place = place_of(node)
+        try:
+            self.values[node] = self.value(node)
+        except Error as error:
+            at = where(node)
+            raise Unsupported(error.reason, where=at, hint=error.hint) from None
+
+    def value(self, node: fx.Node) -> Any:
+        """By the first that knows: a size, ours, torch's registry, a decomposition."""
+        made = Call(node, self.writer, self.sizes, self.values)
+        target: Any = node.target
+        for given in node.all_input_nodes:
+            value = given.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                element_type(value.dtype, "")
+        if target is operator.getitem:
+            return getitem(made)
+        if name_of(target) in ASSERTIONS:
+            return None
+        if isinstance(made.out, SYMBOLIC) or is_number(node):
+            return self._number(made)
+        return self._by_operator(made)
+
+    def _by_operator(self, call: Call) -> Any:
+        """What is refused here is not asked of onnxscript, which would leave it out."""
+        target: Any = call.node.target
+        own, refusals = operator_for(target), list[Error]()
+        if own is not None:
+            try:
+                return own(call)
+            except Unsupported as error:
+                refusals.append(error)
+        for way in (decomposed,) if own is not None else (decomposed, from_torchlib):
+            try:
+                found = way(call, self)
+            except Unsupported as error:
+                refusals.append(error)
+                continue
+            if found is not None:
+                return typed(call, found)
+        raise refusals[0] if refusals else call.refuse(f"{target} is not known")
+
+    def _number(self, call: Call) -> Any:
+        """A size of dimensions, or a number computed of data."""
+        out, target = call.out, call.node.target
+        if isinstance(out, int | float | bool):
+            return out
+        if isinstance(out, torch.SymInt) and self.sizes.knows(out):
+            return self.sizes.of(out)
+        if name_of(target) in ("item", "_local_scalar_dense"):
+            value = self.writer.scalar(call.value("self"))
+        elif name_of(target) == "sym_size":
+            source, axis = call.node.args
+            x = self.values[source]
+            axis = int(axis) + fake_of(source).dim() if int(axis) < 0 else int(axis)
+            shape = self.writer.typed(
+                ir.DataType.INT64, "Shape", x, start=axis, end=axis + 1
+            )
+            value = self.writer.scalar(shape)
+        elif target in ARITHMETIC:
+            given = [self._operand(x) for x in call.node.args]
+            value = self.writer(ARITHMETIC[target], *given)
+        elif target in (operator.floordiv, math.floor, operator.truediv):
+            raise call.refuse("divides a size that data decides")
+        else:
+            raise call.refuse("computes a number that is not known")
+        if isinstance(out, torch.SymInt):
+            self.sizes.set(out, value)
+        return value
+
+    def _operand(self, argument: Any) -> ir.Value:
+        value = self.values[argument] if isinstance(argument, fx.Node) else argument
+        return self.sizes.operand(value)
+
+
+def typed(call: Call, found: Any) -> Any:
+    """The values of one who does not say their types, with the types torch found."""
+    single = isinstance(found, ir.Value)
+    outs: list[Any] = [call.out] if single else list(call.out)
+    made: list[Any] = [found] if single else list(found)
+    for value, out in zip(made, outs, strict=False):
+        if isinstance(value, ir.Value) and isinstance(out, torch.Tensor):
+            value.dtype = element_type(out.dtype, call.node.name)
+    return made[0] if single else tuple(made)
+
+
+def is_number(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), int | float | bool)
+
+
+def name_of(target: Any) -> str:
+    """Of an overload, without its namespace and without the overload's own name."""
+    text = getattr(target, "name", lambda: "")
+    found = text() if callable(text) else ""
+    return found.rpartition("::")[2].partition(".")[0]
+
+
+def place_of(node: fx.Node) -> str:
+    """Where a node is: encoder.layer.0.attention/linear_3."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = next((p for p, _ in reversed(stack.values()) if p), "") if stack else ""
+    inside = SELF.sub("", path) if isinstance(path, str) else ""
+    if inside.startswith("_"):  # torch's word for a node of no module
+        inside = ""
+    return f"{inside}/{node.name}" if inside else node.name
+
+
+def source_line(node: fx.Node) -> str:
+    """The line of the user's program that a node comes from; "" if torch kept none."""
+    lines = (node.meta.get("stack_trace") or "").strip().splitlines()
+    files = [line.strip() for line in lines if line.strip().startswith("File ")]
+    if not files:
+        return ""
+    words = files[-1].replace('"', "").split(", ")
+    return f"{words[0].removeprefix('File ')}:{words[1].removeprefix('line ')}"
+
+
+def where(node: fx.Node) -> str:
+    line = source_line(node)
+    at = f" at {line}" if line else ""
+    return f"node {place_of(node)} ({node.target}){at}"

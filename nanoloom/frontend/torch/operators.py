@@ -1,0 +1,43 @@
+"""The operators of torch that are imported with their meaning, by name.
+
+All overloads of a name are one function: arguments are told apart by the names that
+the schema gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nanoloom.frontend.torch import (
+    activations,
+    comparisons,
+    composed,
+    creation,
+    elementwise,
+    indexing,
+    movement,
+    normalizations,
+    products,
+    recurrences,
+    reductions,
+    windows,
+)
+from nanoloom.frontend.torch.call import Call
+
+Operator = Callable[[Call], Any]
+FAMILIES = (
+    elementwise, comparisons, composed, activations, movement, indexing, creation,
+    reductions, products, windows, normalizations, recurrences,
+)  # fmt: skip
+OPERATORS: dict[str, Operator] = {
+    name: function for family in FAMILIES for name, function in family.OPERATORS.items()
+}
+
+
+def operator_for(target: Any) -> Operator | None:
+    """The function of an overload; None for one that is not known here."""
+    namespace, _, name = getattr(target, "name", str)().partition("::")
+    if namespace != "aten":
+        return None
+    return OPERATORS.get(name.partition(".")[0])

@@ -1,0 +1,180 @@
+"""Symbolic sizes: an expression of dimensions becomes operators on shapes.
+
+No number that torch has seen while tracing is used: a symbol is the size of an axis of
+an input, read when the program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import onnx_ir as ir
+import torch  # pyright: ignore[reportMissingImports]
+from torch.fx.experimental.symbolic_shapes import (  # pyright: ignore[reportMissingImports]
+    statically_known_true,
+)
+from torch.utils import _sympy  # pyright: ignore[reportMissingImports]
+
+from nanoloom.errors import Unsupported
+from nanoloom.frontend.torch.writer import INT64, Writer
+
+# sympy's types say little of what its functions give.
+Expr = Symbol = Any
+F, S = _sympy.functions, import_module("sympy")
+
+
+class Sizes:
+    """The symbols of a graph, and what each is computed of."""
+
+    def __init__(self, writer: Writer, names: dict[str, str]) -> None:
+        """names: of symbols, where the user has given any."""
+        self.writer, self.names = writer, names
+        self._axes: dict[Symbol, tuple[ir.Value, int, Expr]] = {}
+        self._made: dict[Expr, ir.Value] = {}
+
+    # ---- inputs
+
+    def dims(self, shape: Sequence[int | torch.SymInt]) -> list[int | str]:
+        """A shape as an input declares it: numbers, names, expressions of names."""
+        return [d if isinstance(d, int) else self.text(expression(d)) for d in shape]
+
+    def text(self, expr: Expr) -> int | str:
+        if expr.is_Integer:
+            return int(expr)
+        named = {
+            s: S.Symbol(self.names.get(s.name, s.name), integer=True)
+            for s in expr.free_symbols
+        }
+        return str(expr.xreplace(named))
+
+    def declare(self, value: ir.Value, shape: Sequence[int | torch.SymInt]) -> None:
+        """Note the symbols that are found in the shape of an input."""
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, int):
+                continue
+            expr = expression(dim)
+            if expr.is_Symbol:
+                known = self._axes.get(expr)
+                if known is None or not known[2].is_Symbol:
+                    self._axes[expr] = (value, axis, expr)
+            elif len(expr.free_symbols) == 1:
+                self._axes.setdefault(
+                    next(iter(expr.free_symbols)), (value, axis, expr)
+                )
+
+    def knows(self, size: torch.SymInt) -> bool:
+        """Whether all symbols of a size are found in shapes of inputs."""
+        return all(s in self._axes for s in expression(size).free_symbols)
+
+    def set(self, size: torch.SymInt, value: ir.Value) -> None:
+        """A size that is a value of its own: an input, or computed of data."""
+        self._made.setdefault(expression(size), value)
+
+    # ---- values
+
+    def of(self, size: int | torch.SymInt, where: str = "") -> int | ir.Value:
+        """A number, or a 0-d int64 value.  Raises KeyError for a symbol of data."""
+        if isinstance(size, int):
+            return int(size)
+        return self._value(expression(size))
+
+    def all(self, shape: Sequence[int | torch.SymInt]) -> list[int | ir.Value]:
+        return [self.of(d) for d in shape]
+
+    def _value(self, expr: Expr) -> int | ir.Value:
+        if expr.is_Integer:
+            return int(expr)
+        if expr not in self._made:
+            self._made[expr] = self._written(expr)
+        return self._made[expr]
+
+    def _written(self, expr: Expr) -> ir.Value:
+        if expr.is_Symbol:
+            return self._symbol(expr)
+        if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+            return self._chain("Mul", [expr.base] * int(expr.exp))
+        for kinds, op in CHAINS:
+            if isinstance(expr, kinds):
+                return self._chain(op, expr.args)
+        if isinstance(expr, DIVISIONS):
+            size, by = map(self._value, expr.args[:2])
+            return self.divided(size, by, nonnegative(expr))
+        if isinstance(expr, REMAINDERS):
+            return self.writer("Mod", *map(self._operand, expr.args[:2]))
+        if isinstance(expr, F.CeilToInt) and isinstance(expr.args[0], F.IntTrueDiv):
+            size, by = expr.args[0].args
+            return self._operand(F.FloorDiv(size + by - 1, by))
+        raise Unsupported(
+            f"has a size that is no sum, product or quotient: {expr}",
+            where="module",
+            hint='compile it with dynamic=False, or via="onnx"',
+        )
+
+    def _operand(self, expr: Expr) -> ir.Value:
+        return self.operand(self._value(expr))
+
+    def operand(self, size: int | ir.Value) -> ir.Value:
+        return self.writer.constant(size) if isinstance(size, int) else size
+
+    def _chain(self, op: str, terms: Sequence[Expr]) -> ir.Value:
+        # Numbers come first in sympy, which makes a sum as a reader would.
+        made = self._operand(terms[0])
+        for term in terms[1:]:
+            made = self.writer(op, made, self._operand(term))
+        return made
+
+    def divided(
+        self, size: int | ir.Value, by: int | ir.Value, nonnegative: bool
+    ) -> ir.Value:
+        """The quotient, rounded down; ONNX's own is rounded to zero."""
+        w, a, b = self.writer, self.operand(size), self.operand(by)
+        quotient = w("Div", a, b)
+        if nonnegative:
+            return quotient
+        rest = w("Mod", a, b)  # has the sign of b
+        return w("Div", w("Sub", a, rest), b)
+
+    def _symbol(self, symbol: Symbol) -> ir.Value:
+        value, axis, expr = self._axes[symbol]
+        w = self.writer
+        shape = w.typed(INT64, "Shape", value, start=axis, end=axis + 1)
+        found = w.scalar(shape)
+        if expr.is_Symbol:
+            return found
+        # The axis is a * symbol + b.
+        a = expr.coeff(symbol)
+        b = S.expand(expr - a * symbol)
+        if not (a.is_Integer and b.is_Integer):
+            raise Unsupported(
+                f"has an input of {expr} elements along an axis, and none of {symbol}",
+                where="module",
+                hint="give it another input, or a fixed size there",
+            )
+        if b:
+            found = w("Sub", found, w.constant(int(b)))
+        return w("Div", found, w.constant(int(a))) if a != 1 else found
+
+
+def expression(size: torch.SymInt) -> Expr:
+    """What torch knows of a size; equal sizes have equal ones."""
+    return S.expand(size.node.expr)
+
+
+def nonnegative(expr: Expr) -> bool:
+    return bool(expr.args[0].is_nonnegative) and bool(expr.args[1].is_positive)
+
+
+def is_nonnegative(size: int | torch.SymInt) -> bool:
+    return statically_known_true(size >= 0)
+
+
+CHAINS = (
+    (S.Add, "Add"),
+    (S.Mul, "Mul"),
+    ((S.Max, F.Max), "Max"),
+    ((S.Min, F.Min), "Min"),
+)
+DIVISIONS = (F.FloorDiv, F.CleanDiv)
+REMAINDERS = (F.Mod, F.PythonMod)

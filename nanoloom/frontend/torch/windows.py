@@ -1,0 +1,186 @@
+"""Convolutions and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from nanoloom.frontend.torch.call import Call
+
+T = ir.DataType
+
+
+def convolution(call: Call) -> ir.Value:
+    """conv1d to conv3d, conv_transpose1d to 3d, and `convolution`, which is any."""
+    spatial = call.input_rank("weight") - 2
+    x = call.value("input")
+    added = call.input_rank("input") == spatial + 1  # no batch
+    if added:
+        x = call.w("Unsqueeze", x, call.w.constant([0]))
+    made = convolved(call, x, spatial)
+    return call.w("Squeeze", made, call.w.constant([0])) if added else made
+
+
+def convolved(call: Call, x: ir.Value, spatial: int) -> ir.Value:
+    name = str(call.node.target)
+    turned = call["transposed"] if "transposed" in call.args else "transpose" in name
+    padding = call["padding"]
+    attributes: dict[str, Any] = {
+        "strides": call.numbers("stride", spatial),
+        "dilations": call.numbers("dilation", spatial),
+        "group": int(call["groups"]),
+    }
+    if isinstance(padding, str):
+        attributes["pads"] = same_pads(call, spatial) if padding == "same" else (
+            [0] * 2 * spatial
+        )  # fmt: skip
+    else:
+        attributes["pads"] = call.numbers("padding", spatial) * 2
+    if turned:
+        attributes["output_padding"] = call.numbers("output_padding", spatial)
+    op = "ConvTranspose" if turned else "Conv"
+    return call.w(op, x, call.value("weight"), call.optional("bias"), **attributes)
+
+
+def same_pads(call: Call, spatial: int) -> list[int]:
+    """As many windows as there are places; what is odd is added behind."""
+    kernel = call.fake("weight").shape[2:]
+    dilations = call.numbers("dilation", spatial)
+    totals = [d * (int(k) - 1) for d, k in zip(dilations, kernel, strict=True)]
+    fronts = [t // 2 for t in totals]
+    return fronts + [t - f for t, f in zip(totals, fronts, strict=True)]
+
+
+def batched(call: Call, spatial: int) -> tuple[ir.Value, bool]:
+    x = call.value("self")
+    if call.input_rank("self") == spatial + 2:
+        return x, False
+    return call.w("Unsqueeze", x, call.w.constant([0])), True
+
+
+def pooled(call: Call, op: str, spatial: int, **attributes: Any) -> ir.Value:
+    x, added = batched(call, spatial)
+    kernel = call.numbers("kernel_size", spatial)
+    strides = call.numbers("stride", spatial) if call["stride"] else kernel
+    made = call.w(
+        op, x,
+        kernel_shape=kernel, strides=strides,
+        pads=call.numbers("padding", spatial) * 2,
+        ceil_mode=int(bool(call["ceil_mode"])), **attributes,
+    )  # fmt: skip
+    return call.w("Squeeze", made, call.w.constant([0])) if added else made
+
+
+def max_pool(spatial: int) -> Callable[[Call], ir.Value]:
+    def made(call: Call) -> ir.Value:
+        dilations = call.numbers("dilation", spatial)
+        return pooled(call, "MaxPool", spatial, dilations=dilations)
+
+    return made
+
+
+def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
+    """What AOTAutograd makes of a max pool: places are asked for in training only."""
+
+    def made(call: Call) -> object:
+        used = [n for n in call.node.users if n.args[1] == 1 and n.users]
+        if used:
+            raise call.refuse("asks for the places of the largest elements")
+        return max_pool(spatial)(call), None
+
+    return made
+
+
+def average_pool(spatial: int) -> Callable[[Call], ir.Value]:
+    def made(call: Call) -> ir.Value:
+        if call.has("divisor_override"):
+            raise call.refuse("has a divisor of its own")
+        counted = 0 if call["count_include_pad"] is False else 1
+        return pooled(call, "AveragePool", spatial, count_include_pad=counted)
+
+    return made
+
+
+def adaptive(op: str, spatial: int) -> Callable[[Call], ir.Value]:
+    """To one element, or to a number that divides the size: windows side by side."""
+
+    def made(call: Call) -> ir.Value:
+        wanted = call.numbers("output_size", spatial)
+        x, added = batched(call, spatial)
+        if wanted == [1] * spatial:
+            found = call.w(f"Global{op}", x)
+        else:
+            shape = call.fake("self").shape[-spatial:]
+            if not all(
+                isinstance(n, int) and n % m == 0
+                for n, m in zip(shape, wanted, strict=True)
+            ):
+                raise call.refuse("has windows of several sizes")
+            kernel = [int(n) // m for n, m in zip(shape, wanted, strict=True)]
+            found = call.w(op, x, kernel_shape=kernel, strides=kernel)
+        return call.w("Squeeze", found, call.w.constant([0])) if added else found
+
+    return made
+
+
+def nearest(spatial: int) -> Callable[[Call], ir.Value]:
+    return lambda call: resized(
+        call, spatial, mode="nearest", coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )  # fmt: skip
+
+
+def linear(spatial: int, mode: str) -> Callable[[Call], ir.Value]:
+    def made(call: Call) -> ir.Value:
+        where = "align_corners" if call["align_corners"] else "half_pixel"
+        # torch takes a size of one to the middle in both; ONNX's pytorch_half_pixel
+        # takes it to the first element.
+        return resized(
+            call, spatial, mode=mode, coordinate_transformation_mode=where,
+            cubic_coeff_a=-0.75,
+        )  # fmt: skip
+
+    return made
+
+
+def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
+    """By scales where torch computes with them, else to a size."""
+    w, x = call.w, call.value("self" if "self" in call.args else "input")
+    factors = call["scale_factors"] or scales(call, spatial)
+    if factors and all(isinstance(f, int | float) for f in factors):
+        each = w.constant([1, 1, *factors], T.FLOAT)
+        return w("Resize", x, None, each, **attributes)
+    sizes = w.ints(call.shape)
+    return w("Resize", x, None, None, sizes, **attributes)
+
+
+def scales(call: Call, spatial: int) -> list[float] | None:
+    names = ["scales"] if spatial == 1 else ["scales_d", "scales_h", "scales_w"]
+    found = [call[n] for n in names[-spatial:]]
+    return None if None in found else found
+
+
+def pixel_shuffle(call: Call) -> ir.Value:
+    if call.rank != 4:
+        raise call.refuse("has no batch, or several")
+    return call.w("DepthToSpace", call.value("self"), blocksize=call["upscale_factor"],
+                  mode="CRD")  # fmt: skip
+
+
+OPERATORS = {
+    **dict.fromkeys(
+        ("conv1d", "conv2d", "conv3d", "convolution", "_convolution",
+         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), convolution),
+    **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d_with_indices": max_pool_with_places(n) for n in (2, 3)},
+    **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (2, 3)},
+    **{f"upsample_nearest{n}d": nearest(n) for n in (1, 2, 3)},
+    "upsample_linear1d": linear(1, "linear"),
+    "upsample_bilinear2d": linear(2, "linear"),
+    "upsample_trilinear3d": linear(3, "linear"),
+    "upsample_bicubic2d": linear(2, "cubic"), "pixel_shuffle": pixel_shuffle,
+}  # fmt: skip

@@ -1,0 +1,153 @@
+"""torch.compile(model, backend="nanoloom"): graphs of Dynamo, for inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch import fx  # pyright: ignore[reportMissingImports]
+from torch._dynamo.backends.common import (  # pyright: ignore[reportMissingImports]
+    aot_autograd,
+)
+from torch._guards import TracingContext  # pyright: ignore[reportMissingImports]
+from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports]
+    FakeTensor,
+)
+from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
+    make_fx,
+)
+from torch.fx.traceback import (  # pyright: ignore[reportMissingImports]
+    preserve_node_meta,
+)
+
+from nanoloom.errors import Unsupported
+from nanoloom.frontend.torch.exported import is_mutation
+from nanoloom.torch.graph_program import Settings, settings_of
+from nanoloom.torch.parts import compiled_parts
+
+Run = Callable[..., Any]
+STATIC = "_dynamo_static_input_type"
+TRAINING = Unsupported(
+    "the graph would be trained: a parameter or an input asks for a gradient",
+    where="torch.compile",
+    hint="call it under torch.no_grad() or torch.inference_mode(), or freeze the"
+    " module with module.requires_grad_(False)",
+)
+
+
+def nanoloom(graph: fx.GraphModule, inputs: Sequence[Any], **said: Any) -> Run:
+    """The backend.  said: what `options=` gives: threads, precision, cache.
+
+    Raises Unsupported for a graph that is trained; with fullgraph=True also for an
+    operator that has no place here, which otherwise stays with torch, with a warning.
+    """
+    settings = settings_of(said.get("options") or said, whole=is_whole())
+    holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+    fakes = [fake_of(n, given) for n, given in zip(holders, inputs, strict=True)]
+    if torch.is_grad_enabled() and any(asks_gradient(x) for x in fakes):
+        raise TRAINING
+    static = {i for i, n in enumerate(holders) if is_static(n)}
+    traced = plain_graph(graph, fakes)
+    if traced is None:
+        return behind_autograd(graph, inputs, settings)
+    return compiled_parts(traced, static, settings)
+
+
+def is_whole() -> bool:
+    """Whether the user asked for one graph: fullgraph=True."""
+    from torch._dynamo.symbolic_convert import (  # pyright: ignore[reportMissingImports]
+        InstructionTranslator,
+    )
+
+    try:
+        return bool(InstructionTranslator.current_tx().one_graph)
+    except AttributeError:  # called by hand
+        return False
+
+
+def fake_of(node: fx.Node, given: Any) -> Any:
+    """What Dynamo knows of an input: shapes as symbols, no numbers."""
+    return node.meta.get("example_value", given)
+
+
+def asks_gradient(given: Any) -> bool:
+    return isinstance(given, torch.Tensor) and given.requires_grad
+
+
+def is_static(node: fx.Node) -> bool:
+    """Whether an input is a parameter or a buffer of a module."""
+    if STATIC in (node.meta.get("tensor_dict") or {}):
+        return True
+    return isinstance(node.meta.get("example_value"), torch.nn.Parameter)
+
+
+def plain_graph(graph: fx.GraphModule, fakes: Sequence[Any]) -> fx.GraphModule | None:
+    """The graph in operators that keep their meaning (linear, attention, norms).
+
+    None where one changes a tensor in place, or a result shares memory with an input:
+    AOTAutograd knows what to do about both.
+    """
+    # That of the graph's values: the context already has one for what comes behind.
+    mode = next((x.fake_mode for x in fakes if isinstance(x, FakeTensor)), None)
+    if mode is None or torch.is_autocast_enabled("cpu"):
+        return None  # the casts of autocast are seen by AOTAutograd alone
+
+    def run(*given: Any) -> Any:
+        return fx.Interpreter(graph).run(*given)
+
+    with mode, torch.no_grad(), preserve_node_meta():
+        traced = make_fx(run, pre_dispatch=True)(*fakes)
+    if any(is_mutation(n) or has_graph(traced, n) for n in traced.graph.nodes):
+        return None
+    return None if shares(traced) else traced
+
+
+def has_graph(owner: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether a node is a graph inside, as of an autocast region."""
+    if node.op != "get_attr":
+        return False
+    return isinstance(getattr(owner, str(node.target), None), fx.GraphModule)
+
+
+def shares(traced: fx.GraphModule) -> bool:
+    """Whether a result is, or lies in, the memory of an input or of another result."""
+    holders = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    taken = {storage(n) for n in holders} - {None}
+    (output,) = (n for n in traced.graph.nodes if n.op == "output")
+    for node in output.all_input_nodes:
+        found = storage(node)
+        if found is not None and found in taken:
+            return True
+        taken.add(found)
+    return False
+
+
+def storage(node: fx.Node) -> int | None:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    return value.untyped_storage()._cdata
+
+
+def behind_autograd(
+    graph: fx.GraphModule, inputs: Sequence[Any], settings: Settings
+) -> Run:
+    """The graph as AOTAutograd makes it: nothing in place but copies at the end."""
+
+    def compiled(made: fx.GraphModule, given: Sequence[Any]) -> Run:
+        del given
+        context = TracingContext.try_get()
+        facts = context.fw_metadata if context is not None else None
+        static = set(facts.static_input_indices) if facts is not None else set[int]()
+        return compiled_parts(made, static, settings)
+
+    def refused(made: fx.GraphModule, given: Sequence[Any]) -> Run:
+        raise TRAINING
+
+    backend = aot_autograd(
+        fw_compiler=refused,
+        inference_compiler=compiled,
+        keep_inference_input_mutations=True,
+    )
+    return backend(graph, inputs)

@@ -1,0 +1,80 @@
+"""A module or an exported program of torch, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+
+from nanoloom.errors import InputError, Unsupported
+from nanoloom.frontend.torch.exported import Imported, import_exported
+from nanoloom.frontend.torch.whole_model import import_whole
+from nanoloom.program import Program
+from nanoloom.torch.dimension_names import symbol_names
+from nanoloom.torch.torch_program import TorchProgram
+
+WAYS = {"graph": import_exported, "onnx": import_whole}
+
+
+def compile_module(
+    model: Any,
+    example_inputs: Any,
+    dynamic_shapes: Any,
+    via: str,
+    build: Callable[[object], Program],
+) -> TorchProgram:
+    """build: the program of an ONNX model.
+
+    Raises Unsupported for what torch cannot export, or nanoloom cannot import.
+    """
+    if via not in WAYS:
+        raise InputError(f"via is {via!r}", hint="give 'graph' or 'onnx'")
+    names: Mapping[str, str] = {}
+    if isinstance(model, ExportedProgram):
+        exported = model
+    else:
+        args, kwargs = arguments(example_inputs)
+        exported = export(model, args, kwargs, dynamic_shapes)
+        names = symbol_names(exported, model, args, kwargs, dynamic_shapes)
+
+    def made() -> tuple[Program, Imported]:
+        imported = WAYS[via](exported, names)
+        return build(imported.model), imported
+
+    return TorchProgram(exported, made)
+
+
+def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Example inputs: one tensor, a sequence of arguments, or arguments by name."""
+    if example is None:
+        raise InputError(
+            "a module has no shapes of its own",
+            where="model",
+            hint="give example_inputs=(tensor, ...), and dynamic_shapes for open ones",
+        )
+    if isinstance(example, torch.Tensor):
+        return (example,), {}
+    if isinstance(example, Mapping):
+        return (), dict(example)
+    if isinstance(example, Sequence):
+        return tuple(example), {}
+    raise InputError(
+        f"example_inputs are a {type(example).__name__}",
+        hint="give a tuple of tensors, or a dict of them by the arguments' names",
+    )
+
+
+def export(module: Any, args: Any, kwargs: Any, shapes: Any) -> ExportedProgram:
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, args, kwargs, dynamic_shapes=shapes)
+    except Exception as error:
+        lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+        told = lines[0] if lines else type(error).__name__
+        raise Unsupported(
+            f"torch.export does not take it: {told}",
+            where=f"module {type(module).__name__}",
+            hint='torch.compile(module, backend="nanoloom") takes parts of it',
+        ) from error

@@ -1,0 +1,127 @@
+"""A module of torch as a program: called as the module is, with torch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+from torch.export._tree_utils import (  # pyright: ignore[reportMissingImports]
+    reorder_kwargs,
+)
+from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+
+from nanoloom.errors import InputError, public
+from nanoloom.frontend.torch.element_types import numpy_view, torch_view
+from nanoloom.frontend.torch.exported import Imported, held
+from nanoloom.program import Program
+from nanoloom.torch.held_weights import state
+from nanoloom.torch.memory import require_apart
+
+Build = Callable[[], tuple[Program, Imported]]
+
+
+class TorchProgram:
+    """A compiled module: its arguments in, its results out, without copies.
+
+    Buffers and arguments that the module changes in place are changed.  Parameters are
+    those of the module: a change that torch counts makes the program anew, at the next
+    call; `reload` finds the others.
+
+    program: the same with arrays by name: its inputs, its outputs, `save`.
+    """
+
+    def __init__(self, exported: ExportedProgram, build: Build) -> None:
+        self.exported = exported
+        self._build = build
+        names = [*exported.state_dict, *exported.constants]
+        every = {name: held(exported, name) for name in names}
+        self._held = {n: t for n, t in every.items() if isinstance(t, torch.Tensor)}
+        self._make()
+
+    def _make(self) -> None:
+        self._program, self.imported = self._build()
+        changed = self.imported.mutated
+        self._watched = [t for n, t in self._held.items() if n not in changed]
+        self._state = state(self._watched)
+
+    @cached_property
+    def _spec(self) -> Any:
+        return self.exported.call_spec.in_spec
+
+    @property
+    def program(self) -> Program:
+        return self._program
+
+    @public
+    def reload(self) -> None:
+        """Take the weights as they are now; nothing is compiled if none differs."""
+        self._make()
+
+    @public
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """What the module returns for these arguments.
+
+        Raises InputError for arguments of another structure, type or shape.
+        """
+        if state(self._watched) != self._state:
+            self._make()
+        given = self._tensors(self._leaves(args, kwargs))
+        changed = {n: t for n, t in given.items() if self._target(n)}
+        if changed:
+            require_apart(changed, given)
+        arrays = {name: numpy_view(t, f"input {name}") for name, t in given.items()}
+        made = self._program(arrays)
+        results = [self._result(kind, what, made, args, kwargs)
+                   for kind, what in self.imported.results]  # fmt: skip
+        with torch.no_grad():
+            for name, tensor in changed.items():
+                tensor.copy_(torch_view(made[str(self._target(name))]))
+        return pytree.tree_unflatten(results, self.exported.call_spec.out_spec)
+
+    def _target(self, name: str) -> str | None:
+        """The output that an input of the model becomes, if it is changed."""
+        return self.imported.mutated.get(self.imported.inputs[name])
+
+    def _leaves(self, args: Any, kwargs: Any) -> list[Any]:
+        try:
+            ordered = reorder_kwargs(kwargs, self._spec) if kwargs else kwargs
+            leaves, spec = pytree.tree_flatten((args, ordered))
+        except (KeyError, ValueError) as error:
+            raise self._unfit(str(error)) from None
+        if spec != self._spec:
+            raise self._unfit(f"are {spec.num_leaves}")
+        return leaves
+
+    def _unfit(self, told: str) -> InputError:
+        line = told.splitlines()[0] if told else "do not fit"
+        hint = "call it with the structure of the example inputs"
+        return InputError(line, where="arguments of the module", hint=hint)
+
+    def _tensors(self, leaves: list[Any]) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {}
+        for name, place in self.imported.inputs.items():
+            given = self._held[place] if isinstance(place, str) else leaves[place]
+            if not isinstance(given, torch.Tensor):
+                if not isinstance(given, int | float | bool):
+                    reason = f"is a {type(given).__name__}"
+                    raise InputError(
+                        reason, where=f"input {name}", hint="give a tensor"
+                    )
+                given = torch.tensor(given)
+            found[name] = given
+        return found
+
+    def _result(self, kind: str, what: Any, made: Any, args: Any, kwargs: Any) -> Any:
+        if kind == "constant":
+            return what
+        if kind == "argument":
+            return self._leaves(args, kwargs)[what]
+        tensor = torch_view(made[what])
+        return tensor.item() if what in self.imported.numbers else tensor
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{x.name} {list(x.shape)}" for x in self._program.inputs)
+        return f"<nanoloom program of a torch module: {inputs}>"

@@ -1,0 +1,161 @@
+"""torch.compile(backend="nanoloom"): what it takes, what stays, who is told."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
+
+from nanoloom.errors import ModelWarning
+from nanoloom.torch import graph_program
+from nanoloom.torch.backend import nanoloom
+from tests.torch import models
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, Any]:
+    return {"cache": tmp_path, "threads": 1}
+
+
+def compiled(module: Any, options: dict[str, Any], **said: Any) -> Any:
+    return torch.compile(module, backend=nanoloom, options=options, **said)
+
+
+def close(a: Any, b: Any, bound: float = 2e-5) -> bool:
+    return a.shape == b.shape and bool((a - b).abs().max() <= bound)
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_sizes(dynamic: bool | None, options: dict[str, Any]) -> None:
+    module = models.mlp()
+    fast = compiled(module, options, dynamic=dynamic)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        for batch in (4, 1, 7):
+            x = torch.randn(batch, 5)
+            assert close(fast(x), module(x))
+
+
+def test_what_is_changed_in_place_is(options: dict[str, Any]) -> None:
+    module = models.Cache().eval()
+    twin = copy.deepcopy(module)
+    fast = compiled(module, options)
+    kept = module.keys.data_ptr()
+    with torch.no_grad():
+        for step in range(3):
+            x, at = torch.randn(1, 4), torch.tensor([step])
+            assert close(fast(x, at), twin(x, at))
+            assert close(module.keys, twin.keys)
+    assert module.keys.data_ptr() == kept
+
+
+class Views(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[1:], x * 2
+
+
+def test_a_view_of_an_argument_stays_one(options: dict[str, Any]) -> None:
+    x = torch.arange(6.0)
+    view, doubled = compiled(Views(), options)(x)
+    assert view.data_ptr() == x[1:].data_ptr()
+    assert doubled.tolist() == (x * 2).tolist()
+
+
+class Alien(nn.Module):
+    """The middle has no place in a program: its eigenvalues are complex."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        y = torch.tanh(self.first(x))
+        size = torch.linalg.eigvals(y.t() @ y).abs().sum()
+        return self.last(torch.relu(x * size))
+
+
+def test_a_part_that_stays_with_torch_is_reported(options: dict[str, Any]) -> None:
+    module, x = Alien().eval(), torch.randn(4, 4)
+    fast = compiled(module, options)
+    with torch.no_grad(), pytest.warns(ModelWarning) as told:
+        made = fast(x)
+    with torch.no_grad():
+        assert close(made, module(x), 1e-3)
+    (line,) = {str(w.message) for w in told if "eigvals" in str(w.message)}
+    assert f"{Path(__file__).name}:" in line
+    assert "is not known; torch runs it, on 96 bytes" in line
+    assert not [w for w in told if "linear" in str(w.message)]
+
+
+def test_fullgraph_makes_it_an_error(options: dict[str, Any]) -> None:
+    fast = compiled(Alien().eval(), options, fullgraph=True)
+    with (
+        torch.no_grad(),
+        pytest.raises(Exception, match=r"linalg_eig\.default is not known"),
+    ):
+        fast(torch.randn(4, 4))
+
+
+def test_a_graph_that_is_trained_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match=r"the graph would be trained: .*no_grad\(\)"):
+        compiled(models.mlp(), options)(torch.randn(4, 5))
+
+
+def test_inference_mode_and_frozen_modules(options: dict[str, Any]) -> None:
+    module, x = models.mlp(), torch.randn(4, 5)
+    with torch.inference_mode():
+        assert close(compiled(module, options)(x), module(x))
+    torch._dynamo.reset()
+    module.requires_grad_(False)
+    assert close(compiled(module, options)(x), module(x))
+
+
+def test_autocast(options: dict[str, Any]) -> None:
+    module, x = models.mlp(), torch.randn(4, 5)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        made, wanted = compiled(module, options)(x), module(x)
+    assert made.dtype == wanted.dtype
+    assert close(made.float(), wanted.float(), 2.0**-7)
+
+
+def test_weights_are_read_once_until_they_change(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    usual = graph_program.Settings.program
+
+    def counted(self: Any, model: object) -> Any:
+        made.append(model)
+        return usual(self, model)
+
+    monkeypatch.setattr(graph_program.Settings, "program", counted)
+    module = models.mlp()
+    fast = compiled(module, options, dynamic=True)
+    with torch.no_grad():
+        for batch in (4, 3, 6):
+            fast(torch.randn(batch, 5))
+        assert len(made) == 1
+        module[0].weight.mul_(3)
+        x = torch.randn(5, 5)
+        assert close(fast(x), module(x))
+    assert len(made) == 2
+
+
+def test_an_option_that_there_is_not(options: dict[str, Any]) -> None:
+    fast = compiled(models.mlp(), {**options, "threds": 2})
+    with torch.no_grad(), pytest.raises(Exception, match="there is no option 'threds'"):
+        fast(torch.randn(4, 5))

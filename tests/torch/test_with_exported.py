@@ -1,0 +1,196 @@
+"""What an exported program says beside its operators: who owns and changes what."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
+from torch.export import Dim  # pyright: ignore[reportMissingImports]
+
+import nanoloom
+from nanoloom.cli.main import main
+from nanoloom.errors import InputError, Unsupported
+from nanoloom.frontend.torch.exported import import_exported
+from tests.torch import models
+
+
+class Owner(nn.Module):
+    """Tied weights, a buffer that is not saved, a constant, numbers, an alias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(40, 32)
+        self.out = nn.Linear(32, 40, bias=False)
+        self.out.weight = self.embed.weight
+        self.register_buffer("scale", torch.full((32,), 2.0), persistent=False)
+        self.shift = torch.tensor(0.5)
+
+    def forward(self, ids: Any, factor: Any) -> Any:
+        rows = self.embed(ids) * self.scale * factor + self.shift
+        doubled = torch.cat([rows, rows], 1)
+        return {"logits": self.out(doubled), "count": ids.shape[1] * 2,
+                "flat": doubled.view(-1)[1:], "factor": factor}  # fmt: skip
+
+
+@pytest.fixture
+def owner() -> Any:
+    torch.manual_seed(0)
+    return Owner().eval()
+
+
+def example(batch: int = 2, length: int = 3) -> tuple[Any, Any]:
+    return torch.arange(batch * length).reshape(batch, length), torch.tensor(1.5)
+
+
+def exported(module: Any) -> Any:
+    open_ids = {0: Dim("batch"), 1: Dim("length")}
+    with torch.no_grad():
+        return torch.export.export(module, example(), dynamic_shapes=(open_ids, None))
+
+
+def test_weights_are_the_modules_own_memory_and_tied_ones_are_one(owner: Any) -> None:
+    model = import_exported(exported(owner)).model
+    large = [
+        x.const_value for x in model.graph.initializers.values()
+        if x.const_value is not None and x.const_value.size == 40 * 32
+    ]  # fmt: skip
+    (tensor,) = large
+    assert tensor.numpy().ctypes.data == owner.embed.weight.data_ptr()
+
+
+def test_no_size_that_was_seen_is_kept(owner: Any) -> None:
+    """All sizes are computed of shapes: 2, 3 and their products are in no constant."""
+    imported = import_exported(exported(owner))
+    (ids, _) = imported.model.graph.inputs
+    assert ids.shape is not None
+    assert not any(isinstance(d, int) for d in ids.shape)
+    vectors = [
+        x.const_value.numpy() for x in imported.model.graph.initializers.values()
+        if x.const_value is not None and x.const_value.dtype.is_integer()
+    ]  # fmt: skip
+    assert not any(set(v.ravel().tolist()) & {3, 6, 12} for v in vectors)
+
+
+@pytest.mark.parametrize(("batch", "length"), [(2, 3), (1, 1), (3, 5), (0, 4)])
+def test_structure_sizes_and_numbers(
+    owner: Any, batch: int, length: int, tmp_path: Path
+) -> None:
+    program = nanoloom.compile(exported(owner), cache=tmp_path, threads=1)
+    args = example(batch, length)
+    made, wanted = program(*args), owner(*args)
+    assert made.keys() == wanted.keys()
+    assert made["count"] == 2 * length
+    assert made["factor"] is args[1]
+    for name in ("logits", "flat"):
+        assert made[name].shape == wanted[name].shape
+        bound = 34 * 2.0**-24 * 32 * 4 * 4  # (K + 2) * eps * sums of |a||b|
+        assert torch.allclose(made[name], wanted[name], rtol=0, atol=bound)
+
+
+def test_a_cache_is_written_in_place_and_any_strides_do(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = models.Cache().eval()
+    twin = copy.deepcopy(module)
+    args = torch.randn(4, 1).t(), torch.tensor([0])
+    program = nanoloom.compile(module, args, cache=tmp_path, threads=1)
+    kept = module.keys.data_ptr()
+    for step in range(3):
+        x = torch.randn(4, 1).t()
+        made, wanted = program(x, torch.tensor([step])), twin(x, torch.tensor([step]))
+        assert torch.allclose(made, wanted, rtol=0, atol=1e-5)
+        assert torch.allclose(module.keys, twin.keys, rtol=0, atol=1e-6)
+    assert module.keys[:3].abs().sum() > 0
+    assert module.keys.data_ptr() == kept
+
+
+class Adder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.ones(4), requires_grad=False)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        x.mul_(2)
+        return x + y + self.bias
+
+
+def test_an_argument_is_changed_and_may_not_overlap_another(tmp_path: Path) -> None:
+    program = nanoloom.compile(
+        Adder(), (torch.ones(4), torch.ones(4)), cache=tmp_path, threads=1
+    )
+    x, y = torch.full((4,), 3.0), torch.ones(4)
+    assert program(x, y).tolist() == [8.0] * 4
+    assert x.tolist() == [6.0] * 4
+    memory = torch.ones(6)
+    with pytest.raises(InputError) as refusal:
+        program(memory[:4], memory[2:])
+    assert str(refusal.value) == (
+        "input x: shares memory with y, and is changed in place;"
+        " give one of them as a clone()"
+    )
+    with pytest.raises(InputError, match="arguments of the module: are 1"):
+        program(x)
+
+
+def test_weights_that_change_are_seen(tmp_path: Path) -> None:
+    module = Adder()
+    program = nanoloom.compile(
+        module, (torch.ones(4), torch.ones(4)), cache=tmp_path, threads=1
+    )
+    module.bias.add_(1)  # torch counts it
+    assert program(torch.zeros(4), torch.zeros(4)).tolist() == [2.0] * 4
+    module.bias.data.numpy()[:] = 7  # nobody does
+    program.reload()
+    assert program(torch.zeros(4), torch.zeros(4)).tolist() == [7.0] * 4
+
+
+def test_a_module_in_training_is_refused(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).train()
+    with pytest.raises(Unsupported) as refusal:
+        nanoloom.compile(module, (torch.ones(1, 3),), cache=tmp_path)
+    told = str(refusal.value)
+    assert "dropout" in told
+    assert told.endswith("drops numbers at random; call module.eval() first")
+
+
+def test_a_module_needs_example_inputs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give example_inputs="):
+        nanoloom.compile(models.mlp(), cache=tmp_path)
+
+
+def test_the_exporter_to_onnx_is_the_second_way(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, x = models.mlp(), torch.randn(4, 5)
+    ways = [
+        nanoloom.compile(module, (x,), via=via, cache=tmp_path, threads=1)(x)
+        for via in ("graph", "onnx")
+    ]
+    assert torch.allclose(*ways, rtol=0, atol=1e-6)
+    with pytest.raises(Unsupported, match="changes tensors in place"):
+        args = torch.randn(1, 4), torch.tensor([0])
+        nanoloom.compile(models.Cache(), args, via="onnx", cache=tmp_path)
+
+
+def test_the_command_takes_an_archive(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    module, x = models.mlp(), torch.randn(4, 5)
+    path = tmp_path / "model.pt2"
+    torch.export.save(torch.export.export(module, (x,)), path)
+    np.save(tmp_path / "x.npy", x.numpy())
+    (name,) = import_exported(torch.export.load(path)).inputs
+    words = [str(path), "-i", f"{name}={tmp_path / 'x.npy'}", "--threads", "1"]
+    out = tmp_path / "y.npy"
+    where = ["--cache", str(tmp_path / "cache")]
+    assert main(["run", *words, "-o", str(out), *where]) == 0
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    assert np.abs(np.load(out) - wanted).max() <= 1e-6
+    assert main(["check", str(path)]) == 0
+    assert "compiles" in capfd.readouterr().out
+    assert main(["verify", *words, *where]) == 0
