@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nanoloom.kernels.linalg_query import dims_of, is_pad, map_dims, sums_products
-from nanoloom.mlir import arith, ir
+from nanoloom.mlir import ir
 from nanoloom.vector.access import (
     Access,
     Operand,
@@ -22,12 +22,12 @@ from nanoloom.vector.access import (
     coefficient,
     constant_of,
     difference,
-    divide,
     index,
     multiply,
     written,
 )
 from nanoloom.vector.extents import size
+from nanoloom.vector.guard import Bounds, larger, steps_within
 from nanoloom.vector.padding_body import CLAMPS
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
     from nanoloom.vector.tile_points import Point
 
-Bounds = tuple[ir.Value, ir.Value]
 Place = tuple[int | None, ir.Value]  # an axis of a pad, and what is added to it
 
 
@@ -74,10 +73,8 @@ class UnpaddedOperand(Operand):
     def steps(self, place: int, dim: int, point: Point, extent: ir.Value) -> Bounds:
         """The steps of a sum that are within the image, from a window's first on."""
         begin = self.indices(point.moved(dim, index(0)).ivs)[place]
-        end = difference(size(self.buffer, place), begin)
         by = self.factor(place, dim)
-        ahead = difference(index(0), begin)
-        return steps_to(ahead, by, extent), steps_to(end, by, extent)
+        return steps_within(begin, by, size(self.buffer, place), extent)
 
     def windows(self, place: int, dim: int, strip: RegisterTile) -> Bounds:
         """The points of a loop whose windows are within the image."""
@@ -87,9 +84,9 @@ class UnpaddedOperand(Operand):
         for tap in dims_of(self.indexing.results[place]) - {dim}:
             last = difference(strip.extent(tap), index(1))
             reach = add(reach, multiply(last, index(self.factor(place, tap))))
-        first = steps_to(difference(index(0), begin), by, extent)
-        end = difference(difference(size(self.buffer, place), begin), reach)
-        return first, larger(first, steps_to(end, by, extent))
+        inside = difference(size(self.buffer, place), reach)
+        first, end = steps_within(begin, by, inside, extent)
+        return first, larger(first, end)
 
 
 def read_unpadded(strip: RegisterTile, reader: ir.OpView) -> dict[int, UnpaddedOperand]:
@@ -193,22 +190,3 @@ def traced(value: ir.Value, block: ir.Block) -> Place | None:
     if owner.name == "arith.muli" and one is None and other is None:
         return None, multiply(near, far)
     return None
-
-
-# ---- numbers -------------------------------------------------------------------------
-
-
-def steps_to(ahead: ir.Value, by: int, most: ir.Value) -> ir.Value:
-    """How many steps are in front of a place that is so far ahead, of so many."""
-    far, every = constant_of(ahead), constant_of(most)
-    if far is not None and every is not None:
-        return index(min(max(-(-far // by), 0), every))
-    steps = divide(add(arith.maxsi(ahead, index(0)), index(by - 1)), index(by))
-    return arith.minui(steps, most)
-
-
-def larger(one: ir.Value, other: ir.Value) -> ir.Value:
-    near, far = constant_of(one), constant_of(other)
-    if near is not None and far is not None:
-        return index(max(near, far))
-    return arith.maxsi(one, other)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nanoloom.kernels.linalg_query import BEHIND, bordered, dims_of, is_pad, maps
 from nanoloom.mlir import arith, ir, tensor
 from nanoloom.vector.access import add, apply, coefficient, constant_of, index
-from nanoloom.vector.nanokernel.reduction_loops import Limits
+from nanoloom.vector.guard import Bounds, steps_within
 from nanoloom.vector.nanokernel.tile.row_position import RowPosition
 from nanoloom.vector.nanokernel.tile.tile import Tile, as_index, origin
 from nanoloom.vector.store_at import APART, is_at_source
@@ -57,24 +57,13 @@ class PaddingBounds:
         """Where the image ends in the padded one."""
         return add(as_index(self.size), index(self.low))
 
-    def limits(self, extents: Sequence[int]) -> tuple[int, Limits]:
+    def limits(self, extents: Sequence[int]) -> tuple[int, Bounds]:
         """The axis of the sum, and its steps that are within the image, where rows do
         not matter; extents: of all axes."""
         ((dim, step),) = self.steps.items()
-        extent = extents[dim]
-        if isinstance(self.begin, int) and isinstance(self.size, int):
-            begin = self.begin
-            steps = [n for n in range(extent) if self.is_inside(begin, 0, n * step)]
-            return dim, ((steps[0], steps[-1] + 1) if steps else (0, 0))
-
-        def first_from(edge: ir.Value) -> ir.Value:
-            zero = index(0)
-            ahead = arith.maxsi(arith.subi(edge, as_index(self.begin)), zero)
-            if step > 1:
-                ahead = arith.ceildivui(ahead, index(step))
-            return arith.minui(ahead, index(extent))
-
-        return dim, (first_from(index(self.low)), first_from(self.end))
+        begin = add(as_index(self.begin), index(-self.low))
+        extent = index(extents[dim])
+        return dim, steps_within(begin, step, as_index(self.size), extent)
 
 
 @dataclass(frozen=True)
@@ -122,7 +111,7 @@ class UnpaddedImage:
         return next((x for x in self.around.values() if x.row_step), None)
 
     @property
-    def limits(self) -> dict[int, Limits]:
+    def limits(self) -> dict[int, Bounds]:
         """The steps of a sum that are within the image, where rows do not matter."""
         across = [each for each in self.around.values() if not each.row_step]
         return dict(each.limits(self.tile.shape.extents) for each in across)
