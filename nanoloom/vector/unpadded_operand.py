@@ -13,7 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import dims_of, is_pad, map_dims, sums_products
+from nanoloom.kernels.linalg_query import (
+    bordered,
+    dims_of,
+    is_pad,
+    map_dims,
+    sums_products,
+)
 from nanoloom.mlir import ir
 from nanoloom.vector.access import (
     Access,
@@ -113,7 +119,8 @@ def unpadded_operand(
         return None
     loads = [op.operation for op in block.operations if op.name == "memref.load"]
     asked = [op.operation for op in block.operations if op.name == "arith.cmpi"]
-    if len(loads) != 1 or not is_zero_padded(block):
+    *_, fill = bordered(source.made_by.opview)
+    if len(loads) != 1 or not fill or float(fill):
         return None
     image, *at = loads[0].operands
     places = [p for value in at if (p := traced(value, block)) is not None]
@@ -148,17 +155,6 @@ def edge(
         wide = constant_of(size(image, place))
         return place if constant_of(bound[1]) in (0, wide) else None
     return None
-
-
-def is_zero_padded(block: ir.Block) -> bool:
-    """Whether a pad's border is 0."""
-    choices = [op.operation for op in block.operations if op.name == "arith.select"]
-    if len(choices) != 1:
-        return False
-    owner = choices[0].operands[2].owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return False
-    return float(owner.attributes["value"].value) == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
 
 
 def slides(strip: RegisterTile, expr: ir.AffineExpr) -> bool:

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.linalg_query import BEHIND, bordered, dims_of, is_pad, maps
 from nanoloom.mlir import arith, ir, tensor
-from nanoloom.vector.access import add, apply, coefficient, constant_of, index
+from nanoloom.nest.guard import Guard
+from nanoloom.vector.access import (
+    add,
+    apply,
+    coefficient,
+    constant_of,
+    index,
+    offset_of,
+)
 from nanoloom.vector.guard import Bounds, steps_within
 from nanoloom.vector.nanokernel.tile.row_position import RowPosition
 from nanoloom.vector.nanokernel.tile.tile import Tile, as_index, origin
@@ -37,13 +45,14 @@ class PaddingBounds:
     reach: int
     row_step: int
 
-    def is_inside(self, begin: int, row: int, ahead: int) -> bool:
-        """Whether what is so far ahead of a row's first step is within the image.
+    def is_inside(self, begin: int, row: int) -> bool:
+        """Whether all steps of a row are within; begin: of the tile.
 
-        begin: of the tile.  Of an image of any size, whether it is not in front of it.
+        Of an image of any size, whether none is in front of it.
         """
-        at = begin + row * self.row_step + ahead - self.low
-        return at >= 0 and not (isinstance(self.size, int) and at >= self.size)
+        at = begin + row * self.row_step - self.low
+        size = self.size if isinstance(self.size, int) else at + self.reach + 1
+        return bool(Guard(at, 1, size, self.reach).steps(1))
 
     def may_leave(self, tile: Tile, row: int) -> bool:
         """Whether a row of a tile may read what is beside an image of any size."""
@@ -181,7 +190,7 @@ class Pixels:
         assert around is not None
         if isinstance(begin, int):
             at = row_of(image.tile, ivs)
-            if all(around.is_inside(begin, at, n) for n in (0, around.reach)):
+            if around.is_inside(begin, at):
                 return None
         elif not around.may_leave(image.tile, row):
             return None
@@ -195,13 +204,6 @@ def row_of(tile: Tile, ivs: Values) -> int:
     row = constant_of(ivs[tile.row])
     assert row is not None, "the rows of a tile at an end are numbers"
     return row
-
-
-def offset_of(expr: ir.AffineExpr) -> int:
-    """The number in dim + number."""
-    if isinstance(expr, ir.AffineAddExpr):
-        return ir.AffineConstantExpr(expr.rhs).value
-    return 0
 
 
 def size_of(image: ir.Value, place: int) -> ir.Value | int:
