@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nanoloom.kernels.constants_to_arguments import Arguments
 from nanoloom.kernels.insert_in_place import Insertion, chain_of, origin_of
-from nanoloom.kernels.linalg_query import is_fill, yielded
+from nanoloom.kernels.linalg_query import Op, is_fill, yielded
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.mlir import arith, func, ir
 
@@ -18,17 +18,23 @@ def fill_padding(
     """
     chain = chain_of(whole.owner.opview)  # type: ignore[union-attr]
     assert chain is not None, "it has parts"
-    fill = origin_of(chain)
-    if fill is None or not is_fill(fill.opview):
-        return None
+    number = fill_value(chain)
     kind = ir.RankedTensorType(whole.type)
     shape = tuple(kind.shape)
     blocks = [Insertion((0,) * len(shape), shape)]
     if len(chain) == 1:
         blocks = list(Insertion.of(chain[0]).around(shape))
+    return (kind, blocks, number) if blocks and number is not None else None
+
+
+def fill_value(chain: list[Op]) -> ir.Attribute | None:
+    """The number of a new tensor that insertions write into; None for others."""
+    fill = origin_of(chain)
+    if fill is None or not is_fill(fill.opview):
+        return None
     number = yielded(fill.opview)[0].owner
-    assert not isinstance(number, ir.Block)
-    return (kind, blocks, number.attributes["value"]) if blocks else None
+    assert not isinstance(number, ir.Block), "a fill yields a constant"
+    return number.attributes["value"]
 
 
 def filling(

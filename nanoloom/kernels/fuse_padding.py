@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from nanoloom.kernels.fill_padding import fill_value
 from nanoloom.kernels.group import Group, is_movable, is_view
 from nanoloom.kernels.insert_in_place import (
     Insertion,
@@ -22,7 +23,6 @@ from nanoloom.kernels.insert_in_place import (
     drops_ones,
     is_insertion,
     only_user,
-    origin_of,
 )
 from nanoloom.kernels.linalg_query import (
     Op,
@@ -30,12 +30,10 @@ from nanoloom.kernels.linalg_query import (
     inputs,
     is_contraction,
     is_copy,
-    is_fill,
     is_generic,
     is_identity,
     map_dims,
     maps,
-    yielded,
 )
 from nanoloom.kernels.mark_implicit_padding import has_implicit_padding
 from nanoloom.kernels.nest import begin_of, source_of
@@ -175,7 +173,7 @@ def border_around(
     """
     owner = source.owner
     free = not isinstance(owner, ir.Block) and is_movable(owner.opview)
-    around = filled(insertion) if number is None else number
+    around = fill_value([insertion]) if number is None else number
     if around is None or free:
         return None
     whole = ir.RankedTensorType(insertion.operation.results[0].type).shape
@@ -192,13 +190,3 @@ def border_around(
         tuple(part.sizes[d] for d in kept),
         around,
     )
-
-
-def filled(insertion: Op) -> ir.Attribute | None:
-    """The number of a new tensor that an insertion writes into; None for others."""
-    fill = origin_of([insertion])
-    if fill is None or not is_fill(fill.opview):
-        return None
-    number = yielded(fill.opview)[0].owner
-    assert not isinstance(number, ir.Block), "a fill yields a constant"
-    return number.attributes["value"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from nanoloom.kernels.group import Group
 from nanoloom.kernels.linalg_query import (
     Kind,
     Op,
     dims_of,
     extents,
-    inputs,
     is_contraction,
     is_generic,
     iterators,
@@ -18,7 +15,6 @@ from nanoloom.kernels.linalg_query import (
     maps,
 )
 from nanoloom.kernels.nest import alone
-from nanoloom.mlir import ir
 from nanoloom.nest.footprint import footprint
 from nanoloom.nest.index import Index
 
@@ -58,19 +54,10 @@ def slides(reader: Op, number: int) -> bool:
     """Whether windows go along rows of pixels, as vectors do, by one or two."""
     stage = alone(reader)
     written = stage.writes[0].plain
-    if not is_contraction(reader) and not reads_once(reader, number):
-        return False
     if not written or written[-1] is None:
         return False
     read, along = stage.reads[number], written[-1]
     return along in read.axes and read.follows_on(along, 2)
-
-
-def reads_once(reader: Op, number: int) -> bool:
-    """Whether a reader has no more points than there are elements: a copy of them would
-    take as long as it does."""
-    elements = ir.RankedTensorType(inputs(reader)[number].type).shape
-    return prod(extents(reader)) <= prod(elements)
 
 
 def shares(reader: Op, number: int) -> bool:

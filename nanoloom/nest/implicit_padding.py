@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.guard import Guard, Partition
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
 
@@ -140,9 +141,8 @@ def tiles_at_ends(nest: LoopNest, product: Statement, row: str, rows: int) -> in
             for axis, factor in index.terms
             if axis != row
         )
-        for begin in range(0, width.extent, rows):
-            last = min(begin + rows, width.extent) - 1
-            found += begin * step < low or last * step + reach >= low + size
+        inside = Guard(-low, step, size, reach).steps(width.extent)
+        found += len(Partition.of(inside, width.extent, rows).ends)
     return found
 
 

@@ -89,6 +89,15 @@ def coefficient(expr: ir.AffineExpr, dim: int) -> int | None:
     return None if dim in dims_of(expr) else 0
 
 
+def offset_of(expr: ir.AffineExpr) -> int:
+    """The number that is added in a linear expression."""
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, ir.AffineAddExpr):
+        return offset_of(expr.lhs) + offset_of(expr.rhs)
+    return 0
+
+
 def index(value: int) -> ir.Value:
     """A constant; `arith.constant` would take twice as long to make the same."""
     kind = ir.IndexType.get()

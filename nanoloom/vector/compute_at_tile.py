@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from nanoloom.kernels.linalg_query import input_count, map_dims
+from nanoloom.kernels.linalg_query import body, input_count, map_dims
 from nanoloom.mlir import ir
 from nanoloom.vector.access import SECOND, Access
 from nanoloom.vector.init_with_bias import init_with_bias
@@ -75,9 +75,10 @@ class ComputedTile:
         (buffer, *_) = written_by(op.operation)
         found: list[tuple[ir.Operation, int]] = []
         for reader in reversed(list(self.plans)):
-            count = input_count(reader.opview)
-            operands = list(reader.operands)[:count]
-            found += [(reader, n) for n, x in enumerate(operands) if x == buffer]
+            operands = enumerate(list(reader.operands)[: input_count(reader.opview)])
+            found += [
+                (reader, n) for n, x in operands if x == buffer and is_read(reader, n)
+            ]
             if buffer in written_by(reader):
                 break
         return found
@@ -121,7 +122,8 @@ class ComputedTile:
         order = list(self.plans)
         for number, x in enumerate(self.plans[reader].inputs):
             for op in order[order.index(reader) + 1 :]:
-                if not x.is_scalar and x.buffer in written_by(op):
+                mine = not x.is_scalar and x.buffer in written_by(op)
+                if mine and is_read(reader, number):
                     found[number] = op
                     break
         return found
@@ -193,6 +195,12 @@ def fits(reader: RegisterTile, number: int, made: RegisterTile) -> bool:
     if made.is_border and along and reader.takes_second(x):
         return made.lanes.count == SECOND * reader.lanes.count
     return access is Access.CONTIGUOUS and along and made.lanes == reader.lanes
+
+
+def is_read(reader: ir.Operation, number: int) -> bool:
+    """Whether a body takes an operand's numbers: of a pool's window it has only the
+    extents, in whatever lies there."""
+    return bool(list(body(reader.opview).arguments[number].uses))
 
 
 def is_permuted(reader: RegisterTile, number: int) -> bool:

@@ -30,7 +30,7 @@ from nanoloom.kernels.linalg_query import (
 from nanoloom.mlir import arith, ir, memref
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import NUMBERS
-from nanoloom.vector.access import coefficient, index
+from nanoloom.vector.access import coefficient, index, offset_of
 from nanoloom.vector.combiner import number_of
 from nanoloom.vector.extents import size
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number
@@ -129,15 +129,6 @@ def most_size(buffer: ir.Value, place: int) -> int | None:
     if not kind.is_dynamic_dim(place):
         return kind.shape[place]
     return most_number(size_of(buffer, place))
-
-
-def offset_of(expr: ir.AffineExpr) -> int:
-    """The number that is added in a linear expression."""
-    if isinstance(expr, ir.AffineConstantExpr):
-        return expr.value
-    if isinstance(expr, ir.AffineAddExpr):
-        return offset_of(expr.lhs) + offset_of(expr.rhs)
-    return 0
 
 
 def require_copies(op: Op, copied: Sequence[int], padding: Padding) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import constant_of, index
 from nanoloom.vector.extents import is_next, is_same
+from nanoloom.vector.guard import Bounds
 from nanoloom.vector.sdot import cuts
 from nanoloom.vector.software_pipelining import ROLLED, sums
-from nanoloom.vector.unpadded_operand import Bounds, UnpaddedOperand
+from nanoloom.vector.unpadded_operand import UnpaddedOperand
 from nanoloom.vector.value_cache import ValueCache
 
 if TYPE_CHECKING:

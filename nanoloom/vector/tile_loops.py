@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.nest.extent import ONE
+from nanoloom.nest.guard import MOST_ENDS, Partition
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, constant_of, difference, index
 from nanoloom.vector.extent_values import possible_values
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 # Numbers of points that may be left: none, and those of two kinds of block.  A bound of
 # the code's size, no word: each number has a block of its own, as long as the tile's.
 MOST_RESTS = 3
-MOST_ENDS = 4  # blocks at the ends of an image's row that have code of their own
 Emit = Callable[["Loops", Sequence[ir.Value]], None]
 
 
@@ -75,23 +75,20 @@ def with_ends(
 
     inside: the points whose windows are within the image.
     """
-    count, known = (
-        loops.jam[dim],
-        [constant_of(x) for x in (*inside, loops.extent(dim))],
-    )
+    count = loops.jam[dim]
+    known = [constant_of(x) for x in (*inside, loops.extent(dim))]
     if None in known:
         return False
     begin, end, extent = (number or 0 for number in known)
-    first = -(-begin // count) * count
-    last = max(first, end // count * count)
-    ends = range(0, min(first, extent), count), range(last, extent, count)
-    if sum(map(len, ends)) > MOST_ENDS:
+    made = Partition.of(range(begin, end), extent, count, whole=True)
+    if len(made.ends) > MOST_ENDS:
         return False
     some = partial(of_points, loops, dim, inner)
-    for at in ends[0]:
+    for at in made.prologue:
         some(min(count, extent - at))(moved(ivs, dim, index(at)))
-    tiles(loops, dim, ivs, (index(first), index(last)), count, some(count))
-    for at in ends[1]:
+    first, last = index(made.steady.start), index(made.steady.stop)
+    tiles(loops, dim, ivs, (first, last), count, some(count))
+    for at in made.epilogue:
         some(min(count, extent - at))(moved(ivs, dim, index(at)))
     return True
 

@@ -13,8 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import dims_of, is_pad, map_dims, sums_products
-from nanoloom.mlir import arith, ir
+from nanoloom.kernels.linalg_query import (
+    bordered,
+    dims_of,
+    is_pad,
+    map_dims,
+    sums_products,
+)
+from nanoloom.mlir import ir
 from nanoloom.vector.access import (
     Access,
     Operand,
@@ -22,12 +28,12 @@ from nanoloom.vector.access import (
     coefficient,
     constant_of,
     difference,
-    divide,
     index,
     multiply,
     written,
 )
 from nanoloom.vector.extents import size
+from nanoloom.vector.guard import Bounds, larger, steps_within
 from nanoloom.vector.padding_body import CLAMPS
 
 if TYPE_CHECKING:
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
     from nanoloom.vector.tile_points import Point
 
-Bounds = tuple[ir.Value, ir.Value]
 Place = tuple[int | None, ir.Value]  # an axis of a pad, and what is added to it
 
 
@@ -74,10 +79,8 @@ class UnpaddedOperand(Operand):
     def steps(self, place: int, dim: int, point: Point, extent: ir.Value) -> Bounds:
         """The steps of a sum that are within the image, from a window's first on."""
         begin = self.indices(point.moved(dim, index(0)).ivs)[place]
-        end = difference(size(self.buffer, place), begin)
         by = self.factor(place, dim)
-        ahead = difference(index(0), begin)
-        return steps_to(ahead, by, extent), steps_to(end, by, extent)
+        return steps_within(begin, by, size(self.buffer, place), extent)
 
     def windows(self, place: int, dim: int, strip: RegisterTile) -> Bounds:
         """The points of a loop whose windows are within the image."""
@@ -87,9 +90,9 @@ class UnpaddedOperand(Operand):
         for tap in dims_of(self.indexing.results[place]) - {dim}:
             last = difference(strip.extent(tap), index(1))
             reach = add(reach, multiply(last, index(self.factor(place, tap))))
-        first = steps_to(difference(index(0), begin), by, extent)
-        end = difference(difference(size(self.buffer, place), begin), reach)
-        return first, larger(first, steps_to(end, by, extent))
+        inside = difference(size(self.buffer, place), reach)
+        first, end = steps_within(begin, by, inside, extent)
+        return first, larger(first, end)
 
 
 def read_unpadded(strip: RegisterTile, reader: ir.OpView) -> dict[int, UnpaddedOperand]:
@@ -116,7 +119,8 @@ def unpadded_operand(
         return None
     loads = [op.operation for op in block.operations if op.name == "memref.load"]
     asked = [op.operation for op in block.operations if op.name == "arith.cmpi"]
-    if len(loads) != 1 or not is_zero_padded(block):
+    *_, fill = bordered(source.made_by.opview)
+    if len(loads) != 1 or not fill or float(fill):
         return None
     image, *at = loads[0].operands
     places = [p for value in at if (p := traced(value, block)) is not None]
@@ -153,17 +157,6 @@ def edge(
     return None
 
 
-def is_zero_padded(block: ir.Block) -> bool:
-    """Whether a pad's border is 0."""
-    choices = [op.operation for op in block.operations if op.name == "arith.select"]
-    if len(choices) != 1:
-        return False
-    owner = choices[0].operands[2].owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return False
-    return float(owner.attributes["value"].value) == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
-
-
 def slides(strip: RegisterTile, expr: ir.AffineExpr) -> bool:
     """Whether windows go along a dimension: steps of one sum, of one loop of points."""
     dims = dims_of(expr)
@@ -193,22 +186,3 @@ def traced(value: ir.Value, block: ir.Block) -> Place | None:
     if owner.name == "arith.muli" and one is None and other is None:
         return None, multiply(near, far)
     return None
-
-
-# ---- numbers -------------------------------------------------------------------------
-
-
-def steps_to(ahead: ir.Value, by: int, most: ir.Value) -> ir.Value:
-    """How many steps are in front of a place that is so far ahead, of so many."""
-    far, every = constant_of(ahead), constant_of(most)
-    if far is not None and every is not None:
-        return index(min(max(-(-far // by), 0), every))
-    steps = divide(add(arith.maxsi(ahead, index(0)), index(by - 1)), index(by))
-    return arith.minui(steps, most)
-
-
-def larger(one: ir.Value, other: ir.Value) -> ir.Value:
-    near, far = constant_of(one), constant_of(other)
-    if near is not None and far is not None:
-        return index(max(near, far))
-    return arith.maxsi(one, other)

@@ -16,8 +16,9 @@ from nanoloom.kernels.linalg_query import map_dims
 from nanoloom.mlir import ir
 from nanoloom.vector.access import constant_of, index, written
 from nanoloom.vector.extents import size
+from nanoloom.vector.guard import Bounds
 from nanoloom.vector.software_pipelining import fence
-from nanoloom.vector.unpadded_operand import Bounds, UnpaddedOperand
+from nanoloom.vector.unpadded_operand import UnpaddedOperand
 from nanoloom.vector.value_cache import ValueCache
 
 if TYPE_CHECKING:

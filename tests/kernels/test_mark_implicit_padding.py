@@ -55,6 +55,8 @@ GEOMETRY = [
     ((30, 2), Windows((5, 3), (2, 1), (2, 1))),
     ((1, 30), replace(SAME, low=(2, 1), high=(2, 1))),  # a single row, at three heights
     ((7, 80), Windows((1, 3), (0, 6), (0, 0))),  # whole tiles of border
+    ((5, 7), replace(SAME, high=(1, 0), steps=(2, 2))),  # a tile, nothing behind
+    ((5, 7), replace(SAME, low=(1, 0), steps=(2, 2))),
 ]
 FAR = Windows((1, 3), (0, 300), (0, 0))  # more tiles of border than have code
 

@@ -18,7 +18,7 @@ from nanoloom.kernels.layouts.links import (
     is_tensor,
     shape_of,
 )
-from nanoloom.kernels.layouts.products import Product, is_weight, product_of
+from nanoloom.kernels.layouts.products import Product, is_weight, pool_of, product_of
 from nanoloom.kernels.linalg_query import (
     VIEWS,
     Op,
@@ -113,10 +113,13 @@ class Edges:
             self.elementwise.append(op)
 
     def visit_reduction(self, op: Op) -> None:
-        """Along channels it stays; windows stay in front of the channels."""
+        """Along channels it stays; a pool's planes may be apart as depthwise ones."""
         kinds = iterators(op)
         self.fix(*(axis(op, a) for a, kind in enumerate(kinds) if kind == "reduction"))
-        if any(None in map_dims(way) for way in maps(op)):
+        pool = pool_of(op)
+        if pool is not None and self.planes and pool.slides:
+            self.products.append(pool)
+        elif any(None in map_dims(way) for way in maps(op)):
             self.unmoved.update(axis(op, a) for a in range(len(kinds)))
 
     def visit_product(self, op: Op) -> None:

@@ -11,12 +11,14 @@ from nanoloom.kernels.layouts.links import Dim, axis, shape_of
 from nanoloom.kernels.linalg_query import (
     Op,
     base,
+    element_bytes,
     extents,
     inputs,
     is_copy,
     iterators,
     map_dims,
     maps,
+    outputs,
 )
 from nanoloom.kernels.nest import alone
 from nanoloom.mlir import ir
@@ -31,7 +33,7 @@ NARROW = 32  # bits: products of narrower numbers take neighbours together
 
 @dataclass(frozen=True)
 class Product:
-    """A contraction of an activation with weights.
+    """A contraction of an activation with weights, or a pool of it.
 
     image: the activation, operand: its number.  parts, features: the axes of the
     channels that are summed, and of those that are made; of a depthwise convolution
@@ -105,6 +107,23 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
     return Product(
         op, operands[at], at, axis(op, parts), axis(op, features), None in image
     )
+
+
+def pool_of(op: Op) -> Product | None:
+    """A reduction over windows of each channel, as a depthwise layer without weights;
+    None for others."""
+    (result, *more), kinds = outputs(op), iterators(op)
+    found = [n for n, way in enumerate(maps(op)[:-1]) if None in map_dims(way)]
+    if more or len(found) != 1:
+        return None
+    image, made = map_dims(maps(op)[found[0]]), map_dims(maps(op)[-1])
+    channels = image[-1]
+    if channels is None or channels != made[-1] or kinds[channels] == "reduction":
+        return None
+    if element_bytes(result.type) * 8 < NARROW:
+        return None
+    one = axis(op, channels)
+    return Product(op, inputs(op)[found[0]], found[0], one, one, is_window=True)
 
 
 def is_weight(value: ir.Value, weights: Collection[ir.Value]) -> bool:

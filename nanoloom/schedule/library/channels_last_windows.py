@@ -40,7 +40,7 @@ from nanoloom.schedule.library.finish_at_tile import (
 from nanoloom.schedule.library.product_form import form_of
 from nanoloom.schedule.library.row_tasks import PADDED, TASK_ELEMENTS, numbers
 from nanoloom.schedule.library.vectors import lanes_of, vectors
-from nanoloom.schedule.library.window import Window, unrolled, window_of
+from nanoloom.schedule.library.window import MOST_STEP, Window, unrolled, window_of
 from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import has_masked_loads, reads_rows_in_part
 
@@ -53,7 +53,6 @@ PLANE, PLANE_TAPS = 28, 256
 FEWEST_LANES = 4
 FEATURES = 4  # of a dense layer at once: they share what is read of the image
 SHORT_ROW = 4  # vectors
-MOST_STEP = 2  # of windows along a row that is read under masks
 MOST_TERMS = 256  # of a sum in planes
 
 

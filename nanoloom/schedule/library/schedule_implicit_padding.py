@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from nanoloom.nest.contraction import Contraction, roles
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.guard import MOST_ENDS
 from nanoloom.nest.implicit_padding import implicit_padding, is_in_quads, tiles_at_ends
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
@@ -19,7 +20,6 @@ from nanoloom.target.facts import Target
 
 FEW_STEPS = 4  # of the innermost sum, the channels of an image: written out
 MOST_TAPS = 7  # of loops, in a row; 11 took 1.38 times the instructions of a copy
-MOST_ENDS = 4  # tiles of a row in which rows ask where they are
 
 
 def implicit_padding_of(

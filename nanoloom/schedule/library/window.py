@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.nest.index import Index
+from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.library.row_tasks import numbers
@@ -12,6 +12,7 @@ from nanoloom.schedule.library.vector_axis import axis_of, is_sliding, pixels_of
 from nanoloom.target.facts import Target
 
 MOST_TAPS = 64  # of a window that is unrolled whole
+MOST_STEP = 2  # of windows along a row whose pixels are loaded under masks
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ def window_of(nest: LoopNest, last: Statement, target: Target) -> Window | None:
     if parallel - 1 not in axes or len(last.axes) < parallel:
         return None
     along = written[-1] or ""
-    free = target.vector.any_length or stage.is_contraction
-    in_planes = free and any(is_sliding(x, along) for x in stage.reads)
+    in_planes = any(is_loaded(x, along, stage, target) for x in stage.reads)
     if parallel == 2 and not in_planes:
         return None
     if working[0] != stage or not all(
@@ -83,6 +83,13 @@ def window_of(nest: LoopNest, last: Statement, target: Target) -> Window | None:
     image = [x for x in stage.reads if is_sliding(x, along)]
     dense = parallel > 2 and any(stage.names[parallel - 3] not in x.axes for x in image)
     return Window(stage, parallel - 2, in_planes, dense) if follows else None
+
+
+def is_loaded(x: Access, along: str, stage: Statement, target: Target) -> bool:
+    """Whether windows over a row of pixels are read in vectors of these."""
+    near = x.follows_on(along, MOST_STEP)
+    free = target.vector.any_length or stage.is_contraction or near
+    return free and is_sliding(x, along)
 
 
 def unrolled(window: Window) -> tuple[int, ...]:

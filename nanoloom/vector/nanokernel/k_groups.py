@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from nanoloom.kernels.linalg_query import dims_of, maps
 from nanoloom.mlir import ir, tensor, vector
 from nanoloom.vector.access import add, coefficient, index, multiply
+from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel import reduction_loops
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.reduction_loops import (
     NO_LIMITS,
-    Limits,
     nest,
     unrolled,
     with_value,
@@ -125,7 +125,7 @@ class Groups(ABC):
         dims: Sequence[int],
         ivs: list[ir.Value],
         sums: list[ir.Value],
-        limits: Mapping[int, Limits] = NO_LIMITS,
+        limits: Mapping[int, Bounds] = NO_LIMITS,
     ) -> list[ir.Value]:
         """Loops over these dimensions."""
         return nest(

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.vector.access import add, index, multiply
+from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 # A step of the sums at loop variables; the loop of a dimension's steps: its extent,
 # steps of a round, the dimension, loop variables, sums, what a step does.
 Step = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 Extent = int | ir.Value  # a number, or one that is known at run time
-Limits = tuple[Extent, Extent]  # the first step, and the one behind the last
-NO_LIMITS: Mapping[int, Limits] = {}
+NO_LIMITS: Mapping[int, Bounds] = {}
 FEW = 4  # steps that are no loop
 Innermost = Callable[
     [Extent, int, int, list[ir.Value], list[ir.Value], Step], list[ir.Value]
@@ -28,7 +28,7 @@ def nest(
     step: Step,
     innermost: Innermost,
     together: int = 1,
-    limits: Mapping[int, Limits] = NO_LIMITS,
+    limits: Mapping[int, Bounds] = NO_LIMITS,
 ) -> list[ir.Value]:
     """One loop a reduced dimension, the accumulators carried through all of them.
 

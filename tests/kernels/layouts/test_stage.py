@@ -120,10 +120,10 @@ def test_blocks_that_do_not_divide_the_channels_are_none() -> None:
     assert chosen(convolution(24, 9, 40), blocks(16)) == {LAST}
 
 
-def test_pools_and_norms_of_channels_stay_last() -> None:
-    """What goes over neighbouring pixels or over channels has them side by side."""
+def test_wide_pools_and_norms_of_channels_stay_last() -> None:
+    """What goes by many pixels or over channels has them side by side."""
     others: dict[str, dict[str, Any]] = {
-        "MaxPool": {"kernel_shape": [2, 2]},
+        "MaxPool": {"kernel_shape": [2, 2], "strides": [1, 3]},
         "LpNormalization": {"axis": 1},
     }
     for op, words in others.items():

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nanoloom.mlir import arith, ir, scf, vector
+from nanoloom.nest.guard import MOST_ENDS, Guard, Partition
 from nanoloom.vector.access import add, constant_of, index, multiply
 from nanoloom.vector.index_multiples import multiple
 from nanoloom.vector.nanokernel.fma import (
@@ -38,7 +39,6 @@ from nanoloom.vector.nanokernel.tile.row_position import RowPosition
 from nanoloom.vector.nanokernel.tile.tile import Tile, as_index
 
 Values = list[ir.Value]
-MOST_ENDS = 4  # tiles of a row that have code of their own
 SAME, LESS = arith.CmpIPredicate.eq, arith.CmpIPredicate.slt
 
 
@@ -181,17 +181,14 @@ def known_ends(tile: Tile, ends: PaddingBounds) -> tuple[list[int], list[int]] |
     apart = size * ends.row_step
     if begin is None and multiple(as_index(ends.begin)) % apart:
         return None
-    every = list(range(0, count * ends.row_step, apart)) if begin is None else [begin]
-    found = [
-        begin
-        for begin in every
-        if is_end(begin, min(size, count - begin // ends.row_step), ends)
-    ]
+    guard = Guard(-ends.low, ends.row_step, ends.size, ends.reach)
+    if begin is None:
+        tiles = Partition.of(guard.steps(count), count, size)
+        every = [at * ends.row_step for at in range(0, count, size)]
+        found = [at * ends.row_step for at in tiles.ends]
+    else:
+        rows = min(size, count - begin // ends.row_step)
+        inside = replace(guard, begin=begin - ends.low).steps(rows)
+        every = [begin]
+        found = [] if len(inside) == rows else every
     return (every, found) if len(found) <= MOST_ENDS else None
-
-
-def is_end(begin: int, rows: int, ends: PaddingBounds) -> bool:
-    """Whether a tile reads what is beside the image."""
-    last = begin + (rows - 1) * ends.row_step + ends.reach
-    assert isinstance(ends.size, int), "where an image ends is known"
-    return begin < ends.low or last >= ends.low + ends.size

@@ -19,11 +19,12 @@ from math import prod
 
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.vector.access import add, constant_of, index
+from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.operands.unpadded_fma import by_place
 from nanoloom.vector.nanokernel.operands.unpadded_lhs import Pixels, UnpaddedImage
-from nanoloom.vector.nanokernel.reduction_loops import Limits, counted, with_value
+from nanoloom.vector.nanokernel.reduction_loops import counted, with_value
 from nanoloom.vector.nanokernel.tile.tile import Tile, read_vector, zero_of
 
 Values = list[ir.Value]
@@ -65,7 +66,7 @@ def accumulate(
 
 
 def border_sums(
-    tile: Tile, operand: UnpaddedImage, limits: Mapping[int, Limits], step_of: StepOf
+    tile: Tile, operand: UnpaddedImage, limits: Mapping[int, Bounds], step_of: StepOf
 ) -> Values:
     """What is above and below the image adds to each row of the tile: its vectors."""
     shape, number, kind = tile.shape, operand.outside, vector_kind(tile)
@@ -80,7 +81,7 @@ def border_sums(
         if not limits.keys() & {*dims}:
             return sums
         (dim, *inner), extent = dims, shape.extents[dims[0]]
-        begin, end = limits.get(dim, (0, extent))
+        begin, end = limits.get(dim, (index(0), index(extent)))
 
         def outside(place: ir.Value, now: Values) -> Values:
             return made.through(inner, with_value(ivs, dim, place), now)

@@ -10,8 +10,16 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.linalg_query import BEHIND, bordered, dims_of, is_pad, maps
 from nanoloom.mlir import arith, ir, tensor
-from nanoloom.vector.access import add, apply, coefficient, constant_of, index
-from nanoloom.vector.nanokernel.reduction_loops import Limits
+from nanoloom.nest.guard import Guard
+from nanoloom.vector.access import (
+    add,
+    apply,
+    coefficient,
+    constant_of,
+    index,
+    offset_of,
+)
+from nanoloom.vector.guard import Bounds, steps_within
 from nanoloom.vector.nanokernel.tile.row_position import RowPosition
 from nanoloom.vector.nanokernel.tile.tile import Tile, as_index, origin
 from nanoloom.vector.store_at import APART, is_at_source
@@ -37,13 +45,14 @@ class PaddingBounds:
     reach: int
     row_step: int
 
-    def is_inside(self, begin: int, row: int, ahead: int) -> bool:
-        """Whether what is so far ahead of a row's first step is within the image.
+    def is_inside(self, begin: int, row: int) -> bool:
+        """Whether all steps of a row are within; begin: of the tile.
 
-        begin: of the tile.  Of an image of any size, whether it is not in front of it.
+        Of an image of any size, whether none is in front of it.
         """
-        at = begin + row * self.row_step + ahead - self.low
-        return at >= 0 and not (isinstance(self.size, int) and at >= self.size)
+        at = begin + row * self.row_step - self.low
+        size = self.size if isinstance(self.size, int) else at + self.reach + 1
+        return bool(Guard(at, 1, size, self.reach).steps(1))
 
     def may_leave(self, tile: Tile, row: int) -> bool:
         """Whether a row of a tile may read what is beside an image of any size."""
@@ -57,24 +66,13 @@ class PaddingBounds:
         """Where the image ends in the padded one."""
         return add(as_index(self.size), index(self.low))
 
-    def limits(self, extents: Sequence[int]) -> tuple[int, Limits]:
+    def limits(self, extents: Sequence[int]) -> tuple[int, Bounds]:
         """The axis of the sum, and its steps that are within the image, where rows do
         not matter; extents: of all axes."""
         ((dim, step),) = self.steps.items()
-        extent = extents[dim]
-        if isinstance(self.begin, int) and isinstance(self.size, int):
-            begin = self.begin
-            steps = [n for n in range(extent) if self.is_inside(begin, 0, n * step)]
-            return dim, ((steps[0], steps[-1] + 1) if steps else (0, 0))
-
-        def first_from(edge: ir.Value) -> ir.Value:
-            zero = index(0)
-            ahead = arith.maxsi(arith.subi(edge, as_index(self.begin)), zero)
-            if step > 1:
-                ahead = arith.ceildivui(ahead, index(step))
-            return arith.minui(ahead, index(extent))
-
-        return dim, (first_from(index(self.low)), first_from(self.end))
+        begin = add(as_index(self.begin), index(-self.low))
+        extent = index(extents[dim])
+        return dim, steps_within(begin, step, as_index(self.size), extent)
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class UnpaddedImage:
         return next((x for x in self.around.values() if x.row_step), None)
 
     @property
-    def limits(self) -> dict[int, Limits]:
+    def limits(self) -> dict[int, Bounds]:
         """The steps of a sum that are within the image, where rows do not matter."""
         across = [each for each in self.around.values() if not each.row_step]
         return dict(each.limits(self.tile.shape.extents) for each in across)
@@ -192,7 +190,7 @@ class Pixels:
         assert around is not None
         if isinstance(begin, int):
             at = row_of(image.tile, ivs)
-            if all(around.is_inside(begin, at, n) for n in (0, around.reach)):
+            if around.is_inside(begin, at):
                 return None
         elif not around.may_leave(image.tile, row):
             return None
@@ -206,13 +204,6 @@ def row_of(tile: Tile, ivs: Values) -> int:
     row = constant_of(ivs[tile.row])
     assert row is not None, "the rows of a tile at an end are numbers"
     return row
-
-
-def offset_of(expr: ir.AffineExpr) -> int:
-    """The number in dim + number."""
-    if isinstance(expr, ir.AffineAddExpr):
-        return ir.AffineConstantExpr(expr.rhs).value
-    return 0
 
 
 def size_of(image: ir.Value, place: int) -> ir.Value | int:
