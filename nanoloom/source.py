@@ -52,6 +52,7 @@ class Source:
     def __init__(self, given: object, cache: Cache) -> None:
         self.given = given
         self._model: onnx_ir.Model | None = None
+        self._simplified: onnx_ir.Model | None = None
         self.strings: Sequence[str] = ()
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
@@ -116,6 +117,15 @@ class Source:
                 self._model = load(self.given)  # type: ignore[arg-type]
         return self._model
 
+    def simplified(self) -> onnx_ir.Model:
+        """The model with what it computes of constants alone, whatever its sizes."""
+        if self._simplified is None:
+            with wait_for_compiler():
+                from nanoloom.graph.early_constants import with_early_constants
+
+                self._simplified = with_early_constants(self.model())
+        return self._simplified
+
     def interface(
         self, cache: Cache
     ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
@@ -149,11 +159,13 @@ class Source:
     ) -> onnx_ir.Model:
         """A copy of the model for these input shapes."""
         from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs
+        from nanoloom.graph.early_constants import own_origins
         from nanoloom.graph.stage import bind_values
 
-        model = self.model()
+        model = self.simplified()
         stand_ins = {n: np.broadcast_to(np.int8(0), s) for n, s in shapes.items()}
         bound = bind(model, dims_from_inputs(model, stand_ins))
+        own_origins(bound)
         bind_values(bound, values)
         return bound
 
