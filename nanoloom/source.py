@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import numpy as np
 
 from nanoloom.cache import Cache, key
-from nanoloom.errors import InputError, Unsupported
+from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
-from nanoloom.frontend.dimension_values import check_known, checked_dimension
-from nanoloom.frontend.expressions import evaluate
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -192,22 +190,6 @@ def answer(future: Future[str], work: Callable[..., str], *arguments: object) ->
             future.set_result(work(*arguments))
         except BaseException as error:  # noqa: BLE001 - raised where it is asked for
             future.set_exception(error)
-
-
-def bound_dims(
-    inputs: Iterable[Interface], dims: Mapping[str, object]
-) -> dict[str, int]:
-    """The numbers of dimensions, those of expressions of them among them.
-
-    Raises InputError for a name that the inputs do not have, or what is no number.
-    """
-    if not hasattr(dims, "items"):
-        raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
-    texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
-    check_known(texts, dims)
-    given = {name: checked_dimension(name, value) for name, value in dims.items()}
-    computed = {text: evaluate(text, given) for text in texts}
-    return {t: n for t, n in computed.items() if n is not None} | given
 
 
 class Entering(Source):
