@@ -4,8 +4,8 @@ python -m benchmarks [NAME] [options of the benchmark] [--record [FILE]]
 python -m benchmarks page
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
-inner_loops, ports and instructions where they are named.  --record keeps the tables in
-benchmarks/results, of which `page` makes docs/performance.md.
+compile_time, inner_loops, ports and instructions where they are named.  --record keeps
+the tables in benchmarks/results, of which `page` makes docs/performance.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     binary,
+    compile_time,
     computations,
     decoding,
     gemm,
@@ -43,8 +44,9 @@ BENCHMARKS = {
     "sizes": sizes.main,
     "recurrences": recurrences.main,
 }
-# What needs llvm-mca or qemu-user: not among all of them.
+# What needs llvm-mca or qemu-user, or compares with nobody: not among all of them.
 NAMED = {
+    "compile_time": compile_time.main,
     "inner_loops": inner_loops.main,
     "ports": ports.main,
     "instructions": instructions.main,

@@ -15,7 +15,7 @@ from nanoloom.cache import Cache
 from nanoloom.calling import CallableProgram, Into
 from nanoloom.errors import Error, public
 from nanoloom.fork_lock import wait_for_compiler
-from nanoloom.frontend.dimension_values import check_known
+from nanoloom.frontend.dimension_values import bound_dims, check_known
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import SeveralSizes, check_inputs
 from nanoloom.frontend.vocabulary import with_texts
@@ -30,7 +30,7 @@ from nanoloom.runtime.grouped import grouped
 from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.sizes.bounds import parted, require_within, static_shapes
-from nanoloom.source import Source, bound_dims
+from nanoloom.source import Source
 from nanoloom.split_symbols import split_by_names, split_by_sizes
 
 if TYPE_CHECKING:

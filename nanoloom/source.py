@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import numpy as np
 
 from nanoloom.cache import Cache, key
-from nanoloom.errors import InputError, Unsupported
+from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
-from nanoloom.frontend.dimension_values import check_known, checked_dimension
-from nanoloom.frontend.expressions import evaluate
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -52,6 +50,7 @@ class Source:
     def __init__(self, given: object, cache: Cache) -> None:
         self.given = given
         self._model: onnx_ir.Model | None = None
+        self._simplified: onnx_ir.Model | None = None
         self.strings: Sequence[str] = ()
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
@@ -110,6 +109,15 @@ class Source:
                 self._model = load(self.given)  # type: ignore[arg-type]
         return self._model
 
+    def simplified(self) -> onnx_ir.Model:
+        """The model with what it computes of constants alone, whatever its sizes."""
+        if self._simplified is None:
+            with wait_for_compiler():
+                from nanoloom.graph.early_constants import with_early_constants
+
+                self._simplified = with_early_constants(self.model())
+        return self._simplified
+
     def interface(
         self, cache: Cache
     ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
@@ -143,11 +151,13 @@ class Source:
     ) -> onnx_ir.Model:
         """A copy of the model for these input shapes."""
         from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs
+        from nanoloom.graph.early_constants import own_origins
         from nanoloom.graph.stage import bind_values
 
-        model = self.model()
+        model = self.simplified()
         stand_ins = {n: np.broadcast_to(np.int8(0), s) for n, s in shapes.items()}
         bound = bind(model, dims_from_inputs(model, stand_ins))
+        own_origins(bound)
         bind_values(bound, values)
         return bound
 
@@ -174,22 +184,6 @@ def answer(future: Future[str], work: Callable[..., str], *arguments: object) ->
             future.set_result(work(*arguments))
         except BaseException as error:  # noqa: BLE001 - raised where it is asked for
             future.set_exception(error)
-
-
-def bound_dims(
-    inputs: Iterable[Interface], dims: Mapping[str, object]
-) -> dict[str, int]:
-    """The numbers of dimensions, those of expressions of them among them.
-
-    Raises InputError for a name that the inputs do not have, or what is no number.
-    """
-    if not hasattr(dims, "items"):
-        raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
-    texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
-    check_known(texts, dims)
-    given = {name: checked_dimension(name, value) for name, value in dims.items()}
-    computed = {text: evaluate(text, given) for text in texts}
-    return {t: n for t, n in computed.items() if n is not None} | given
 
 
 class Entering(Source):

@@ -27,11 +27,17 @@ class SplitSymbols(Source):
     def __init__(self, source: Source, apart: Mapping[Place, str]) -> None:
         self.given, self._hashed, self._model = source.given, source._hashed, None
         self.source, self.apart, self.strings = source, apart, source.strings
+        self._simplified = None
 
     def model(self) -> onnx_ir.Model:
         if self._model is None:
             self._model = with_names(self.source.model(), self.apart)
         return self._model
+
+    def simplified(self) -> onnx_ir.Model:
+        if self._simplified is None:
+            self._simplified = with_names(self.source.simplified(), self.apart)
+        return self._simplified
 
     def interface(
         self, cache: Cache

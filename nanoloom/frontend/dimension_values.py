@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.expressions import names
+from nanoloom.frontend.expressions import evaluate, names
 
 LARGEST = 2**63 - 1
+
+
+class Shaped(Protocol):
+    """An input; a dimension may be a name, or an expression of names."""
+
+    @property
+    def shape(self) -> Sequence[int | str]: ...
 
 
 def checked_dimension(name: str, value: object) -> int:
@@ -38,3 +46,17 @@ def check_known(texts: Iterable[str], dims: Mapping[str, object]) -> None:
                 f"the model has no dimension {name}",
                 hint=has if wanted else "all its dimensions are numbers already",
             )
+
+
+def bound_dims(inputs: Iterable[Shaped], dims: Mapping[str, object]) -> dict[str, int]:
+    """The numbers of dimensions, those of expressions of them among them.
+
+    Raises InputError for a name that the inputs do not have, or what is no number.
+    """
+    if not hasattr(dims, "items"):
+        raise InputError(f"dims are a {type(dims).__name__}", hint="give a dict")
+    texts = [d for x in inputs for d in x.shape if isinstance(d, str)]
+    check_known(texts, dims)
+    given = {name: checked_dimension(name, value) for name, value in dims.items()}
+    computed = {text: evaluate(text, given) for text in texts}
+    return {t: n for t, n in computed.items() if n is not None} | given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 from nanoloom.frontend.mapped_tensors import MappedTensor
 from nanoloom.frontend.memory_claims import available_memory
+from nanoloom.graph.alike_nodes import Answers, data_key, operator_key
 from nanoloom.graph.derived_constants import DerivedTensor, derived
 from nanoloom.graph.folding import is_defined
 from nanoloom.graph.types import is_static, shape_of
@@ -22,6 +23,7 @@ SMALL = 16 * 1024  # elements; larger results are computed only when asked for
 
 # From which version on the reference has an operator whose earlier ones are the same.
 REFERENCE_SINCE = {"DequantizeLinear": 19, "QuantizeLinear": 19}
+COMPUTED = Answers[Sequence[np.ndarray | None] | None]()
 
 
 def view(node: ir.Node) -> ir.TensorProtocol | None:
@@ -81,20 +83,34 @@ def fold(
 
     Small ones are computed now (shapes may depend on them), large ones on demand.
     """
-    evaluation = Evaluation.of(node, opsets) if is_defined(node) else None
-    if evaluation is None:
-        return None
     used = [out for out in node.outputs if out.name]
-    if not all(fits(out) for out in used):
+    if not is_defined(node) or not all(fits(out) for out in used):
         return None
     if all(is_static(out) for out in used) and any(
         np.prod(shape_of(out), dtype=np.int64) > SMALL for out in used
     ):
+        evaluation = Evaluation.of(node, opsets)
+        if evaluation is None:
+            return None
         return [evaluation.lazy(out, i) for i, out in enumerate(node.outputs)]
-    arrays = evaluation.run()
+    arrays = COMPUTED.of(asked(node, opsets), lambda: computed(node, opsets))
     if arrays is None:
         return None
-    return [None if a is None else ir.Tensor(a) for a in arrays]
+    return [None if a is None else ir.Tensor(a.copy()) for a in arrays]
+
+
+def asked(node: ir.Node, opsets: dict[str, int]) -> Hashable | None:
+    """What decides about a node's constants; None for too much of it."""
+    inputs = data_key([None if x is None else x.const_value for x in node.inputs])
+    parts = operator_key(node, opsets), inputs
+    return None if None in parts else parts
+
+
+def computed(
+    node: ir.Node, opsets: dict[str, int]
+) -> Sequence[np.ndarray | None] | None:
+    evaluation = Evaluation.of(node, opsets)
+    return None if evaluation is None else evaluation.run()
 
 
 def fits(value: ir.Value) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ from onnx import checker, shape_inference
 from nanoloom.errors import ModelError
 from nanoloom.graph import empty_reshapes
 from nanoloom.graph.agreement import WORDS, word
+from nanoloom.graph.alike_nodes import Answers, data_key, operator_key, type_key
 from nanoloom.graph.completion import complete
 from nanoloom.graph.onnx_crash_guards import require_no_crash
 from nanoloom.graph.types import is_static, set_type, shape_of, type_proto
@@ -30,6 +32,7 @@ FIRST_INFERRED = {
 }  # fmt: skip
 LIKE_INPUT = ("GroupNormalization", "MeanVarianceNormalization")
 DATA_LIMIT = 4096  # elements of a constant that inference may want to see
+INFERRED = Answers[list[onnx.TypeProto | None]]()
 
 
 def infer(node: ir.Node, opsets: dict[str, int]) -> None:
@@ -48,6 +51,31 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
         return
     version = max(version, FIRST_INFERRED.get(node.op_type, 1))
     schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    found = INFERRED.of(
+        asked(node, opsets), lambda: inferred(node, opsets, schema, version)
+    )
+    for value, proto in zip(node.outputs, found, strict=True):
+        if proto is not None:
+            made = ir.serde.deserialize_type_proto_for_type(proto)
+            if isinstance(made, ir.TensorType):
+                require_declared_type(node, value, made.dtype)
+            set_type(value, proto)
+            if isinstance(value.type, ir.TensorType):
+                require_extents(node, value)
+    complete(node)
+
+
+def asked(node: ir.Node, opsets: dict[str, int]) -> Hashable | None:
+    """What decides about the answer of ONNX's inference; None for too much of it."""
+    constants = [None if x is None or not x.name else small(x) for x in node.inputs]
+    parts = operator_key(node, opsets), type_key(node.inputs), data_key(constants)
+    return None if None in parts else parts
+
+
+def inferred(
+    node: ir.Node, opsets: dict[str, int], schema: onnx.defs.OpSchema, version: int
+) -> list[onnx.TypeProto | None]:
+    """The types of a node's outputs by ONNX's inference; None where it cannot tell."""
     values = {x.name: x for x in node.inputs if x is not None and x.name}
     types = {
         name: proto
@@ -71,15 +99,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
             f"its inputs do not fit together: {reason}",
             where=f"node {node.name} ({node.op_type})",
         ) from None
-    for value in node.outputs:
-        if value.name in found:
-            made = ir.serde.deserialize_type_proto_for_type(found[value.name])
-            if isinstance(made, ir.TensorType):
-                require_declared_type(node, value, made.dtype)
-            set_type(value, found[value.name])
-            if isinstance(value.type, ir.TensorType):
-                require_extents(node, value)
-    complete(node)
+    return [found.get(value.name or "") for value in node.outputs]
 
 
 def require_extents(node: ir.Node, value: ir.Value) -> None:
@@ -126,9 +146,17 @@ def proto_for_inference(node: ir.Node) -> onnx.NodeProto:
 
 
 def data_of(value: ir.Value) -> onnx.TensorProto | None:
+    tensor = small(value)
+    if tensor is None:
+        return None
+    return onnx.numpy_helper.from_array(tensor.numpy(), value.name)
+
+
+def small(value: ir.Value) -> ir.TensorProtocol | None:
+    """A constant that inference may want to see."""
     tensor = value.const_value
     if tensor is None or tensor.size > DATA_LIMIT:
         return None
     if tensor.dtype == ir.DataType.STRING:  # none decides about a shape
         return None
-    return onnx.numpy_helper.from_array(tensor.numpy(), value.name)
+    return tensor

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, Error
+from nanoloom.frontend.dimension_values import bound_dims
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import options_with
 from nanoloom.report import Report
 from nanoloom.rooms.open_rooms import OpenRooms
 from nanoloom.sizes.samples import multiple_of
-from nanoloom.source import Source, bound_dims
+from nanoloom.source import Source
 
 NOTHING = {"precision": None, "checked": None, "exact_conv": None}
 

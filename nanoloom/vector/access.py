@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TypeAlias
 
 from nanoloom.kernels.linalg_query import dims_of
 from nanoloom.mlir import arith, ir
 
+CONSTANT = "arith.constant"
 SECOND = 2  # elements from lane to lane: two loads, of which half is taken
 
 
@@ -44,8 +46,22 @@ class Operand:
             return self.buffer.type
         return ir.MemRefType(self.buffer.type).element_type
 
+    @cached_property
+    def _results(self) -> list[ir.AffineExpr]:
+        """Of the indexing: a body written out for a thousand points asks each time."""
+        return list(self.indexing.results)
+
+    @cached_property
+    def _accesses(self) -> dict[int, Access]:
+        return {}
+
     def access(self, dim: int) -> Access:
-        results = list(self.indexing.results)
+        if dim not in self._accesses:
+            self._accesses[dim] = self._access(dim)
+        return self._accesses[dim]
+
+    def _access(self, dim: int) -> Access:
+        results = self._results
         using = [i for i, e in enumerate(results) if dim in dims_of(e)]
         if not using or self.is_scalar:
             return Access.UNIFORM
@@ -69,7 +85,7 @@ class Operand:
 
     def indices(self, ivs: Sequence[ir.Value]) -> list[ir.Value]:
         """The element's index for these values of the loop dimensions."""
-        return [apply(e, ivs) for e in self.indexing.results]
+        return [apply(e, ivs) for e in self._results]
 
 
 def coefficient(expr: ir.AffineExpr, dim: int) -> int | None:
@@ -108,9 +124,13 @@ def index(value: int) -> ir.Value:
 def constant_of(value: ir.Value) -> int | None:
     """The number an index constant holds."""
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+    if isinstance(owner, ir.Block) or owner.name != CONSTANT:
         return None
-    return int(owner.attributes["value"].value)  # type: ignore[attr-defined]
+    return number_of(owner)
+
+
+def number_of(constant: ir.Operation) -> int:
+    return int(constant.attributes["value"].value)  # type: ignore[attr-defined]
 
 
 Parts: TypeAlias = tuple[ir.Value | None, int]
@@ -118,11 +138,13 @@ Parts: TypeAlias = tuple[ir.Value | None, int]
 
 def parts(value: ir.Value) -> Parts:
     """What an index is beside the number added to it, and that number."""
-    number = constant_of(value)
-    if number is not None:
-        return None, number
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.addi":
+    if isinstance(owner, ir.Block):
+        return value, 0
+    name = owner.name
+    if name == CONSTANT:
+        return None, number_of(owner)
+    if name != "arith.addi":
         return value, 0
     left, right = owner.operands
     number = constant_of(right)
@@ -179,14 +201,14 @@ def written(value: ir.Value) -> Hashable:
     owner = value.owner
     if isinstance(owner, ir.Block):
         return value
-    number = constant_of(value)
-    if number is not None:
-        return number
-    if owner.name == "vector.vscale":  # the same wherever it is asked for
-        return owner.name
-    if owner.name not in ("arith.addi", "arith.muli"):
+    name = owner.name
+    if name == CONSTANT:
+        return number_of(owner)
+    if name == "vector.vscale":  # the same wherever it is asked for
+        return name
+    if name not in ("arith.addi", "arith.muli"):
         return value
-    return (owner.name, *(written(part) for part in owner.operands))
+    return (name, *(written(part) for part in owner.operands))
 
 
 def divide(left: ir.Value, right: ir.Value) -> ir.Value:

@@ -90,13 +90,19 @@ class TransformedFilters(Derivation):
 def fill_transformed(
     made: Array, filters: Stored, matrix: Array, wide: type[np.floating]
 ) -> None:
-    """made[a, b, c, f] = M w M' of filters [f, c, 3, 3], some at a time, in `wide`."""
-    step = max(1, BLOCK // max(1, made[..., 0].size))
+    """made[a, b, c, f] = M w M' of filters [f, c, 3, 3], some at a time, in `wide`.
+
+    As two products over all channels and filters, which lie innermost: einsum would
+    move each of the numbers several times.
+    """
+    side, step = len(matrix), max(1, BLOCK // max(1, made[..., 0].size))
+    matrix = matrix.astype(wide)
     for first in range(0, filters.shape[0], step):
-        block = np.asarray(filters[first : first + step], wide)
-        made[..., first : first + step] = np.einsum(
-            "ai,bj,fcij->abcf", matrix, matrix, block, optimize=True
-        )
+        block = np.asarray(filters[first : first + step])
+        taps = np.ascontiguousarray(block.transpose(2, 3, 1, 0), wide)
+        rows = (matrix @ taps.reshape(TAPS, -1)).reshape(side, TAPS, -1)
+        shape = (side, side, *taps.shape[2:])
+        made[..., first : first + step] = np.matmul(matrix, rows).reshape(shape)
 
 
 def winograd(

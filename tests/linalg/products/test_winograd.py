@@ -58,6 +58,18 @@ def test_filters_in_blocks_are_those_at_once(
     assert (change.of(w) == whole).all() and str(change) == f"winograd[{tile}]"
 
 
+@TILES
+def test_filters_are_rounded_once(tile: int) -> None:
+    """Half of a last place off, and what the sums of numbers of 53 bits add to it."""
+    w = sample(4, (13, 7, 3, 3), "float32")
+    matrix = transforms(tile).filters
+    exact = np.einsum("ai,bj,fcij->abcf", matrix, matrix, w.astype(np.longdouble))
+    off = np.abs(TransformedFilters(tile).of(w) - exact)
+    sums = np.einsum("ai,bj,fcij->abcf", *map(np.abs, (matrix, matrix, w)))
+    allowed = np.spacing(np.abs(exact).astype(np.float32)) * 0.5 + 2**-50 * sums
+    assert (off <= allowed).all() and off.max() > 0
+
+
 def convolved(x: Array, w: Array, window: Window) -> Array:
     """In the type of its arguments; x [n, h, w, c], w [f, c, 3, 3]."""
     margins = zip(window.low, window.high, strict=True)
