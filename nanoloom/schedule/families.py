@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.dot_instructions import dot_for, pair_products
 from nanoloom.target.facts import Target
-from nanoloom.target.popcount import counts_words
+from nanoloom.target.instructions.choose import counts_words, dot_for, pair_products
 
 BYTES = tuple((a, b, "i32") for a in ("s8", "u8") for b in ("s8", "u8"))
 HALVES = (("bf16", "bf16", "f32"),)

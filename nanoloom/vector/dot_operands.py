@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.target.dot_instructions import GROUP, DotUse
+from nanoloom.target.instructions.choose import DotUse
+from nanoloom.target.instructions.instruction import GROUP, LANE
 from nanoloom.vector.access import index, multiply, written
 from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
 
 SIGN_BITS, SIGN_BIT = 0x80808080 - (1 << 32), 0x80 - (1 << 8)
-LANE = 32  # bits
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ with Zvfh and Zvfbfwma.  LLVM writes it where the vector has one use only.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, named
+from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.riscv64 import WIDENING
+from nanoloom.vector.nanokernel.instructions import emit
 
-# Of types of numbers and of sums.
-NAMES = {"f16": "llvm.riscv.vfwmacc", "bf16": "llvm.riscv.vfwmaccbf16"}
 DYNAMIC, ALL, AGNOSTIC = 7, -1, 3  # rounding as set; every lane; none that are kept
 
 
 def use_widening_products(module: ir.Module, target: Target) -> None:
     """Write products with the target's instruction, where it has one."""
-    if not target.vector.scalable or not any(map(target.multiplies, NAMES)):
+    if not target.vector.scalable or not any(map(target.multiplies, WIDENING)):
         return
     for op in named(module, "vector.fma"):
         left, right, sums = op.operation.operands
@@ -28,7 +28,7 @@ def use_widening_products(module: ir.Module, target: Target) -> None:
         element = str(number.type)
         if target.multiplies(element):
             with ir.InsertionPoint(op), op.operation.location:
-                made = multiplied(NAMES[element], number, numbers, sums)
+                made = multiplied(WIDENING[element].function, number, numbers, sums)
             op.operation.results[0].replace_all_uses_with(made)
             op.operation.erase()
 
@@ -60,4 +60,4 @@ def multiplied(
     kind, i64 = ir.VectorType(sums.type), ir.IntegerType.get_signless(64)
     words = [arith.constant(i64, x) for x in (DYNAMIC, ALL, AGNOSTIC)]
     full = f"{name}.nxv{kind.shape[0]}f32.{number.type}"
-    return llvm.call_intrinsic(kind, full, [sums, number, numbers, *words], [], [])  # type: ignore[arg-type] - MLIR's stubs take no text for an attribute
+    return emit(full, kind, [sums, number, numbers, *words])

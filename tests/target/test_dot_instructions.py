@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nanoloom.target import TARGETS, Target, by_name
-from nanoloom.target.dot_instructions import (
+from nanoloom.target.instructions.choose import (
     DOTS,
     GROUP,
     SCALABLE_DOTS,

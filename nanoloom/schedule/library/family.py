@@ -29,10 +29,9 @@ from nanoloom.schedule.families import (
 )
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.dot_instructions import DotUse, dot_for
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import DotUse, counts_at_once, dot_for
 from nanoloom.target.masked_access import has_mask_registers
-from nanoloom.target.popcount import counts_at_once
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16

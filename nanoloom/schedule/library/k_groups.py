@@ -20,14 +20,13 @@ from nanoloom.schedule.library.panels import is_parameter, weight_packing
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.schedule.packing import Pack
 from nanoloom.schedule.step_cost import StepCost
-from nanoloom.target.dot_instructions import (
-    GROUP,
+from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import (
     MATRIX_ROWS,
     DotUse,
     scalable_dot,
     scalable_matrix,
 )
-from nanoloom.target.facts import Target
 
 # Of four rows of four registers, eight are woven together: two for each.
 WOVEN, WOVEN_ROWS = 2, 4
@@ -37,7 +36,7 @@ ROUND = 4  # groups
 def grouped(stage: Statement, target: Target) -> int:
     """Steps of the innermost sum that are one, 1 where each is for itself."""
     use = use_of(stage, target)
-    return 1 if use is None else GROUP[use.dot.right]
+    return 1 if use is None else use.dot.group
 
 
 def whole_groups(stage: Statement, target: Target) -> int:
@@ -61,7 +60,7 @@ def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost | No
     flips = int(use.flipped)
     if woven:
         return StepCost(left=flips, right_registers=1 + flips, others=3)
-    shuffles = WOVEN * GROUP[use.dot.right] // WOVEN_ROWS
+    shuffles = WOVEN * use.dot.group // WOVEN_ROWS
     return StepCost(left=flips, right=shuffles, right_registers=2 + flips, others=3)
 
 
@@ -118,7 +117,7 @@ def use_of(stage: Statement, target: Target) -> DotUse | None:
         return None
     left, right = (stage.reads[n].element for n in (shape.left, shape.right))
     use = scalable_dot(target, left, right)
-    if use is None or shape.extents[shape.reduced[-1]] < GROUP[use.dot.right]:
+    if use is None or shape.extents[shape.reduced[-1]] < use.dot.group:
         return None
     return use
 

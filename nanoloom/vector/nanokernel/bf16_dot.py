@@ -11,7 +11,7 @@ Panels hold pairs; rows that are not packed are interleaved in registers.
 from __future__ import annotations
 
 from nanoloom.mlir import ir
-from nanoloom.target.dot_instructions import DotUse
+from nanoloom.target.instructions.choose import DotUse
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.instructions import dot
 from nanoloom.vector.nanokernel.tile.tile import Tile

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from nanoloom.mlir import arith, ir, llvm, vector
-from nanoloom.target.dot_instructions import DOTS, GROUP, PAIR_PRODUCTS
+from nanoloom.target.instructions.choose import DOTS, GROUP, PAIR_PRODUCTS
 from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
 from nanoloom.vector.table_lookups import PIECE, SHUFFLES
 

@@ -15,8 +15,8 @@ import pytest
 
 from nanoloom.mlir import ir, named
 from nanoloom.target import Target, by_name
-from nanoloom.target.dot_instructions import DOTS
 from nanoloom.target.host import host
+from nanoloom.target.instructions.choose import DOTS
 from nanoloom.vector import passes
 from nanoloom.vector.dialect import IN_ORDER
 from nanoloom.vector.nanokernel import instructions

@@ -1,0 +1,30 @@
+"""Instructions of RISC-V's vectors, of whatever width there is; LLVM counts 64 bits.
+
+Sources: the specification of vectors (RVV 1.0), of Zvfh and of Zvfbfwma.  Behind the
+operands stand the rounding (as set), how many lanes, and that no others are kept.
+"""
+
+from __future__ import annotations
+
+from nanoloom.target.instructions import meanings
+from nanoloom.target.instructions.instruction import instruction
+
+RVV = "llvm.riscv."
+BITS = 64
+WIDENING = {
+    kind: instruction(
+        name,
+        needs,
+        RVV + name,
+        f"f32*2 <- f32*2 {kind} {kind}*2 i64 i64 i64",
+        meanings.widening_product,
+        BITS,
+        scalable=True,
+    )
+    for kind, needs, name in (
+        ("f16", "zvfh", "vfwmacc"),
+        ("bf16", "zvfbfwma", "vfwmaccbf16"),
+    )
+}
+
+INSTRUCTIONS = tuple(WIDENING.values())
