@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.target.instructions.riscv64 import WIDENING
 from nanoloom.vector.nanokernel.instructions import emit
-
-DYNAMIC, ALL, AGNOSTIC = 7, -1, 3  # rounding as set; every lane; none that are kept
 
 
 def use_widening_products(module: ir.Module, target: Target) -> None:
@@ -28,7 +27,7 @@ def use_widening_products(module: ir.Module, target: Target) -> None:
         element = str(number.type)
         if target.multiplies(element):
             with ir.InsertionPoint(op), op.operation.location:
-                made = multiplied(WIDENING[element].function, number, numbers, sums)
+                made = multiplied(WIDENING[element], number, numbers, sums)
             op.operation.results[0].replace_all_uses_with(made)
             op.operation.erase()
 
@@ -55,9 +54,9 @@ def is_product(number: ir.Value, numbers: ir.Value) -> bool:
 
 
 def multiplied(
-    name: str, number: ir.Value, numbers: ir.Value, sums: ir.Value
+    named: Instruction, number: ir.Value, numbers: ir.Value, sums: ir.Value
 ) -> ir.Value:
     kind, i64 = ir.VectorType(sums.type), ir.IntegerType.get_signless(64)
-    words = [arith.constant(i64, x) for x in (DYNAMIC, ALL, AGNOSTIC)]
-    full = f"{name}.nxv{kind.shape[0]}f32.{number.type}"
+    words = [arith.constant(i64, x) for x in named.words]
+    full = f"{named.function}.nxv{kind.shape[0]}f32.{number.type}"
     return emit(full, kind, [sums, number, numbers, *words])

@@ -15,7 +15,7 @@ from dataclasses import replace
 from nanoloom.nest.contraction import Contraction, lhs_is_k_contiguous, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.families import BYTES, HALVES, INT8_DOT
+from nanoloom.schedule.families import BYTES, INT8_DOT, PAIRS
 from nanoloom.schedule.library.panels import is_parameter, weight_packing
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.schedule.packing import Pack
@@ -126,7 +126,7 @@ def shape_of(stage: Statement) -> Contraction | None:
     """The roles of a product of narrow numbers with rows of its right operand as they
     lie."""
     kinds = tuple(x.element for x in (*stage.reads, *stage.writes))
-    if not stage.is_contraction or kinds not in (*BYTES, *HALVES):
+    if not stage.is_contraction or kinds not in (*BYTES, *PAIRS):
         return None
     shape = roles(stage)
     return shape if shape is not None and shape.contiguous else None

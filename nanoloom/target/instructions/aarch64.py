@@ -53,6 +53,7 @@ SCALABLE_DOTS = (
     _sve("sdot", "", "s8 s8 s32", "sdot.nxv4i32"),
     _sve("udot", "", "u8 u8 s32", "udot.nxv4i32"),
     _sve("bfdot", "bf16", "bf16 bf16 f32", "bfdot"),
+    _sve("fdot", "sve2p1", "f16 f16 f32", "fdot.x2.nxv4f32"),
 )
 # Two rows by two columns in every 128 bits, of twice as many steps.
 MATRICES = (
@@ -93,7 +94,8 @@ TILES = (
     instruction("fmopa", "sme", f"{SME}mopa.nxv4f32",
                 "<- i32 i1*4 i1*4 f32*4 f32*4", meanings.outer, scalable=True),
     *(
-        instruction(way[:4], "sme", SME + way, "<- i1*4 ptr i32 i32", None)
+        instruction(way[:4], "sme", SME + way, "<- i1*4 ptr i32 i32", None,
+                    scalable=True)
         for way in ("ld1w.horiz", "st1w.horiz", "st1w.vert")
     ),
 )  # fmt: skip

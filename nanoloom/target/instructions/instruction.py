@@ -46,6 +46,9 @@ class Instruction:
     Of sums of products, left, right and sums are the types of the numbers.  shape: m, n
     and k of what it computes in each block of a register; a dot product's is a lane.
     swaps: the operands may change places, where the types say so.
+    widened: it takes the products themselves, of operands that were extended: LLVM
+    selects the instruction of all three.
+    words: numbers behind the operands, 64 bits each: roundings, lanes.
     latency: cycles from a sum to the next one, 0 where no source is at hand.
     """
 
@@ -63,6 +66,8 @@ class Instruction:
     scalable: bool = False
     swaps: bool = True
     intrinsic: str = ""
+    widened: bool = False
+    words: tuple[int, ...] = ()
     latency: int = 0
 
     def is_of(self, target: Target) -> bool:
@@ -90,6 +95,7 @@ def instruction(
     bits: int = 0,
     *,
     scalable: bool = False,
+    words: tuple[int, ...] = (),
 ) -> Instruction:
     """An instruction by its types: "result <- operand operand ..."."""
     result, _, operands = types.partition("<-")
@@ -102,6 +108,7 @@ def instruction(
         tuple(operands.split()),
         bits,
         scalable=scalable,
+        words=words,
     )
 
 
@@ -116,6 +123,7 @@ def sums_of_products(
     *,
     scalable: bool = False,
     intrinsic: str = "",
+    widened: bool = False,
     latency: int = 0,
 ) -> Instruction:
     """An instruction that adds products of two registers to a third one's lanes.
@@ -138,5 +146,6 @@ def sums_of_products(
         shape or (1, 1, GROUP[left]),
         scalable,
         intrinsic=intrinsic,
+        widened=widened,
         latency=latency,
     )

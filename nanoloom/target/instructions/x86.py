@@ -29,6 +29,7 @@ def _dot(
 DOTS = (
     _dot("vdpbf16ps", "avx512bf16", "bf16 bf16 f32", 512, "x86.avx512.dot",
          f"{X86}avx512bf16.dpbf16ps.512"),
+    _dot("vdpphps", "avx10.2", "f16 f16 f32", 512, f"{X86}avx10.vdpphps.512"),
     _dot("vpdpbusd", "avx512vnni", "u8 s8 s32", 512, f"{X86}avx512.vpdpbusd.512"),
     _dot("vpdpbssd", "avxvnniint8", "s8 s8 s32", 256, "x86.avx.dot.i8",
          f"{X86}avx2.vpdpbssd.256"),
@@ -78,7 +79,9 @@ TILE_PRODUCTS = (
     _tile_product("tdpbuud", "amx-int8", "u8 u8 s32"),
 )
 TILE_MOVES = tuple(
-    instruction(name.partition("64")[0], "amx-tile", X86 + name, types, None)
+    instruction(
+        name.partition(".")[0].removesuffix("64"), "amx-tile", X86 + name, types, None
+    )
     for name, types in (
         ("tilezero.internal", "tile <- i16 i16"),
         ("tileloadd64.internal", "tile <- i16 i16 ptr i64"),

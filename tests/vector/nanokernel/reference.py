@@ -22,7 +22,7 @@ from nanoloom.vector.dialect import IN_ORDER
 from nanoloom.vector.nanokernel import instructions
 from tests.vector.nanokernel.instruction_meanings import in_parts
 
-RELEVANT = {dot.needs for dot in DOTS} | {
+RELEVANT = {x for dot in DOTS for x in dot.needs} | {
     "avxneconvert", "avx512f", "avx512bw", "avx512dq", "avx512vl",
 }  # fmt: skip
 
