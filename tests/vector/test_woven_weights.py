@@ -30,7 +30,7 @@ from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.kernel_harness import program_of, stage_text
 
 M, K, N = 70, 131, 517
-SUMS = {"int8": "int32", "uint8": "int32", "bfloat16": "float32"}
+SUMS = {"int8": "int32", "uint8": "int32", "bfloat16": "float32", "float16": "float32"}
 
 
 def product(left: str, right: str, rows: int = M) -> Program:
@@ -58,6 +58,7 @@ def words_of(program: Program, name: str) -> tuple[Directive, ...]:
         ("aarch64+sve+i8mm", "uint8", "int8", "usmmla", 8, 0),
         ("aarch64+sve+i8mm", "int8", "uint8", "usmmla", 8, 0),
         ("aarch64+sve+bf16", "bfloat16", "bfloat16", "bfmmla", 4, 0),
+        ("aarch64+sve2p1", "float16", "float16", "fdot", 2, 0),
     ],
 )
 def test_a_step_is_loads_and_products(

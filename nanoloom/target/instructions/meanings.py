@@ -135,7 +135,8 @@ def ternary(a: Array, b: Array, c: Array, table: int) -> Array:
 
 
 def popcount(numbers: Array) -> Array:
-    return np.bitwise_count(numbers).astype(numbers.dtype)
+    bits = numbers.view(f"u{numbers.dtype.itemsize}")  # of signed ones numpy counts |x|
+    return np.bitwise_count(bits).astype(numbers.dtype)
 
 
 # ---- the larger and the smaller
