@@ -49,7 +49,6 @@ class Instruction:
     widened: it takes the products themselves, of operands that were extended: LLVM
     selects the instruction of all three.
     words: numbers behind the operands, 64 bits each: roundings, lanes.
-    latency: cycles from a sum to the next one, 0 where no source is at hand.
     """
 
     name: str
@@ -68,7 +67,6 @@ class Instruction:
     intrinsic: str = ""
     widened: bool = False
     words: tuple[int, ...] = ()
-    latency: int = 0
 
     def is_of(self, target: Target) -> bool:
         """Whether a target has it."""
@@ -124,7 +122,6 @@ def sums_of_products(
     scalable: bool = False,
     intrinsic: str = "",
     widened: bool = False,
-    latency: int = 0,
 ) -> Instruction:
     """An instruction that adds products of two registers to a third one's lanes.
 
@@ -147,5 +144,4 @@ def sums_of_products(
         scalable,
         intrinsic=intrinsic,
         widened=widened,
-        latency=latency,
     )
