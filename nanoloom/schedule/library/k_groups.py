@@ -31,6 +31,8 @@ from nanoloom.target.instructions.choose import (
 # Of four rows of four registers, eight are woven together: two for each.
 WOVEN, WOVEN_ROWS = 2, 4
 ROUND = 4  # groups
+# Registers beside, for sums that LLVM moves between fdot: with fewer it spills some.
+HALVES_MOVED = 2
 
 
 def grouped(stage: Statement, target: Target) -> int:
@@ -59,7 +61,8 @@ def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost | No
         return StepCost(left=1 / MATRIX_ROWS, right_loads=MATRIX_ROWS, others=4)
     flips = int(use.flipped)
     if woven:
-        return StepCost(left=flips, right_registers=1 + flips, others=3)
+        others = 3 + HALVES_MOVED * (use.dot.left == "f16")
+        return StepCost(left=flips, right_registers=1 + flips, others=others)
     shuffles = WOVEN * use.dot.group // WOVEN_ROWS
     return StepCost(left=flips, right=shuffles, right_registers=2 + flips, others=3)
 
