@@ -20,8 +20,8 @@ from nanoloom.graph.quantization import BYTES, known_array
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.types import shape_of
 from nanoloom.graph.winograd import TILES, Numbers, is_square, mark
-from nanoloom.target.dot_instructions import dot_for, pair_products
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import dot_for, pair_products
 
 LOST = {2: 2, 4: 6}  # bits of 32 that the results of a tile are too large by
 SIGNS = {ir.DataType.INT8: "s8", ir.DataType.UINT8: "u8"}

@@ -18,8 +18,9 @@ from nanoloom.graph.editor import transpose_order
 from nanoloom.graph.image_layouts import to_last
 from nanoloom.graph.integer_winograd import operands
 from nanoloom.graph.types import shape_of
-from nanoloom.target.dot_instructions import GROUP, dot_for
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import dot_for
+from nanoloom.target.instructions.instruction import GROUP
 
 FROM_PLANES = "from_planes"  # of a node, whose result has channels last
 FEW = 16  # channels: each is a place of its own in memory

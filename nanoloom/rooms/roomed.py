@@ -18,6 +18,7 @@ from nanoloom.binding import deciding
 from nanoloom.errors import Error, InputError
 from nanoloom.frontend.data_dependent_outputs import trimmed
 from nanoloom.graph.data_dependent.rooms import EXACT, needed_outputs, room_inputs
+from nanoloom.runtime.given_arrays import NOWHERE
 from nanoloom.runtime.variant import Variant
 from nanoloom.source import Interface, Source
 
@@ -104,8 +105,17 @@ class Roomed(Variant):
         self.counted, self._block = variant.counted, None
 
     def __call__(
-        self, inputs: Mapping[str, Array], nanoseconds: Array | None = None
+        self,
+        inputs: Mapping[str, Array],
+        nanoseconds: Array | None = None,
+        into: Mapping[str, Array] = NOWHERE,
     ) -> dict[str, Array]:
+        for name in into:
+            raise InputError(
+                "depends on sizes that only the data say",
+                where=f"output {name}",
+                hint="take the array that the call returns",
+            )
         sizes, variant = self.sizes, self.variant
         for _ in range(MOST_RUNS):
             made, failure = self.run(variant, sizes, inputs, nanoseconds)

@@ -59,6 +59,7 @@ static const struct bit {
     {"avx512vp2intersect", 7, 0, EDX, 8, ZMM},
     {"avx512fp16", 7, 0, EDX, 23, ZMM},
     {"avx512bf16", 7, 1, EAX, 5, ZMM},
+    {"avx10.2", 0x24, 0, EBX, 1, ZMM}, /* of the version: 2 or 3 */
     {"amx-bf16", 7, 0, EDX, 22, TILES},
     {"amx-tile", 7, 0, EDX, 24, TILES},
     {"amx-int8", 7, 0, EDX, 25, TILES},

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.dot_instructions import dot_for, pair_products
 from nanoloom.target.facts import Target
-from nanoloom.target.popcount import counts_words
+from nanoloom.target.instructions.choose import counts_words, dot_for, pair_products
 
 BYTES = tuple((a, b, "i32") for a in ("s8", "u8") for b in ("s8", "u8"))
 HALVES = (("bf16", "bf16", "f32"),)
+PAIRS = (*HALVES, ("f16", "f16", "f32"))
 BITS = (("b8", "b8", "i32"),)
 FLOATS = (
     ("f32", "f32", "f32"),
@@ -61,7 +61,7 @@ AMX_BF16 = Family("amx-bf16", HALVES, 2, tiles=True)
 AMX_INT8 = Family("amx-int8", BYTES, 4, tiles=True)
 # Outer products of vectors of any length (vector/nanokernel/sme).
 SME = Family("sme", (("f32", "f32", "f32"),), 1, tiles=True)
-BF16_DOT = Family("bf16-dot", HALVES, 2)
+BF16_DOT = Family("bf16-dot", PAIRS, 2)
 # Even and odd numbers are converted as they are loaded: two loads for each of them.  A
 # flat row takes as many for a product, and as long in llvm-mca.  Its figures for them
 # are of other conversions, two operations and no load: the paper's Fig. 7 decides.

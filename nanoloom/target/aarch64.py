@@ -58,6 +58,7 @@ ISA = InstructionSet(
         ("fp16fml", HWCAP, 23),
         ("sve2", HWCAP2, 1),
         ("i8mm", HWCAP2, 13),
+        ("sve2p1", HWCAP2, 36),
         ("bf16", HWCAP2, 14),
         ("sme", HWCAP2, 23),
     ),

@@ -169,7 +169,7 @@ Adding = Callable[[Target, str], Target]
 def _features(target: Target) -> dict[str, Adding]:
     """What may be added to a target, and how."""
     bits = target.vector.bits
-    wider = {128: ("avx", "amx"), 256: ("avx512", "amx")}.get(bits, ())
+    wider = {128: ("avx", "amx"), 256: ("avx512", "avx10", "amx")}.get(bits, ())
     plain = [x for x in target.isa.adds if not x.startswith(wider)]
     made = _each(plain, _added) | _WIDER.get(target.arch, {})
     if target.cpu in _CORES:  # whose vectors have one length
@@ -181,6 +181,14 @@ def _each(names: Iterable[str], adding: Adding) -> dict[str, Adding]:
     return dict.fromkeys(names, adding)
 
 
+# LLVM's names of extensions that it counts as experiments.
+LLVM_NAMES = {"zvqdotq": "experimental-zvqdotq"}
+
+
+def llvm_name(feature: str) -> str:
+    return LLVM_NAMES.get(feature, feature)
+
+
 def _added(target: Target, feature: str) -> Target:
     words = [word for word in target.features.split(",") if word]
     matrix = x86.AMX if feature.startswith("amx") else target.matrix
@@ -188,17 +196,21 @@ def _added(target: Target, feature: str) -> Target:
     return replace(
         target,
         name=f"{target.name}+{feature}",
-        features=",".join([*words, *(f"+{name}" for name in sorted(more))]),
+        features=",".join(
+            [*words, *(f"+{LLVM_NAMES.get(x, x)}" for x in sorted(more))]
+        ),
         extensions=target.extensions | more,
         matrix=matrix,
     )
 
 
+_BELOW = {"sve2": frozenset({"sve"}), "sve2p1": frozenset({"sve", "sve2"})}
+
+
 def _scalable(target: Target, feature: str) -> Target:
     """Arm's scalable vectors, of any length, in place of NEON's."""
     made = _added(target, feature)
-    if feature == "sve2":
-        made = replace(made, extensions=made.extensions | {"sve"})
+    made = replace(made, extensions=made.extensions | _BELOW.get(feature, frozenset()))
     if target.vector.scalable:
         return made
     return replace(made, vector=aarch64.SVE_ANY)
@@ -223,5 +235,5 @@ def _outer(target: Target, feature: str) -> Target:
 # Features that bring other vectors, or a matrix unit.
 _WIDER: Mapping[str, dict[str, Adding]] = {
     "riscv64": _each(_LENGTHS, _longer),
-    "aarch64": _each(("sve", "sve2"), _scalable) | _each(("sme",), _outer),
+    "aarch64": _each(("sve", *_BELOW), _scalable) | _each(("sme",), _outer),
 }

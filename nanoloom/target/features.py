@@ -27,6 +27,7 @@ BRINGS: Mapping[str, Mapping[str, str]] = {
         "avxifma": "products of 52 bits, of 256 bits",
         "avx512ifma": "products of 52 bits",
         "avx512fp16": "arithmetic of f16",
+        "avx10.2": "products of pairs of f16",
         "avx512vbmi": "permutations of bytes",
         "avx512vbmi2": "shifts over pairs, packed bytes",
         "avx512bitalg": "counts of ones in bytes",
@@ -45,6 +46,7 @@ BRINGS: Mapping[str, Mapping[str, str]] = {
         "fp16fml": "products of f16 added in f32",
         "sve": "vectors of 128 to 2048 bits",
         "sve2": "the same with more operations",
+        "sve2p1": "the same with products of pairs of f16",
         "sme": "outer products in tiles",
     },
     "riscv64": {
@@ -57,6 +59,7 @@ BRINGS: Mapping[str, Mapping[str, str]] = {
         "zvfhmin": "vectors' conversions of f16",
         "zvfbfmin": "vectors' conversions of bf16",
         "zvfbfwma": "products of bf16 added in f32",
+        "zvqdotq": "products of fours of bytes",
         "zba": "sums of addresses",
         "zbb": "minima, rotations, counts of ones",
         "zbs": "single bits",

@@ -33,11 +33,13 @@ ISA = InstructionSet(
         "vlen",
         (128, 256, 512, 1024),
         "v",
-        asked=("zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma"),
+        asked=("zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvqdotq"),
     ),
     register="^vr",
     whole_registers=True,
-    adds=frozenset({"zba", "zbb", "zbs", "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma"}),
+    adds=frozenset(
+        {"zba", "zbb", "zbs", "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvqdotq"}
+    ),
     hwcaps=tuple((x, HWCAP, ord(x) - ord("a")) for x in "fdcv"),  # of one letter
     vectors="v",
     widens_f16=frozenset({"zvfh", "zvfhmin"}),

@@ -38,7 +38,7 @@ ISA = InstructionSet(
     Frame(rb"\x48\x81\xec(?P<size>....)", r"\bsubq\s+\$(?P<size>\d+), %rsp", 1),
     Emulator("qemu-x86_64", "max"),
     register="v",
-    adds=(SAPPHIRE | GRANITE | ZEN5 | ARROW) - {"sse4.2", "avx2"},
+    adds=(SAPPHIRE | GRANITE | ZEN5 | ARROW | {"avx10.2"}) - {"sse4.2", "avx2"},
     fma="fma",
     result_apart="avx2",
     widens_f16=frozenset({"f16c"}),

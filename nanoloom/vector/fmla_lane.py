@@ -20,6 +20,7 @@ from nanoloom.kernels.nest import element
 from nanoloom.mlir import arith, ir, llvm, vector
 from nanoloom.schedule.lane_factors import is_wide_room, wide_lane_factors
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.aarch64 import LANE_PRODUCT, REPEATED_QUAD
 from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit
@@ -29,8 +30,6 @@ from nanoloom.vector.vectorize import VectorPlan
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
-
-REPEATED, ADDED = "llvm.aarch64.sve.dupq.lane", "llvm.aarch64.sve.fmla.lane"
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class LaneSteps:
 
     def numbers(self, strip: RegisterTile, point: Point, once: ValueCache) -> ir.Value:
         """A row's of all steps of a group, in every 128 bits of a register."""
-        key = REPEATED, strip.place(self.left, point)
+        key = REPEATED_QUAD, strip.place(self.left, point)
         if key not in once.made:
             x = strip.inputs[self.left]
             few = ir.VectorType.get([self.group], x.element)
@@ -94,7 +93,7 @@ class LaneSteps:
             kind = ir.VectorType.get([self.group], x.element, scalable=[True])
             wide = vector.scalable_insert(read, llvm.mlir_poison(kind), 0)
             first = arith.constant(ir.IntegerType.get_signless(64), 0)
-            made = emit(f"{REPEATED}.{suffix(kind)}", kind, [wide, first])
+            made = emit(REPEATED_QUAD.function, kind, [wide, first])
             once.made[key] = [Vector(made)]
         (found,) = once.made[key]
         assert isinstance(found, Vector)
@@ -112,14 +111,8 @@ def columns(strip: RegisterTile, right: int, points: list[Point]) -> list[list[i
 def added(value: ir.Value, right: ir.Value, numbers: ir.Value, lane: int) -> ir.Value:
     """A vector of sums with the products by one of the numbers."""
     place = arith.constant(ir.IntegerType.get_signless(32), lane)
-    name = f"{ADDED}.{suffix(value.type)}"
-    return emit(name, value.type, [value, right, numbers, place])
-
-
-def suffix(kind: ir.Type) -> str:
-    """A scalable vector's type in an intrinsic's name."""
-    vectors = ir.VectorType(kind)
-    return f"nxv{vectors.shape[0]}{vectors.element_type}"
+    operands = [value, right, numbers, place]
+    return emit(LANE_PRODUCT.function, value.type, operands)
 
 
 def lane_steps(

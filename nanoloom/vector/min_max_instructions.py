@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions import x86
+from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.range_instructions import bits_of, is_constant, word
 
@@ -19,13 +21,6 @@ WORDS = {
     int(arith.CmpFPredicate.OLT): "min",
 }
 ROUNDING = 4  # as set
-# By bits of a vector: what its intrinsic is called, by those of a number.
-VERSIONS = {
-    128: {32: "sse.{}.ps", 64: "sse2.{}.pd"},
-    256: {32: "avx.{}.ps.256", 64: "avx.{}.pd.256"},
-    512: {32: "avx512.{}.ps.512", 64: "avx512.{}.pd.512"},
-}
-NEEDED = {128: (), 256: ("avx2",), 512: ("avx512f",)}
 
 
 def use_min_max_instructions(module: ir.Module, target: Target) -> None:
@@ -36,13 +31,14 @@ def use_min_max_instructions(module: ir.Module, target: Target) -> None:
         choice = op.operation
         bits = bits_of(choice.results[0].type)
         name = chosen_by(choice)
-        if not bits or not name or not target.has(*NEEDED[bits]):
+        if not bits or not name:
             continue
         _, one, other = choice.operands
-        if not any(map(is_constant, (one, other))):
+        found = x86.EXTREMES[name, str(ir.VectorType(one.type).element_type), bits]
+        if not found.is_of(target) or not any(map(is_constant, (one, other))):
             continue
         with ir.InsertionPoint(op), op.operation.location:
-            made = instruction(name, bits, one, other)
+            made = instruction(found, one, other)
         choice.results[0].replace_all_uses_with(made)
         choice.erase()
 
@@ -68,8 +64,6 @@ def is_same(one: ir.Value, other: ir.Value) -> bool:
     return one.owner.attributes["value"] == other.owner.attributes["value"]  # type: ignore[union-attr] - constants have owners
 
 
-def instruction(name: str, bits: int, one: ir.Value, other: ir.Value) -> ir.Value:
-    kind = ir.VectorType(one.type)
-    version = VERSIONS[bits][bits // kind.shape[0]].format(name)
-    operands = [one, other, *([word(ROUNDING)] if bits == max(VERSIONS) else [])]
-    return instructions.emit(f"llvm.x86.{version}", kind, operands)
+def instruction(named: Instruction, one: ir.Value, other: ir.Value) -> ir.Value:
+    operands = [one, other, *(word(ROUNDING) for _ in named.operands[2:])]
+    return instructions.emit(named.function, one.type, operands)

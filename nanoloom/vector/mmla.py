@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.target.dot_instructions import GROUP, MATRIX_ROWS, DotUse
+from nanoloom.target.instructions.choose import MATRIX_ROWS, DotUse
+from nanoloom.target.instructions.instruction import GROUP
 from nanoloom.vector.dot_operands import LANE, DotOperands, added, filled, place
 from nanoloom.vector.grouped_rows import GroupedRows
 from nanoloom.vector.tile_points import Point
@@ -45,7 +46,7 @@ class MatrixSteps:
     @property
     def group(self) -> int:
         """Steps of the sum that are one."""
-        return MATRIX_ROWS * GROUP[self.use.dot.right]
+        return self.use.dot.group
 
     def begun(
         self, strip: RegisterTile, points: list[Point], start: list[ir.Value]

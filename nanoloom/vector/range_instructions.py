@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions import x86
 from nanoloom.vector.nanokernel import instructions
 
 LARGER, SMALLER = "arith.maximumf", "arith.minimumf"
 # Intel's manual, VRANGEPS: which number, its sign as it is; and "rounding as set".
 CHOICE = {LARGER: 0b0101, SMALLER: 0b0100}
 AS_SET = 4
-WIDTHS = (128, 256, 512)
-NAMES = {32: "ps", 64: "pd"}
 
 
 def use_range_instructions(module: ir.Module, target: Target) -> None:
@@ -45,18 +44,16 @@ def bits_of(kind: ir.Type) -> int:
     if not isinstance(element, ir.F32Type | ir.F64Type):
         return 0
     width = kind.shape[0] * element.width
-    return width if width in WIDTHS else 0
+    return width if width in x86.WIDTHS else 0
 
 
 def chosen(choice: int, one: ir.Value, other: ir.Value) -> ir.Value:
     kind = ir.VectorType(one.type)
-    bits, lanes = bits_of(kind), kind.shape[0]
-    name = f"llvm.x86.avx512.mask.range.{NAMES[bits // lanes]}.{bits}"
-    all_lanes = ir.IntegerType.get_signless(max(lanes, 8))
+    named = x86.RANGES[str(kind.element_type), bits_of(kind)]
+    all_lanes = ir.IntegerType.get_signless(max(kind.shape[0], 8))
     operands = [one, other, word(choice), one, arith.constant(all_lanes, -1)]
-    if bits == WIDTHS[-1]:
-        operands.append(word(AS_SET))
-    made = instructions.emit(name, kind, operands)
+    operands += [word(AS_SET) for _ in named.operands[len(operands) :]]
+    made = instructions.emit(named.function, kind, operands)
     lost = arith.cmpf(arith.CmpFPredicate.UNO, one, other)
     return arith.select(lost, arith.addf(one, other), made)
 

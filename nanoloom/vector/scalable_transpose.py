@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
+from nanoloom.target.instructions.aarch64 import EXCHANGES
 from nanoloom.vector.access import Access, Operand, add, index, multiply
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import rounded_down
+from nanoloom.vector.nanokernel.instructions import emit
 from nanoloom.vector.scalable_gather import distance, same_shape
 from nanoloom.vector.tile_loops import for_rest, left_of, moved, stepped, strips
 from nanoloom.vector.widths import vector_type
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 PIECE = 64  # bits
 SIDE = 2  # blocks of columns in a round, which share what it takes besides
-EXCHANGES = "llvm.aarch64.sve.trn1", "llvm.aarch64.sve.trn2"
 
 
 def numbers_of(operand: Operand) -> int:
@@ -152,9 +153,8 @@ def exchange_lanes(rows: list[ir.Value]) -> list[ir.Value]:
             if first & size:
                 continue
             pair = [vector.bitcast(kind, vectors[n]) for n in (first, first + size)]
-            for n, name in zip((first, first + size), EXCHANGES, strict=True):
-                # one result: the type of the bindings says there may be more, or none
-                vectors[n] = llvm.call_intrinsic(kind, name, pair, [], [])  # type: ignore[arg-type]
+            for n, exchange in zip((first, first + size), EXCHANGES, strict=True):
+                vectors[n] = emit(exchange.function, kind, pair)
         size *= 2
     return vectors
 

@@ -23,14 +23,13 @@ from nanoloom.kernels.linalg_query import Op, iterators
 from nanoloom.kernels.nest import element
 from nanoloom.mlir import arith, ir
 from nanoloom.nest.extent import Lanes
-from nanoloom.target.dot_instructions import (
-    GROUP,
+from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import (
     MATRIX_ROWS,
     DotUse,
     scalable_dot,
     scalable_matrix,
 )
-from nanoloom.target.facts import Target
 from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.dot_operands import LANE, DotOperands, added, filled, place
 from nanoloom.vector.extents import rounded_down
@@ -67,7 +66,7 @@ class DotSteps:
     @property
     def group(self) -> int:
         """Steps of the sum that are one."""
-        return GROUP[self.use.dot.right]
+        return self.use.dot.group
 
     def columns(self, strip: RegisterTile, points: list[Point]) -> dict[object, Point]:
         """The points of one row, by where they are along the vectors; none where signs
@@ -186,7 +185,7 @@ def dot_steps(
     *_, deepest = strip.reduced
     if strip.inputs[left].access(deepest) is not Access.CONTIGUOUS:
         return None
-    group, x = GROUP[use.dot.right], strip.inputs[1 - left]
+    group, x = use.dot.group, strip.inputs[1 - left]
     lanes = use.dot.bits // LANE
     if in_groups_of(x, plan.axis, deepest, MATRIX_ROWS * group):
         pair = scalable_matrix(target, element(op, left), element(op, 1 - left))

@@ -9,20 +9,16 @@ look up 64, zeros elsewhere.  Other lanes than a register's load one after anoth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from nanoloom.mlir import arith, ir, llvm, memref, named, vector
+from nanoloom.mlir import arith, ir, memref, named, vector
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions import aarch64, x86
+from nanoloom.target.instructions.choose import of_width
 from nanoloom.vector.access import index
 from nanoloom.vector.dialect import LOOKUP, make
+from nanoloom.vector.nanokernel.instructions import emit
 
 PIECE, PLACES = 16, 256
-SHUFFLES = {  # by lanes: what a target needs, and the intrinsic
-    16: ("sse4.2", "llvm.x86.ssse3.pshuf.b.128"),
-    32: ("avx2", "llvm.x86.avx2.pshuf.b"),
-    64: ("avx512bw", "llvm.x86.avx512.pshuf.b.512"),
-}
-FOUR_PIECES = "llvm.aarch64.neon.tbl4.v16i8"
+BYTE = 8  # bits
 
 
 def is_table(buffer: ir.Value) -> bool:
@@ -58,10 +54,10 @@ def make_lookups(module: ir.Module, target: Target) -> None:
 
 def made(table: ir.Value, places: ir.Value, target: Target) -> ir.Value:
     (lanes,) = ir.VectorType(places.type).shape
-    needs, shuffle = SHUFFLES.get(lanes, ("", ""))
-    if shuffle and target.has(needs):
-        return by_halves(table, places, shuffle)
-    if target.has("neon") and lanes == PIECE:
+    shuffle = of_width(target, x86.SHUFFLES, BYTE * lanes)
+    if shuffle is not None:
+        return by_halves(table, places, shuffle.function)
+    if aarch64.LOOKUP.is_of(target) and lanes == PIECE:
         return by_zeros(table, places)
     return one_by_one(table, places, lanes)
 
@@ -72,7 +68,7 @@ def by_halves(table: ir.Value, places: ir.Value, shuffle: str) -> ir.Value:
     zero = vector.broadcast(kind, arith.constant(kind.element_type, 0))
     low = arith.andi(places, all_lanes(kind, PIECE - 1))
     pieces = [
-        called(shuffle, kind, [repeated(piece, kind), low]) for piece in read(table)
+        emit(shuffle, kind, [repeated(piece, kind), low]) for piece in read(table)
     ]
     for bit in range(4, 8):
         top = arith.shli(places, all_lanes(kind, 7 - bit))
@@ -88,7 +84,7 @@ def by_zeros(table: ir.Value, places: ir.Value) -> ir.Value:
     result: ir.Value | None = None
     for first in range(0, len(pieces), 4):
         here = arith.subi(places, all_lanes(kind, first * PIECE))
-        found = called(FOUR_PIECES, kind, [*pieces[first : first + 4], here])
+        found = emit(aarch64.LOOKUP.function, kind, [*pieces[first : first + 4], here])
         result = found if result is None else arith.ori(result, found)
     assert result is not None
     return result
@@ -121,8 +117,3 @@ def repeated(piece: ir.Value, kind: ir.VectorType) -> ir.Value:
 def all_lanes(kind: ir.VectorType, number: int) -> ir.Value:
     signed = number - PLACES if number >= PLACES // 2 else number
     return vector.broadcast(kind, arith.constant(kind.element_type, signed))
-
-
-def called(name: str, kind: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
-    """What an intrinsic gives."""
-    return llvm.call_intrinsic(kind, name, list(operands), [], [])  # type: ignore[arg-type]

@@ -23,8 +23,8 @@ from nanoloom.kernels.linalg_query import (
 )
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE
-from nanoloom.target.dot_instructions import DotUse
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.tail_forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combiner, scalable_transpose
 from nanoloom.vector.access import Operand, index

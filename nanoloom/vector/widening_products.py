@@ -7,17 +7,16 @@ with Zvfh and Zvfbfwma.  LLVM writes it where the vector has one use only.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, named
+from nanoloom.mlir import arith, ir, named
 from nanoloom.target.facts import Target
-
-# Of types of numbers and of sums.
-NAMES = {"f16": "llvm.riscv.vfwmacc", "bf16": "llvm.riscv.vfwmaccbf16"}
-DYNAMIC, ALL, AGNOSTIC = 7, -1, 3  # rounding as set; every lane; none that are kept
+from nanoloom.target.instructions.instruction import Instruction
+from nanoloom.target.instructions.riscv64 import WIDENING
+from nanoloom.vector.nanokernel.instructions import emit
 
 
 def use_widening_products(module: ir.Module, target: Target) -> None:
     """Write products with the target's instruction, where it has one."""
-    if not target.vector.scalable or not any(map(target.multiplies, NAMES)):
+    if not target.vector.scalable or not any(map(target.multiplies, WIDENING)):
         return
     for op in named(module, "vector.fma"):
         left, right, sums = op.operation.operands
@@ -28,7 +27,7 @@ def use_widening_products(module: ir.Module, target: Target) -> None:
         element = str(number.type)
         if target.multiplies(element):
             with ir.InsertionPoint(op), op.operation.location:
-                made = multiplied(NAMES[element], number, numbers, sums)
+                made = multiplied(WIDENING[element], number, numbers, sums)
             op.operation.results[0].replace_all_uses_with(made)
             op.operation.erase()
 
@@ -55,9 +54,9 @@ def is_product(number: ir.Value, numbers: ir.Value) -> bool:
 
 
 def multiplied(
-    name: str, number: ir.Value, numbers: ir.Value, sums: ir.Value
+    named: Instruction, number: ir.Value, numbers: ir.Value, sums: ir.Value
 ) -> ir.Value:
     kind, i64 = ir.VectorType(sums.type), ir.IntegerType.get_signless(64)
-    words = [arith.constant(i64, x) for x in (DYNAMIC, ALL, AGNOSTIC)]
-    full = f"{name}.nxv{kind.shape[0]}f32.{number.type}"
-    return llvm.call_intrinsic(kind, full, [sums, number, numbers, *words], [], [])  # type: ignore[arg-type] - MLIR's stubs take no text for an attribute
+    words = [arith.constant(i64, x) for x in named.words]
+    full = f"{named.function}.nxv{kind.shape[0]}f32.{number.type}"
+    return emit(full, kind, [sums, number, numbers, *words])

@@ -30,7 +30,7 @@ from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.kernel_harness import program_of, stage_text
 
 M, K, N = 70, 131, 517
-SUMS = {"int8": "int32", "uint8": "int32", "bfloat16": "float32"}
+SUMS = {"int8": "int32", "uint8": "int32", "bfloat16": "float32", "float16": "float32"}
 
 
 def product(left: str, right: str, rows: int = M) -> Program:
@@ -81,6 +81,18 @@ def test_a_step_is_loads_and_products(
     factors = rows * (1 if matrices else registers // 4)
     assert loads == registers
     assert len(loop) <= products + loads + len(shuffles) + (2 + more) * factors + 16
+
+
+def test_pairs_of_f16() -> None:
+    """SVE2.1's fdot: whole registers of woven pairs, and all sums stay in registers."""
+    program, name = product("float16", "float16"), "aarch64+sve2p1"
+    words = words_of(program, name)
+    (packing,) = (x for x in words if isinstance(x, Pack))
+    rows, *_ = (x.count for x in words if isinstance(x, UnrollAndJam))
+    loop = loop_with(stage_text(program, "asm", by_name(name)), "fdot")
+    assert packing.group == 2 and count(loop, "fdot") == 8 * rows
+    assert len([x for x in loop if re.match(r"ld1[bhwd]|ldr\s+z", x)]) == 8
+    assert not [x for x in loop if re.match(r"str\s+z|zip|uzp|trn|tbl|fmla", x)]
 
 
 def test_panels_are_alike_and_as_wide_as_a_task() -> None:

@@ -10,8 +10,8 @@ from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.taps import Window
-from nanoloom.target.dot_instructions import bytes_dot
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import bytes_dot
 
 SUM_BITS = 32  # of what dot products of bytes add to
 

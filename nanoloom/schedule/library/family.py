@@ -29,10 +29,14 @@ from nanoloom.schedule.families import (
 )
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.dot_instructions import DotUse, dot_for
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import (
+    DotUse,
+    counts_at_once,
+    dot_for,
+    scalable_dot,
+)
 from nanoloom.target.masked_access import has_mask_registers
-from nanoloom.target.popcount import counts_at_once
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
@@ -107,7 +111,7 @@ def is_wanted(
 ) -> bool:
     """Whether a family that the target has suits a product, and pays."""
     if family is BF16_DOT:
-        return pays(target)
+        return pays(target, root.reads[shape.left].element)
     if family is BIT_PAIRS:
         return shape.extents[shape.reduced[-1]] >= family.group
     if family is BIT_TABLES:
@@ -161,17 +165,23 @@ def can_weave(shape: Contraction) -> bool:
 
 def multiplies(target: Target, kind: str) -> bool:
     """Whether a target has instructions for floats of 2 bytes as they are."""
-    if kind != "bf16":
-        return False
+    if scalable_dot(target, kind, kind) is not None:
+        return True
     return any(
         has_family(target, family, kind, kind, packed=True)
         for family in (AMX_BF16, BF16_DOT, BF16_CONVERT)
-        if family is not BF16_DOT or pays(target)
+        if (kind, kind, "f32") in family.elements
+        and (family is not BF16_DOT or pays(target, kind))
     )
 
 
-def pays(target: Target) -> bool:
-    """Whether dot products of pairs beat multiply-adds on halves (bf16_halves.py)."""
+def pays(target: Target, kind: str) -> bool:
+    """Whether dot products of pairs beat multiply-adds on halves (bf16_halves.py).
+
+    Halves of f16 are no f32: conversions come beside the multiply-adds.
+    """
+    if kind != "bf16":
+        return True
     unit = target.vector
     dots = unit.bf16_dot_per_cycle or unit.fma_per_cycle
     return 2 * dots > HALVES_SHARE * unit.fma_per_cycle

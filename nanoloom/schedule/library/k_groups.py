@@ -15,29 +15,30 @@ from dataclasses import replace
 from nanoloom.nest.contraction import Contraction, lhs_is_k_contiguous, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.families import BYTES, HALVES, INT8_DOT
+from nanoloom.schedule.families import BYTES, INT8_DOT, PAIRS
 from nanoloom.schedule.library.panels import is_parameter, weight_packing
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.schedule.packing import Pack
 from nanoloom.schedule.step_cost import StepCost
-from nanoloom.target.dot_instructions import (
-    GROUP,
+from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import (
     MATRIX_ROWS,
     DotUse,
     scalable_dot,
     scalable_matrix,
 )
-from nanoloom.target.facts import Target
 
 # Of four rows of four registers, eight are woven together: two for each.
 WOVEN, WOVEN_ROWS = 2, 4
 ROUND = 4  # groups
+# Registers beside, for sums that LLVM moves between fdot: with fewer it spills some.
+HALVES_MOVED = 2
 
 
 def grouped(stage: Statement, target: Target) -> int:
     """Steps of the innermost sum that are one, 1 where each is for itself."""
     use = use_of(stage, target)
-    return 1 if use is None else GROUP[use.dot.right]
+    return 1 if use is None else use.dot.group
 
 
 def whole_groups(stage: Statement, target: Target) -> int:
@@ -60,8 +61,9 @@ def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost | No
         return StepCost(left=1 / MATRIX_ROWS, right_loads=MATRIX_ROWS, others=4)
     flips = int(use.flipped)
     if woven:
-        return StepCost(left=flips, right_registers=1 + flips, others=3)
-    shuffles = WOVEN * GROUP[use.dot.right] // WOVEN_ROWS
+        others = 3 + HALVES_MOVED * (use.dot.left == "f16")
+        return StepCost(left=flips, right_registers=1 + flips, others=others)
+    shuffles = WOVEN * use.dot.group // WOVEN_ROWS
     return StepCost(left=flips, right=shuffles, right_registers=2 + flips, others=3)
 
 
@@ -118,7 +120,7 @@ def use_of(stage: Statement, target: Target) -> DotUse | None:
         return None
     left, right = (stage.reads[n].element for n in (shape.left, shape.right))
     use = scalable_dot(target, left, right)
-    if use is None or shape.extents[shape.reduced[-1]] < GROUP[use.dot.right]:
+    if use is None or shape.extents[shape.reduced[-1]] < use.dot.group:
         return None
     return use
 
@@ -127,7 +129,7 @@ def shape_of(stage: Statement) -> Contraction | None:
     """The roles of a product of narrow numbers with rows of its right operand as they
     lie."""
     kinds = tuple(x.element for x in (*stage.reads, *stage.writes))
-    if not stage.is_contraction or kinds not in (*BYTES, *HALVES):
+    if not stage.is_contraction or kinds not in (*BYTES, *PAIRS):
         return None
     shape = roles(stage)
     return shape if shape is not None and shape.contiguous else None

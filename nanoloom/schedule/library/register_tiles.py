@@ -53,8 +53,8 @@ from nanoloom.schedule.library.vectors import (
 )
 from nanoloom.schedule.library.widening_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.target.dot_instructions import MATRIX_ROWS
 from nanoloom.target.facts import MOST_VECTORS, Target
+from nanoloom.target.instructions.choose import MATRIX_ROWS
 
 TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
 FEWEST_TASKS = 8

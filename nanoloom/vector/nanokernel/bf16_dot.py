@@ -1,4 +1,4 @@
-"""bf16 by dot products of pairs (AVX512-BF16 vdpbf16ps, Arm bfdot).
+"""bf16 and f16 by dot products of pairs (vdpbf16ps, vdpphps, Arm's bfdot).
 
 Reference loop, k in pairs; the sums are f32:
 
@@ -11,7 +11,7 @@ Panels hold pairs; rows that are not packed are interleaved in registers.
 from __future__ import annotations
 
 from nanoloom.mlir import ir
-from nanoloom.target.dot_instructions import DotUse
+from nanoloom.target.instructions.choose import DotUse
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.instructions import dot
 from nanoloom.vector.nanokernel.tile.tile import Tile
@@ -21,10 +21,10 @@ PAIR = 2
 
 def accumulate(tile: Tile, use: DotUse) -> list[ir.Value]:
     """Emit the loops; gives rows * vectors accumulators of f32."""
-    bf16 = ir.BF16Type.get()
+    element = ir.RankedTensorType(tile.left.type).element_type
 
     def left(row: k_groups.Row) -> ir.Value:
-        return k_groups.spread(row.together(), tile.lanes, bf16)
+        return k_groups.spread(row.together(), tile.lanes, element)
 
     def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
         return dot(use.dot, sums, one, other)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nanoloom.mlir import arith, ir, math, vector
+from nanoloom.target.instructions import x86
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.fma import vector_kind
@@ -34,7 +35,6 @@ from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.weights.panels import WORD
 
 PAIR = 2 * WORD
-TERNARY = "llvm.x86.avx512.pternlog.d."
 MAJORITY = 0b11101000  # of three bits, by their number
 BITS = 32
 Values = list[ir.Value]
@@ -136,9 +136,8 @@ def differing(row: k_groups.Row) -> ir.Value:
 def majority(first: ir.Value, second: ir.Value, third: ir.Value) -> ir.Value:
     """What two of three say, place by place."""
     kind = ir.VectorType(first.type)
-    (lanes,) = kind.shape
     says = arith.constant(kind.element_type, MAJORITY)
-    name = f"{TERNARY}{lanes * BITS}"
+    (name,) = {x.function for x in x86.TERNARY if x.result == f"s32*{kind.shape[0]}"}
     return instruction(name, kind, [first, second, third, says])
 
 

@@ -21,6 +21,8 @@ import numpy as np
 
 from nanoloom.mlir import arith, ir, memref, tensor, vector
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions import x86
+from nanoloom.target.instructions.choose import of_width
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.byte_accumulators import ROUND, ByteSums
 from nanoloom.vector.nanokernel.fma import maps, start_values, vector_kind
@@ -31,7 +33,7 @@ from nanoloom.vector.nanokernel.reduction_loops import unrolled
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.task import whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
-from nanoloom.vector.table_lookups import PIECE, SHUFFLES, repeated
+from nanoloom.vector.table_lookups import BYTE, PIECE, repeated
 
 FOUR = 4  # vectors of 32-bit sums for one of bytes
 HALF, LOW, HIGH = 4, 0x0F, 0xF0
@@ -46,7 +48,9 @@ def accumulate(tile: Tile, target: Target) -> Values:
     start = start_values(tile, vector_kind(tile))
     convert_lhs(tile, i16, places_of)
     count = tile.plan.rows * tile.plan.vectors // FOUR
-    step = Step(tile, kind, table_of(tile, kind), SHUFFLES[lanes][1])
+    shuffle = of_width(target, x86.SHUFFLES, BYTE * lanes)
+    assert shuffle is not None, "fit.py lets no other pass"
+    step = Step(tile, kind, table_of(tile, kind), shuffle.function)
 
     def added(sums: Values, bytes_: Values) -> Values:
         given = zip(sums, bytes_, strict=True)

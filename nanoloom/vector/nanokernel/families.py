@@ -7,9 +7,8 @@ from typing import TypeVar
 
 from nanoloom.kernels.contraction import elements
 from nanoloom.mlir import ir
-from nanoloom.target.dot_instructions import dot_for, pair_products
 from nanoloom.target.facts import Target
-from nanoloom.target.popcount import counts_words
+from nanoloom.target.instructions.choose import counts_words, dot_for, pair_products
 from nanoloom.vector.nanokernel import (
     bf16_convert,
     bf16_dot,
@@ -50,7 +49,9 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         case "int8-dot":
             return int8_dot.accumulate(tile, known(dot_for(target, left, right)))
         case "int8-pairs" | "int16-pairs":
-            return int8_pairs.accumulate(tile, signed, known(pair_products(target)))
+            return int8_pairs.accumulate(
+                tile, signed, known(pair_products(target)).function
+            )
         case "int8-lanes":
             return int8_lanes.accumulate(tile, signed)
         case "bit-pairs" | "bit-tables" | "bit-counts":

@@ -8,19 +8,16 @@ stands for an instruction, on values alone, until all is on buffers.
 from __future__ import annotations
 
 from nanoloom.mlir import ir, llvm, memref, named
-from nanoloom.target.dot_instructions import Dot
+from nanoloom.target.instructions import x86
+from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.dialect import INSTRUCTION, make
 
 READ = "vector.transfer_read"
 # These take an address instead of the vector that lies there.
-LOADS = EVEN, ODD, ONE = (
-    "x86.avx.cvt.packed.even.indexed_to_f32",  # vcvtneebf162ps
-    "x86.avx.cvt.packed.odd.indexed_to_f32",  # vcvtneobf162ps
-    "x86.avx.bcst_to_f32.packed",  # vbcstnebf162ps
-)
+LOADS = EVEN, ODD, ONE = tuple(load.function for load in x86.CONVERTING_LOADS)
 
 
-def dot(kind: Dot, sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+def dot(kind: Instruction, sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
     """sums + left . right, lane by lane, in one instruction."""
     return instruction(kind.function, sums.type, [sums, left, right])
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.target.dot_instructions import DotUse
+from nanoloom.target.instructions.choose import DotUse
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.instructions import dot

@@ -19,8 +19,8 @@ from nanoloom.kernels.linalg_query import (
 )
 from nanoloom.kernels.nest import element
 from nanoloom.mlir import arith, ir, vector
-from nanoloom.target.dot_instructions import DotUse, bytes_dot
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import DotUse, bytes_dot
 from nanoloom.vector.nanokernel.instructions import emit
 from nanoloom.vector.vectorize import VectorPlan
 

@@ -1,164 +1,200 @@
-"""What the instructions of x86 do, as arithmetic on lanes: one row an instruction.
+"""The meanings of instructions (target/instructions/meanings.py) as vector code.
 
-`in_parts` takes the place of the instruction itself on a machine that lacks it, and
-test_instruction_meanings.py holds each against the instruction where there is one.
+`in_parts` takes the place of an instruction on a machine that lacks it: its reference
+loop, written for numpy, runs on `Traced` vectors, which note what is done with them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 from nanoloom.mlir import arith, ir, llvm, vector
-from nanoloom.target.dot_instructions import DOTS, GROUP, PAIR_PRODUCTS
-from nanoloom.vector.nanokernel.instructions import EVEN, LOADS, ODD
-from nanoloom.vector.table_lookups import PIECE, SHUFFLES
+from nanoloom.target.instructions import meanings, x86
+from nanoloom.target.instructions.choose import INSTRUCTIONS
+from nanoloom.target.instructions.instruction import Instruction
 
 Operands = list[ir.Value]
-Meaning = Callable[[str, ir.VectorType, Operands], ir.Value]
+DTYPES = {
+    "s8": np.int8, "u8": np.uint8, "s16": np.int16, "s32": np.int32, "f32": np.float32,
+    "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16,
+}  # fmt: skip
 
 
 def in_parts(name: str, result: ir.Type, operands: Operands) -> ir.Value:
     """In place of instructions.emit: the definition of an instruction."""
-    return meaning_of(name)(name, ir.VectorType(result), operands)
+    known = instruction_named(name)
+    assert known.meaning is not None, name
+    given: list[Any] = []
+    for type_, value in zip(known.operands, operands, strict=True):
+        given.append(argument(type_, value))
+    if known.function in RANGES:  # without what masked lanes keep, and the mask
+        given = given[:3]
+    elif known.meaning in (meanings.larger, meanings.smaller):  # without a rounding
+        given = given[:2]
+    made = known.meaning(*given).value
+    return made if made.type == result else vector.bitcast(result, made)
 
 
-def meaning_of(name: str) -> Meaning:
+RANGES = {x.function for x in x86.RANGES.values()}
+
+
+def instruction_named(name: str) -> Instruction:
     """Raises KeyError, with the name, where nobody has said what it does."""
-    for pattern, meaning in MEANINGS:
-        if re.fullmatch(pattern, name):
-            return meaning
+    for known in INSTRUCTIONS:
+        if known.function == name:
+            return known
     raise KeyError(name)
 
 
-# ---- sums of products
+def argument(type_: str, value: ir.Value) -> Any:
+    """A vector, numbers in memory, or an immediate number."""
+    kind, _, count = type_.partition("*")
+    if count.endswith("&"):
+        buffer = ir.MemRefType(value.type)
+        zeros = [arith.constant(ir.IndexType.get(), 0)] * buffer.rank
+        whole = ir.VectorType.get([buffer.shape[-1]], buffer.element_type)
+        return Traced(vector.load(whole, value, zeros), DTYPES[kind])
+    if count:
+        return Traced(value, DTYPES[kind])
+    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)  # type: ignore[union-attr] - a constant
 
 
-def dot(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    (types,) = {(x.left, x.right) for x in DOTS if x.function == name}
-    assert kind == operands[0].type
-    return products(operands[0], operands[1:], types)
+class Traced:
+    """A vector that does what numpy's arrays do, as far as meanings ask for it."""
+
+    def __init__(self, value: ir.Value, dtype: Any) -> None:
+        self.value, self.dtype = value, np.dtype(dtype)
+
+    @property
+    def size(self) -> int:
+        return self.kind.shape[0]
+
+    @property
+    def kind(self) -> ir.VectorType:
+        return ir.VectorType(self.value.type)
+
+    @property
+    def is_float(self) -> bool:
+        return isinstance(self.kind.element_type, ir.FloatType)
+
+    def like(self, value: ir.Value) -> Traced:
+        return Traced(value, self.dtype)
+
+    def of(self, other: Any) -> ir.Value:
+        """Another operand; a number in all lanes."""
+        if isinstance(other, Traced):
+            return other.value
+        number = arith.constant(self.kind.element_type, other)
+        return vector.broadcast(self.kind, number)
+
+    def __getitem__(self, at: slice) -> Traced:
+        places = list(range(*at.indices(self.size)))
+        made = ir.VectorType.get([len(places)], self.kind.element_type)
+        shuffled = vector.ShuffleOp(self.value, self.value, places, results=[made])
+        return self.like(shuffled.result)
+
+    def astype(self, dtype: Any) -> Traced:
+        kind = ir.VectorType.get([self.size], element(np.dtype(dtype)))
+        if self.is_float:
+            return Traced(arith.extf(kind, self.value), dtype)
+        extended = arith.extsi if self.dtype.kind == "i" else arith.extui
+        return Traced(extended(kind, self.value), dtype)
+
+    def view(self, dtype: Any) -> Traced:
+        size = self.size * self.dtype.itemsize // np.dtype(dtype).itemsize
+        kind = ir.VectorType.get([size], element(np.dtype(dtype)))
+        return Traced(vector.bitcast(kind, self.value), dtype)
+
+    def __add__(self, other: Any) -> Traced:
+        made = arith.addf if self.is_float else arith.addi
+        return self.like(made(self.value, self.of(other)))
+
+    def __mul__(self, other: Any) -> Traced:
+        made = arith.mulf if self.is_float else arith.muli
+        return self.like(made(self.value, self.of(other)))
+
+    def __and__(self, other: Any) -> Traced:
+        return self.like(arith.andi(self.value, self.of(other)))
+
+    def __or__(self, other: Any) -> Traced:
+        return self.like(arith.ori(self.value, self.of(other)))
+
+    def __invert__(self) -> Traced:
+        return self.like(arith.xori(self.value, self.of(-1)))
+
+    def __gt__(self, other: Any) -> Traced:
+        return self.compared("OGT", "sgt", other)
+
+    def __lt__(self, other: Any) -> Traced:
+        return self.compared("OLT", "slt", other)
+
+    def __eq__(self, other: object) -> Any:
+        return self.compared("OEQ", "eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.compared("UNE", "ne", other)
+
+    __hash__ = None  # type: ignore[assignment] - as numpy's arrays
+
+    def compared(self, floats: str, integers: str, other: Any) -> Traced:
+        if self.is_float:
+            order = getattr(arith.CmpFPredicate, floats)
+            return Traced(arith.cmpf(order, self.value, self.of(other)), bool)
+        order = getattr(arith.CmpIPredicate, integers)
+        return Traced(arith.cmpi(order, self.value, self.of(other)), bool)
+
+    def reshape(self, *shape: int) -> Traced:
+        """Rows of 16 bytes, and back: they are numbers of one vector still."""
+        assert shape in ((-1,), (-1, meanings.PIECE))
+        return self
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Traced:
+        del types, kwargs
+        return FUNCTIONS[function](*args)
 
 
-def pair_products(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    del name
-    zero = vector.broadcast(kind, arith.constant(kind.element_type, 0))
-    return products(zero, operands, ("s16", "s16"))
+def where(chosen: Traced, one: Traced, other: Traced) -> Traced:
+    return one.like(arith.select(chosen.value, one.value, other.value))
 
 
-def products(sums: ir.Value, operands: Operands, types: tuple[str, str]) -> ir.Value:
-    """sums + the products of all numbers of a lane."""
-    kind = ir.VectorType(sums.type)
-    group = GROUP.get(types[0], 2)
-    for g in range(group):
-        one, other = (
-            extended(kind, every(x, g, group), name)
-            for x, name in zip(operands, types, strict=True)
-        )
-        if types[0] == "bf16":
-            sums = arith.addf(sums, arith.mulf(one, other))
-        else:
-            sums = arith.addi(sums, arith.muli(one, other))
-    return sums
+def repeat(one: Traced, count: int) -> Traced:
+    wide = ir.VectorType.get([count], one.kind.element_type)
+    return one.like(vector.broadcast(wide, vector.extract(one.value, [], [0])))
 
 
-def every(value: ir.Value, first: int, step: int) -> ir.Value:
-    """Numbers first, first + step, first + 2 * step ... of a vector."""
-    kind = ir.VectorType(value.type)
-    places = list(range(first, kind.shape[0], step))
-    made = ir.VectorType.get([len(places)], kind.element_type)
-    return vector.ShuffleOp(value, value, places, results=[made]).result
-
-
-def extended(kind: ir.VectorType, value: ir.Value, name: str) -> ir.Value:
-    if name == "bf16":
-        return arith.extf(kind, value)
-    return (arith.extsi if name[0] == "s" else arith.extui)(kind, value)
-
-
-# ---- numbers from memory
-
-
-def converted(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    """bf16 numbers from memory as f32: those with an even place, odd, or one of all."""
-    (memory,) = operands
-    buffer = ir.MemRefType(memory.type)
-    zeros = [arith.constant(ir.IndexType.get(), 0)] * buffer.rank
-    count = buffer.shape[-1]
-    whole = ir.VectorType.get([count], buffer.element_type)
-    numbers = vector.load(whole, memory, zeros)
-    if name in (EVEN, ODD):
-        assert count == 2 * kind.shape[0]
-        return arith.extf(kind, every(numbers, int(name == ODD), 2))
-    assert count == 1
-    wide = ir.VectorType.get(kind.shape, buffer.element_type)
-    return arith.extf(kind, vector.broadcast(wide, vector.extract(numbers, [], [0])))
-
-
-# ---- bits and bytes
-
-
-def shuffled(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    """Of each 16 bytes those at the places, by the shuffle of 16."""
-    del name
-    plain = SHUFFLES[PIECE][1]
-    part = ir.VectorType.get([PIECE], kind.element_type)
-    made = vector.broadcast(kind, arith.constant(kind.element_type, 0))
-    for first in range(0, kind.shape[0], PIECE):
-        lanes = list(range(first, first + PIECE))
-        given = [vector.shuffle(x, x, lanes) for x in operands]
+def take_along_axis(table: Traced, places: Traced, axis: int) -> Traced:
+    """Of each 16 bytes those at places below 16: the plain shuffle of this machine."""
+    assert axis == 1
+    kind, piece = table.kind, meanings.PIECE
+    part = ir.VectorType.get([piece], kind.element_type)
+    made = table.of(0)
+    for first in range(0, table.size, piece):
+        lanes = list(range(first, first + piece))
+        given = [vector.shuffle(x.value, x.value, lanes) for x in (table, places)]
+        plain = x86.SHUFFLES[0].function
         found = llvm.call_intrinsic(part, plain, given, [], [])  # type: ignore[arg-type] - MLIR's stubs want results
         made = vector.insert_strided_slice(found, made, [first], [1])
-    return made
+    return table.like(made)
 
 
-def ternary(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    """Bit by bit, what a table of eight bits has for the bits of three vectors."""
-    del name
-    *bits, number = operands
-    table = int(ir.IntegerAttr(number.owner.attributes["value"]).value)  # type: ignore[union-attr] - a constant
-    ones = vector.broadcast(kind, arith.constant(kind.element_type, -1))
-    made = vector.broadcast(kind, arith.constant(kind.element_type, 0))
-    for row in range(8):
-        if not table >> row & 1:
-            continue
-        here = ones
-        for place, value in enumerate(bits):
-            wanted = row >> (2 - place) & 1
-            here = arith.andi(here, value if wanted else arith.xori(value, ones))
-        made = arith.ori(made, here)
-    return made
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Traced]] = {
+    np.where: where,
+    np.repeat: repeat,
+    np.take_along_axis: take_along_axis,
+}
 
 
-# ---- the larger and the smaller
-
-
-def extreme(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    """The second one where one is NaN, and of zeros."""
-    del kind
-    one, other = operands[:2]
-    is_max = ".max." in name
-    order = arith.CmpFPredicate.OGT if is_max else arith.CmpFPredicate.OLT
-    return arith.select(arith.cmpf(order, one, other), one, other)
-
-
-def ranged(name: str, kind: ir.VectorType, operands: Operands) -> ir.Value:
-    """The larger or smaller, of zeros by their signs, the other one of a NaN."""
-    del name, kind
-    one, other, number = operands[:3]
-    choice = int(ir.IntegerAttr(number.owner.attributes["value"]).value)  # type: ignore[union-attr] - a constant
-    either = arith.maximumf if choice & 1 else arith.minimumf
-    no_number = arith.CmpFPredicate.UNO
-    made = arith.select(arith.cmpf(no_number, one, one), other, either(one, other))
-    return arith.select(arith.cmpf(no_number, other, other), one, made)
-
-
-MEANINGS: tuple[tuple[str, Meaning], ...] = (
-    *((re.escape(x.function), dot) for x in DOTS),
-    *((re.escape(name), pair_products) for _, name in PAIR_PRODUCTS.values()),
-    *((re.escape(name), converted) for name in LOADS),
-    *((re.escape(name), shuffled) for _, name in SHUFFLES.values()),
-    (r"llvm\.x86\.avx512\.pternlog\.d\.(128|256|512)", ternary),
-    (r"llvm\.x86\.(sse2?|avx|avx512)\.(max|min)\.p[sd](\.(256|512))?", extreme),
-    (r"llvm\.x86\.avx512\.mask\.range\.p[sd]\.(128|256|512)", ranged),
-)
+def element(dtype: np.dtype[Any]) -> ir.Type:
+    """MLIR's type of a number; its integers have no signs."""
+    if dtype == ml_dtypes.bfloat16:
+        return ir.BF16Type.get()
+    if dtype.kind == "f":
+        kinds = {2: ir.F16Type, 4: ir.F32Type, 8: ir.F64Type}
+        return kinds[dtype.itemsize].get()
+    return ir.IntegerType.get_signless(8 * dtype.itemsize)

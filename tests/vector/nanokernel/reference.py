@@ -15,14 +15,14 @@ import pytest
 
 from nanoloom.mlir import ir, named
 from nanoloom.target import Target, by_name
-from nanoloom.target.dot_instructions import DOTS
 from nanoloom.target.host import host
+from nanoloom.target.instructions.choose import DOTS
 from nanoloom.vector import passes
 from nanoloom.vector.dialect import IN_ORDER
 from nanoloom.vector.nanokernel import instructions
 from tests.vector.nanokernel.instruction_meanings import in_parts
 
-RELEVANT = {dot.needs for dot in DOTS} | {
+RELEVANT = {x for dot in DOTS for x in dot.needs} | {
     "avxneconvert", "avx512f", "avx512bw", "avx512dq", "avx512vl",
 }  # fmt: skip
 

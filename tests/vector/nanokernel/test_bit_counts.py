@@ -15,7 +15,7 @@ from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.library.family import LEAST_BYTES
 from nanoloom.target import by_name
-from nanoloom.target.popcount import counts_words
+from nanoloom.target.instructions.choose import counts_words
 from tests.linalg.bounds import sample
 from tests.vector.assembly import count, loop_with, touches_stack
 from tests.vector.checks import check

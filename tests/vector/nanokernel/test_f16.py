@@ -18,6 +18,7 @@ from tests.vector.kernel_harness import (
     stage_text,
     targets,
 )
+from tests.vector.nanokernel.reference import machine
 
 F32 = np.dtype(np.float32)
 SIZES = [(1, 6, 17), (5, 35, 100), (33, 130, 17)]
@@ -66,3 +67,15 @@ def test_a_row_is_widened_once_a_tile() -> None:
     assert "arith.extf" in before
     assert "vector<8xf16> to vector<8xf32>" in loop  # the right operand
     assert "f16 to f32" not in loop.replace("xf16> to", "")
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("m, k, n", SIZES)
+def test_dot_products(m: int, k: int, n: int, packed: bool, monkeypatch: Any) -> None:
+    """Pairs by vdpphps: exact products, which only sums round."""
+    target = machine("graniterapids+avx10.2", monkeypatch)
+    left, right = sample(m, (m, k), "float16"), sample(n, (k, n), "float16")
+    given = (left,) if packed else (left, right)
+    program = program_of(product(right, packed=packed), *given)
+    assert 'family = "bf16-dot"' in stage_text(program, "schedule", target)
+    compare(left, right, target, packed=packed)

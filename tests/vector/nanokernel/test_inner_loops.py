@@ -72,6 +72,7 @@ def vector_work(loop: list[str]) -> list[str]:
         ("znver4", "bf16", "bf16", "vdpbf16ps"),
         ("znver5", "bf16", "bf16", "vdpbf16ps"),
         ("icelake-server", "u8", "s8", "vpdpbusd"),
+        ("graniterapids+avx10.2", "f16", "f16", "vdpphps"),
         ("znver5", "s8", "u8", "vpdpbusd"),
         ("alderlake", "u8", "s8", "vpdpbusd"),
         ("sierraforest", "s8", "s8", "vpdpbssd"),

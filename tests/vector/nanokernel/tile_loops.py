@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from nanoloom.mlir import arith, ir, llvm, memref, scf, vector
+from nanoloom.target.instructions import meanings
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from tests.vector.nanokernel.instruction_meanings import products
+from tests.vector.nanokernel.instruction_meanings import DTYPES, Traced
 
 TYPES = {name: types for types, name in tiles.PRODUCTS.items()}
 
@@ -58,45 +60,18 @@ def multiply(
 ) -> ir.Value:
     """sums[r] += left[r][k] * right[k] for the 16 groups k, each of 32 bits."""
     types = TYPES[product]
+    total = "f32" if types[0] == "bf16" else "s32"
 
     def group(r: ir.Value, k: ir.Value) -> None:
         one = vector.broadcast(lanes("i32"), memref.load(left, [r, k]))
         other = vector.load(lanes("i32"), right, [k, index(0)])
         begun = vector.load(lanes("i32"), sums, [r, index(0)])
-        made = pairs if types[0] == "bf16" else quadruples
-        vector.store(made(begun, one, other, types), sums, [r, index(0)])
+        given = zip((total, *types), (begun, one, other), strict=True)
+        made = meanings.dot(*(Traced(x, np.int32).view(DTYPES[t]) for t, x in given))
+        vector.store(made.view(np.int32).value, sums, [r, index(0)])
 
     each(rows, lambda r: each(tiles.ROWS, lambda k: group(r, k)))
     return sums
-
-
-def pairs(
-    sums: ir.Value, left: ir.Value, right: ir.Value, types: tuple[str, str]
-) -> ir.Value:
-    """Sums of two products of bf16; the upper half of an f32 is one."""
-    del types
-    made = vector.bitcast(lanes("f32"), sums)
-    for half in (lower, upper):
-        one, other = (vector.bitcast(lanes("f32"), half(x)) for x in (left, right))
-        made = arith.addf(made, arith.mulf(one, other))
-    return vector.bitcast(lanes("i32"), made)
-
-
-def lower(value: ir.Value) -> ir.Value:
-    return arith.shli(value, vector.broadcast(value.type, number(16)))
-
-
-def upper(value: ir.Value) -> ir.Value:
-    return arith.andi(value, vector.broadcast(value.type, number(-1 << 16)))
-
-
-def quadruples(
-    sums: ir.Value, left: ir.Value, right: ir.Value, types: tuple[str, str]
-) -> ir.Value:
-    """Sums of four products of bytes."""
-    return products(
-        sums, [vector.bitcast(lanes("i8"), x) for x in (left, right)], types
-    )
 
 
 def register() -> ir.Value:

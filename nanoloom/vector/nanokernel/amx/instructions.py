@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from nanoloom.mlir import arith, ir, llvm, memref
+from nanoloom.target.instructions import x86
 from nanoloom.vector.access import add, apply, coefficient, index
 from nanoloom.vector.access import multiply as times
 
 ROWS = COLUMNS = 16  # of a tile register of sums
 ROW_BYTES = 64  # of any tile register
-PRODUCTS = {  # of the operands as they are extended
-    ("bf16", "bf16"): "tdpbf16ps",
-    ("s8", "s8"): "tdpbssd",
-    ("s8", "u8"): "tdpbsud",
-    ("u8", "s8"): "tdpbusd",
-    ("u8", "u8"): "tdpbuud",
-}
+# Of the operands as they are extended.
+PRODUCTS = {(x.left, x.right): x.name for x in x86.TILE_PRODUCTS}
 
 
 def row_distance(buffer: ir.Value, indexing: ir.AffineMap, row: int) -> int:

@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nanoloom.mlir import ir
+from nanoloom.target.instructions.aarch64 import SME
 
 NAME = "outer_products"
 ROOM = 1 << 15  # numbers, 128 KiB: 256 steps at least of a sum, 4096 at most
 F32, MASK = "vector<[4]xf32>", "vector<[4]xi1>"
-INTRINSIC = "llvm.aarch64.sme."
 
 
 def add_function(module: ir.Module) -> None:
@@ -222,12 +222,12 @@ def tile_row(way: str, tile: int, inside: str, place: str) -> str:
 
 
 def intrinsic(name: str, given: str, kinds: str) -> str:
-    return f'llvm.call_intrinsic "{INTRINSIC}{name}"({given}) : ({kinds}) -> ()'
+    return f'llvm.call_intrinsic "{SME}{name}"({given}) : ({kinds}) -> ()'
 
 
 def switch(way: str) -> str:
     """The tiles on and off: nobody before or behind keeps anything in them."""
-    return f'llvm.call_intrinsic "{INTRINSIC}za.{way}"() : () -> ()'
+    return f'llvm.call_intrinsic "{SME}za.{way}"() : () -> ()'
 
 
 def lines(parts: Iterable[str]) -> str:

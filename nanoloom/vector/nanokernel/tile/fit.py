@@ -28,8 +28,8 @@ from nanoloom.schedule.families import (
 )
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.sizes.dynamic_kernel import ARGUMENT
-from nanoloom.target.dot_instructions import dot_for
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import dot_for
 from nanoloom.vector.access import function_around
 from nanoloom.vector.index_multiples import is_multiple
 from nanoloom.vector.nanokernel.sme.product import (

@@ -13,7 +13,7 @@ from nanoloom.linalg.products.integer_convolution import contract_planes, in_gro
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Parallel, Schedule
 from nanoloom.target import Target, by_name
-from nanoloom.target.dot_instructions import dot_for
+from nanoloom.target.instructions.choose import dot_for
 from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.products.test_integer_convolution import integers

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from nanoloom.target import TARGETS, Target, by_name
-from nanoloom.target.dot_instructions import (
+from nanoloom.target.instructions.choose import (
     DOTS,
-    GROUP,
     SCALABLE_DOTS,
     SCALABLE_MATRICES,
     DotUse,
@@ -19,6 +18,7 @@ from nanoloom.target.dot_instructions import (
     scalable_dot,
     scalable_matrix,
 )
+from nanoloom.target.instructions.instruction import BITS
 
 RANGES = {"s8": range(-128, 128), "u8": range(256)}
 CASES = [
@@ -78,10 +78,13 @@ def require_exact(use: DotUse | None, left: str, right: str) -> None:
 
 
 def test_a_lane_is_full() -> None:
-    for dot in (*DOTS, *SCALABLE_DOTS, *SCALABLE_MATRICES):
-        bits = 16 if dot.left == "bf16" else 8
-        assert GROUP[dot.left] * bits == 32
-        assert dot.bits in (128, 256, 512)
+    for dot in (*DOTS, *SCALABLE_DOTS):
+        assert dot.group * BITS[dot.left] == BITS[dot.sums] == 32
+        assert dot.bits in (64, 128, 256, 512)
+        assert dot.layout in ("pairs", "quads")
+    for dot in SCALABLE_MATRICES:
+        m, n, k = dot.shape
+        assert m * k * BITS[dot.left] == m * n * BITS[dot.sums] == dot.bits
 
 
 @pytest.mark.parametrize(
@@ -134,8 +137,15 @@ def test_instructions_for_two_rows(
         assert (use.swapped, use.flipped) == (swapped, False)
 
 
-def test_pairs_of_16_bits() -> None:
-    assert pair_products(by_name("x86-64-v2")) == "llvm.x86.sse2.pmadd.wd"
-    assert pair_products(by_name("x86-64-v3")) == "llvm.x86.avx2.pmadd.wd"
-    assert pair_products(by_name("x86-64-v4")) == "llvm.x86.avx512.pmaddw.d.512"
-    assert pair_products(by_name("aarch64")) is None
+@pytest.mark.parametrize(
+    ("target", "function"),
+    [
+        ("x86-64-v2", "llvm.x86.sse2.pmadd.wd"),
+        ("x86-64-v3", "llvm.x86.avx2.pmadd.wd"),
+        ("x86-64-v4", "llvm.x86.avx512.pmaddw.d.512"),
+        ("aarch64", ""),
+    ],
+)
+def test_pairs_of_16_bits(target: str, function: str) -> None:
+    found = pair_products(by_name(target))
+    assert (found.function if found else "") == function

@@ -1,0 +1,147 @@
+"""An instruction that the compiler names itself, as a value.
+
+Its meaning is a few lines of numpy (meanings.py).  The tests run each instruction
+against them, on this machine or under an emulator, and run code for CPUs that they do
+not have with the meanings in place of the instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nanoloom.target.facts import Target
+
+LANE = 32  # bits of a sum
+BITS = {
+    "s8": 8,
+    "u8": 8,
+    "s16": 16,
+    "f16": 16,
+    "bf16": 16,
+    "s32": 32,
+    "f32": 32,
+    "f64": 64,
+}
+# Numbers that fill a lane.
+GROUP = {name: LANE // bits for name, bits in BITS.items() if bits < LANE}
+
+# Arrays of the operands' numbers, flat; what they give is flat as well.
+Meaning = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction on registers of `bits`; of each vscale where it is scalable.
+
+    name: the assembler's.  needs: extensions, all of them.  function: how it is
+    emitted, an LLVM intrinsic or an operation of MLIR's x86 dialect; intrinsic: what
+    the latter becomes.  meaning: the reference loop, None for what moves tiles or turns
+    them on.
+    result, operands: types in the order of the arguments.  "f32*16" is a register of
+    sixteen, "i8" a number or an immediate one, "bf16*16&" numbers in memory, "tile" a
+    tile register, "i1*16" a mask.
+
+    Of sums of products, left, right and sums are the types of the numbers.  shape: m, n
+    and k of what it computes in each block of a register; a dot product's is a lane.
+    swaps: the operands may change places, where the types say so.
+    widened: it takes the products themselves, of operands that were extended: LLVM
+    selects the instruction of all three.
+    words: numbers behind the operands, 64 bits each: roundings, lanes.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    function: str
+    meaning: Meaning | None
+    result: str = ""
+    operands: tuple[str, ...] = ()
+    bits: int = 0
+    left: str = ""
+    right: str = ""
+    sums: str = ""
+    shape: tuple[int, int, int] = (0, 0, 0)
+    scalable: bool = False
+    swaps: bool = True
+    intrinsic: str = ""
+    widened: bool = False
+    words: tuple[int, ...] = ()
+
+    def is_of(self, target: Target) -> bool:
+        """Whether a target has it."""
+        return target.has(*self.needs)
+
+    @property
+    def group(self) -> int:
+        """Steps of a sum that are one: numbers that lie together in an operand."""
+        return self.shape[2]
+
+    @property
+    def layout(self) -> str:
+        """How the operands' numbers lie."""
+        m, n, k = self.shape
+        return "tile" if m * n > 1 else {1: "flat", 2: "pairs", 4: "quads"}.get(k, "")
+
+
+def instruction(
+    name: str,
+    needs: str,
+    function: str,
+    types: str,
+    meaning: Meaning | None,
+    bits: int = 0,
+    *,
+    scalable: bool = False,
+    words: tuple[int, ...] = (),
+) -> Instruction:
+    """An instruction by its types: "result <- operand operand ..."."""
+    result, _, operands = types.partition("<-")
+    return Instruction(
+        name,
+        tuple(needs.split()),
+        function,
+        meaning,
+        result.strip(),
+        tuple(operands.split()),
+        bits,
+        scalable=scalable,
+        words=words,
+    )
+
+
+def sums_of_products(
+    name: str,
+    needs: str,
+    types: str,
+    bits: int,
+    function: str,
+    meaning: Meaning,
+    shape: tuple[int, int, int] | None = None,
+    *,
+    scalable: bool = False,
+    intrinsic: str = "",
+    widened: bool = False,
+) -> Instruction:
+    """An instruction that adds products of two registers to a third one's lanes.
+
+    types: of the left and right operand's numbers, and of the sums.
+    """
+    left, right, sums = types.split()
+    total, *given = (f"{x}*{bits // BITS[x]}" for x in (sums, left, right))
+    return Instruction(
+        name,
+        tuple(needs.split()),
+        function,
+        meaning,
+        total,
+        (total, *given),
+        bits,
+        left,
+        right,
+        sums,
+        shape or (1, 1, GROUP[left]),
+        scalable,
+        intrinsic=intrinsic,
+        widened=widened,
+    )
