@@ -32,9 +32,9 @@ ANY = (
     DequantizeLinear Dropout DynamicQuantizeLinear Expand EyeLike Flatten GRU Gemm
     GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Hardmax If
     InstanceNormalization LSTM LayerNormalization LogSoftmax MatMul MatMulInteger
-    MeanVarianceNormalization OneHot Places QLinearMatMul QuantizeLinear RMSNormalization RNN
-    Range Reshape SameSize Scan Shape Size Softmax SortedSlices Squeeze Suppressed Tile
-    Transpose Trilu Unsqueeze
+    MeanVarianceNormalization OneHot Places QLinearMatMul QuantizeLinear
+    RMSNormalization RNN Range Reshape SameSize Scan Shape Size Softmax SortedSlices
+    Squeeze Suppressed Tile Transpose Trilu Unsqueeze
     """
     )
 )
