@@ -65,7 +65,7 @@ def test_borders_of_own_rows(tmp_path: Path, mode: str) -> None:
 
 
 def test_more_border_than_rows_is_a_variant(tmp_path: Path) -> None:
-    """Two rows have no third one in front of them to reflect: a size of its own."""
+    """One row, with two to wrap around to it: a size of its own."""
     text = f'({IMAGE}) => (float[1, 5, a, b] y) {{ {BORDER} y = Pad<mode = "wrap">'
     program = nanoloom.compile(model(text + "(x, pads) }"), cache=Cache(tmp_path))
     x = np.random.default_rng(3).standard_normal((1, 5, 9, 9)).astype(np.float32)
