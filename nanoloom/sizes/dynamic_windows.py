@@ -175,18 +175,33 @@ def repeated(visits: Sequence[Visit], _: Samples) -> list[Numbers]:
 
 
 def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
-    """Pad: with a number, as much for all sizes."""
+    """Pad: as much for all sizes, with a number or an axis' own rows."""
     inputs = visits[0].inputs
     rows = [v.inputs[1] for v in visits if len(inputs) > 1]
     given = [None if x is None or x.numbers is None else tuple(x.numbers) for x in rows]
-    if (mode := text(visits[0].node, "mode", "constant")) != "constant":
-        raise NotDynamic(f"mode {mode}: it pads with rows that sizes place")
     if len(set(given)) > 1:
         raise NotDynamic("pads that depend on sizes")
     pads = given[0] if given else ints(visits[0].node, "pads")
     if pads is None or min(pads, default=0) < 0:
         raise NotDynamic("pads that are cut off")
-    return polynomial(visits, samples)
+    polynomial(visits, samples)
+    mode = text(visits[0].node, "mode", "constant")
+    return [] if mode == "constant" else has_rows(visits, mode, max(pads, default=0))
+
+
+def has_rows(visits: Sequence[Visit], mode: str, most: int) -> list[Numbers]:
+    """An axis that is a size has so many rows that none is used twice at one end."""
+    least = {"edge": 1, "reflect": most + 1, "wrap": most}[mode]
+    images = shapes([v.inputs[0] for v in visits])
+    limits: list[Numbers] = []
+    for before, after in zip(
+        zip(*images, strict=True), zip(*outputs(visits), strict=True), strict=True
+    ):
+        if len(set(before)) > 1 and before != after:
+            limits.append(tuple(int(n - least) for n in before))
+    if any(min(row) < 0 for row in limits):
+        raise NotDynamic(f"mode {mode}: it pads with more rows than there may be")
+    return limits
 
 
 def polynomial(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:

@@ -29,12 +29,12 @@ ANY = (
     | words(
         """
     ArgMax ArgMin BatchNormalization CastLike Concat ConstantOfShape CountedTopK CumSum
-    DequantizeLinear Dropout DynamicQuantizeLinear Expand Flatten GRU Gemm
+    DequantizeLinear Dropout DynamicQuantizeLinear Expand EyeLike Flatten GRU Gemm
     GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Hardmax If
     InstanceNormalization LSTM LayerNormalization LogSoftmax MatMul MatMulInteger
-    MeanVarianceNormalization Places QLinearMatMul QuantizeLinear RMSNormalization RNN
-    Range Reshape SameSize Scan Shape Size Softmax SortedSlices Squeeze Suppressed Tile
-    Transpose Trilu Unsqueeze
+    MeanVarianceNormalization OneHot Places QLinearMatMul QuantizeLinear
+    RMSNormalization RNN Range Reshape SameSize Scan Shape Size Softmax SortedSlices
+    Squeeze Suppressed Tile Transpose Trilu Unsqueeze
     """
     )
 )
@@ -173,6 +173,13 @@ def less(one: Numbers, other: Numbers) -> Numbers:
     return tuple(int(n) for n in np.subtract(one, other))
 
 
+def neighbours(visits: Sequence[Visit], _: Set[str]) -> Limits:
+    """LRN: sums over channels next to each other, which are no size."""
+    if not is_alike(sizes(visits, 0, 1)):
+        raise NotDynamic("as many channels as a size says")
+    return []
+
+
 def split(visits: Sequence[Visit], _: Set[str]) -> Limits:
     """Parts along an axis that is no size."""
     if not is_alike(sizes(visits, 0, attribute(visits, "axis", 0))):
@@ -213,6 +220,7 @@ RULES: dict[str, Rule] = {
     "Gather": gather,
     "GatherElements": gather,
     "GatherND": gather_slices,
+    "LRN": neighbours,
     "Loop": looped,
     "ScatterElements": gather,
     "ScatterND": gather_slices,

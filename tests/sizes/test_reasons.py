@@ -18,17 +18,17 @@ from nanoloom.weights.weight import Source, Weight
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 # Other dimensions are open as well, and have nothing to do with it.
 REASONS = {
-    "LRN <size = 3>(x)": (
-        "node LRN_{} (LRN) is compiled for known sizes only, and h and w are open; "
-        "give them numbers (--dim h=N --dim w=N)"
+    "GridSample (x, grid)": (
+        "node GridSample_{} (GridSample) is compiled for known sizes only, and h and w "
+        "are open; give them numbers (--dim h=N --dim w=N)"
     ),
     "Resize <mode = 'cubic'>(x, , scales)": (
         "node Resize_{} (Resize) is compiled for known sizes only, and h and w are "
         "open; give them numbers (--dim h=N --dim w=N)"
     ),
     "Pad <mode = 'reflect'>(x, pads)": (
-        "node Pad_{} (Pad): mode reflect: it pads with rows that sizes place, and h "
-        "and w are open; give them numbers (--dim h=N --dim w=N)"
+        "node Pad_{} (Pad): mode reflect: it pads with more rows than there may be, "
+        "and h and w are open; give them numbers (--dim h=N --dim w=N)"
     ),
     "Det (s)": (
         "node Det_{} (Det) is compiled for known sizes only, and m is open; give it a "
@@ -46,7 +46,8 @@ def model(node: str) -> onnx.ModelProto:
     {{
         o = Relu (z)
         scales = Constant <value = float[4] {{1, 1, 2, 2}}> ()
-        pads = Constant <value_ints = [0, 0, 1, 1, 0, 0, 1, 1]> ()
+        pads = Constant <value_ints = [0, 0, 1, 999, 0, 0, 1, 1]> ()
+        grid = Constant <value = float[1, 1, 1, 2] {{0, 0}}> ()
         y = {node}
     }}
     """
@@ -62,10 +63,10 @@ def test_a_node_says_which_dimensions(node: str) -> None:
 
 
 def test_a_library_says_it_once() -> None:
-    made, cache = model("LRN <size = 3>(x)"), Cache.temporary()
+    made, cache = model("GridSample (x, grid)"), Cache.temporary()
     program = nanoloom.compile(made.SerializeToString(), cache=cache)
     with pytest.raises(InputError) as refusal:
-        program.save("/nowhere/lrn.so")
+        program.save("/nowhere/grid.so")
     assert str(refusal.value).count("--dim h=N") == 1
 
 

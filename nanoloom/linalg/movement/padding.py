@@ -76,12 +76,20 @@ def mirror(
     """One axis continued at both ends by its own elements."""
     size = x.shape[axis]
     places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
-    parts = [
-        take(b, x, places[:before], axis),
-        x,
-        take(b, x, places[before + size :], axis),
-    ]
+    front, behind = places[:before], places[before + size :]
+    parts = [rows(b, x, axis, front), x, rows(b, x, axis, behind)]
     return b.concat([part for part in parts if part.shape[axis]], axis)
+
+
+def rows(b: Builder, x: Tensor, axis: int, places: np.ndarray) -> Tensor:
+    """Those at some places, out of the shortest part of an axis that has them.
+
+    Places in that part are the same for any size of x: only where it begins differs.
+    """
+    first, last = (int(places.min()), int(places.max())) if places.size else (0, 0)
+    starts = [first if d == axis else 0 for d in range(x.rank)]
+    shape = [last + 1 - first if d == axis else n for d, n in enumerate(x.shape)]
+    return take(b, b.slice(x, starts, shape), places - first, axis)
 
 
 def crop(b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int]) -> Tensor:
