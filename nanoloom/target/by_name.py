@@ -181,14 +181,6 @@ def _each(names: Iterable[str], adding: Adding) -> dict[str, Adding]:
     return dict.fromkeys(names, adding)
 
 
-# LLVM's names of extensions that it counts as experiments.
-LLVM_NAMES = {"zvqdotq": "experimental-zvqdotq"}
-
-
-def llvm_name(feature: str) -> str:
-    return LLVM_NAMES.get(feature, feature)
-
-
 def _added(target: Target, feature: str) -> Target:
     words = [word for word in target.features.split(",") if word]
     matrix = x86.AMX if feature.startswith("amx") else target.matrix
@@ -196,9 +188,7 @@ def _added(target: Target, feature: str) -> Target:
     return replace(
         target,
         name=f"{target.name}+{feature}",
-        features=",".join(
-            [*words, *(f"+{LLVM_NAMES.get(x, x)}" for x in sorted(more))]
-        ),
+        features=",".join([*words, *(f"+{x}" for x in sorted(more))]),
         extensions=target.extensions | more,
         matrix=matrix,
     )

@@ -59,7 +59,6 @@ BRINGS: Mapping[str, Mapping[str, str]] = {
         "zvfhmin": "vectors' conversions of f16",
         "zvfbfmin": "vectors' conversions of bf16",
         "zvfbfwma": "products of bf16 added in f32",
-        "zvqdotq": "products of fours of bytes",
         "zba": "sums of addresses",
         "zbb": "minima, rotations, counts of ones",
         "zbs": "single bits",

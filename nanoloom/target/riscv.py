@@ -33,13 +33,11 @@ ISA = InstructionSet(
         "vlen",
         (128, 256, 512, 1024),
         "v",
-        asked=("zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvqdotq"),
+        asked=("zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma"),
     ),
     register="^vr",
     whole_registers=True,
-    adds=frozenset(
-        {"zba", "zbb", "zbs", "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvqdotq"}
-    ),
+    adds=frozenset({"zba", "zbb", "zbs", "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma"}),
     hwcaps=tuple((x, HWCAP, ord(x) - ord("a")) for x in "fdcv"),  # of one letter
     vectors="v",
     widens_f16=frozenset({"zvfh", "zvfhmin"}),

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.choose import DotUse
-from nanoloom.target.instructions.instruction import GROUP, LANE, Instruction
+from nanoloom.target.instructions.instruction import GROUP, LANE
 from nanoloom.vector.access import index, multiply, written
 from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit
-from nanoloom.vector.nanokernel.operands.convert_lhs import extended
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.widths import vector_type
@@ -110,17 +109,8 @@ def added(
     part = vector_type(Lanes(many, scalable=True), kind.element_type)
     sums = vector.scalable_extract(part, value, number * many)
     pair = (right, factor) if use.swapped else (factor, right)
-    given = [products(use.dot, *pair)] if use.dot.widened else pair
-    sums = emit(use.dot.function, part, [sums, *given])
+    sums = emit(use.dot.function, part, [sums, *pair])
     return vector.scalable_insert(sums, value, number * many)
-
-
-def products(dot: Instruction, left: ir.Value, right: ir.Value) -> ir.Value:
-    """The products of all numbers, in the sums' type."""
-    lanes = Lanes(ir.VectorType(left.type).shape[0], scalable=True)
-    wide = vector_type(lanes, ir.IntegerType.get_signless(LANE))
-    kinds = zip((dot.left, dot.right), (left, right), strict=True)
-    return arith.muli(*(extended(wide, x, kind[0] == "s") for kind, x in kinds))
 
 
 def place(strip: RegisterTile, point: Point) -> Hashable:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx_ir
 import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.emit import emit_stage
-from nanoloom.options import CompileOptions
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom_papers.reproduce.instruction_counts import of_one_run
 from tests.runtime.weighted import built
@@ -104,30 +99,6 @@ def test_sums_are_exact_at_every_length(name: str, text: str, tmp_path: Path) ->
         for output, want in exact.items():
             assert (got[output] == want).all(), (bits, output)
             assert got[output].dtype == np.asarray(want).dtype
-
-
-def test_products_of_fours_on_riscv(tmp_path: Path) -> None:
-    """Zvqdotq's: qemu 7.2 has none, but LLVM says the same sums without them."""
-    name = "riscv64+v+zvqdotq"
-    made = parser.parse_model(f"{HEAD} {MODEL}")
-    given, model = arrays(made), ReferenceEvaluator(made)
-    exact = dict(zip(map(str, model.output_names), model.run(None, given), strict=True))
-    texts: list[str] = []
-    target, alone = machine(name).target, onnx_ir.from_proto(made)
-    emit_stage(
-        alone, "asm", CompileOptions(target), lambda *text: texts.append(text[-1])
-    )
-    assert {"vqdot", "vqdotu", "vqdotsu"} <= {
-        *re.findall(r"\b(vqdot\w*)\.vv", "".join(texts))
-    }
-    words = ",".join(x for x in target.features.split(",") if "zvqdotq" not in x)
-    program, path = built(made, given, name, tmp_path, replace(target, features=words))
-    inputs = [given[x.name] for x in program.inputs]
-    kinds = {x.name: x.dtype for x in program.outputs}
-    for bits in (128, 512):
-        got = run_emulated(machine(f"riscv64+v:vlen={bits}"), path, inputs, kinds)
-        for output, want in exact.items():
-            assert (got[output] == want).all(), (bits, output)
 
 
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])

@@ -11,7 +11,7 @@ from nanoloom.target.instructions.instruction import Instruction
 
 INSTRUCTIONS = (*x86.INSTRUCTIONS, *aarch64.INSTRUCTIONS, *riscv64.INSTRUCTIONS)
 DOTS = (*x86.DOTS, *aarch64.DOTS)
-SCALABLE_DOTS = (*aarch64.SCALABLE_DOTS, *riscv64.SCALABLE_DOTS)
+SCALABLE_DOTS = aarch64.SCALABLE_DOTS
 SCALABLE_MATRICES = aarch64.MATRICES
 MATRIX_ROWS = aarch64.ROWS
 FLIPPED = {"s8": "u8", "u8": "s8"}

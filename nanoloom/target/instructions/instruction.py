@@ -46,8 +46,6 @@ class Instruction:
     Of sums of products, left, right and sums are the types of the numbers.  shape: m, n
     and k of what it computes in each block of a register; a dot product's is a lane.
     swaps: the operands may change places, where the types say so.
-    widened: it takes the products themselves, of operands that were extended: LLVM
-    selects the instruction of all three.
     words: numbers behind the operands, 64 bits each: roundings, lanes.
     """
 
@@ -65,7 +63,6 @@ class Instruction:
     scalable: bool = False
     swaps: bool = True
     intrinsic: str = ""
-    widened: bool = False
     words: tuple[int, ...] = ()
 
     def is_of(self, target: Target) -> bool:
@@ -121,7 +118,6 @@ def sums_of_products(
     *,
     scalable: bool = False,
     intrinsic: str = "",
-    widened: bool = False,
 ) -> Instruction:
     """An instruction that adds products of two registers to a third one's lanes.
 
@@ -143,5 +139,4 @@ def sums_of_products(
         shape or (1, 1, GROUP[left]),
         scalable,
         intrinsic=intrinsic,
-        widened=widened,
     )

@@ -18,7 +18,6 @@ import numpy as np
 from nanoloom.binary.objects import emit, emit_assembly
 from nanoloom.binary.toolchain import Run, zig_triple
 from nanoloom.llvm.intrinsic_names import as_llvm22
-from nanoloom.target.by_name import llvm_name
 from nanoloom.target.instructions.instruction import Instruction
 from tests.vector.nanokernel.instruction_meanings import DTYPES
 
@@ -68,8 +67,7 @@ def family(instruction: Instruction) -> str:
 
 def features(instruction: Instruction) -> str:
     own = FEATURES.get(family(instruction), "")
-    names = (llvm_name(x) for x in instruction.needs)
-    return ",".join([*filter(None, [own]), *(f"+{name}" for name in names)])
+    return ",".join([*filter(None, [own]), *(f"+{x}" for x in instruction.needs)])
 
 
 def is_vector(type_: str) -> bool:
@@ -106,9 +104,6 @@ def function(instruction: Instruction, number: int) -> str:
         else:
             given.append(f"{kind} {immediate(instruction, n)}")
     name = instruction.intrinsic or instruction.function
-    if instruction.widened:
-        lines += multiplied(instruction)
-        given[1:] = [f"{wide(instruction)} %products"]
     result = llvm_type(instruction.result, scalable) if instruction.result else "void"
     left = "" if result == "void" else "%r = "
     lines.append(f"{left}call {result} @{name}({', '.join(given)})")
@@ -121,22 +116,6 @@ def function(instruction: Instruction, number: int) -> str:
     mode = '"aarch64_pstate_sm_enabled"' if "sme" in instruction.needs else ""
     text = f"define void @f{number}(ptr %in, ptr %out) noinline {mode} {{\n  {body}\n"
     return as_llvm22(f"{text}  ret void\n}}")
-
-
-def wide(instruction: Instruction) -> str:
-    """The type of products."""
-    count = instruction.operands[1].partition("*")[2]
-    return llvm_type(f"s32*{count}", instruction.scalable)
-
-
-def multiplied(instruction: Instruction) -> list[str]:
-    """The products of operands that are extended first."""
-    made, kind = list[str](), wide(instruction)
-    for n, type_ in enumerate(instruction.operands[1:], 1):
-        word = {"s": "sext", "u": "zext"}[type_[0]]
-        narrow = llvm_type(type_, instruction.scalable)
-        made.append(f"%w{n} = {word} {narrow} %x{n} to {kind}")
-    return [*made, f"%products = mul {kind} %w1, %w2"]
 
 
 def immediate(instruction: Instruction, n: int) -> int:
