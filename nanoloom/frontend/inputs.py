@@ -156,7 +156,8 @@ def converted(spec: Spec, value: object, where: str) -> Array:
         raise InputError("is masked", where=where, hint="fill it: array.filled(0)")
     if isinstance(value, np.ndarray) or hasattr(value, "__array__") or is_shared(value):
         try:
-            array = np.from_dlpack(value) if is_shared(value) else np.asarray(value)
+            shared: Any = value if is_shared(value) else None
+            array = np.asarray(value) if shared is None else np.from_dlpack(shared)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
             raise InputError(
                 f"cannot become an array: {str(error).splitlines()[0]}", where=where
