@@ -98,8 +98,7 @@ class CallableProgram(ABC):
         convert: bool = False,
     ) -> Future[dict[str, Array]]:
         """`run` in another thread: the result, or what it raises, is in the future."""
-        given = {"into": into, "convert": convert}
-        return later().submit(self.run, inputs, outputs, **given)  # type: ignore[arg-type]
+        return later().submit(self.run, inputs, outputs, into=into, convert=convert)
 
     def __repr__(self) -> str:
         """Inputs and outputs with their types and shapes."""

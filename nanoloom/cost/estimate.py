@@ -22,6 +22,7 @@ from nanoloom.nest.steps import (
     Step,
     axes_of,
     bytes_inside,
+    computed,
     points,
     steps_around,
     steps_of,
@@ -86,15 +87,6 @@ def capacities(caches: Cache) -> list[tuple[str, int]]:
     """The caches of a core that there are, and their bytes."""
     found = ("l1", caches.l1d), ("l2", caches.l2), ("l3", caches.l3)
     return [(name, size) for name, size in found if size]
-
-
-def computed(stage: Statement, steps: Sequence[Step]) -> int:
-    """Points of a stage in all steps together."""
-    shares = 1.0
-    for step in steps:
-        shares *= step.times
-    inside = steps[-1].sizes if steps else whole(stage)
-    return round(shares * points(inside))
 
 
 def level(

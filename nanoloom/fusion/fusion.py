@@ -16,6 +16,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.steps import (
     bytes_inside,
+    computed,
     points,
     read_inside,
     steps_around,
@@ -69,10 +70,7 @@ def described(nest: LoopNest, stage: Statement) -> Fusion:
     assert at is not None, "asked of a stage inside of another one's loop"
     around = steps_around(nest, stage)
     inside = around[-1].sizes
-    shares = 1.0
-    for step in around:
-        shares *= step.times
-    again = round(shares * points(inside)) - points(whole(stage))
+    again = computed(stage, around) - points(whole(stage))
     made = [write.buffer for write in stage.writes]
     all_bytes = bytes_inside(nest, stage, whole(stage))
     step_bytes = bytes_inside(nest, stage, inside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -44,6 +44,12 @@ def whole(stage: Statement) -> Sizes:
 
 def points(sizes: Sizes) -> int:
     return prod(map(number, sizes.values()))
+
+
+def computed(stage: Statement, steps: Sequence[Step]) -> int:
+    """Points of a stage in all steps together, those again that several make."""
+    inside = steps[-1].sizes if steps else whole(stage)
+    return round(prod(step.times for step in steps) * points(inside))
 
 
 def steps_of(nest: LoopNest, stage: Statement) -> tuple[Step, ...]:

@@ -30,5 +30,5 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 def empty_of(shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
     """The same of so many bytes."""
     block = np.empty(size + LINE, np.uint8)
-    start = _pointer_at(id(block) + HEADER_BYTES).value
-    return np.ndarray(shape, dtype, block, -start % LINE)  # type: ignore[operator]
+    start = _pointer_at(id(block) + HEADER_BYTES).value or 0
+    return np.ndarray(shape, dtype, block, -start % LINE)

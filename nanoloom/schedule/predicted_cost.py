@@ -22,6 +22,7 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.reduction import KEEPS_NAN, NO_WORK
 from nanoloom.nest.statement import Statement
+from nanoloom.nest.steps import number
 from nanoloom.schedule.inner_loops import at_tile
 from nanoloom.target.facts import Target
 
@@ -89,13 +90,6 @@ def work(
     extent = number(next(a.extent for a in stage.axes if a.name == along.axis))
     whole = -(-extent // width) * width / extent  # with lanes that do not count
     return Work(cycles * whole * points / lanes, least)
-
-
-def number(extent: Extent) -> int:
-    """Of points, at most; at least one, so that nothing is divided by none."""
-    if isinstance(extent, int):
-        return max(1, extent)
-    return max(1, extent.count if isinstance(extent, Lanes) else extent.most)
 
 
 def operations(stage: Statement, target: Target) -> float:
