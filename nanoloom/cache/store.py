@@ -7,6 +7,7 @@ is given, and a temporary folder takes its place.
 from __future__ import annotations
 
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator
@@ -70,6 +71,8 @@ class Cache:
         self._warn = warn
         self._own = Root(root, limit_bytes)
         self._spare: Root | None = None  # takes what the own one cannot
+        self._candidate: Root | None = None  # a spare that has not helped yet
+        self._choice = threading.Lock()  # of the spare: threads compile kernels
 
     @classmethod
     def temporary(cls) -> Cache:
@@ -113,12 +116,12 @@ class Cache:
         """Keep `data` under `key`, in place of what is there."""
         if len(data) > self.limit_bytes:
             return
+        place = self._spare or self._own
         try:
-            (self._spare or self._own).put(key, data)
+            place.put(key, data)
         except OSError as error:
-            spare = None if self._spare else elsewhere(error, self.limit_bytes)
-            if spare is not None:
-                self._give_up(error, spare)
+            if place is self._own and self._place_after(error):
+                self._give_up(error)
                 self.put(key, data)
 
     @contextmanager
@@ -194,22 +197,29 @@ class Cache:
             may_help = isinstance(error, OSError) or error.stage == "binary"
             if first is not self._own or not may_help:
                 raise
-            # The work itself may have found out that the own root is of no use.
-            spare = self._spare or elsewhere(error, self.limit_bytes)
+            # Others may have found out meanwhile that the own root is of no use.
+            spare = self._place_after(error)
             if spare is None:
                 raise
             try:
                 made = spare.in_draft(lambda draft: work(spare, draft))
             except (OSError, Error):
-                if spare is not self._spare:
-                    file_operations.remove(spare.path)
                 raise error from None
-            if self._spare is None:
-                self._give_up(error, spare)
+            self._give_up(error)
             return made
 
-    def _give_up(self, error: Exception, spare: Root) -> None:
-        self._spare = spare
+    def _place_after(self, error: Exception) -> Root | None:
+        """Where to try again: the same place for every thread whose work failed."""
+        with self._choice:
+            if self._candidate is None:
+                self._candidate = elsewhere(error, self.limit_bytes)
+            return self._candidate
+
+    def _give_up(self, error: Exception) -> None:
+        with self._choice:
+            if self._spare is not None:
+                return  # another thread has said so
+            self._spare = self._candidate
         reason = getattr(error, "strerror", None) or str(error)
         self._warn(f"the cache {self.root} cannot be written to ({reason}): not used")
 

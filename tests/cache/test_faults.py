@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -220,3 +221,33 @@ def test_a_disk_that_is_full_at_any_moment(disk: Disk, tmp_path: Path) -> None:
         assert len(works(disk.folder, tmp_path / "model.so")) <= 1
         moment += 23
     assert moment > 50
+
+
+def test_threads_that_find_a_full_disk_together(disk: Disk, tmp_path: Path) -> None:
+    warnings: list[str] = []
+    for turn in range(8):
+        store = Cache(tmp_path / f"cache{turn}", warn=warnings.append)
+        disk.folder = store.root
+        ready = threading.Barrier(8)
+
+        def keep(number: int, store: Cache = store, ready: threading.Barrier = ready):
+            def build(draft: Path) -> None:
+                ready.wait()  # all have failed by now, or none
+                (draft / "x").write_text(str(number))
+
+            ready.wait()
+            if number % 2:
+                store.put(f"{number:064}", bytes([number]))
+                ready.wait()
+            else:
+                with store.folder(f"{number:064}", build) as folder:
+                    assert (folder / "x").read_text() == str(number)
+
+        threads = [threading.Thread(target=keep, args=(each,)) for each in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        for number in range(1, 8, 2):
+            assert store.get(f"{number:064}") == bytes([number])
+        assert len(warnings) == turn + 1
