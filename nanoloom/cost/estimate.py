@@ -5,9 +5,9 @@
 The memory terms are counted, not timed.  Of each stage, the outermost loop is looked
 for whose step touches no more than a cache holds: its bytes come into that cache once
 for each step, and stay there over loops directly around it that do not move them.
-What a fusion makes inside of its consumer's loop, and what fits there, is not moved.
-Bytes are those of numbers, not of lines; what two stages read one behind the other is
-counted twice.
+What a fusion makes inside of its consumer's loop, and what fits there, is not moved;
+nor is a temporary that fits as a whole.  Bytes are those of numbers, not of lines; what
+two stages read one behind the other is counted twice.
 """
 
 from __future__ import annotations
@@ -127,11 +127,13 @@ def times(stage: Statement, buffer: str, outer: Sequence[Step]) -> float:
 
 
 def made_inside(nest: LoopNest, capacity: int) -> set[str]:
-    """The buffers that are made inside of a loop of what reads them, and fit there."""
+    """The temporaries of which a cache holds as much as there is at a time: all, or
+    what is made inside of a loop of what reads them."""
     found: set[str] = set()
     for stage in nest.stages:
         around = steps_around(nest, stage)
-        if around:
-            touched = bytes_inside(nest, stage, around[-1].sizes)
-            found |= {w.buffer for w in stage.writes if touched[w.buffer] <= capacity}
+        inside = around[-1].sizes if around else whole(stage)
+        touched = bytes_inside(nest, stage, inside)
+        made = {write.buffer for write in stage.writes} - {*nest.results}
+        found |= {name for name in made if touched[name] <= capacity}
     return found

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from nanoloom.kernels.fuse_transpose import is_alone
 from nanoloom.kernels.linalg_query import (
     Op,
     all_dims,
@@ -26,6 +25,7 @@ from nanoloom.kernels.linalg_query import (
     map_dims,
     maps,
 )
+from nanoloom.kernels.read_through_views import is_permutation
 from nanoloom.linalg.builder.statement_names import NAME
 from nanoloom.mlir import ir, operations
 
@@ -80,7 +80,7 @@ def transposes_tiles(op: Op) -> bool:
 
     Longer ones are turned as they are: some took 1.6 times as long as one axis.
     """
-    if not is_alone(op):
+    if not is_permutation(op):
         return False
     last = len(iterators(op)) - 1
     beside = (last - 1, last) in pairwise(map_dims(maps(op)[0]))

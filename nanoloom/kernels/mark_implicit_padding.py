@@ -25,7 +25,6 @@ from nanoloom.kernels.nest import alone
 from nanoloom.kernels.pad_op import Border, Read
 from nanoloom.mlir import ir
 from nanoloom.nest.implicit_padding import may_be_implicit
-from nanoloom.nest.overlapping_pool import is_overlapping_pool
 
 
 def has_implicit_padding(
@@ -41,9 +40,7 @@ def has_implicit_padding(
     behind = [
         op for op in group.ops if is_generic(op) and op.operation != reader.operation
     ]
-    if not all(
-        kind(op) is Kind.ELEMENTWISE or is_overlapping_pool(alone(op)) for op in behind
-    ):
+    if not all(kind(op) in (Kind.ELEMENTWISE, Kind.REDUCTION) for op in behind):
         return False
     shape = analyse(reader)
     if shape is None:

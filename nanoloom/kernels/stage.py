@@ -12,13 +12,10 @@ from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.kernels.dynamic_pad_value import pass_pad_values
 from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
 from nanoloom.kernels.follow_products import follow_products
-from nanoloom.kernels.fuse_global_pool import fuse_global_pools, fuse_pixel_sums
+from nanoloom.kernels.fuse_consumer import fuse_consumers
 from nanoloom.kernels.fuse_lhs_producer import fuse_lhs_producers
-from nanoloom.kernels.fuse_overlapping_pool import fuse_overlapping_pools
 from nanoloom.kernels.fuse_padding import fuse_padding
 from nanoloom.kernels.fuse_product_chain import fuse_product_chains
-from nanoloom.kernels.fuse_transpose import fuse_transposes, transpose_shapes
-from nanoloom.kernels.fuse_winograd_pool import fuse_tile_pools, fuse_winograd_pools
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.inline_into_pool import inline_into_pools
 from nanoloom.kernels.inline_widening_casts import inline_widening_casts
@@ -29,6 +26,7 @@ from nanoloom.kernels.linalg_query import base
 from nanoloom.kernels.multi_output_fusion import fuse_multiple_outputs
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
+from nanoloom.kernels.read_through_views import read_through_views
 from nanoloom.kernels.regroup_elementwise import regroup_elementwise
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.slices import first_slices, shapes_before_slices
@@ -108,14 +106,11 @@ def mark(module: ir.Module, *, open_images: bool) -> None:
 def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:
     """Let what follows products have the shape that it has there.
 
-    tiles: pools, too.  in_rows: and sums of pixels, and turns.
+    tiles: pools of windows, too.  in_rows: and sums of rows, and permutations.
     """
     follow_products(module)
     if tiles:
-        fuse_winograd_pools(module)
-    if in_rows:
-        fuse_global_pools(module)
-        transpose_shapes(module)
+        read_through_views(module, rows=in_rows)
 
 
 def joined(
@@ -130,24 +125,18 @@ def joined(
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
     of images, of sizes that are known.
     """
-    groups = fuse_tile_pools(
-        fuse_product_chains(regroup_elementwise(form_groups(block)), weights)
-    )
-    if in_rows:
-        groups = fuse_overlapping_pools(
-            fuse_pixel_sums(groups, weights), weights, target
-        )
-    groups = inline_into_pools(groups)
+    consumers = partial(fuse_consumers, weights=weights, target=target, known=in_rows)
+    groups = fuse_product_chains(regroup_elementwise(form_groups(block)), weights)
+    groups = inline_into_pools(consumers(groups, permutes=False))
     masks = target is not None and reads_rows_in_part(target)
     groups = fuse_padding(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
-    return fuse_transposes(fuse_lhs_producers(groups, weights, target), weights)
+    return consumers(fuse_lhs_producers(groups, weights, target), permutes=True)
 
 
 def pools_in_tiles(target: Target | None) -> bool:
-    """Whether tiles and rows are pooled where they are made: fuse_winograd_pool.py,
-    fuse_global_pool.py.
+    """Whether what reads a product at other places is made with it: fuse_consumer.py.
 
     Not by vectors of any width, which these schedules have none of; nor of open images:
     whether tiles divide one, and a cache holds its rows, depends on its sizes.

@@ -17,6 +17,7 @@ from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
 
 AT_SOURCE = "its source"  # where what a pad makes is stored, if it is left out
+AROUND = "its source, with a border"  # where a pad lies that is written around that
 FLOATS = ({"f32"}, {"f64"})
 FOUR = 4  # bytes that are multiplied at once
 
@@ -150,3 +151,8 @@ def extent_of(stage: Statement, axis: str) -> int:
     found = stage.axis(axis)
     assert found is not None and isinstance(found.extent, int), "sizes are known"
     return found.extent
+
+
+def is_padding(nest: LoopNest, stage: Statement) -> bool:
+    """Whether a schedule writes a border around what makes its inside."""
+    return nest.placement(stage.name).stored == AROUND

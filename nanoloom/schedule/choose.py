@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from nanoloom.nest.global_pool import summed
+from nanoloom.nest.fused_consumer import fused_consumer
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.overlapping_pool import overlapping_pool
 from nanoloom.nest.product_chain import chain_of
 from nanoloom.nest.statement import Statement
-from nanoloom.nest.transposed_result import transposed_result
-from nanoloom.nest.winograd_pool import pooled
 from nanoloom.schedule.language import Schedule
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.channels_last_windows import (
@@ -18,11 +15,8 @@ from nanoloom.schedule.library.channels_last_windows import (
 )
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.dynamic_tasks import with_ends
-from nanoloom.schedule.library.fused_global_pool import fused_global_pool
-from nanoloom.schedule.library.fused_overlapping_pool import fused_overlapping_pool
+from nanoloom.schedule.library.fused_consumer import in_tasks_of
 from nanoloom.schedule.library.fused_product_chain import product_chain
-from nanoloom.schedule.library.fused_transpose import fused_transpose
-from nanoloom.schedule.library.fused_winograd_pool import fused_winograd_pool
 from nanoloom.schedule.library.loop_forms import with_forms
 from nanoloom.schedule.library.outer_products import outer_products
 from nanoloom.schedule.library.register_tiles import (
@@ -67,24 +61,15 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
 
 
 def of_several(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
-    """Of a product with what else a task makes in its cache: another product, a pool,
-    sums, or a turn of its results."""
+    """Of a product with what else a task makes in its cache: another product, or what
+    reads its result at other places."""
     chain = chain_of(nest)
     if chain is not None:
         return product_chain(nest, chain, last, target)
-    pool = pooled(nest)
-    if pool is not None:
-        return fused_winograd_pool(nest, pool, target)
-    rows = summed(nest)
-    if rows is not None:
-        return fused_global_pool(nest, rows, target)
-    overlapping = overlapping_pool(nest)
-    if overlapping is not None:
-        return fused_overlapping_pool(nest, overlapping, target) or by_rows(
-            nest, last, target
-        )
-    turn = transposed_result(nest)
-    return None if turn is None else fused_transpose(nest, turn, target)
+    found = fused_consumer(nest)
+    if found is None:
+        return None
+    return in_tasks_of(nest, found, target, chosen) or by_rows(nest, last, target)
 
 
 def by_product(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:

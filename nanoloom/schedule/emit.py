@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.implicit_padding import is_at_source
+from nanoloom.nest.implicit_padding import is_at_source, is_padding
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.overlapping_pool import is_padding
 from nanoloom.nest.padding import padding
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.inner_loops import (

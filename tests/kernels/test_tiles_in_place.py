@@ -11,7 +11,7 @@ from nanoloom.kernels.tiled_shapes import groups_of
 from nanoloom.linalg.products.winograd import winograd
 from nanoloom.linalg.reductions.pooling import pool
 from nanoloom.target import Target
-from tests.kernels.test_fuse_winograd_pool import arrays, largest, windows
+from tests.kernels.test_fused_tile_pools import arrays, largest, windows
 from tests.linalg.products.test_winograd import convolved, magnitude
 from tests.vector.checks import check, passes
 from tests.vector.kernel_harness import (

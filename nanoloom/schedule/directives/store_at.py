@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nanoloom.nest.implicit_padding import AT_SOURCE, implicit_padding
+from nanoloom.nest.implicit_padding import AROUND, AT_SOURCE, implicit_padding
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.overlapping_pool import AROUND
 from nanoloom.schedule.directives.directive import Directive, refuse, stage_of
 from nanoloom.schedule.inner_loops import IN_MEMORY, at_tile
 

@@ -1,0 +1,31 @@
+"""Whether a fusion takes less time than the kernels that it joins.
+
+What it computes again takes arithmetic; what it keeps in the cache spares lines on
+their way out of the cache and back.
+"""
+
+from __future__ import annotations
+
+from nanoloom.cost.estimate import estimate
+from nanoloom.nest.nest import LoopNest
+from nanoloom.target.facts import Target
+
+LINE = 64  # bytes
+# Cycles of a line on its way out of the second-level cache, or back into it, as
+# measured on AVX-512: of the image behind ResNet's first layer, both together 6.
+LINE_CYCLES = 3.0
+ELEMENT_BITS = 32  # of an f32 number
+
+
+def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
+    """Whether stages in the tasks of the last one are faster than one by one.
+
+    Where nothing is computed again they are: each pass over a tensor that there is less
+    spares instructions at least.
+    """
+    joined = estimate(fused, (), target)
+    if not joined.recomputed:
+        return True
+    lanes = target.vector.bits / ELEMENT_BITS * target.vector.fma_per_cycle
+    spared = estimate(apart, (), target).moved("l2") - joined.moved("l2")
+    return joined.recomputed / lanes < LINE_CYCLES * spared / LINE

@@ -1,0 +1,271 @@
+"""A product's result, read at other places in the tasks that make it.
+
+    t[r, f] = product, with what follows it at the same places
+    p[.., f] = windows of t, sums of its rows, or t in another order of its axes
+    y = what follows p at the same places
+
+A task makes a block of y: a panel of columns f, of the points of t that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.extent import Extent
+from nanoloom.nest.footprint import Sizes, footprint, read_of
+from nanoloom.nest.index import Access, Index
+from nanoloom.nest.nest import LoopNest, Role
+from nanoloom.nest.statement import Statement
+from nanoloom.nest.steps import number, points, whole
+
+BYTES = 4  # of an f32 number
+FEWEST_TASKS = 8  # for any number of threads
+SHARE = 0.5  # of the second-level cache, for a task's part of t
+ANY = 1 << 62  # points: an index may reach as far
+ONE_TILE = 8  # rows that a register tile has, about: windows of so many are one block
+
+
+@dataclass(frozen=True)
+class FusedConsumer:
+    """A product, what follows it at the same places up to `end`, and what reads that.
+
+    pad: a border around `end` that the consumer reads, None for none.  last: the
+    consumer, or what follows it at the same places.
+    """
+
+    product: Statement
+    end: Statement
+    pad: Statement | None
+    consumer: Statement
+    last: Statement
+    shape: Contraction
+
+    @property
+    def read(self) -> Access:
+        """Where the consumer reads."""
+        return self.consumer.reads[0]
+
+    @property
+    def is_permutation(self) -> bool:
+        """Whether each point is read once, at axes of its own."""
+        return not self.consumer.is_reduction
+
+    @property
+    def column(self) -> str:
+        """The axis of the last stage that panels of columns go along."""
+        place = self.consumer.writes[0].plain.index(self.read.indices[-1].axis)
+        return self.names[place]
+
+    @property
+    def names(self) -> list[str]:
+        """The axes of the result, as the last stage calls them."""
+        return [name for name in self.last.writes[0].plain if name]
+
+    def extent(self, name: str) -> int:
+        """Of one of them."""
+        return number(self.last.axes[self.last.place(name)].extent)
+
+    def inside(self, nest: LoopNest) -> LoopNest:
+        """The product up to what is read, as a kernel of its own."""
+        stages = (*nest.upstream(self.end.name), self.end)
+        return replace(nest, stages=stages, results=(self.end.writes[0].buffer,))
+
+    def product_of(self, nest: LoopNest, sizes: Sizes) -> LoopNest:
+        """The same, of the rows that a block reads."""
+        inside, made = self.inside(nest), self.made_of(sizes)
+        rows = [made[name] for name in self.end.writes[0].plain[:-1] if name]
+        begin = inside.stages.index(self.product)
+        made_here = (of_sizes(stage, rows) for stage in inside.stages[begin:])
+        return replace(inside, stages=(*inside.stages[:begin], *made_here))
+
+    def behind(self, nest: LoopNest, sizes: Sizes) -> LoopNest:
+        """What reads it, of a block, as a kernel of its own."""
+        before = {*self.inside(nest).stages, self.pad}
+        rows = [sizes[name] for name in self.names]
+        stages = (of_sizes(x, rows) for x in nest.stages if x not in before)
+        return replace(nest, stages=tuple(stages))
+
+    def permuted(self, sizes: dict[str, int]) -> tuple[int, ...]:
+        """Of blocks of the consumer, from those of the axes of what it reads."""
+        pairs = zip(self.end.writes[0].plain, self.read.plain, strict=True)
+        names = {read: axis for axis, read in pairs}
+        return tuple(sizes.get(names[name] or "", 0) for name in self.consumer.names)
+
+    def blocks(self, columns: int, cache: int) -> Sizes:
+        """Points of the last stage's axes that a task makes.
+
+        columns: of a panel.  cache: bytes of the second-level one.  Of axes along which
+        windows overlap as many as leave a part of t in the cache, and tasks for any
+        number of threads: the fewest rows are made by two tasks then.
+        """
+        sizes: Sizes = {n: columns if n == self.column else 1 for n in self.names}
+        is_whole = True
+        for name in reversed(self.names):
+            extent = self.extent(name)
+            for step, reach in self.windows(name):
+                if reach <= step:
+                    sizes[name] = extent if extent * step <= ONE_TILE else 1
+                elif is_whole:  # of the axes behind, or they would be made in part
+                    tried = ({**sizes, name: n} for n in range(extent, 1, -1))
+                    sizes = next((x for x in tried if self.fit(x, cache)), sizes)
+                    is_whole = sizes[name] == extent
+        return self.with_tasks(sizes)
+
+    def fit(self, sizes: Sizes, cache: int) -> bool:
+        """Whether a task's part of t leaves room in a cache."""
+        return points(self.made_of(sizes)) * BYTES <= SHARE * cache
+
+    def with_tasks(self, sizes: Sizes) -> Sizes:
+        """Enough blocks, all alike along the outermost axis of windows that overlap."""
+        for name in [n for n in self.names if self.overlap(n)][:1]:
+            others = (n for n in self.names if n != name)
+            tasks = prod(-(-self.extent(n) // number(sizes[n])) for n in others)
+            most = -(-self.extent(name) // -(-FEWEST_TASKS // tasks))
+            blocks = -(-self.extent(name) // min(number(sizes[name]), most))
+            sizes = {**sizes, name: -(-self.extent(name) // blocks)}
+        return sizes
+
+    def overlap(self, name: str) -> bool:
+        """Whether windows overlap along one of the last stage's axes."""
+        return any(reach > step for step, reach in self.windows(name))
+
+    def windows(self, name: str) -> list[tuple[int, int]]:
+        """How far apart windows are along an axis of the last stage, and how far each
+        of them reaches; [] where none move along it."""
+        axis = self.consumer.writes[0].plain[self.names.index(name)]
+        moved = (i for i in self.read.indices if len(i.terms) > 1 and axis in i.axes)
+        return [(i.factor(axis or "") or 0, self.reach(i)) for i in moved]
+
+    def reach(self, index: Index) -> int:
+        """Points along an index that one point of the consumer reads."""
+        single = {a.name: 1 for a in self.consumer.axes if not a.is_reduction}
+        return number(footprint(index, whole(self.consumer) | single, ANY))
+
+    def made_of(self, sizes: Sizes) -> Sizes:
+        """The points of t that so many of the last stage read."""
+        places = zip(self.consumer.writes[0].plain, self.names, strict=True)
+        here = {axis: sizes[name] for axis, name in places if axis is not None}
+        read = replace(self.read, buffer=self.end.writes[0].buffer)  # through a border
+        reader = replace(self.consumer, reads=(read,))
+        return whole(self.end) | read_of(self.end, reader, whole(reader) | here)
+
+
+def fused_consumer(nest: LoopNest) -> FusedConsumer | None:
+    """The parts of a nest with one product whose result is read at other places."""
+    if len(nest.products) != 1 or nest.last is None:
+        return None
+    (product,) = nest.products
+    shape = makes_columns(nest, product)
+    end = None if shape is None else end_of(nest, product)
+    if shape is None or end is None:
+        return None
+    made = end.writes[0].buffer
+    readers = nest.readers(made)
+    pads = [x for x in nest.pads if x.inside and x.inside.buffer == made]
+    pad = pads[0] if pads else None
+    if pad is not None:
+        readers = (*readers, *nest.readers(pad.writes[0].buffer))
+    if len(readers) != 1 or len(pads) > 1:
+        return None
+    (consumer,) = readers
+    found = FusedConsumer(product, end, pad, consumer, nest.last, shape)
+    known = is_permuted(found, nest) if not consumer.is_reduction else is_reduced(found)
+    return found if known and is_followed(nest, found) else None
+
+
+def of_sizes(stage: Statement, sizes: Sequence[Extent]) -> Statement:
+    """A stage with other extents of the first axes of its result."""
+    extents = dict(zip(stage.writes[0].plain, sizes, strict=False))
+    axes = (replace(a, extent=extents.get(a.name, a.extent)) for a in stage.axes)
+    return replace(stage, axes=tuple(axes))
+
+
+def makes_columns(nest: LoopNest, product: Statement) -> Contraction | None:
+    """The roles of the axes of a product of f32, if a panel of columns is packed, or is
+    read where it lies by few rows."""
+    shape = roles(product)
+    if shape is None or 0 in shape.extents or len(shape.extents) != len(product.axes):
+        return None
+    right = product.reads[shape.right]
+    if set(elements(product, shape)) != {"f32"} or None in right.plain:
+        return None
+    if nest.buffer(right.buffer).role is Role.CONSTANT:
+        return shape if shape.rows else None
+    rows = prod(shape.extents[d] for d in shape.rows)
+    single = len(shape.rows) == 1 and len(shape.reduced) == 1 and rows <= ONE_TILE
+    return shape if shape.contiguous and single else None
+
+
+def end_of(nest: LoopNest, product: Statement) -> Statement | None:
+    """The last stage that follows a product at the same places, one behind another."""
+    end = product
+    while True:
+        written = end.writes[0]
+        readers = nest.readers(written.buffer)
+        if len(end.writes) != 1 or written.buffer in nest.results:
+            return None
+        following = [x for x in readers if x.reads and x.follows(read_from(x, written))]
+        if len(readers) != 1 or not following:
+            return end
+        (end,) = following
+
+
+def read_from(stage: Statement, written: Access) -> tuple[Index, ...]:
+    return next(x.indices for x in stage.reads if x.buffer == written.buffer)
+
+
+def is_permuted(found: FusedConsumer, nest: LoopNest) -> bool:
+    """Whether a stage writes all of a packed product in another order of its axes.
+
+    The sums of a matrix alone may be cut, and are written from a place of their own.
+    """
+    right = found.product.reads[found.shape.right].buffer
+    if nest.buffer(right).role is not Role.CONSTANT or found.pad is not None:
+        return False
+    cut = found.end == found.product and len(found.shape.reduced) == 1
+    return is_transpose(found.consumer) and not cut
+
+
+def is_transpose(stage: Statement) -> bool:
+    """Whether a stage writes all that it reads, in another order of its axes."""
+    if stage.body or stage.is_reduction or stage.inside is not None:
+        return False
+    if len(stage.reads) != 1 or len(stage.writes) != 1:
+        return False
+    read, written = stage.reads[0].plain, stage.writes[0].plain
+    same = written == stage.names and sorted(map(str, read)) == sorted(stage.names)
+    return same and read[-1:] != written[-1:]
+
+
+def is_reduced(found: FusedConsumer) -> bool:
+    """Whether a stage reduces rows of what it reads, each column by itself."""
+    stage, written = found.consumer, found.consumer.writes[0].plain
+    if stage.is_contraction or len(stage.writes) != 1 or not found.read.indices:
+        return False
+    parallel = tuple(a.name for a in stage.axes if not a.is_reduction)
+    if written != parallel or found.read.indices[-1].axis != written[-1]:
+        return False
+    linear = all(not i.other and i.terms for i in found.read.indices)
+    forward = all(factor > 0 for i in found.read.indices for _, factor in i.terms)
+    every = [axis for i in found.read.indices for axis in i.axes]
+    once = len(every) == len({*every}) and {*every} == {*stage.names}
+    known = all(isinstance(axis.extent, int) for axis in stage.axes)
+    return linear and forward and once and known
+
+
+def is_followed(nest: LoopNest, found: FusedConsumer) -> bool:
+    """Whether all behind a consumer is at its own places, and nothing is behind a
+    permutation."""
+    begin = nest.stages.index(found.consumer)
+    behind = [s for s in nest.stages[begin + 1 :] if s.reads or s.inside is not None]
+    if found.is_permutation:
+        return not behind
+    made = {write.buffer for s in (found.consumer, *behind) for write in s.writes}
+    for stage in behind:
+        own = [*stage.writes, *(read for read in stage.reads if read.buffer in made)]
+        if stage.is_reduction or any(access.plain != stage.names for access in own):
+            return False
+    return True
