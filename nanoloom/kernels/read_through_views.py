@@ -116,7 +116,8 @@ def read_source(op: Op, view: Op) -> None:
         parts = zip(shape.groups, terms, strict=True)
         sized = ((each, [shape.flat[d] for d in group]) for group, each in parts)
         found = over_axes(sized, loops)
-    if found is not None and others_stay(op, loops):
+    plain = found is not None and all(len(each) == 1 for each in found)
+    if found is not None and others_stay(op, loops) and (plain or is_reduction(op)):
         replace(op, view.operation.operands[0], found, loops)
 
 

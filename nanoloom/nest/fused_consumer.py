@@ -25,7 +25,8 @@ BYTES = 4  # of an f32 number
 FEWEST_TASKS = 8  # for any number of threads
 SHARE = 0.5  # of the second-level cache, for a task's part of t
 ANY = 1 << 62  # points: an index may reach as far
-ONE_TILE = 8  # rows that a register tile has, about: windows of so many are one block
+ONE_TILE = 8  # rows that a register tile has, about
+ROWS = 32  # of windows side by side, at least: register tiles enough for a task
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ class FusedConsumer:
     def blocks(self, columns: int, cache: int) -> Sizes:
         """Points of the last stage's axes that a task makes.
 
-        columns: of a panel.  cache: bytes of the second-level one.  Of axes along which
-        windows overlap as many as leave a part of t in the cache, and tasks for any
-        number of threads: the fewest rows are made by two tasks then.
+        columns: of a panel.  cache: bytes of the second-level one.  Windows that lie
+        side by side are made some at a time.  Of those that overlap as many as leave a
+        part of t in the cache, and tasks for any number of threads: the fewest rows are
+        made by two tasks then.
         """
         sizes: Sizes = {n: columns if n == self.column else 1 for n in self.names}
         is_whole = True
@@ -107,7 +109,8 @@ class FusedConsumer:
             extent = self.extent(name)
             for step, reach in self.windows(name):
                 if reach <= step:
-                    sizes[name] = extent if extent * step <= ONE_TILE else 1
+                    blocks = -(-extent // -(-ROWS // reach))
+                    sizes[name] = -(-extent // blocks)
                 elif is_whole:  # of the axes behind, or they would be made in part
                     tried = ({**sizes, name: n} for n in range(extent, 1, -1))
                     sizes = next((x for x in tried if self.fit(x, cache)), sizes)
@@ -159,21 +162,32 @@ def fused_consumer(nest: LoopNest) -> FusedConsumer | None:
         return None
     (product,) = nest.products
     shape = makes_columns(nest, product)
-    end = None if shape is None else end_of(nest, product)
-    if shape is None or end is None:
+    first = first_elsewhere(nest, product)
+    if shape is None or first is None:
         return None
-    made = end.writes[0].buffer
-    readers = nest.readers(made)
-    pads = [x for x in nest.pads if x.inside and x.inside.buffer == made]
-    pad = pads[0] if pads else None
-    if pad is not None:
-        readers = (*readers, *nest.readers(pad.writes[0].buffer))
-    if len(readers) != 1 or len(pads) > 1:
+    pad = first if first.inside is not None else None
+    consumer = nest.readers(pad.writes[0].buffer)[0] if pad else first
+    source = pad.inside.buffer if pad and pad.inside else consumer.reads[0].buffer
+    end = nest.writer(source)
+    if end is None or len(nest.consumers(end.name)) != 1 or source in nest.results:
         return None
-    (consumer,) = readers
     found = FusedConsumer(product, end, pad, consumer, nest.last, shape)
-    known = is_permuted(found, nest) if not consumer.is_reduction else is_reduced(found)
+    known = is_reduced(found) if consumer.is_reduction else is_permuted(found, nest)
     return found if known and is_followed(nest, found) else None
+
+
+def first_elsewhere(nest: LoopNest, product: Statement) -> Statement | None:
+    """The first stage that reads what a product makes, or what follows it at the same
+    places, at other places."""
+    made = {write.buffer for write in product.writes}
+    for stage in nest.stages[nest.stages.index(product) + 1 :]:
+        if not stage.sources & made:
+            continue
+        read = [x.indices for x in stage.reads if x.buffer in made]
+        if stage.inside is not None or not all(map(stage.follows, read)):
+            return stage
+        made |= {write.buffer for write in stage.writes}
+    return None
 
 
 def of_sizes(stage: Statement, sizes: Sequence[Extent]) -> Statement:
@@ -197,24 +211,6 @@ def makes_columns(nest: LoopNest, product: Statement) -> Contraction | None:
     rows = prod(shape.extents[d] for d in shape.rows)
     single = len(shape.rows) == 1 and len(shape.reduced) == 1 and rows <= ONE_TILE
     return shape if shape.contiguous and single else None
-
-
-def end_of(nest: LoopNest, product: Statement) -> Statement | None:
-    """The last stage that follows a product at the same places, one behind another."""
-    end = product
-    while True:
-        written = end.writes[0]
-        readers = nest.readers(written.buffer)
-        if len(end.writes) != 1 or written.buffer in nest.results:
-            return None
-        following = [x for x in readers if x.reads and x.follows(read_from(x, written))]
-        if len(readers) != 1 or not following:
-            return end
-        (end,) = following
-
-
-def read_from(stage: Statement, written: Access) -> tuple[Index, ...]:
-    return next(x.indices for x in stage.reads if x.buffer == written.buffer)
 
 
 def is_permuted(found: FusedConsumer, nest: LoopNest) -> bool:
