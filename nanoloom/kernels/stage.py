@@ -14,11 +14,10 @@ from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
 from nanoloom.kernels.follow_products import follow_products
 from nanoloom.kernels.fuse_consumer import fuse_consumers
 from nanoloom.kernels.fuse_into_reader import fuse_into_readers
-from nanoloom.kernels.fuse_lhs_producer import fuse_lhs_producers
 from nanoloom.kernels.fuse_padding import fuse_padding
+from nanoloom.kernels.fuse_producer import fuse_producers, inline_producers
 from nanoloom.kernels.fuse_product_chain import fuse_product_chains
 from nanoloom.kernels.group import Group, form_groups, is_movable
-from nanoloom.kernels.inline_into_pool import inline_into_pools
 from nanoloom.kernels.inline_widening_casts import inline_widening_casts
 from nanoloom.kernels.insert_in_place import mark_parts
 from nanoloom.kernels.layouts.layout import layout_named
@@ -127,12 +126,12 @@ def joined(
     """
     consumers = partial(fuse_consumers, weights=weights, target=target, known=in_rows)
     groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
-    groups = inline_into_pools(consumers(groups, permutes=False))
+    groups = inline_producers(consumers(groups, permutes=False))
     masks = target is not None and reads_rows_in_part(target)
     groups = fuse_padding(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
-    return consumers(fuse_lhs_producers(groups, weights, target), permutes=True)
+    return consumers(fuse_producers(groups, weights, target), permutes=True)
 
 
 def pools_in_tiles(target: Target | None) -> bool:
