@@ -13,11 +13,11 @@ from nanoloom.kernels.dynamic_pad_value import pass_pad_values
 from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
 from nanoloom.kernels.follow_products import follow_products
 from nanoloom.kernels.fuse_consumer import fuse_consumers
-from nanoloom.kernels.fuse_lhs_producer import fuse_lhs_producers
+from nanoloom.kernels.fuse_into_reader import fuse_into_readers
 from nanoloom.kernels.fuse_padding import fuse_padding
+from nanoloom.kernels.fuse_producer import fuse_producers, inline_producers
 from nanoloom.kernels.fuse_product_chain import fuse_product_chains
 from nanoloom.kernels.group import Group, form_groups, is_movable
-from nanoloom.kernels.inline_into_pool import inline_into_pools
 from nanoloom.kernels.inline_widening_casts import inline_widening_casts
 from nanoloom.kernels.insert_in_place import mark_parts
 from nanoloom.kernels.layouts.layout import layout_named
@@ -27,7 +27,6 @@ from nanoloom.kernels.multi_output_fusion import fuse_multiple_outputs
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.read_through_views import read_through_views
-from nanoloom.kernels.regroup_elementwise import regroup_elementwise
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.slices import first_slices, shapes_before_slices
 from nanoloom.linalg.builder.pointwise import itself, pointwise
@@ -126,13 +125,13 @@ def joined(
     of images, of sizes that are known.
     """
     consumers = partial(fuse_consumers, weights=weights, target=target, known=in_rows)
-    groups = fuse_product_chains(regroup_elementwise(form_groups(block)), weights)
-    groups = inline_into_pools(consumers(groups, permutes=False))
+    groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
+    groups = inline_producers(consumers(groups, permutes=False))
     masks = target is not None and reads_rows_in_part(target)
     groups = fuse_padding(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
-    return consumers(fuse_lhs_producers(groups, weights, target), permutes=True)
+    return consumers(fuse_producers(groups, weights, target), permutes=True)
 
 
 def pools_in_tiles(target: Target | None) -> bool:

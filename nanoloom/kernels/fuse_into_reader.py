@@ -1,8 +1,10 @@
-"""Elementwise groups that fell out of a product's go to the group that reads them.
+"""An elementwise group that one other group alone reads, row by row, is its beginning.
 
-h = x w + residual          read elsewhere as well, and the end of its kernel
-s = h * h                   joined the product at first: no kernel of its own, but
-y = h / sqrt(mean(s))       the beginning of the one that reads it, row by row
+f = g(x)                    a kernel of its own, and a tensor
+y = f / sum(f)              reads it row by row
+  ->  one kernel:  a row of f is made where a row of y is
+
+So is what fell out of a product's group because that is read elsewhere as well.
 """
 
 from __future__ import annotations
@@ -12,13 +14,11 @@ from nanoloom.kernels.group import (
     Group,
     merge,
     originate_from,
-    owner_of,
     row_shaped,
     users,
 )
 from nanoloom.kernels.linalg_query import (
     Kind,
-    base,
     inputs,
     is_generic,
     is_prefix,
@@ -27,25 +27,14 @@ from nanoloom.kernels.linalg_query import (
 from nanoloom.mlir import ir
 
 
-def regroup_elementwise(groups: list[Group]) -> list[Group]:
+def fuse_into_readers(groups: list[Group]) -> list[Group]:
     """Put such groups in front of their only readers; all that are left, in order."""
     owner = {op.operation: group for group in groups for op in group.ops}
     for group in groups:
         reader = only_reader(group, owner)
-        if (
-            reader is not None
-            and may_lead(group, reader)
-            and is_left_over(group, owner)
-        ):
+        if reader is not None and may_lead(group, reader):
             merge(reader, group, owner)
     return [group for group in groups if group.ops]
-
-
-def is_left_over(group: Group, owner: dict[ir.Operation, Group]) -> bool:
-    """Whether a group reads what a product's kernel ends with."""
-    read = (owner_of(base(value)) for op in group.ops for value in inputs(op))
-    parts = (owner.get(op) for op in read if op is not None)
-    return any(part is not None and part.root is Kind.CONTRACTION for part in parts)
 
 
 def only_reader(group: Group, owner: dict[ir.Operation, Group]) -> Group | None:
