@@ -15,12 +15,12 @@ from collections.abc import Sequence
 
 from nanoloom.cost.profit import pays
 from nanoloom.fusion.tasks import in_tasks
+from nanoloom.kernels.candidate_nest import nest_of
 from nanoloom.kernels.fuse_padding import border_around, erase_unused, readers_of_part
 from nanoloom.kernels.fuse_product_chain import only_reader, product
 from nanoloom.kernels.group import LIMIT, Group, group_of, users
 from nanoloom.kernels.insert_in_place import is_insertion, source_of
 from nanoloom.kernels.linalg_query import Kind, Op, base, inputs
-from nanoloom.kernels.nest import nest_of
 from nanoloom.kernels.read_through_views import is_permutation, is_reduction
 from nanoloom.mlir import ir
 from nanoloom.nest.fused_consumer import BYTES, FusedConsumer, fused_consumer
