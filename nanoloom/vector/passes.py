@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Prefetch
 from nanoloom.target.facts import Target
-from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
-from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.conditions import (
     IN_PHASES,
@@ -34,6 +32,7 @@ from nanoloom.vector.copy_operand import make_copies
 from nanoloom.vector.directives import Directives
 from nanoloom.vector.dynamic_extents import read_extents
 from nanoloom.vector.dynamic_scratch import place_sized
+from nanoloom.vector.float_casts import cast_by_integers
 from nanoloom.vector.ieee_maximum import use_ieee_maximum
 from nanoloom.vector.min_max_instructions import use_min_max_instructions
 from nanoloom.vector.nanokernel import instructions
@@ -178,15 +177,7 @@ PASSES = (
 def emulate_small_floats(module: ir.Module, target: Target) -> None:
     """f16 and bf16, as far as the target has no instructions for them."""
     run_pipeline(module, IN_F32, verify=False)
-    if not target.rounds_bf16:
-        round_in_integers(module)
-    if not target.widens_f16:
-        f16_widening.widen_in_integers(module)
-    if not target.widens_f16 and (target.vector.scalable or target.is_scalar):
-        f16_rounding.round_in_integers(module)
-    scalable = target.vector.scalable and not target.rounds_bf16
-    if scalable or not target.isa.selects_bf16:
-        bf16_widening.widen_in_integers(module)
+    cast_by_integers(module, target)
 
 
 def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) -> None:

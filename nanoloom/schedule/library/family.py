@@ -40,7 +40,7 @@ from nanoloom.target.masked_access import has_mask_registers
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
-INTEGERS, PARTS = 9, 3  # the same by integers (f16_widening.py), registers for it
+INTEGERS, PARTS = 9, 3  # the same by integers (vector/float_casts.py), registers for it
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 ROWS_FOR_WIDE = 16  # the same of panels that take twice the memory
