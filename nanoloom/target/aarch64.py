@@ -64,7 +64,6 @@ ISA = InstructionSet(
     ),
     widens_f16=NEON,
     rounds_bf16=frozenset({"bf16"}),
-    leaves_nan=True,
     strided_loads=True,
     exchanges_lanes=True,
     half_registers=2,

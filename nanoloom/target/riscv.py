@@ -43,7 +43,6 @@ ISA = InstructionSet(
     widens_f16=frozenset({"zvfh", "zvfhmin"}),
     rounds_bf16=frozenset({"zvfbfwma"}),
     multiplies_halves=(("zvfh", "f16"), ("zvfbfwma", "bf16")),
-    leaves_nan=True,
     scalar_factors=True,
     strided_loads=True,
     asks_length=True,

@@ -32,16 +32,14 @@ from nanoloom.vector.copy_operand import make_copies
 from nanoloom.vector.directives import Directives
 from nanoloom.vector.dynamic_extents import read_extents
 from nanoloom.vector.dynamic_scratch import place_sized
+from nanoloom.vector.extremes import use_extremes
 from nanoloom.vector.float_casts import cast_by_integers
-from nanoloom.vector.ieee_maximum import use_ieee_maximum
-from nanoloom.vector.min_max_instructions import use_min_max_instructions
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile.instruction_order import keep_order
 from nanoloom.vector.nanokernel.tile.unmasked_stores import store_unmasked
 from nanoloom.vector.prefetch import fetch_panels
-from nanoloom.vector.range_instructions import use_range_instructions
 from nanoloom.vector.redundant_copies import drop_redundant_copies
 from nanoloom.vector.scratch_memory import place_temporaries
 from nanoloom.vector.skip_absent_rows import skip_absent_rows
@@ -160,9 +158,7 @@ PASSES = (
         (NO_GENERICS,),
     ),
     Pass(lambda w: make_lookups(w.module, w.target), (NO_GENERICS,), (NO_LOOKUPS,)),
-    Pass(lambda w: use_range_instructions(w.module, w.target), (NO_GENERICS,)),
-    Pass(lambda w: use_ieee_maximum(w.module, w.target), (NO_GENERICS,)),
-    Pass(lambda w: use_min_max_instructions(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_extremes(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: use_widening_products(w.module, w.target), (NO_GENERICS,)),
     Pass(
         lambda w: place_temporaries(w.module),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from nanoloom.target.instructions import meanings
 from nanoloom.target.instructions.instruction import (
+    OTHER,
+    Extreme,
     Instruction,
     instruction,
     sums_of_products,
@@ -86,6 +88,18 @@ LOOKUP = instruction(
 POPCOUNT = instruction(
     "cnt", "neon", "llvm.ctpop.v16i8", "s8*16 <- s8*16", meanings.popcount, QUAD
 )
+# Of any vector: LLVM selects them of MLIR's operations.
+EXTREMES = tuple(
+    Extreme(
+        word, "",
+        instruction(f"f{word}nm", "neon", f"llvm.{word}num.v4f32",
+                    "f32*4 <- f32*4 f32*4", meaning, QUAD),
+        OTHER, operation=f"arith.{word}numf",
+    )
+    for word, meaning in (
+        ("max", meanings.larger_number), ("min", meanings.smaller_number),
+    )
+)  # fmt: skip
 # Tiles as wide and as high as a vector of SME's own length.
 TILES = (
     instruction("smstart", "sme", f"{SME}za.enable", "<-", None),
@@ -109,5 +123,6 @@ INSTRUCTIONS = (
     *EXCHANGES,
     LOOKUP,
     POPCOUNT,
+    *(x.instruction for x in EXTREMES),
     *TILES,
 )

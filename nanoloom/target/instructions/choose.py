@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, riscv64, x86
-from nanoloom.target.instructions.instruction import Instruction
+from nanoloom.target.instructions.instruction import Extreme, Instruction
 
 INSTRUCTIONS = (*x86.INSTRUCTIONS, *aarch64.INSTRUCTIONS, *riscv64.INSTRUCTIONS)
 DOTS = (*x86.DOTS, *aarch64.DOTS)
+EXTREMES = {
+    "x86_64": x86.EXTREMES,
+    "aarch64": aarch64.EXTREMES,
+    "riscv64": riscv64.EXTREMES,
+}
 SCALABLE_DOTS = aarch64.SCALABLE_DOTS
 SCALABLE_MATRICES = aarch64.MATRICES
 MATRIX_ROWS = aarch64.ROWS
@@ -96,6 +101,12 @@ def of_width(
 def pair_products(target: Target) -> Instruction | None:
     """What adds two neighbouring products of 16-bit numbers."""
     return of_width(target, x86.PAIR_PRODUCTS, target.vector.bits)
+
+
+def extremes_of(target: Target) -> tuple[Extreme, ...]:
+    """What gives the larger or the smaller float."""
+    known = EXTREMES.get(target.arch, ())
+    return tuple(x for x in known if x.instruction.is_of(target))
 
 
 def counts_words(target: Target) -> bool:

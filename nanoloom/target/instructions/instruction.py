@@ -81,6 +81,32 @@ class Instruction:
         return "tile" if m * n > 1 else {1: "flat", 2: "pairs", 4: "quads"}.get(k, "")
 
 
+# Which number an instruction or an operation gives where an operand is NaN.
+KEPT, OTHER, SECOND = "kept", "other", "second"
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The larger or the smaller of two floats by an instruction.
+
+    word: "max" or "min".  element: the numbers' type, "" for any.  nan: what it gives
+    where one is NaN: KEPT is NaN, OTHER the number, SECOND the second operand, of zeros
+    as well; with the others -0.0 is below 0.0.
+    words: of its immediate operands.  operation: of MLIR's arith dialect, of which LLVM
+    makes the instruction for any vector; the instruction itself is emitted without it.
+    beside: where LLVM does not find it by itself: beside a constant or without one;
+    None: either.
+    """
+
+    word: str
+    element: str
+    instruction: Instruction
+    nan: str
+    words: tuple[int, ...] = ()
+    operation: str = ""
+    beside: bool | None = None
+
+
 def instruction(
     name: str,
     needs: str,

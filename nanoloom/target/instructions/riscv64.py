@@ -7,7 +7,11 @@ the operands stand the rounding (as set), how many lanes, and that no others are
 from __future__ import annotations
 
 from nanoloom.target.instructions import meanings
-from nanoloom.target.instructions.instruction import instruction
+from nanoloom.target.instructions.instruction import (
+    OTHER,
+    Extreme,
+    instruction,
+)
 
 RVV = "llvm.riscv."
 BITS = 64
@@ -28,6 +32,17 @@ WIDENING = {
         ("bf16", "zvfbfwma", "vfwmaccbf16"),
     )
 }
+# Of any vector: LLVM selects them of MLIR's operations.
+EXTREMES = tuple(
+    Extreme(
+        word, "",
+        instruction(f"vf{word}", "v", f"llvm.{word}num.nxv2f32", "f32*2 <- f32*2 f32*2",
+                    meaning, BITS, scalable=True),
+        OTHER, operation=f"arith.{word}numf",
+    )
+    for word, meaning in (
+        ("max", meanings.larger_number), ("min", meanings.smaller_number),
+    )
+)  # fmt: skip
 
-
-INSTRUCTIONS = (*WIDENING.values(),)
+INSTRUCTIONS = (*WIDENING.values(), *(x.instruction for x in EXTREMES))

@@ -7,7 +7,9 @@ stands for an instruction, on values alone, until all is on buffers.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, llvm, memref, named
+from collections.abc import Sequence
+
+from nanoloom.mlir import arith, ir, llvm, memref, named
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.dialect import INSTRUCTION, make
@@ -47,6 +49,20 @@ def emit(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
     if name.startswith("llvm."):
         return llvm.call_intrinsic(result, name, operands, [], [])  # type: ignore[arg-type]
     return ir.Operation.create(name, [result], operands).results[0]
+
+
+def emit_with(
+    named: Instruction, kind: ir.Type, values: Sequence[ir.Value], words: Sequence[int]
+) -> ir.Value:
+    """The same of its operands in order: values, and words that are immediate."""
+    given, immediate = iter(values), iter(words)
+    operands = [
+        arith.constant(ir.Type.parse(type_), next(immediate))
+        if type_.startswith("i") and "*" not in type_
+        else next(given)
+        for type_ in named.operands
+    ]
+    return emit(named.function, kind, operands)
 
 
 def memory_of(value: ir.Value) -> ir.Value:

@@ -25,7 +25,13 @@ from tests.target.instructions.programs import (
 from tests.vector.nanokernel.instruction_meanings import DTYPES
 
 SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.5, -1.5, 2.0]
-EXTREME = (meanings.larger, meanings.smaller, meanings.ranged)
+EXTREME = (
+    meanings.larger,
+    meanings.smaller,
+    meanings.ranged,
+    meanings.larger_number,
+    meanings.smaller_number,
+)
 # What may give its first operand back.
 CHOOSING = (*EXTREME, meanings.repeated_quad)
 # Here or under an emulator: those with vectors in and out.
