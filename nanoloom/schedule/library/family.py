@@ -176,7 +176,7 @@ def multiplies(target: Target, kind: str) -> bool:
 
 
 def pays(target: Target, kind: str) -> bool:
-    """Whether dot products of pairs beat multiply-adds on halves (bf16_halves.py).
+    """Whether dot products of pairs beat multiply-adds on halves (single_products.py).
 
     Halves of f16 are no f32: conversions come beside the multiply-adds.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, riscv64, x86
-from nanoloom.target.instructions.instruction import Extreme, Instruction
+from nanoloom.target.instructions.instruction import BITS, Extreme, Instruction
 
 INSTRUCTIONS = (*x86.INSTRUCTIONS, *aarch64.INSTRUCTIONS, *riscv64.INSTRUCTIONS)
 DOTS = (*x86.DOTS, *aarch64.DOTS)
@@ -101,6 +101,13 @@ def of_width(
 def pair_products(target: Target) -> Instruction | None:
     """What adds two neighbouring products of 16-bit numbers."""
     return of_width(target, x86.PAIR_PRODUCTS, target.vector.bits)
+
+
+def pair_use(target: Target, left: str, right: str) -> DotUse | None:
+    """How it multiplies operands of these types, which are extended to its own."""
+    found = pair_products(target)
+    fits = found is not None and max(BITS[left], BITS[right]) <= BITS[found.right]
+    return DotUse(found) if found is not None and fits else None
 
 
 def extremes_of(target: Target) -> tuple[Extreme, ...]:

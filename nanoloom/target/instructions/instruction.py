@@ -75,6 +75,11 @@ class Instruction:
         return self.shape[2]
 
     @property
+    def accumulates(self) -> bool:
+        """Whether it adds its products to sums, which are one of its operands."""
+        return self.result in self.operands
+
+    @property
     def layout(self) -> str:
         """How the operands' numbers lie."""
         m, n, k = self.shape
@@ -143,11 +148,13 @@ def sums_of_products(
     shape: tuple[int, int, int] | None = None,
     *,
     scalable: bool = False,
+    accumulates: bool = True,
     intrinsic: str = "",
 ) -> Instruction:
     """An instruction that adds products of two registers to a third one's lanes.
 
-    types: of the left and right operand's numbers, and of the sums.
+    types: of the left and right operand's numbers, and of the sums.  accumulates: it
+    adds to sums; else its products are all of them.
     """
     left, right, sums = types.split()
     total, *given = (f"{x}*{bits // BITS[x]}" for x in (sums, left, right))
@@ -157,7 +164,7 @@ def sums_of_products(
         function,
         meaning,
         total,
-        (total, *given),
+        (total, *given) if accumulates else (*given,),
         bits,
         left,
         right,

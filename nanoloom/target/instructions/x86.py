@@ -42,9 +42,8 @@ DOTS = (
 )  # fmt: skip
 # Two neighbouring products of 16 bits, added; by bits of a register.
 PAIR_PRODUCTS = tuple(
-    instruction("pmaddwd", needs, X86 + function,
-                f"s32*{bits // 32} <- s16*{bits // 16} s16*{bits // 16}",
-                meanings.pair_products, bits)
+    sums_of_products("pmaddwd", needs, "s16 s16 s32", bits, X86 + function,
+                     meanings.pair_products, accumulates=False)
     for bits, needs, function in (
         (128, "sse4.2", "sse2.pmadd.wd"),
         (256, "avx2", "avx2.pmadd.wd"),
