@@ -49,7 +49,7 @@ ISA = InstructionSet(
         Streaming("sme", ",sme-default-vector-length={bytes}"),
     ),
     register="w",
-    adds=frozenset({"dotprod", "fullfp16", "fp16fml", "bf16", "i8mm"}),
+    adds=frozenset({"dotprod", "fullfp16", "fp16fml", "bf16", "i8mm", "f32mm"}),
     hwcaps=(  # asm/hwcap.h
         ("neon", HWCAP, 1),
         ("fullfp16", HWCAP, 10),
@@ -57,6 +57,7 @@ ISA = InstructionSet(
         ("sve", HWCAP, 22),
         ("fp16fml", HWCAP, 23),
         ("sve2", HWCAP2, 1),
+        ("f32mm", HWCAP2, 10),
         ("i8mm", HWCAP2, 13),
         ("sve2p1", HWCAP2, 36),
         ("bf16", HWCAP2, 14),

@@ -162,11 +162,6 @@ class Target:
         """Whether an instruction makes bf16 of f32."""
         return bool(self.isa.rounds_bf16 & self.extensions)
 
-    def multiplies(self, element: str) -> bool:
-        """Whether an instruction adds products of this type of 16 bits to f32."""
-        pairs = self.isa.multiplies_halves
-        return any(made == element and self.has(by) for by, made in pairs)
-
     @property
     def leader(self) -> Target:
         """The target that decides in which order a model's tensors lie."""

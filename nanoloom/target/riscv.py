@@ -42,7 +42,6 @@ ISA = InstructionSet(
     vectors="v",
     widens_f16=frozenset({"zvfh", "zvfhmin"}),
     rounds_bf16=frozenset({"zvfbfwma"}),
-    multiplies_halves=(("zvfh", "f16"), ("zvfbfwma", "bf16")),
     scalar_factors=True,
     strided_loads=True,
     asks_length=True,

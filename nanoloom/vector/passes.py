@@ -39,6 +39,7 @@ from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile.instruction_order import keep_order
 from nanoloom.vector.nanokernel.tile.unmasked_stores import store_unmasked
+from nanoloom.vector.number_products import use_number_products
 from nanoloom.vector.prefetch import fetch_panels
 from nanoloom.vector.redundant_copies import drop_redundant_copies
 from nanoloom.vector.scratch_memory import place_temporaries
@@ -53,7 +54,6 @@ from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.vector_copies import copies_to_generics
 from nanoloom.vector.vectorize_loops import vectorize_loops
 from nanoloom.vector.vectorize_plain_loops import vectorize_plain_loops
-from nanoloom.vector.widening_products import use_widening_products
 
 
 @dataclass
@@ -159,7 +159,7 @@ PASSES = (
     ),
     Pass(lambda w: make_lookups(w.module, w.target), (NO_GENERICS,), (NO_LOOKUPS,)),
     Pass(lambda w: use_extremes(w.module, w.target), (NO_GENERICS,)),
-    Pass(lambda w: use_widening_products(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_number_products(w.module, w.target), (NO_GENERICS,)),
     Pass(
         lambda w: place_temporaries(w.module),
         (OF_KNOWN_SIZE, NO_GENERICS),

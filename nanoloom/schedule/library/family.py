@@ -35,6 +35,7 @@ from nanoloom.target.instructions.choose import (
     counts_at_once,
     dot_for,
     scalable_dot,
+    widens_products,
 )
 from nanoloom.target.masked_access import has_mask_registers
 
@@ -276,7 +277,7 @@ def numbers_cost(
     if family is FMA_FAMILY and left == "f16" and not target.widens_f16:
         others = cost.others + PARTS
         return replace(cost, right=INTEGERS, widened=32, others=others)
-    if family is FMA_FAMILY and left != result and not target.multiplies(left):
+    if family is FMA_FAMILY and left != result and not widens_products(target, left):
         others = cost.others + target.isa.half_registers
         return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nanoloom.target.instructions import meanings
 from nanoloom.target.instructions.instruction import (
+    BITS,
     OTHER,
     Extreme,
     Instruction,
@@ -30,7 +31,7 @@ def _sve(name: str, needs: str, types: str, function: str) -> Instruction:
 
 
 def _matrix(name: str, needs: str, types: str, function: str) -> Instruction:
-    k = {"s8": 8, "u8": 8, "bf16": 4}[types.split()[0]]
+    k = QUAD // ROWS // BITS[types.split()[0]]
     return sums_of_products(
         name,
         f"sve {needs}",
@@ -63,6 +64,7 @@ MATRICES = (
     _matrix("ummla", "i8mm", "u8 u8 s32", "ummla.nxv4i32"),
     _matrix("usmmla", "i8mm", "u8 s8 s32", "usmmla.nxv4i32"),
     _matrix("bfmmla", "bf16", "bf16 bf16 f32", "fmmla.nxv4f32.nxv8bf16"),
+    _matrix("fmmla", "f32mm", "f32 f32 f32", "fmmla.nxv4f32.nxv4f32"),
 )
 LANE_PRODUCT = instruction(
     "fmla", "sve", f"{SVE}fmla.lane.nxv4f32", "f32*4 <- f32*4 f32*4 f32*4 i32",

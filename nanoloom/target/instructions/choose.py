@@ -98,6 +98,21 @@ def of_width(
     return next(found, None)
 
 
+def number_product(
+    target: Target, left: str, right: str, sums: str
+) -> Instruction | None:
+    """What adds a vector's products by a number to sums of a wider type."""
+    for x in riscv64.NUMBER_PRODUCTS:
+        if (x.left, x.right, x.sums) == (left, right, sums) and x.is_of(target):
+            return x
+    return None
+
+
+def widens_products(target: Target, element: str) -> bool:
+    """Whether one adds products of this type of 16 bits to f32."""
+    return number_product(target, element, element, "f32") is not None
+
+
 def pair_products(target: Target) -> Instruction | None:
     """What adds two neighbouring products of 16-bit numbers."""
     return of_width(target, x86.PAIR_PRODUCTS, target.vector.bits)

@@ -10,28 +10,39 @@ from nanoloom.target.instructions import meanings
 from nanoloom.target.instructions.instruction import (
     OTHER,
     Extreme,
+    Instruction,
     instruction,
 )
 
 RVV = "llvm.riscv."
 BITS = 64
 DYNAMIC, ALL, AGNOSTIC = 7, -1, 3  # rounding as set; every lane; none that are kept
-WIDENING = {
-    kind: instruction(
+
+
+def _number_product(kind: str, needs: str, name: str) -> Instruction:
+    return Instruction(
         name,
-        needs,
+        (needs,),
         RVV + name,
-        f"f32*2 <- f32*2 {kind} {kind}*2 i64 i64 i64",
         meanings.widening_product,
+        "f32*2",
+        ("f32*2", kind, f"{kind}*2", "i64", "i64", "i64"),
         BITS,
+        left=kind,
+        right=kind,
+        sums="f32",
+        shape=(1, 1, 1),
         scalable=True,
+        swaps=False,
         words=(DYNAMIC, ALL, AGNOSTIC),
     )
-    for kind, needs, name in (
-        ("f16", "zvfh", "vfwmacc"),
-        ("bf16", "zvfbfwma", "vfwmaccbf16"),
-    )
-}
+
+
+# A vector times a number.
+NUMBER_PRODUCTS = (
+    _number_product("f16", "zvfh", "vfwmacc"),
+    _number_product("bf16", "zvfbfwma", "vfwmaccbf16"),
+)
 # Of any vector: LLVM selects them of MLIR's operations.
 EXTREMES = tuple(
     Extreme(
@@ -45,4 +56,4 @@ EXTREMES = tuple(
     )
 )  # fmt: skip
 
-INSTRUCTIONS = (*WIDENING.values(), *(x.instruction for x in EXTREMES))
+INSTRUCTIONS = (*NUMBER_PRODUCTS, *(x.instruction for x in EXTREMES))

@@ -54,15 +54,21 @@ def emit(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
 def emit_with(
     named: Instruction, kind: ir.Type, values: Sequence[ir.Value], words: Sequence[int]
 ) -> ir.Value:
-    """The same of its operands in order: values, and words that are immediate."""
+    """The same of values, and of words that are immediate."""
+    return emit(named.function, kind, operands_of(named, values, words))
+
+
+def operands_of(
+    named: Instruction, values: Sequence[ir.Value], words: Sequence[int]
+) -> list[ir.Value]:
+    """Both as the operands of an instruction, in its order."""
     given, immediate = iter(values), iter(words)
-    operands = [
+    return [
         arith.constant(ir.Type.parse(type_), next(immediate))
         if type_.startswith("i") and "*" not in type_
         else next(given)
         for type_ in named.operands
     ]
-    return emit(named.function, kind, operands)
 
 
 def memory_of(value: ir.Value) -> ir.Value:

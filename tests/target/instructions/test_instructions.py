@@ -69,7 +69,8 @@ def drawn(x: Instruction, vscale: int, rng: np.random.Generator) -> list[Array]:
                 np.frombuffer(rng.bytes(size * dtype.itemsize), dtype, size).copy()
             )
         else:
-            made.append(rng.integers(-9, 10, size).astype(dtype))
+            signs = rng.choice([-1, 1], size)  # no zero, which would change no sum
+            made.append((rng.integers(1, 10, size) * signs).astype(dtype))
     return made
 
 
