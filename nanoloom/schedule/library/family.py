@@ -183,8 +183,8 @@ def pays(target: Target, kind: str) -> bool:
     """
     if kind != "bf16":
         return True
-    unit = target.vector
-    dots = unit.bf16_dot_per_cycle or unit.fma_per_cycle
+    use, unit = dot_for(target, kind, kind), target.vector
+    dots = unit.fma_per_cycle if use is None else use.dot.rate(target)
     return 2 * dots > HALVES_SHARE * unit.fma_per_cycle
 
 

@@ -47,6 +47,8 @@ class Instruction:
     and k of what it computes in each block of a register; a dot product's is a lane.
     swaps: the operands may change places, where the types say so.
     words: numbers behind the operands, 64 bits each: roundings, lanes.
+    per_cycle: how many a core begins in a cycle, 0 where that is as multiply-adds of
+    the same registers; a CPU where it is not has its own rate (VectorUnit.rates).
     """
 
     name: str
@@ -64,10 +66,17 @@ class Instruction:
     swaps: bool = True
     intrinsic: str = ""
     words: tuple[int, ...] = ()
+    per_cycle: float = 0
 
     def is_of(self, target: Target) -> bool:
         """Whether a target has it."""
         return target.has(*self.needs)
+
+    def rate(self, target: Target) -> float:
+        """How many a core of a target begins in a cycle."""
+        unit = target.vector
+        own = dict(unit.rates).get(self.name)
+        return own or self.per_cycle or unit.fma_per_cycle
 
     @property
     def group(self) -> int:

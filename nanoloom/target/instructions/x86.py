@@ -54,6 +54,7 @@ PAIR_PRODUCTS = tuple(
 # ---- tile registers of 16 x 16 sums: 16 rows of 64 bytes
 
 TILE_BYTES = 64
+TILE_CYCLES = 16  # of a product: uops.info, Sapphire Rapids
 
 
 def _tile_product(name: str, needs: str, types: str) -> Instruction:
@@ -70,6 +71,7 @@ def _tile_product(name: str, needs: str, types: str) -> Instruction:
         sums=sums,
         shape=(16, 16, TILE_BYTES * 8 // BITS[left]),
         swaps=False,
+        per_cycle=1 / TILE_CYCLES,
     )
 
 
