@@ -25,7 +25,7 @@ BITS = {
     "f64": 64,
 }
 # Numbers that fill a lane.
-GROUP = {name: LANE // bits for name, bits in BITS.items() if bits < LANE}
+GROUP = {name: LANE // bits for name, bits in BITS.items() if bits <= LANE}
 
 # Arrays of the operands' numbers, flat; what they give is flat as well.
 Meaning = Callable[..., Any]
