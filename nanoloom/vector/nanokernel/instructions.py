@@ -16,12 +16,7 @@ from nanoloom.vector.dialect import INSTRUCTION, make
 
 READ = "vector.transfer_read"
 # These take an address instead of the vector that lies there.
-LOADS = EVEN, ODD, ONE = tuple(load.function for load in x86.CONVERTING_LOADS)
-
-
-def dot(kind: Instruction, sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
-    """sums + left . right, lane by lane, in one instruction."""
-    return instruction(kind.function, sums.type, [sums, left, right])
+LOADS = tuple(load.function for load in x86.CONVERTING_LOADS)
 
 
 def instruction(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
