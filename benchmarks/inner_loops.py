@@ -37,12 +37,13 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.register_tile import arithmetic
 from nanoloom.target import Target, by_name
+from nanoloom.target.instructions.choose import dot_for
+from nanoloom.target.instructions.x86 import TILE_CYCLES
 from nanoloom_papers.reproduce.llvm_mca import Refused, simulate, version_of
 from nanoloom_papers.reproduce.tables import Sheet
 
 SIZE = "96x256x256"
 FLAT_ROWS = 24
-TILE_CYCLES = 16  # of a tdp*: uops.info, Sapphire Rapids
 TYPES = {
     "f32": TensorProto.FLOAT,
     "f16": TensorProto.FLOAT16,
@@ -174,8 +175,9 @@ def bound(case: Case, products: int, target: Target) -> float:
     family, unit = FAMILIES[case.family], target.vector
     if family.tiles:
         return float(products * TILE_CYCLES)
-    if case.family == "bf16-dot" and unit.bf16_dot_per_cycle:
-        return products / unit.bf16_dot_per_cycle
+    dot = dot_for(target, case.left, case.right)
+    if family.name.endswith("-dot") and dot is not None:
+        return products / dot.dot.rate(target)
     return arithmetic(products / family.cost.multiplies, 0, unit, family.cost)
 
 

@@ -4,7 +4,7 @@
 
 Where a CPU computes with none of them LLVM has no registers for them, and cannot take
 vectors of unknown width apart.  What is converted is integers already
-(vector/f16_rounding.py and its like).
+(vector/float_casts.py).
 """
 
 from __future__ import annotations

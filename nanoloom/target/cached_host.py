@@ -82,7 +82,8 @@ def from_dict(facts: dict[str, Any]) -> Target:
     """The inverse of `to_dict`."""
     made = dict(facts)
     made["isa"] = INSTRUCTION_SETS[facts["isa"]]
-    made["vector"] = VectorUnit(**facts["vector"])
+    unit = VectorUnit(**facts["vector"])  # JSON has no tuples
+    made["vector"] = dataclasses.replace(unit, rates=tuple(map(tuple, unit.rates)))
     made["caches"] = Caches(**facts["caches"])
     made["extensions"] = frozenset(facts["extensions"])
     if facts["matrix"] is not None:

@@ -16,8 +16,9 @@ class VectorUnit:
     `bits` is the width of a register; of a scalable one the width per vscale, as LLVM
     counts it (128 on SVE, 64 on RVV), so that `vector<[lanes]xf32>` is one register.
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
-    alu_per_cycle is arithmetic of any kind, multiply-adds included, bf16_dot_per_cycle
-    dot products of pairs; both 0 where they are as fma_per_cycle.  grouped: so many
+    alu_per_cycle is arithmetic of any kind, multiply-adds included, 0 where it is as
+    fma_per_cycle.  rates: of instructions, by name, that it executes at another rate
+    than the table of instructions says.  grouped: so many
     registers can be one operand, and take as many passes (LMUL of RVV).  passes: that a
     whole register takes, a part of it fewer.  in_order: a core waits where a loaded
     number is used first.  form: of loops over vectors that a schedule says nothing else
@@ -36,7 +37,7 @@ class VectorUnit:
     grouped: int = 1
     in_order: bool = False
     alu_per_cycle: float = 0
-    bf16_dot_per_cycle: float = 0
+    rates: tuple[tuple[str, float], ...] = ()
     passes: int = 1
     vscale_min: int = 1
     form: str = MASKED_REMAINDER
@@ -63,7 +64,7 @@ class VectorUnit:
             load_per_cycle=self.load_per_cycle * faster,
             store_per_cycle=self.store_per_cycle * faster,
             alu_per_cycle=self.alu_per_cycle * faster,
-            bf16_dot_per_cycle=self.bf16_dot_per_cycle * faster,
+            rates=tuple((name, rate * faster) for name, rate in self.rates),
         )
 
     @property
@@ -161,11 +162,6 @@ class Target:
     def rounds_bf16(self) -> bool:
         """Whether an instruction makes bf16 of f32."""
         return bool(self.isa.rounds_bf16 & self.extensions)
-
-    def multiplies(self, element: str) -> bool:
-        """Whether an instruction adds products of this type of 16 bits to f32."""
-        pairs = self.isa.multiplies_halves
-        return any(made == element and self.has(by) for by, made in pairs)
 
     @property
     def leader(self) -> Target:

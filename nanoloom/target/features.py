@@ -41,6 +41,7 @@ BRINGS: Mapping[str, Mapping[str, str]] = {
     "aarch64": {
         "dotprod": "products of fours of bytes",
         "i8mm": "products of bytes, 2 x 2 at once",
+        "f32mm": "products of f32, 2 x 2 at once",
         "bf16": "products of bf16",
         "fullfp16": "arithmetic of f16",
         "fp16fml": "products of f16 added in f32",

@@ -64,9 +64,7 @@ class InstructionSet:
     Of instructions, each the extension that brings it, "" where every CPU has it:
     vectors; fma: a multiply-add; result_apart: a register of its own for a result.
     widens_f16: f16 to f32, rounds_bf16: f32 to bf16, several extensions, any one.
-    multiplies_halves: pairs of it and a type whose products it adds to f32.
-    keeps_nan: a minimum that passes NaN is one instruction, not three; leaves_nan: so
-    is one that leaves it out, not two.
+    keeps_nan: a minimum that passes NaN is one instruction, not three.
     widens_loads: a load widens narrow numbers to a whole register.  half_registers:
     registers that a conversion to f32 needs beside, as it makes half of one.
     selects_bf16: LLVM knows bf16; elsewhere it ends at a conversion.
@@ -90,9 +88,7 @@ class InstructionSet:
     result_apart: str = ""
     widens_f16: frozenset[str] = frozenset()
     rounds_bf16: frozenset[str] = frozenset()
-    multiplies_halves: tuple[tuple[str, str], ...] = ()
     keeps_nan: bool = True
-    leaves_nan: bool = False
     selects_bf16: bool = True
     widens_loads: bool = False
     half_registers: int = 0

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from nanoloom.kernels.linalg_query import Op
 from nanoloom.kernels.nest import element
-from nanoloom.mlir import arith, ir, llvm, vector
+from nanoloom.mlir import ir, llvm, vector
 from nanoloom.schedule.lane_factors import is_wide_room, wide_lane_factors
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.aarch64 import LANE_PRODUCT, REPEATED_QUAD
 from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.lane_values import Vector
-from nanoloom.vector.nanokernel.instructions import emit
+from nanoloom.vector.nanokernel.instructions import emit_with
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.vectorize import VectorPlan
@@ -92,8 +92,7 @@ class LaneSteps:
             read = vector.load(few, x.buffer, x.indices(point.ivs))
             kind = ir.VectorType.get([self.group], x.element, scalable=[True])
             wide = vector.scalable_insert(read, llvm.mlir_poison(kind), 0)
-            first = arith.constant(ir.IntegerType.get_signless(64), 0)
-            made = emit(REPEATED_QUAD.function, kind, [wide, first])
+            made = emit_with(REPEATED_QUAD, kind, [wide], [0])
             once.made[key] = [Vector(made)]
         (found,) = once.made[key]
         assert isinstance(found, Vector)
@@ -110,9 +109,7 @@ def columns(strip: RegisterTile, right: int, points: list[Point]) -> list[list[i
 
 def added(value: ir.Value, right: ir.Value, numbers: ir.Value, lane: int) -> ir.Value:
     """A vector of sums with the products by one of the numbers."""
-    place = arith.constant(ir.IntegerType.get_signless(32), lane)
-    operands = [value, right, numbers, place]
-    return emit(LANE_PRODUCT.function, value.type, operands)
+    return emit_with(LANE_PRODUCT, value.type, [value, right, numbers], [lane])
 
 
 def lane_steps(

@@ -2,9 +2,10 @@
 
     sums[r, c] += a[r, k] * b[k, c] + ... + a[r, k + 7] * b[k + 7, c]    (2 x 2 of them)
 
-Every 128 bits of a register have a matrix: of b eight steps of two columns, as weights
-are woven while compiling, of a eight steps of two rows, the same in all of them.  While
-they are added up, the sums of two rows are interleaved.
+Every 128 bits of a register have a matrix: of b some steps of two columns, as weights
+are woven while compiling, of a as many of two rows, the same in all of them: eight of
+bytes, four of bf16, two of f32, as the instruction says.  While they are added up, the
+sums of two rows are interleaved.
 """
 
 from __future__ import annotations

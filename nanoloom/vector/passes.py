@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Prefetch
 from nanoloom.target.facts import Target
-from nanoloom.vector import bf16_widening, f16_rounding, f16_widening
-from nanoloom.vector.bf16_rounding import round_in_integers
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.conditions import (
     IN_PHASES,
@@ -34,15 +32,15 @@ from nanoloom.vector.copy_operand import make_copies
 from nanoloom.vector.directives import Directives
 from nanoloom.vector.dynamic_extents import read_extents
 from nanoloom.vector.dynamic_scratch import place_sized
-from nanoloom.vector.ieee_maximum import use_ieee_maximum
-from nanoloom.vector.min_max_instructions import use_min_max_instructions
+from nanoloom.vector.extremes import use_extremes
+from nanoloom.vector.float_casts import cast_by_integers
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile.instruction_order import keep_order
 from nanoloom.vector.nanokernel.tile.unmasked_stores import store_unmasked
+from nanoloom.vector.number_products import use_number_products
 from nanoloom.vector.prefetch import fetch_panels
-from nanoloom.vector.range_instructions import use_range_instructions
 from nanoloom.vector.redundant_copies import drop_redundant_copies
 from nanoloom.vector.scratch_memory import place_temporaries
 from nanoloom.vector.skip_absent_rows import skip_absent_rows
@@ -56,7 +54,6 @@ from nanoloom.vector.temporaries import bound_temporaries
 from nanoloom.vector.vector_copies import copies_to_generics
 from nanoloom.vector.vectorize_loops import vectorize_loops
 from nanoloom.vector.vectorize_plain_loops import vectorize_plain_loops
-from nanoloom.vector.widening_products import use_widening_products
 
 
 @dataclass
@@ -161,10 +158,8 @@ PASSES = (
         (NO_GENERICS,),
     ),
     Pass(lambda w: make_lookups(w.module, w.target), (NO_GENERICS,), (NO_LOOKUPS,)),
-    Pass(lambda w: use_range_instructions(w.module, w.target), (NO_GENERICS,)),
-    Pass(lambda w: use_ieee_maximum(w.module, w.target), (NO_GENERICS,)),
-    Pass(lambda w: use_min_max_instructions(w.module, w.target), (NO_GENERICS,)),
-    Pass(lambda w: use_widening_products(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_extremes(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: use_number_products(w.module, w.target), (NO_GENERICS,)),
     Pass(
         lambda w: place_temporaries(w.module),
         (OF_KNOWN_SIZE, NO_GENERICS),
@@ -178,15 +173,7 @@ PASSES = (
 def emulate_small_floats(module: ir.Module, target: Target) -> None:
     """f16 and bf16, as far as the target has no instructions for them."""
     run_pipeline(module, IN_F32, verify=False)
-    if not target.rounds_bf16:
-        round_in_integers(module)
-    if not target.widens_f16:
-        f16_widening.widen_in_integers(module)
-    if not target.widens_f16 and (target.vector.scalable or target.is_scalar):
-        f16_rounding.round_in_integers(module)
-    scalable = target.vector.scalable and not target.rounds_bf16
-    if scalable or not target.isa.selects_bf16:
-        bf16_widening.widen_in_integers(module)
+    cast_by_integers(module, target)
 
 
 def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) -> None:

@@ -5,7 +5,7 @@
 The rows of b are woven, so that four numbers of a column are in a lane; a's four are in
 every lane.  A vector of sums is as many registers as there are numbers in a group, so
 that rows of b are whole registers.  Weights are woven before (packed_reads.py): there
-it is as many loads.  Of bf16 a group is two.
+it is as many loads.  How many are a group the instruction says, and of what numbers.
 
 Where the instruction takes no such signs, those of a are inverted, which adds to every
 sum what a multiple of b's sums takes away again: those are added up beside the others,
@@ -179,19 +179,19 @@ def dot_steps(
     if Access.UNIFORM not in kinds:
         return None
     left = kinds.index(Access.UNIFORM)
-    use = scalable_dot(target, element(op, left), element(op, 1 - left))
-    if use is None:
-        return lane_steps(op, plan, strip, target)
-    *_, deepest = strip.reduced
-    if strip.inputs[left].access(deepest) is not Access.CONTIGUOUS:
-        return None
-    group, x = use.dot.group, strip.inputs[1 - left]
-    lanes = use.dot.bits // LANE
-    if in_groups_of(x, plan.axis, deepest, MATRIX_ROWS * group):
-        pair = scalable_matrix(target, element(op, left), element(op, 1 - left))
-        if pair is None or plan.lanes.count % lanes:
+    types, x = (element(op, left), element(op, 1 - left)), strip.inputs[1 - left]
+    use, pair = scalable_dot(target, *types), scalable_matrix(target, *types)
+    (*_, deepest), steps = strip.reduced, MATRIX_ROWS * (use.dot.group if use else 1)
+    grouped = strip.inputs[left].access(deepest) is Access.CONTIGUOUS
+    if grouped and in_groups_of(x, plan.axis, deepest, steps):
+        if pair is None or plan.lanes.count % (pair.dot.bits // LANE):
             return None
         return MatrixSteps(pair, left, 1 - left, deepest)
+    if use is None:
+        return lane_steps(op, plan, strip, target)
+    if not grouped:
+        return None
+    group, lanes = use.dot.group, use.dot.bits // LANE
     woven = in_groups_of(x, plan.axis, deepest, group)
     if not woven and kinds[1 - left] is not Access.CONTIGUOUS:
         return None

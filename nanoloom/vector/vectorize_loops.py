@@ -24,7 +24,7 @@ from nanoloom.kernels.linalg_query import (
 from nanoloom.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import DotUse
+from nanoloom.target.instructions.choose import DotUse, widens_products
 from nanoloom.target.tail_forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combiner, scalable_transpose
 from nanoloom.vector.access import Operand, index
@@ -169,7 +169,7 @@ class Loops(RegisterTile):
             {},
             None,
             target.has("sve"),
-            frozenset(filter(target.multiplies, ("f16", "bf16"))),
+            frozenset(x for x in ("f16", "bf16") if widens_products(target, x)),
             is_masked(op, plan.lanes, target),
             is_pad(op) and reads_rows(op, dim, plan.lanes, target),
             not plan.lanes.scalable and target.vector.registers >= MANY,

@@ -3,7 +3,7 @@
     f32 = contract(x: bf16, w: bf16)   ->   f32 = contract(f32(x), w as f32)
 
 Every product is the same: f32 has all numbers of bf16 and f16.  Taking them apart in
-the inner loop costs a quarter of the time (bf16_halves.py), unless there are so few
+the inner loop costs a quarter of the time (single_products.py), unless there are so few
 rows that weights come from memory no faster than they are used.
 """
 

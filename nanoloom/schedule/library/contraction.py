@@ -28,9 +28,10 @@ from nanoloom.schedule.library.panels import (
     weight_packing,
 )
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.x86 import TILE_CYCLES
 
 AMX_COLUMNS = 32
-TILE_CYCLES, TILE_SUMS = 16, 256  # of an instruction on whole tiles, as Intel says
+TILE_SUMS = 256  # of an instruction on whole tiles
 # Bytes of a step in the first-level cache: two tiles of each operand, as much for sums.
 STEP_BYTES = 3 * 2048
 

@@ -35,12 +35,13 @@ from nanoloom.target.instructions.choose import (
     counts_at_once,
     dot_for,
     scalable_dot,
+    widens_products,
 )
 from nanoloom.target.masked_access import has_mask_registers
 
 F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
-INTEGERS, PARTS = 9, 3  # the same by integers (f16_widening.py), registers for it
+INTEGERS, PARTS = 9, 3  # the same by integers (vector/float_casts.py), registers for it
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
 ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 ROWS_FOR_WIDE = 16  # the same of panels that take twice the memory
@@ -176,14 +177,14 @@ def multiplies(target: Target, kind: str) -> bool:
 
 
 def pays(target: Target, kind: str) -> bool:
-    """Whether dot products of pairs beat multiply-adds on halves (bf16_halves.py).
+    """Whether dot products of pairs beat multiply-adds on halves (single_products.py).
 
     Halves of f16 are no f32: conversions come beside the multiply-adds.
     """
     if kind != "bf16":
         return True
-    unit = target.vector
-    dots = unit.bf16_dot_per_cycle or unit.fma_per_cycle
+    use, unit = dot_for(target, kind, kind), target.vector
+    dots = unit.fma_per_cycle if use is None else use.dot.rate(target)
     return 2 * dots > HALVES_SHARE * unit.fma_per_cycle
 
 
@@ -276,7 +277,7 @@ def numbers_cost(
     if family is FMA_FAMILY and left == "f16" and not target.widens_f16:
         others = cost.others + PARTS
         return replace(cost, right=INTEGERS, widened=32, others=others)
-    if family is FMA_FAMILY and left != result and not target.multiplies(left):
+    if family is FMA_FAMILY and left != result and not widens_products(target, left):
         others = cost.others + target.isa.half_registers
         return replace(cost, right=CONVERSION, widened=32, others=others)
     return cost

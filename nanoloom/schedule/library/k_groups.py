@@ -5,7 +5,7 @@
 SVE has such for bytes, and for pairs of bf16.  Rows of b are whole registers, four
 numbers of a column are in a lane once they are woven: as many registers of sums are one
 vector.  Weights are woven while compiling, in panels of a task's columns; with i8mm and
-bf16 for two rows at once, twice as many steps.
+bf16 for two rows at once, twice as many steps, with f32mm two steps of f32.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from nanoloom.target.instructions.choose import (
     scalable_matrix,
 )
 
+SINGLES = ("f32", "f32", "f32")
 # Of four rows of four registers, eight are woven together: two for each.
 WOVEN, WOVEN_ROWS = 2, 4
 ROUND = 4  # groups
@@ -44,7 +45,16 @@ def grouped(stage: Statement, target: Target) -> int:
 def whole_groups(stage: Statement, target: Target) -> int:
     """Steps of a part of a sum are a multiple of this, for one row and for two."""
     group = grouped(stage, target)
-    return MATRIX_ROWS * group if group > 1 else 1
+    return MATRIX_ROWS * group if group > 1 or has_matrices(stage, target) else 1
+
+
+def has_matrices(stage: Statement, target: Target) -> bool:
+    """Whether an instruction multiplies two rows at once by a weight."""
+    shape = shape_of(stage)
+    if shape is None or not lhs_is_k_contiguous(stage, shape):
+        return False
+    kinds = (stage.reads[n].element for n in (shape.left, shape.right))
+    return scalable_matrix(target, *kinds) is not None
 
 
 def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost | None:
@@ -54,11 +64,11 @@ def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost | No
     woven: so many steps of the weight lie together, 0 where rows of b are as they are.
     """
     use = use_of(stage, target)
-    if use is None:
-        return None
     if woven > grouped(stage, target):
         # Of two rows an instruction for twice as many steps: loads, and a shuffle.
         return StepCost(left=1 / MATRIX_ROWS, right_loads=MATRIX_ROWS, others=4)
+    if use is None:
+        return None
     flips = int(use.flipped)
     if woven:
         others = 3 + HALVES_MOVED * (use.dot.left == "f16")
@@ -74,15 +84,16 @@ def interleaved_steps(nest: LoopNest, form: Form, target: Target) -> int:
     are but a weight as it is.
     """
     stage, group = form.stage, grouped(form.stage, target)
-    shape = shape_of(stage)
-    if group == 1 or shape is None or not is_parameter(nest, stage, shape):
+    shape, pairs = shape_of(stage), has_matrices(stage, target) and bool(form.row)
+    if shape is None or not (group > 1 or pairs):
+        return 0
+    if not is_parameter(nest, stage, shape):
         return 0
     if stage.reads[shape.left].plain[-1] != stage.names[shape.reduced[-1]]:
         return 0
-    kinds = (stage.reads[n].element for n in (shape.left, shape.right))
-    pairs = scalable_matrix(target, *kinds) is not None and bool(form.row)
-    deep = shape.extents[shape.reduced[-1]] >= MATRIX_ROWS * group
-    return MATRIX_ROWS * group if pairs and deep else group
+    if pairs and shape.extents[shape.reduced[-1]] >= MATRIX_ROWS * group:
+        return MATRIX_ROWS * group
+    return group if group > 1 else 0
 
 
 def grouped_in_iteration(nest: LoopNest, form: Form, target: Target) -> int:
@@ -126,10 +137,10 @@ def use_of(stage: Statement, target: Target) -> DotUse | None:
 
 
 def shape_of(stage: Statement) -> Contraction | None:
-    """The roles of a product of narrow numbers with rows of its right operand as they
+    """The roles of a product of such numbers with rows of its right operand as they
     lie."""
     kinds = tuple(x.element for x in (*stage.reads, *stage.writes))
-    if not stage.is_contraction or kinds not in (*BYTES, *PAIRS):
+    if not stage.is_contraction or kinds not in (*BYTES, *PAIRS, SINGLES):
         return None
     shape = roles(stage)
     return shape if shape is not None and shape.contiguous else None

@@ -29,6 +29,7 @@ from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.library.instruction_order import in_order
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import widens_products
 from nanoloom.target.masked_access import has_masked_loads
 
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
@@ -171,7 +172,9 @@ def widened_values(tile: RegisterTile, product: Operands, target: Target) -> int
     sums, element = product.root.writes[0].element, product.left.element
     if not product.family.widens or bits(element) == bits(sums):
         return 0
-    if is_of_any_length(product.root, product.shape) or target.multiplies(element):
+    if is_of_any_length(product.root, product.shape) or widens_products(
+        target, element
+    ):
         return 0
     if product.in_panel:
         return max(STRIP, target.lanes(bits(sums)))

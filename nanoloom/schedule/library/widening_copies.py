@@ -15,6 +15,7 @@ from nanoloom.schedule.library.k_groups import grouped
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.schedule.library.vectors import GROUPED, HALVES, width
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import widens_products
 
 F32_BITS = 32
 
@@ -24,7 +25,7 @@ def is_widened(stage: Statement, target: Target) -> bool:
     instruction adds one of them to f32, or several at once."""
     halves = any(x.element in HALVES for x in stage.reads)
     wide = halves and stage.is_contraction and target.vector.any_length
-    alone = not all(target.multiplies(x.element) for x in stage.reads)
+    alone = not all(widens_products(target, x.element) for x in stage.reads)
     return wide and alone and grouped(stage, target) == 1
 
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from nanoloom.target.instructions import meanings
 from nanoloom.target.instructions.instruction import (
+    BITS,
+    OTHER,
+    Extreme,
     Instruction,
     instruction,
     sums_of_products,
@@ -28,7 +31,7 @@ def _sve(name: str, needs: str, types: str, function: str) -> Instruction:
 
 
 def _matrix(name: str, needs: str, types: str, function: str) -> Instruction:
-    k = {"s8": 8, "u8": 8, "bf16": 4}[types.split()[0]]
+    k = QUAD // ROWS // BITS[types.split()[0]]
     return sums_of_products(
         name,
         f"sve {needs}",
@@ -61,6 +64,7 @@ MATRICES = (
     _matrix("ummla", "i8mm", "u8 u8 s32", "ummla.nxv4i32"),
     _matrix("usmmla", "i8mm", "u8 s8 s32", "usmmla.nxv4i32"),
     _matrix("bfmmla", "bf16", "bf16 bf16 f32", "fmmla.nxv4f32.nxv8bf16"),
+    _matrix("fmmla", "f32mm", "f32 f32 f32", "fmmla.nxv4f32.nxv4f32"),
 )
 LANE_PRODUCT = instruction(
     "fmla", "sve", f"{SVE}fmla.lane.nxv4f32", "f32*4 <- f32*4 f32*4 f32*4 i32",
@@ -86,6 +90,18 @@ LOOKUP = instruction(
 POPCOUNT = instruction(
     "cnt", "neon", "llvm.ctpop.v16i8", "s8*16 <- s8*16", meanings.popcount, QUAD
 )
+# Of any vector: LLVM selects them of MLIR's operations.
+EXTREMES = tuple(
+    Extreme(
+        word, "",
+        instruction(f"f{word}nm", "neon", f"llvm.{word}num.v4f32",
+                    "f32*4 <- f32*4 f32*4", meaning, QUAD),
+        OTHER, operation=f"arith.{word}numf",
+    )
+    for word, meaning in (
+        ("max", meanings.larger_number), ("min", meanings.smaller_number),
+    )
+)  # fmt: skip
 # Tiles as wide and as high as a vector of SME's own length.
 TILES = (
     instruction("smstart", "sme", f"{SME}za.enable", "<-", None),
@@ -109,5 +125,6 @@ INSTRUCTIONS = (
     *EXCHANGES,
     LOOKUP,
     POPCOUNT,
+    *(x.instruction for x in EXTREMES),
     *TILES,
 )

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, riscv64, x86
-from nanoloom.target.instructions.instruction import Instruction
+from nanoloom.target.instructions.instruction import BITS, Extreme, Instruction
 
 INSTRUCTIONS = (*x86.INSTRUCTIONS, *aarch64.INSTRUCTIONS, *riscv64.INSTRUCTIONS)
 DOTS = (*x86.DOTS, *aarch64.DOTS)
+EXTREMES = {
+    "x86_64": x86.EXTREMES,
+    "aarch64": aarch64.EXTREMES,
+    "riscv64": riscv64.EXTREMES,
+}
 SCALABLE_DOTS = aarch64.SCALABLE_DOTS
 SCALABLE_MATRICES = aarch64.MATRICES
 MATRIX_ROWS = aarch64.ROWS
@@ -93,9 +98,37 @@ def of_width(
     return next(found, None)
 
 
+def number_product(
+    target: Target, left: str, right: str, sums: str
+) -> Instruction | None:
+    """What adds a vector's products by a number to sums of a wider type."""
+    for x in riscv64.NUMBER_PRODUCTS:
+        if (x.left, x.right, x.sums) == (left, right, sums) and x.is_of(target):
+            return x
+    return None
+
+
+def widens_products(target: Target, element: str) -> bool:
+    """Whether one adds products of this type of 16 bits to f32."""
+    return number_product(target, element, element, "f32") is not None
+
+
 def pair_products(target: Target) -> Instruction | None:
     """What adds two neighbouring products of 16-bit numbers."""
     return of_width(target, x86.PAIR_PRODUCTS, target.vector.bits)
+
+
+def pair_use(target: Target, left: str, right: str) -> DotUse | None:
+    """How it multiplies operands of these types, which are extended to its own."""
+    found = pair_products(target)
+    fits = found is not None and max(BITS[left], BITS[right]) <= BITS[found.right]
+    return DotUse(found) if found is not None and fits else None
+
+
+def extremes_of(target: Target) -> tuple[Extreme, ...]:
+    """What gives the larger or the smaller float."""
+    known = EXTREMES.get(target.arch, ())
+    return tuple(x for x in known if x.instruction.is_of(target))
 
 
 def counts_words(target: Target) -> bool:

@@ -25,7 +25,7 @@ BITS = {
     "f64": 64,
 }
 # Numbers that fill a lane.
-GROUP = {name: LANE // bits for name, bits in BITS.items() if bits < LANE}
+GROUP = {name: LANE // bits for name, bits in BITS.items() if bits <= LANE}
 
 # Arrays of the operands' numbers, flat; what they give is flat as well.
 Meaning = Callable[..., Any]
@@ -47,6 +47,8 @@ class Instruction:
     and k of what it computes in each block of a register; a dot product's is a lane.
     swaps: the operands may change places, where the types say so.
     words: numbers behind the operands, 64 bits each: roundings, lanes.
+    per_cycle: how many a core begins in a cycle, 0 where that is as multiply-adds of
+    the same registers; a CPU where it is not has its own rate (VectorUnit.rates).
     """
 
     name: str
@@ -64,10 +66,17 @@ class Instruction:
     swaps: bool = True
     intrinsic: str = ""
     words: tuple[int, ...] = ()
+    per_cycle: float = 0
 
     def is_of(self, target: Target) -> bool:
         """Whether a target has it."""
         return target.has(*self.needs)
+
+    def rate(self, target: Target) -> float:
+        """How many a core of a target begins in a cycle."""
+        unit = target.vector
+        own = dict(unit.rates).get(self.name)
+        return own or self.per_cycle or unit.fma_per_cycle
 
     @property
     def group(self) -> int:
@@ -75,10 +84,41 @@ class Instruction:
         return self.shape[2]
 
     @property
+    def accumulates(self) -> bool:
+        """Whether it adds its products to sums, which are one of its operands."""
+        return self.result in self.operands
+
+    @property
     def layout(self) -> str:
         """How the operands' numbers lie."""
         m, n, k = self.shape
         return "tile" if m * n > 1 else {1: "flat", 2: "pairs", 4: "quads"}.get(k, "")
+
+
+# Which number an instruction or an operation gives where an operand is NaN.
+KEPT, OTHER, SECOND = "kept", "other", "second"
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The larger or the smaller of two floats by an instruction.
+
+    word: "max" or "min".  element: the numbers' type, "" for any.  nan: what it gives
+    where one is NaN: KEPT is NaN, OTHER the number, SECOND the second operand, of zeros
+    as well; with the others -0.0 is below 0.0.
+    words: of its immediate operands.  operation: of MLIR's arith dialect, of which LLVM
+    makes the instruction for any vector; the instruction itself is emitted without it.
+    beside: where LLVM does not find it by itself: beside a constant or without one;
+    None: either.
+    """
+
+    word: str
+    element: str
+    instruction: Instruction
+    nan: str
+    words: tuple[int, ...] = ()
+    operation: str = ""
+    beside: bool | None = None
 
 
 def instruction(
@@ -117,11 +157,13 @@ def sums_of_products(
     shape: tuple[int, int, int] | None = None,
     *,
     scalable: bool = False,
+    accumulates: bool = True,
     intrinsic: str = "",
 ) -> Instruction:
     """An instruction that adds products of two registers to a third one's lanes.
 
-    types: of the left and right operand's numbers, and of the sums.
+    types: of the left and right operand's numbers, and of the sums.  accumulates: it
+    adds to sums; else its products are all of them.
     """
     left, right, sums = types.split()
     total, *given = (f"{x}*{bits // BITS[x]}" for x in (sums, left, right))
@@ -131,7 +173,7 @@ def sums_of_products(
         function,
         meaning,
         total,
-        (total, *given),
+        (total, *given) if accumulates else (*given,),
         bits,
         left,
         right,

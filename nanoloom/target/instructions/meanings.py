@@ -152,6 +152,16 @@ def smaller(one: Array, other: Array) -> Array:
     return np.where(one < other, one, other)
 
 
+def larger_number(one: Array, other: Array) -> Array:
+    """Of a NaN the other one; of zeros the positive one."""
+    return ranged(one, other, 1)
+
+
+def smaller_number(one: Array, other: Array) -> Array:
+    """Of a NaN the other one; of zeros the negative one."""
+    return ranged(one, other, 0)
+
+
 def ranged(one: Array, other: Array, choice: int) -> Array:
     """The larger (of an odd choice) or smaller one, of zeros by their signs; of a NaN
     the other one.

@@ -7,27 +7,53 @@ the operands stand the rounding (as set), how many lanes, and that no others are
 from __future__ import annotations
 
 from nanoloom.target.instructions import meanings
-from nanoloom.target.instructions.instruction import instruction
+from nanoloom.target.instructions.instruction import (
+    OTHER,
+    Extreme,
+    Instruction,
+    instruction,
+)
 
 RVV = "llvm.riscv."
 BITS = 64
 DYNAMIC, ALL, AGNOSTIC = 7, -1, 3  # rounding as set; every lane; none that are kept
-WIDENING = {
-    kind: instruction(
+
+
+def _number_product(kind: str, needs: str, name: str) -> Instruction:
+    return Instruction(
         name,
-        needs,
+        (needs,),
         RVV + name,
-        f"f32*2 <- f32*2 {kind} {kind}*2 i64 i64 i64",
         meanings.widening_product,
+        "f32*2",
+        ("f32*2", kind, f"{kind}*2", "i64", "i64", "i64"),
         BITS,
+        left=kind,
+        right=kind,
+        sums="f32",
+        shape=(1, 1, 1),
         scalable=True,
+        swaps=False,
         words=(DYNAMIC, ALL, AGNOSTIC),
     )
-    for kind, needs, name in (
-        ("f16", "zvfh", "vfwmacc"),
-        ("bf16", "zvfbfwma", "vfwmaccbf16"),
+
+
+# A vector times a number.
+NUMBER_PRODUCTS = (
+    _number_product("f16", "zvfh", "vfwmacc"),
+    _number_product("bf16", "zvfbfwma", "vfwmaccbf16"),
+)
+# Of any vector: LLVM selects them of MLIR's operations.
+EXTREMES = tuple(
+    Extreme(
+        word, "",
+        instruction(f"vf{word}", "v", f"llvm.{word}num.nxv2f32", "f32*2 <- f32*2 f32*2",
+                    meaning, BITS, scalable=True),
+        OTHER, operation=f"arith.{word}numf",
     )
-}
+    for word, meaning in (
+        ("max", meanings.larger_number), ("min", meanings.smaller_number),
+    )
+)  # fmt: skip
 
-
-INSTRUCTIONS = (*WIDENING.values(),)
+INSTRUCTIONS = (*NUMBER_PRODUCTS, *(x.instruction for x in EXTREMES))

@@ -9,6 +9,9 @@ from __future__ import annotations
 from nanoloom.target.instructions import meanings
 from nanoloom.target.instructions.instruction import (
     BITS,
+    OTHER,
+    SECOND,
+    Extreme,
     Instruction,
     instruction,
     sums_of_products,
@@ -39,9 +42,8 @@ DOTS = (
 )  # fmt: skip
 # Two neighbouring products of 16 bits, added; by bits of a register.
 PAIR_PRODUCTS = tuple(
-    instruction("pmaddwd", needs, X86 + function,
-                f"s32*{bits // 32} <- s16*{bits // 16} s16*{bits // 16}",
-                meanings.pair_products, bits)
+    sums_of_products("pmaddwd", needs, "s16 s16 s32", bits, X86 + function,
+                     meanings.pair_products, accumulates=False)
     for bits, needs, function in (
         (128, "sse4.2", "sse2.pmadd.wd"),
         (256, "avx2", "avx2.pmadd.wd"),
@@ -52,6 +54,7 @@ PAIR_PRODUCTS = tuple(
 # ---- tile registers of 16 x 16 sums: 16 rows of 64 bytes
 
 TILE_BYTES = 64
+TILE_CYCLES = 16  # of a product: uops.info, Sapphire Rapids
 
 
 def _tile_product(name: str, needs: str, types: str) -> Instruction:
@@ -68,6 +71,7 @@ def _tile_product(name: str, needs: str, types: str) -> Instruction:
         sums=sums,
         shape=(16, 16, TILE_BYTES * 8 // BITS[left]),
         swaps=False,
+        per_cycle=1 / TILE_CYCLES,
     )
 
 
@@ -163,13 +167,26 @@ def _range(kind: str, bits: int) -> Instruction:
     )
 
 
-EXTREMES = {
-    (name, kind, bits): _extreme(name, kind, bits)
-    for name in ("max", "min")
-    for kind in ("f32", "f64")
-    for bits in WIDTHS
-}
-RANGES = {(k, bits): _range(k, bits) for k in ("f32", "f64") for bits in WIDTHS}
+# Intel's manual, VRANGEPS: which number, its sign as it is; of all lanes.
+RANGE_CHOICE = {"max": 0b0101, "min": 0b0100}
+AS_SET, ALL = 4, -1  # the rounding; a mask
+_KINDS = tuple((kind, bits) for kind in ("f32", "f64") for bits in WIDTHS)
+_RANGES = {(kind, bits): _range(kind, bits) for kind, bits in _KINDS}
+# LLVM finds the first, but not behind a store under a mask that is known: it says of a
+# constant that nobody asks for some lanes of it, and no longer sees the same one
+# compared and chosen.  Beside a constant it knows better ways than the second.
+EXTREMES = (
+    *(
+        Extreme(word, kind, _extreme(word, kind, bits), SECOND,
+                (AS_SET,) if bits == max(WIDTHS) else (), beside=True)
+        for word in RANGE_CHOICE for kind, bits in _KINDS
+    ),
+    *(
+        Extreme(word, kind, _RANGES[kind, bits], OTHER, (choice, ALL, AS_SET),
+                beside=False)
+        for word, choice in RANGE_CHOICE.items() for kind, bits in _KINDS
+    ),
+)  # fmt: skip
 
 INSTRUCTIONS = (
     *DOTS,
@@ -180,6 +197,5 @@ INSTRUCTIONS = (
     *SHUFFLES,
     *TERNARY,
     *POPCOUNTS,
-    *EXTREMES.values(),
-    *RANGES.values(),
+    *dict.fromkeys(x.instruction for x in EXTREMES),
 )

@@ -8,19 +8,15 @@ from typing import TypeVar
 from nanoloom.kernels.contraction import elements
 from nanoloom.mlir import ir
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import counts_words, dot_for, pair_products
+from nanoloom.target.instructions.choose import counts_words, dot_for, pair_use
 from nanoloom.vector.nanokernel import (
-    bf16_convert,
-    bf16_dot,
-    bf16_halves,
     bit_counts,
     bit_pairs,
     bit_tables,
     fma,
-    int8_dot,
-    int8_lanes,
-    int8_pairs,
+    group_products,
     last_panel,
+    single_products,
 )
 from nanoloom.vector.nanokernel.operands import fma_panel, unpadded_fma
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
@@ -30,34 +26,38 @@ from nanoloom.vector.nanokernel.tile.tile import Tile
 
 T = TypeVar("T")
 
+# Of a family the instruction that multiplies groups, or how numbers are widened.
+GROUPS = {
+    "bf16-dot": dot_for,
+    "int8-dot": dot_for,
+    "int8-pairs": pair_use,
+    "int16-pairs": pair_use,
+}
+WIDENINGS = {
+    "bf16-convert": single_products.LOADED,
+    "bf16-halves": single_products.HALVES,
+    "int8-lanes": single_products.EXTENDED,
+}
+DIFFERING = "bit-pairs", "bit-tables", "bit-counts"
+
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile that fits its family; gives rows * vectors sums."""
     left, right, _ = elements(tile.op, tile.shape)
-    signed = left == "s8", right == "s8"
+    signed = left.startswith("s"), right.startswith("s")
     if tile.plan.copy_rhs and tile.plan.family == "fma":
         return fma_panel.accumulate(tile)
     if tile.plan.copy_rhs:
         copy_right(tile)
-    match tile.plan.family:
-        case "bf16-dot":
-            return bf16_dot.accumulate(tile, known(dot_for(target, left, right)))
-        case "bf16-convert":
-            return bf16_convert.accumulate(tile)
-        case "bf16-halves":
-            return bf16_halves.accumulate(tile)
-        case "int8-dot":
-            return int8_dot.accumulate(tile, known(dot_for(target, left, right)))
-        case "int8-pairs" | "int16-pairs":
-            return int8_pairs.accumulate(
-                tile, signed, known(pair_products(target)).function
-            )
-        case "int8-lanes":
-            return int8_lanes.accumulate(tile, signed)
-        case "bit-pairs" | "bit-tables" | "bit-counts":
-            return differing(tile, target)
-        case _:
-            return last_panel.accumulate(tile, partial(multiply_adds, target=target))
+    family = tile.plan.family
+    if family in GROUPS:
+        use = known(GROUPS[family](target, left, right))
+        return group_products.accumulate(tile, use, signed)
+    if family in WIDENINGS:
+        return single_products.accumulate(tile, WIDENINGS[family], signed)
+    if family in DIFFERING:
+        return differing(tile, target)
+    return last_panel.accumulate(tile, partial(multiply_adds, target=target))
 
 
 def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:

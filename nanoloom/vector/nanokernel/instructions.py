@@ -7,19 +7,16 @@ stands for an instruction, on values alone, until all is on buffers.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, llvm, memref, named
+from collections.abc import Sequence
+
+from nanoloom.mlir import arith, ir, llvm, memref, named
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.dialect import INSTRUCTION, make
 
 READ = "vector.transfer_read"
 # These take an address instead of the vector that lies there.
-LOADS = EVEN, ODD, ONE = tuple(load.function for load in x86.CONVERTING_LOADS)
-
-
-def dot(kind: Instruction, sums: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
-    """sums + left . right, lane by lane, in one instruction."""
-    return instruction(kind.function, sums.type, [sums, left, right])
+LOADS = tuple(load.function for load in x86.CONVERTING_LOADS)
 
 
 def instruction(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
@@ -47,6 +44,26 @@ def emit(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
     if name.startswith("llvm."):
         return llvm.call_intrinsic(result, name, operands, [], [])  # type: ignore[arg-type]
     return ir.Operation.create(name, [result], operands).results[0]
+
+
+def emit_with(
+    named: Instruction, kind: ir.Type, values: Sequence[ir.Value], words: Sequence[int]
+) -> ir.Value:
+    """The same of values, and of words that are immediate."""
+    return emit(named.function, kind, operands_of(named, values, words))
+
+
+def operands_of(
+    named: Instruction, values: Sequence[ir.Value], words: Sequence[int]
+) -> list[ir.Value]:
+    """Both as the operands of an instruction, in its order."""
+    given, immediate = iter(values), iter(words)
+    return [
+        arith.constant(ir.Type.parse(type_), next(immediate))
+        if type_.startswith("i") and "*" not in type_
+        else next(given)
+        for type_ in named.operands
+    ]
 
 
 def memory_of(value: ir.Value) -> ir.Value:

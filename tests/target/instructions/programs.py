@@ -62,7 +62,9 @@ def family(instruction: Instruction) -> str:
     for known in TRIPLES:
         if f"llvm.{known}." in name:
             return known
-    return {"a": "x86", "z": "riscv"}.get(instruction.needs[0][0], "aarch64")
+    return {"a": "x86", "z": "riscv", "v": "riscv"}.get(
+        instruction.needs[0][0], "aarch64"
+    )
 
 
 def features(instruction: Instruction) -> str:

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from nanoloom.target import TARGETS, Target, by_name
+from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import (
     DOTS,
     SCALABLE_DOTS,
     SCALABLE_MATRICES,
     DotUse,
     dot_for,
+    extremes_of,
+    number_product,
     pair_products,
+    pair_use,
     scalable_dot,
     scalable_matrix,
 )
@@ -149,3 +153,58 @@ def test_instructions_for_two_rows(
 def test_pairs_of_16_bits(target: str, function: str) -> None:
     found = pair_products(by_name(target))
     assert (found.function if found else "") == function
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "fits"),
+    [("s8", "u8", True), ("s16", "s16", True), ("s32", "s8", False)],
+)
+def test_pairs_of_narrower_numbers(left: str, right: str, fits: bool) -> None:
+    """They are extended to what the instruction takes, which adds to no sums."""
+    use = pair_use(by_name("x86-64-v3"), left, right)
+    assert (use is not None) is fits
+    assert use is None or (use.dot.group, use.dot.accumulates) == (2, False)
+    assert pair_use(by_name("aarch64"), left, right) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "name"),
+    [
+        ("riscv64+v+zvfh", "f16", "vfwmacc"),
+        ("riscv64+v+zvfbfwma", "bf16", "vfwmaccbf16"),
+        ("riscv64+v", "f16", ""),
+        ("riscv64+v+zvfh", "f32", ""),
+        ("neoverse-v2", "bf16", ""),
+    ],
+)
+def test_products_by_a_number(target: str, kind: str, name: str) -> None:
+    found = number_product(by_name(target), kind, kind, "f32")
+    assert (found.name if found else "") == name
+    assert number_product(by_name(target), kind, kind, "f64") is None
+
+
+@pytest.mark.parametrize(
+    ("target", "rate"), [("sapphirerapids", 0.5), ("znver5", 2), ("znver4", 1)]
+)
+def test_how_many_a_cycle(target: str, rate: float) -> None:
+    """A unit's own rate, or that of its multiply-adds."""
+    use = dot_for(by_name(target), "bf16", "bf16")
+    assert use is not None and use.dot.rate(by_name(target)) == rate
+
+
+def test_a_tile_takes_its_time() -> None:
+    target = by_name("sapphirerapids")
+    assert {x.rate(target) for x in x86.TILE_PRODUCTS} == {1 / 16}
+
+
+def test_extremes_are_a_target_s_own() -> None:
+    """No other instruction set's, also where an entry needs no extension."""
+    for target in TARGETS:
+        names = {x.instruction.name for x in extremes_of(target)}
+        known = {
+            "x86_64": {"maxps", "minps", "maxpd", "minpd", "vrangeps", "vrangepd"},
+            "aarch64": {"fmaxnm", "fminnm"},
+            "riscv64": {"vfmax", "vfmin"},
+        }
+        assert names <= known.get(target.arch, set())
+        assert bool(names) is (target.arch in known and not target.is_scalar)

@@ -25,7 +25,13 @@ from tests.target.instructions.programs import (
 from tests.vector.nanokernel.instruction_meanings import DTYPES
 
 SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.5, -1.5, 2.0]
-EXTREME = (meanings.larger, meanings.smaller, meanings.ranged)
+EXTREME = (
+    meanings.larger,
+    meanings.smaller,
+    meanings.ranged,
+    meanings.larger_number,
+    meanings.smaller_number,
+)
 # What may give its first operand back.
 CHOOSING = (*EXTREME, meanings.repeated_quad)
 # Here or under an emulator: those with vectors in and out.
@@ -63,7 +69,8 @@ def drawn(x: Instruction, vscale: int, rng: np.random.Generator) -> list[Array]:
                 np.frombuffer(rng.bytes(size * dtype.itemsize), dtype, size).copy()
             )
         else:
-            made.append(rng.integers(-9, 10, size).astype(dtype))
+            signs = rng.choice([-1, 1], size)  # no zero, which would change no sum
+            made.append((rng.integers(1, 10, size) * signs).astype(dtype))
     return made
 
 

@@ -31,15 +31,12 @@ def in_parts(name: str, result: ir.Type, operands: Operands) -> ir.Value:
     given: list[Any] = []
     for type_, value in zip(known.operands, operands, strict=True):
         given.append(argument(type_, value))
-    if known.function in RANGES:  # without what masked lanes keep, and the mask
+    if known.meaning is meanings.ranged:  # without what masked lanes keep, and the mask
         given = given[:3]
     elif known.meaning in (meanings.larger, meanings.smaller):  # without a rounding
         given = given[:2]
     made = known.meaning(*given).value
     return made if made.type == result else vector.bitcast(result, made)
-
-
-RANGES = {x.function for x in x86.RANGES.values()}
 
 
 def instruction_named(name: str) -> Instruction:

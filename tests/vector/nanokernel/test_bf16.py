@@ -28,7 +28,7 @@ PACKED = [  # a target, and the family it gets for a weight
     ("skylake-avx512", "bf16-halves"),
     ("x86-64-v2", "bf16-halves"),
 ]
-FLAT = [  # the same for two activations (those of test_bf16_flat.py apart)
+FLAT = [  # the same for two activations (those of test_flat_columns.py apart)
     ("znver5", "bf16-dot"),
     ("neoverse-v1", "bf16-dot"),
     ("apple-m1", "fma"),

@@ -12,7 +12,7 @@ from nanoloom.errors import Error
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.mlir import ir
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel import bf16_flat
+from nanoloom.vector.nanokernel import flat_columns
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check, contracted, passes
@@ -151,7 +151,7 @@ def test_sums_go_on(
 
 def test_columns_out_of_order_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = bf16(1, 7, 9), bf16(2, 9, 64)
-    monkeypatch.setattr(bf16_flat, "in_order", lambda sums, _: sums)
+    monkeypatch.setattr(flat_columns, "in_order", lambda sums, _: sums)
     target = replace(by_name("x86-64-v3"), name="out-of-order")
     got = run(product("mk,kn->mn"), x, w, target=target)
     exact, magnitude, terms = contracted("mk,kn->mn", x, w)

@@ -1,27 +1,34 @@
-"""Rows of bf16 as they lie: sums of even and of odd columns (paper, section 4.4).
+"""Rows of narrow numbers as they lie: sums of every second column each.
 
 Reference loop, for c over pairs of columns:
 
     for k...: for r in rows: for c...:
-        even[r][c] += f32(left[r][k]) * f32(right[k][2 * c])
-        odd[r][c] += f32(left[r][k]) * f32(right[k][2 * c + 1])
+        even[r][c] += wide(left[r][k]) * wide(right[k][2 * c])
+        odd[r][c] += wide(left[r][k]) * wide(right[k][2 * c + 1])
     for r in rows: for c...: acc[r][2 * c], acc[r][2 * c + 1] = even[r][c], odd[r][c]
 
-A vector of twice as many numbers becomes two of f32 by an instruction each, in the
-order of the columns it would take two (Algorithm 3, lines 14 to 27; Listing 20).
-Nothing is masked: few units can mask numbers of 16 bits.  A tile over the edge begins
-in front of its columns, and its sums are moved to their places behind the loops.
+A vector of twice as many numbers becomes two wide ones by an instruction each, in the
+order of the columns it would take two (paper, section 4.4: Algorithm 3, lines 14 to 27;
+Listing 20).  Nothing is masked: few units can mask numbers that are narrower than 32
+bits.  A tile over the edge begins in front of its columns, and its sums are moved to
+their places behind the loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.kernels.linalg_query import map_dims, maps
 from nanoloom.mlir import arith, ir, tensor, vector
 from nanoloom.vector.access import add, index
-from nanoloom.vector.nanokernel.fma import Number, outer_products, start_values
+from nanoloom.vector.nanokernel.fma import (
+    Number,
+    outer_products,
+    start_values,
+    vector_kind,
+)
+from nanoloom.vector.nanokernel.k_groups import Prepare
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     as_index,
@@ -31,29 +38,27 @@ from nanoloom.vector.nanokernel.tile.tile import (
     plus,
     read_vector,
     write_vector,
+    zero_of,
 )
 
 PAIR = 2
-Convert = Callable[[ir.Value], ir.Value]
 
 
-def accumulate(
-    tile: Tile, even: Convert, odd: Convert, number: Number
-) -> list[ir.Value]:
-    """Emit the loops; gives rows * vectors accumulators of f32, in order.
+def accumulate(tile: Tile, halves: Sequence[Prepare], number: Number) -> list[ir.Value]:
+    """Emit the loops; gives rows * vectors accumulators, in order.
 
-    even, odd: of 2 * lanes numbers those at such places, as f32.  number: one of the
-    left operand in every lane.
+    halves: of 2 * lanes numbers those at even and at odd places, wide.  number: one of
+    the left operand in every lane.
     """
     window = window_of(tile)
 
     def columns(ivs: list[ir.Value]) -> list[ir.Value]:
         pairs = [window.read(ivs, v) for v in range(0, tile.plan.vectors, PAIR)]
-        return [half(pair) for pair in pairs for half in (even, odd)]
+        return [half(pair) for pair in pairs for half in halves]
 
-    kind = ir.VectorType.get([tile.lanes], ir.F32Type.get())
+    kind = vector_kind(tile)
     first = initial_number(tile.op.operation.operands[2])
-    begin = vector.broadcast(kind, first or arith.constant(kind.element_type, 0.0))
+    begin = vector.broadcast(kind, first or zero_of(kind.element_type))
     starts = [begin] * (tile.plan.rows * tile.plan.vectors)
     sums = in_order(outer_products(tile, columns, number, starts), tile.lanes)
     if window.shift is not None:
@@ -125,6 +130,3 @@ def moved(tile: Tile, sums: list[ir.Value], shift: ir.Value) -> list[ir.Value]:
         )
         for r, v in places
     ]
-
-
-__all__ = ["Convert", "accumulate"]

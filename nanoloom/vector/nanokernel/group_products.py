@@ -1,0 +1,107 @@
+"""Products of groups of steps by one instruction: dot products, products of pairs.
+
+Reference loop, with as many numbers of k in a lane as the instruction adds (G):
+
+    for k in 0..K step G: for r in rows: for c in columns:
+        acc[r][c] += sum over g of left[r][k + g] * right[k + g][c]
+
+A group of the left operand is in every lane of a register.  All else is the entry's in
+the table of instructions, and how it is used: numbers that are narrower than it takes
+are extended, the left ones in front of the loops; operands change places; products that
+the instruction does not add up are added behind it.  Where it takes no such signs, the
+left operand's sign bits are inverted, and the panel's last step, sums of its columns,
+takes back what that adds (weights/panels.py).  Sums of integers wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nanoloom.mlir import arith, ir, vector
+from nanoloom.target.instructions.choose import DotUse
+from nanoloom.target.instructions.instruction import BITS, LANE
+from nanoloom.vector.access import index
+from nanoloom.vector.nanokernel import k_groups
+from nanoloom.vector.nanokernel.instructions import instruction
+from nanoloom.vector.nanokernel.operands import unpadded_int8
+from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
+from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.tile.tile import Tile
+
+SIGN_BITS = 0x80808080 - (1 << 32)
+
+
+def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Value]:
+    """Emit the loops; gives rows * vectors accumulators.
+
+    signed: whether the left and the right operand's integers are.
+    """
+    group, element = use.dot.group, taken(tile, use)
+    wide = ir.VectorType.get([tile.lanes * group], element)
+    one = ir.VectorType.get([group], element)
+    convert_lhs(tile, element, signed=signed[0])
+
+    def right(panel: ir.Value) -> ir.Value:
+        return extended(wide, panel, signed[1])
+
+    def step_of(read: Callable[[k_groups.Row], ir.Value]) -> k_groups.Step:
+        def left(row: k_groups.Row) -> ir.Value:
+            numbers = extended(one, read(row), signed[0])
+            return in_lanes(numbers, wide, tile.lanes, flipped=use.flipped)
+
+        return k_groups.Step(group, ((left, right),), product_of(use))
+
+    start, image = corrected(tile, use), unpadded_int8.image_of(tile)
+    if image is None:
+        return k_groups.accumulate(tile, step_of(k_groups.Row.together), start)
+    adds = use.flipped or image.border != "0"
+    return unpadded_int8.accumulate(tile, image, step_of, start, adds=adds)
+
+
+def taken(tile: Tile, use: DotUse) -> ir.Type:
+    """The type of numbers that the instruction multiplies."""
+    given = ir.RankedTensorType(tile.right.type).element_type
+    bits = BITS[use.dot.right]
+    if given.width == bits:  # type: ignore[attr-defined] - all types of numbers have it
+        return given
+    return ir.IntegerType.get_signless(bits)
+
+
+def in_lanes(
+    group: ir.Value, wide: ir.VectorType, lanes: int, *, flipped: bool
+) -> ir.Value:
+    """A group in every lane, its sign bits inverted or not."""
+    i32 = ir.IntegerType.get_signless(LANE)
+    words = k_groups.spread(group, lanes, i32)
+    if flipped:
+        bits = vector.broadcast(words.type, arith.constant(i32, SIGN_BITS))
+        words = arith.xori(words, bits)
+    return vector.bitcast(wide, words)
+
+
+def product_of(use: DotUse) -> k_groups.Product:
+    """What adds the products of two registers to sums."""
+    dot = use.dot
+
+    def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
+        pair = [other, one] if use.swapped else [one, other]
+        if dot.accumulates:
+            return instruction(dot.function, sums.type, [sums, *pair])
+        return arith.addi(sums, instruction(dot.function, sums.type, pair))
+
+    return product
+
+
+def corrected(tile: Tile, use: DotUse) -> list[ir.Value]:
+    """The sums before the first step, less what inverted sign bits add to them."""
+    start, group = k_groups.starts(tile), use.dot.group
+    if not use.flipped:
+        return start
+    shape = tile.shape
+    panel = PackedPanel.of(tile, group)
+    ivs = tile.ivs(index(0), index(0))
+    ivs[shape.reduced[-1]] = index(-(-shape.extents[shape.reduced[-1]] // group))
+    kind = ir.VectorType(start[0].type)
+    vectors = tile.plan.vectors
+    less = [vector.bitcast(kind, panel.read(ivs, v)) for v in range(vectors)]
+    return [arith.addi(s, less[i % vectors]) for i, s in enumerate(start)]
