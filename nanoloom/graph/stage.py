@@ -18,7 +18,6 @@ import onnx_ir.passes.common as passes
 from nanoloom.errors import DataDependent, Error
 from nanoloom.frontend.declared import contradictions_of
 from nanoloom.graph.append_to_cache import Pairs, append_to_caches
-from nanoloom.graph.average_before_pointwise import average_before_pointwise
 from nanoloom.graph.binary_products import binary_products
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.publish_counts import publish
@@ -33,9 +32,8 @@ from nanoloom.graph.integer_sums import add_in_integers
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known_operators import require_known_operators
 from nanoloom.graph.layout import channels_last
+from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
 from nanoloom.graph.lookup_tables import make_tables
-from nanoloom.graph.move_channel_gates import move_gates
-from nanoloom.graph.move_scalar_factors import move_factors
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.sequences.outputs import open_outputs
@@ -102,7 +100,7 @@ def optimize(
     require_known_operators(model.graph, direct, opsets)
     require_static(model.graph)
     update_in_place(model, caches, unmoved, starts=starts)
-    move_factors(model.graph)
+    reorder_linear(model.graph, {"MatMul"})
     split_batch_and_heads(model.graph)
     if kept is None:
         fold_movement(model.graph)
@@ -172,10 +170,8 @@ def convolve(
         count_in_place(graph, alike.fixed)
     if alike is not None and alike.images:
         keep_pads(graph)
-    if alike is None and winograd_target is not None:
-        move_gates(graph)
     if winograd_target is not None:
-        average_before_pointwise(graph)
+        reorder_linear(graph, AVERAGES if alike is not None else AVERAGES | {"Conv"})
     any_length = int8_target is not None and int8_target.vector.any_length
     channels_last(graph, any_length=any_length and alike is None)
     if winograd_target is not None:
