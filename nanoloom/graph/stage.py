@@ -24,7 +24,6 @@ from nanoloom.graph.data_dependent.publish_counts import publish
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
-from nanoloom.graph.grouped_heads import share_repeated_heads
 from nanoloom.graph.integer_averages import integer_averages
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
@@ -36,11 +35,16 @@ from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
 from nanoloom.graph.lookup_tables import make_tables
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
+from nanoloom.graph.reshape_products import (
+    follow_products,
+    join_heads,
+    pass_reshapes,
+    share_heads,
+    split_heads,
+)
 from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
-from nanoloom.graph.sink_reshapes import sink_reshapes
-from nanoloom.graph.split_batch_and_heads import split_batch_and_heads
 from nanoloom.graph.trim_filters import trim_filters
 from nanoloom.graph.unique_names import Names, name_made, unique_names
 from nanoloom.graph.winograd import transform_convolutions
@@ -101,16 +105,16 @@ def optimize(
     require_static(model.graph)
     update_in_place(model, caches, unmoved, starts=starts)
     reorder_linear(model.graph, {"MatMul"})
-    split_batch_and_heads(model.graph)
+    pass_reshapes(model.graph, split_heads, join_heads)
     if kept is None:
         fold_movement(model.graph)
         trim_filters(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
-    share_repeated_heads(model.graph)
+    pass_reshapes(model.graph, share_heads)
     to_integers(model, opsets, fuses=fuses)
     convolve(model.graph, winograd_target, int8_target, alike)
     passes.RemoveUnusedNodesPass()(model)
-    sink_reshapes(model.graph)  # last: what transposes let through stands behind them
+    pass_reshapes(model.graph, follow_products)  # last: some come through transposes
     passes.RemoveUnusedNodesPass()(model)
     reasons = rewrite(model.graph, opsets.get("", 0)) if rewrite else {}
     model.meta[NOT_REWRITTEN] = reasons

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.graph.commute_transpose_reshape import (
+from nanoloom.graph.axis_groups import (
     CommuteTranspose,
     groups,
     regroup_axes,
