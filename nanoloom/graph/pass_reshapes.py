@@ -152,12 +152,30 @@ class PassReshapes(GraphEditor):
         if shapes is None:
             return None
         made = self.rebuilt(node, shapes, shape, node, hoisted)
-        back, read = self.reshape(made, shape_of(out), node), list(node.inputs)
+        back, read = self.back(made, node), list(node.inputs)
         self.replace(node, back)
         for value in read:  # a Reshape that is none would be another reader
-            dead = value is not None and not value.uses()
-            maker = value.producer() if value is not None and dead else None
+            if value is None or value.uses() or value.is_graph_output():
+                continue
+            maker = value.producer()
             if maker is not None and is_tensor_op(maker, {"Reshape"}):
-                if not maker.outputs[0].is_graph_output():
-                    self.graph.remove(maker, safe=True)
+                self.graph.remove(maker, safe=True)
         return back
+
+    def back(self, made: ir.Value, node: ir.Node) -> ir.Value:
+        """What a node makes in the shape that it had, by an operand's Reshape again.
+
+        Its target may say -1, and be the same for all sizes.
+        """
+        out = node.outputs[0]
+        for value in node.inputs:
+            maker = None if value is None else value.producer()
+            if value is None or maker is None or not is_tensor_op(maker, {"Reshape"}):
+                continue
+            source = maker.inputs[0]
+            alike = source is not None and shape_of(source) == shape_of(made)
+            if alike and shape_of(value) == shape_of(out):
+                inputs, kept = [made, *maker.inputs[1:]], maker.attributes.values()
+                name, shape = maker.name or "Reshape", shape_of(out)
+                return self.add(node, "Reshape", inputs, list(kept), shape, out, name)
+        return self.reshape(made, shape_of(out), node)

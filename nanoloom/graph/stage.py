@@ -24,7 +24,6 @@ from nanoloom.graph.data_dependent.publish_counts import publish
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
-from nanoloom.graph.integer_averages import integer_averages
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
 from nanoloom.graph.integer_sums import add_in_integers
@@ -205,7 +204,6 @@ def to_integers(model: ir.Model, opsets: dict[str, int], *, fuses: bool) -> None
     make_tables(model.graph, opsets)
     add_in_integers(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
-    integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph, fuses=fuses)
     model.meta[SIGNS] = binary_products(model.graph)
     if model.meta[SIGNS]:
