@@ -148,7 +148,7 @@ class PassReshapes(GraphEditor):
 
         None where operands have no such shapes.
         """
-        shapes, out = operand_shapes(node, shape), node.outputs[0]
+        shapes = operand_shapes(node, shape)
         if shapes is None:
             return None
         made = self.rebuilt(node, shapes, shape, node, hoisted)
