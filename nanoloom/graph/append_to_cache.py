@@ -28,7 +28,7 @@ from nanoloom.errors import Unsupported
 from nanoloom.frontend.stacked_names import part_name
 from nanoloom.graph.editor import GraphEditor, inverse
 from nanoloom.graph.layout_effects import is_tensor_op
-from nanoloom.graph.stacked_tensors import Part, StackedAxis, origin, parts_of, readers
+from nanoloom.graph.movement_origin import Part, StackedAxis, origin, parts_of, readers
 from nanoloom.graph.types import shape_of
 
 DOMAIN = "nanoloom"
