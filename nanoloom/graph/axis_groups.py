@@ -26,11 +26,13 @@ class Regrouping:
 
         An operand has fewer axes, or axes of 1, where it is the same all along.
         """
+        if shape == self.before:
+            return self.after
+        if set(shape) <= {1} and len(shape) <= len(self.after):
+            return shape
         found = groups(self.before, self.after)
         if found is None or len(shape) > len(self.before):
             return None
-        if set(shape) <= {1} and len(shape) <= len(self.after):
-            return shape
         whole = (1,) * (len(self.before) - len(shape)) + shape
         made = [1] * len(self.after)
         for mine, theirs in found:
