@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 import onnx_ir as ir
 
@@ -25,8 +26,9 @@ from nanoloom.graph.types import is_static, shape_of, size
 from nanoloom.graph.value_origin import Origin, numbers
 
 AVERAGES = frozenset({"AveragePool", "GlobalAveragePool"})
-PRODUCTS = frozenset({"Conv", "MatMul"})
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+# The operand whose factor is a pass of its own: a MatMul's left one takes it along.
+WRITTEN = MappingProxyType({"Conv": 0, "MatMul": 1})
 TURNED = 3  # times that filters are written and read, and turned: the image's once
 
 SCALED = Pattern("Mul(x, factor)", x=lambda x: not is_constant(x))
@@ -39,11 +41,11 @@ AVERAGED = Pattern(
 def reorder_linear(graph: ir.Graph, operators: Set[str]) -> None:
     """Rewrite a graph with static shapes in place.
 
-    operators: those of AVERAGES and PRODUCTS that are looked at.
+    operators: those of AVERAGES and WRITTEN that are looked at.
     """
     rewriting = LinearOperations(graph)
     for node in graph:
-        if is_tensor_op(node, operators & PRODUCTS):
+        if is_tensor_op(node, operators & WRITTEN.keys()):
             rewriting.scale(node)
         elif is_tensor_op(node, operators & AVERAGES):
             rewriting.average(node)
@@ -55,13 +57,13 @@ class LinearOperations(GraphEditor):
 
     def scale(self, node: ir.Node) -> None:
         """Multiply the other operand, if it has fewer numbers."""
-        one, other = operands(node)
-        if not is_static(one) or not is_static(other) or one.dtype not in FLOATS:
+        place = WRITTEN[node.op_type]
+        value, target = operands(node)[place], operands(node)[1 - place]
+        if not is_static(value) or not is_static(target) or value.dtype not in FLOATS:
             return
-        ways = ((p, x) for p in (0, 1) for x in SCALED.made((one, other)[p]))
-        for place, found in ways:
-            x, factor, target = found["x"], found["factor"], (other, one)[place]
-            whole = shape_of(x) == shape_of((one, other)[place])
+        for found in SCALED.made(value):
+            x, factor = found["x"], found["factor"]
+            whole = shape_of(x) == shape_of(value)
             if whole and has_axes(node, place, factor) and pays(node, target, found):
                 shape, name = shape_of(target), f"{node.name}/factor"
                 made = self.add(node, "Mul", [target, factor], [], shape, target, name)
@@ -114,7 +116,7 @@ def operands(node: ir.Node) -> tuple[ir.Value, ir.Value]:
 def has_axes(node: ir.Node, place: int, factor: ir.Value) -> bool:
     """Whether the operand that a factor is not of has its axes, where it has them."""
     target = shape_of(operands(node)[1 - place])[::-1]
-    if node.op_type == "Conv" and (place != 0 or set(target[:-2]) != {1}):
+    if node.op_type == "Conv" and set(target[:-2]) != {1}:
         return False
     if len(shape_of(factor)) > len(target):
         return False
