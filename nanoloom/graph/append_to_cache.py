@@ -26,10 +26,9 @@ import onnx_ir as ir
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.stacked_names import part_name
-from nanoloom.graph.editor import inverse
-from nanoloom.graph.head_axes import HeadAxes
+from nanoloom.graph.editor import GraphEditor, inverse
 from nanoloom.graph.layout_effects import is_tensor_op
-from nanoloom.graph.stacked_tensors import Part, StackedAxis, origin, parts_of, readers
+from nanoloom.graph.movement_origin import Part, StackedAxis, origin, parts_of, readers
 from nanoloom.graph.types import shape_of
 
 DOMAIN = "nanoloom"
@@ -51,7 +50,7 @@ def append_to_caches(graph: ir.Graph, pairs: Pairs, *, starts: bool = False) -> 
 
 
 @dataclass
-class Caches(HeadAxes):
+class Caches(GraphEditor):
     """The graph being rewritten."""
 
     def pair(self, past: str, present: str) -> tuple[ir.Value, int, ir.Value]:
@@ -131,7 +130,7 @@ class Caches(HeadAxes):
         turned = self.transpose(new, [*order, *ones], node)
         if ones:
             rows = [shape_of(new)[d] for d in order]
-            turned = self.viewed(turned, rows, node)
+            turned = self.reshape(turned, rows, node)
         long = [shape_of(part.value)[d] for d in order]
         name = node.name or "Append"
         return self.add(node, "Append", [turned], [at], long, new, name, DOMAIN)
@@ -143,7 +142,7 @@ class Caches(HeadAxes):
         whole = kept
         if ones:
             shape = [*shape_of(kept), *(1 for _ in ones)]
-            whole = self.viewed(kept, shape, node)
+            whole = self.reshape(kept, shape, node)
         whole = self.transpose(whole, inverse([*order, *ones]), node)
         ir.convenience.replace_all_uses_with(part.value, whole)
 

@@ -12,7 +12,7 @@ from a sum is a constant of its place, which is added to it.
 Where Sign may give 0, x has the two planes x > 0 and x < 0, and W the planes W and
 not W: of each product, none of two bits differ if it is 1, one if it is 0, two if it is
 -1.  The sum is C - ones, with zeros around an image, too.  NaN is a 0 there.  What is
-known never to be 0 (graph/nonzero_values.py) has one plane.
+known never to be 0 (graph/sign_thresholds.py) has one plane.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.nonzero_values import BYTE, DOMAIN, is_nonzero
 from nanoloom.graph.quantization import known_array
+from nanoloom.graph.sign_thresholds import BYTE, DOMAIN, is_nonzero
 from nanoloom.graph.sign_values import Bits, Signs, signs_of
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.graph.value_origin import Origin

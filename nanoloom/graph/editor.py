@@ -95,6 +95,22 @@ class GraphEditor:
         name = f"{before.name}/layout"
         return self.add(before, "Transpose", [value], [perm], shape, value, name)
 
+    def reshape(
+        self, value: ir.Value, shape: Sequence[int], before: ir.Node
+    ) -> ir.Value:
+        """The value in another shape, without a useless node."""
+        node = value.producer()
+        if shape_of(value) == tuple(shape):
+            return value
+        if node is not None and node.op_type == "Reshape" and node.domain == "":
+            source = node.inputs[0]
+            if source is not None and shape_of(source) == tuple(shape):
+                return source
+        if value.const_value is not None:
+            return self.reshaped_constant(value, shape)
+        sizes, name = self.vector(list(shape), before), f"{before.name}/shape"
+        return self.add(before, "Reshape", [value, sizes], [], shape, value, name)
+
     def turned_constant(
         self, value: ir.Value, order: Sequence[int], shape: Sequence[int]
     ) -> ir.Value:
@@ -144,8 +160,11 @@ class GraphEditor:
         if value.const_value is None:
             return None
         shape = [1] * (rank - len(shape_of(value))) + list(shape_of(value))
+        return self.reshaped_constant(value, shape)
+
+    def reshaped_constant(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         made = ir.Value(
-            name=f"{value.name}_rank{rank}",
+            name=f"{value.name}_{'_'.join(map(str, shape))}",
             shape=ir.Shape(shape),
             type=value.type,
             const_value=derived(value, Reshaped(tuple(shape))),

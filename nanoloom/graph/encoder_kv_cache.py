@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from nanoloom.errors import Unsupported
 from nanoloom.graph.append_to_cache import Pairs
-from nanoloom.graph.stacked_tensors import StackedAxis, origin, readers
+from nanoloom.graph.movement_origin import StackedAxis, origin, readers
 from nanoloom.graph.types import shape_of
 
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.editor import GraphEditor, transpose_order
+from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.layout_effects import is_tensor_op
+from nanoloom.graph.movement import moved, source_axes, whole
 from nanoloom.graph.quantization import known_array, only_user
-from nanoloom.graph.types import COMPUTED_TYPES, is_static, numpy_dtype, shape_of
+from nanoloom.graph.types import COMPUTED_TYPES, is_static, numpy_dtype, shape_of, size
 
 MOVES = {"Concat", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 LEAST = 64  # bytes of a row: shorter ones are rather turned by vectors
@@ -69,7 +70,7 @@ class FoldMovement(GraphEditor):
         norm = norm if norm is not None and is_row_wise(norm) else None
         read = source if norm is None else norm.inputs[0]
         assert read is not None
-        flat = self.reshaped(read, (-1, width), node)
+        flat = self.reshape(read, (size(read) // width, width), node)
         name = f"{node.name}/rows"
         shape = (len(places), width)
         made = self.add(node, "Gather", [flat, where], [axis], shape, read, name)
@@ -79,7 +80,7 @@ class FoldMovement(GraphEditor):
             inputs = [made, *norm.inputs[1:]]
             name = f"{norm.name}/moved"
             made = self.add(node, norm.op_type, inputs, last + kept, shape, out, name)
-        self.replace(node, self.reshaped(made, shape_of(out), node))
+        self.replace(node, self.reshape(made, shape_of(out), node))
 
     def is_worth(self, rows: Rows, out: ir.Value) -> bool:
         """Whether it takes several copies otherwise, or what is beside it reads so."""
@@ -96,7 +97,7 @@ class FoldMovement(GraphEditor):
     def rows_of(self, value: ir.Value) -> Rows:
         """A value as rows; its own, in order, where it is not made by moving others."""
         if value not in self.found:
-            made = self.moved(value)
+            made = self.rows_moved(value)
             if made is None:
                 shape = shape_of(value)
                 count = int(np.prod(shape[:-1], dtype=np.int64))
@@ -105,7 +106,7 @@ class FoldMovement(GraphEditor):
             self.found[value] = made
         return self.found[value]
 
-    def moved(self, value: ir.Value) -> Rows | None:
+    def rows_moved(self, value: ir.Value) -> Rows | None:
         """What a node makes of the rows that it reads; None where they do not stay."""
         node = value.producer()
         if node is None or not is_move(node):
@@ -117,15 +118,13 @@ class FoldMovement(GraphEditor):
             return None
         read = [self.rows_of(x) for x in inputs if x is not None]
         first, shape = read[0], shape_of(value)
-        if node.op_type == "Transpose":
-            order = transpose_order(value) or []
-            if order[-1] != len(order) - 1:
+        if node.op_type in ("Slice", "Transpose"):
+            axes, count = source_axes(node, value), first.places.shape[-1]
+            row, width = len(shape) - 1, count * shape_of(first.source)[-1]
+            if axes is None or axes[-1].of != (row,) or not axes[-1].is_all(width):
                 return None
-            turned = first.places.transpose([*order[:-1], len(order) - 1])
-            return Rows(first.source, turned, first.joined)
-        if node.op_type == "Slice":
-            part = sliced(node, first.places)
-            return None if part is None else Rows(first.source, part, first.joined)
+            part = moved(first.places, [*axes[:-1], whole(count, row)], len(shape))
+            return Rows(first.source, part, first.joined)
         if node.op_type == "Concat":
             if any(rows.source is not first.source for rows in read):
                 return None
@@ -137,37 +136,6 @@ class FoldMovement(GraphEditor):
             return None
         places = first.places.reshape(*shape[:-1], shape[-1] // width)
         return Rows(first.source, places, first.joined)
-
-    def reshaped(
-        self, value: ir.Value, shape: tuple[int, ...], before: ir.Node
-    ) -> ir.Value:
-        count = int(np.prod(shape_of(value), dtype=np.int64))
-        rest = int(np.prod([d for d in shape if d > 0], dtype=np.int64))
-        sizes = [count // rest if d < 0 else d for d in shape]
-        made = self.vector(sizes, before)
-        name = f"{before.name}/shown"
-        return self.add(before, "Reshape", [value, made], [], sizes, value, name)
-
-
-def sliced(node: ir.Node, places: np.ndarray) -> np.ndarray | None:
-    """Places [..., k] that a Slice leaves; None where it cuts rows, or is not known."""
-    arrays = [known_array(x) for x in node.inputs[1:]]
-    if len(arrays) < 2 or arrays[0] is None or arrays[1] is None:
-        return None
-    if any(x is not None and known_array(x) is None for x in node.inputs[3:]):
-        return None
-    starts, ends = arrays[0].tolist(), arrays[1].tolist()
-    rank = places.ndim
-    given = arrays[2] if len(arrays) > 2 else None
-    axes = list(range(len(starts))) if given is None else given.tolist()
-    every = arrays[3] if len(arrays) > 3 else None
-    steps = [1] * len(starts) if every is None else every.tolist()
-    parts = [slice(None)] * rank
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        if axis % rank == rank - 1 or step < 1:
-            return None
-        parts[axis % rank] = slice(start, end, step)
-    return places[tuple(parts)]
 
 
 def is_move(node: ir.Node) -> bool:

@@ -1,4 +1,4 @@
-"""Products between DequantizeLinear and QuantizeLinear run in integers.
+"""Linear operations between DequantizeLinear and QuantizeLinear run in integers.
 
     Quantize(MatMul(Dequantize(a), Dequantize(B)) + c)  ->  nanoloom.integer.MatMul
 
@@ -15,35 +15,43 @@ has one rounding of each operation.  Behind Quantize factor and offset are float
 another than that of a float32 evaluation only where the latter has rounded a value
 across a tie, and then by one step.
 
+    Quantize(AveragePool(Dequantize(a)))  ->  nanoloom.integer.AveragePool(a)
+
+too, GlobalAveragePool, and ReduceMean over all pixels: a product with ones, of
+linalg/reductions/integer_pooling.py.
+
 Products of two activations stay float: their right operand would have to be laid out
 for integer dot products at every call, which costs more than the short sums gain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
+from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.quantization import (
-    BYTES,
     DOMAIN,
     Quantized,
     activation,
     dequantized,
     exact_array,
-    only_user,
-    quantization,
+    known_array,
 )
+from nanoloom.graph.quantized_tail import Tail, follow_tail, vector_along
 from nanoloom.graph.types import is_static, shape_of
-from nanoloom.graph.value_origin import Origin, origin_of
+from nanoloom.graph.value_origin import Origin, numbers, origin_of
 
 SWAPPED = [1, 0]
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 DEEPEST = (2**31 - 1) // 255**2  # products that an int32 always holds the sum of
-
+MOST = (2**31 - 1) // 255  # numbers that it does
+GLOBAL, MEAN = "GlobalAveragePool", "ReduceMean"
+AVERAGES = {"AveragePool", GLOBAL, MEAN}
 
 FUSED = "fused"  # attribute: multiply-adds of the target have one rounding
 
@@ -53,19 +61,6 @@ NO_WEIGHT = "its weight is no constant of 8 bits with a scale for all or each co
 NO_BIAS = "its bias is no constant of a number for all or each column"
 NO_SCALE = "a scale is zero"
 TOO_DEEP = f"a sum of more than {DEEPEST} products may not fit 32 bits"
-
-
-@dataclass(frozen=True)
-class Tail:
-    """What follows a product: constants added to its columns, Relu, quantization.
-
-    last: the value that the whole pattern gives.
-    """
-
-    last: ir.Value
-    offset: np.ndarray | None
-    relu: bool = False
-    target: Quantized | None = None
 
 
 def integer_products(graph: ir.Graph, *, fuses: bool = False) -> dict[str, str]:
@@ -78,6 +73,8 @@ def integer_products(graph: ir.Graph, *, fuses: bool = False) -> dict[str, str]:
     editor = IntegerProducts(graph, fuses)
     reasons: dict[str, str] = {}
     for node in graph:
+        if is_tensor_op(node, AVERAGES) and is_static(node.outputs[0]):
+            editor.visit_average(node)
         if node.domain not in ("", "ai.onnx") or not is_static(node.outputs[0]):
             continue
         if node.op_type not in ("Conv", "Gemm", "MatMul") or not reads_bytes(node):
@@ -148,6 +145,37 @@ class IntegerProducts(GraphEditor):
         self.rewrite(node, left, right, tail)
         return ""
 
+    def visit_average(self, node: ir.Node) -> None:
+        """The same for an average that is quantized at once."""
+        given, tail = activation(node.inputs[0]), follow_tail(node.outputs[0], None, 1)
+        target, last = tail.target, tail.last.producer()
+        if given is None or target is None or last is None:
+            return
+        if tail.relu or tail.offset is not None or not is_average(node):
+            return
+        image = shape_of(given.value)
+        factor = given.scale.astype(np.float64) / target.scale
+        if np.prod(image[2:], dtype=np.int64) > MOST or not np.isfinite(factor):
+            return
+        arrays = {"a_zero": given.zero, "factor": factor, "y_zero": target.zero}
+        mean = node.op_type == MEAN
+        op = GLOBAL if mean else node.op_type
+        kept = [] if mean else list(node.attributes.values())
+        shape = (*image[:2], *(1 for _ in image[2:])) if mean else shape_of(tail.last)
+        inputs = [given.value, *self.constants(node, arrays)]
+        name = node.name or node.op_type
+        made = self.add(last, op, inputs, kept, shape, tail.last, name, DOMAIN)
+        self.replace(last, self.reshape(made, shape_of(tail.last), last))
+
+    def constants(
+        self, node: ir.Node, arrays: Mapping[str, np.ndarray | None]
+    ) -> list[ir.Value | None]:
+        name = node.name or node.op_type
+        return [
+            None if array is None else self.constant(array, f"{name}/{word}")
+            for word, array in arrays.items()
+        ]
+
     def filters(self, node: ir.Node) -> Quantized | None:
         """Constant weights [f, c, kernel...] of 8-bit integers."""
         origin = origin_of(node.inputs[1])
@@ -190,21 +218,16 @@ class IntegerProducts(GraphEditor):
             offset = None if offset is None else offset / factor  # in steps of the sums
             factor = factor / target.scale
         name = node.name or node.op_type
-        arrays = (
-            x.zero,
-            y.zero,
-            factor.astype(kind),
-            None if offset is None else offset.astype(kind),
-            None if target is None else target.zero,
-        )
-        words = ("a_zero", "b_zero", "factor", "offset", "y_zero")
-        constants = [
-            None if array is None else self.constant(array, f"{name}/{word}")
-            for word, array in zip(words, arrays, strict=True)
-        ]
+        arrays = {
+            "a_zero": x.zero,
+            "b_zero": y.zero,
+            "factor": factor.astype(kind),
+            "offset": None if offset is None else offset.astype(kind),
+            "y_zero": None if target is None else target.zero,
+        }
         last = tail.last.producer()
         assert last is not None
-        inputs = [x.value, y.value, *constants]
+        inputs = [x.value, y.value, *self.constants(node, arrays)]
         shape = shape_of(tail.last)
         attributes: list[ir.Attr] = [
             ir.AttrInt64("relu", int(tail.relu)),
@@ -222,39 +245,13 @@ def scales(x: Quantized, y: Quantized) -> np.ndarray:
     return x.scale.astype(np.float64) * y.scale
 
 
-def vector_along(axis: int, value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
-    """A constant that only differs along an axis of what it is added to: [n] or []."""
-    if value is None or value.const_value is None or not is_static(value):
-        return None
-    whole = shape_of(out)
-    shape = (*(1,) * (len(whole) - len(shape_of(value))), *shape_of(value))
-    size = int(np.prod(shape, dtype=np.int64))
-    fits = size == 1 or shape[axis] == size == whole[axis]
-    array = exact_array(value) if fits and len(shape) == len(whole) else None
-    return None if array is None else array.reshape(() if size == 1 else (size,))
-
-
-def follow_tail(out: ir.Value, offset: np.ndarray | None, axis: int) -> Tail:
-    """Additions of vectors along an axis, Relu and one quantization behind a product.
-
-    offset: what is added by the product itself.
-    """
-    user = only_user(out)
-    if user is not None and user.op_type == "Add" and offset is None:
-        other = next((v for v in user.inputs if v is not out), None)
-        offset = vector_along(axis, other, out)
-        if offset is not None:
-            out = user.outputs[0]
-            user = only_user(out)
-    whole, relu = out, user is not None and user.op_type == "Relu"
-    if user is not None and relu:
-        whole = user.outputs[0]
-        user = only_user(whole)
-    if user is None or user.op_type != "QuantizeLinear" or user.inputs[0] is not whole:
-        return Tail(out, offset)
-    result = user.outputs[0]
-    target = quantization(Origin.of(user), result)
-    plain = result.dtype in BYTES and not user.attributes.get("precision")
-    if target is None or target.scale.ndim or not plain or not is_static(result):
-        return Tail(out, offset)
-    return Tail(result, offset, relu, target)
+def is_average(node: ir.Node) -> bool:
+    """Whether an average is of windows, or of all pixels of an image."""
+    image, rank = node.inputs[0], 0
+    axes = numbers(node, "axes")
+    if len(node.inputs) > 1 and (given := known_array(node.inputs[1])) is not None:
+        axes = [int(a) for a in given.reshape(-1)]
+    if image is not None:
+        rank = len(shape_of(image))
+    every = rank > 2 and sorted(a % rank for a in axes) == list(range(2, rank))
+    return every or node.op_type != MEAN

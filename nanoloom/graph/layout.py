@@ -18,7 +18,6 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.binary_products import DOMAIN as BINARY
-from nanoloom.graph.commute_transpose_reshape import sink_reshape
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.image_layouts import by_channel, image_order, to_first, to_last
 from nanoloom.graph.integer_sums import is_sum
@@ -28,6 +27,7 @@ from nanoloom.graph.lookup_tables import is_table
 from nanoloom.graph.operator_families import REDUCTIONS
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
+from nanoloom.graph.reshape_products import meet_transposes
 from nanoloom.graph.types import is_computed, is_static, shape_of
 
 DOMAIN = "nanoloom"
@@ -292,7 +292,7 @@ RULES: dict[str, Callable[[Layout, ir.Node], None]] = {
     **dict.fromkeys(SPATIAL, Layout.make_spatial),
     "BatchNormalization": Layout.sink_channels,
     "Pad": Layout.sink_with_vectors,
-    "Reshape": sink_reshape,
+    "Reshape": meet_transposes,
     "Resize": Layout.sink_with_vectors,
     "Slice": Layout.sink_slice,
     "Split": Layout.sink_split,

@@ -16,15 +16,7 @@ import onnx_ir as ir
 from nanoloom.errors import ModelError, noting
 from nanoloom.frontend.declared import Contradictions
 from nanoloom.frontend.memory_claims import require_addresses
-from nanoloom.graph import (
-    compress,
-    control,
-    evaluate,
-    functions,
-    inference,
-    splice,
-    unroll,
-)
+from nanoloom.graph import control, evaluate, functions, inference, splice, unroll
 from nanoloom.graph.agreement import require_types
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.dispatch import step
@@ -85,8 +77,6 @@ class Propagation:
             make_constant(graph, node, tensors)
         elif is_passed_on(node):
             splice.substitute(graph, node, node.inputs)
-        elif node.op_type == "Compress" and known(node.inputs[1]):
-            compress.select(graph, node)
         elif operator_name(node) not in self.direct:
             functions.expand(graph, node, self.opsets, self.names)
 

@@ -6,6 +6,8 @@ The sums are whole numbers, and what is made of one grows with it, or falls: the
 for which a comparison holds is found here, in float32 as ONNX computes it.  A product
 that is compared so has the inputs x, bits and limit, of the shape that shift or offset
 has, and the attribute `compare`.
+
+No sum is 0 where those above it are those from it on.
 """
 
 from __future__ import annotations
@@ -16,10 +18,16 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.nonzero_values import BYTE, DOMAIN, PRODUCTS
 from nanoloom.graph.quantization import known_array
+from nanoloom.graph.sign_values import MOVES, bounds_of
 from nanoloom.graph.types import shape_of
 
+DOMAIN = "nanoloom.binary"
+PRODUCTS = ("BitConvolution", "BitMatMul")
+BYTE = 8
+KEPT = ("Identity", "MaxPool", *MOVES)  # make no new numbers
+# Of a factor, for which no rounding makes anything but 0 to 0; and of sums.
+LEAST, FARTHEST = 2.0**-60, 2.0**120
 BOOLS = ir.Value(name="bools", type=ir.TensorType(ir.DataType.BOOL))
 INT16, INT32 = np.dtype(np.int16), np.dtype(np.int32)
 HOLDS = {
@@ -142,7 +150,39 @@ class Sums:
             here, there = np.where(holds, here, middle), np.where(holds, middle, there)
         return there
 
+    def are_nonzero(self) -> bool:
+        """Whether none is 0 or NaN, in one rounding or in two.
+
+        What is 0 in one, a product and its addition together, is in two.
+        """
+        least = float(abs(self.factor).min(initial=1))
+        most = (
+            abs(self.shift.astype(np.float64)).max(initial=0) + self.times * self.most
+        )
+        farthest = most * abs(self.factor).max(initial=0) + abs(self.offset).max(
+            initial=0
+        )
+        if not (least > LEAST and farthest < FARTHEST):
+            return False
+        (above, _), (on, _) = (self.limit(x, 0.0) for x in LARGE)
+        return bool((above == on).all())
+
     def holds(self, sums: np.ndarray, compare: str, than: float) -> np.ndarray:
         with np.errstate(all="ignore"):
             made = sums.astype(np.float32) * self.factor + self.offset
         return HOLDS[compare](made, np.float32(than))
+
+
+def is_nonzero(value: ir.Value | None) -> bool:
+    """Whether a value is known to be neither 0 nor NaN."""
+    node = None if value is None else value.producer()
+    if node is None:
+        return False
+    if node.domain == DOMAIN and node.op_type in PRODUCTS:
+        sums = Sums.of(node)
+        return sums is not None and sums.are_nonzero()
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    bounds = bounds_of(node) if node.op_type == "Clip" else None
+    around = bounds is not None and bool(bounds[0] < 0 < bounds[1])
+    return (around or node.op_type in KEPT) and is_nonzero(node.inputs[0])

@@ -18,31 +18,32 @@ import onnx_ir.passes.common as passes
 from nanoloom.errors import DataDependent, Error
 from nanoloom.frontend.declared import contradictions_of
 from nanoloom.graph.append_to_cache import Pairs, append_to_caches
-from nanoloom.graph.average_before_pointwise import average_before_pointwise
 from nanoloom.graph.binary_products import binary_products
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.publish_counts import publish
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
-from nanoloom.graph.grouped_heads import share_repeated_heads
-from nanoloom.graph.integer_averages import integer_averages
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
 from nanoloom.graph.integer_sums import add_in_integers
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known_operators import require_known_operators
 from nanoloom.graph.layout import channels_last
+from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
 from nanoloom.graph.lookup_tables import make_tables
-from nanoloom.graph.move_channel_gates import move_gates
-from nanoloom.graph.move_scalar_factors import move_factors
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
+from nanoloom.graph.reshape_products import (
+    follow_products,
+    join_heads,
+    pass_reshapes,
+    share_heads,
+    split_heads,
+)
 from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
-from nanoloom.graph.sink_reshapes import sink_reshapes
-from nanoloom.graph.split_batch_and_heads import split_batch_and_heads
 from nanoloom.graph.trim_filters import trim_filters
 from nanoloom.graph.unique_names import Names, name_made, unique_names
 from nanoloom.graph.winograd import transform_convolutions
@@ -102,17 +103,17 @@ def optimize(
     require_known_operators(model.graph, direct, opsets)
     require_static(model.graph)
     update_in_place(model, caches, unmoved, starts=starts)
-    move_factors(model.graph)
-    split_batch_and_heads(model.graph)
+    reorder_linear(model.graph, {"MatMul"})
+    pass_reshapes(model.graph, split_heads, join_heads)
     if kept is None:
         fold_movement(model.graph)
         trim_filters(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
-    share_repeated_heads(model.graph)
+    pass_reshapes(model.graph, share_heads)
     to_integers(model, opsets, fuses=fuses)
     convolve(model.graph, winograd_target, int8_target, alike)
     passes.RemoveUnusedNodesPass()(model)
-    sink_reshapes(model.graph)  # last: what transposes let through stands behind them
+    pass_reshapes(model.graph, follow_products)  # last: some come through transposes
     passes.RemoveUnusedNodesPass()(model)
     reasons = rewrite(model.graph, opsets.get("", 0)) if rewrite else {}
     model.meta[NOT_REWRITTEN] = reasons
@@ -172,10 +173,8 @@ def convolve(
         count_in_place(graph, alike.fixed)
     if alike is not None and alike.images:
         keep_pads(graph)
-    if alike is None and winograd_target is not None:
-        move_gates(graph)
     if winograd_target is not None:
-        average_before_pointwise(graph)
+        reorder_linear(graph, AVERAGES if alike is not None else AVERAGES | {"Conv"})
     any_length = int8_target is not None and int8_target.vector.any_length
     channels_last(graph, any_length=any_length and alike is None)
     if winograd_target is not None:
@@ -205,7 +204,6 @@ def to_integers(model: ir.Model, opsets: dict[str, int], *, fuses: bool) -> None
     make_tables(model.graph, opsets)
     add_in_integers(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
-    integer_averages(model.graph)
     model.meta[IN_FLOATS] = integer_products(model.graph, fuses=fuses)
     model.meta[SIGNS] = binary_products(model.graph)
     if model.meta[SIGNS]:

@@ -20,13 +20,12 @@ from types import MappingProxyType
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.graph.average_before_pointwise import numbers
 from nanoloom.graph.binary_products import steps_of
 from nanoloom.graph.derived_constants import derived
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.types import is_static, shape_of
-from nanoloom.graph.value_origin import KEY, Origin, origin_of
+from nanoloom.graph.value_origin import KEY, Origin, numbers, origin_of
 from nanoloom.graph.window_taps import Taps
 from nanoloom.weights.derivations import Sliced
 

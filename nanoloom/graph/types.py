@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import onnx
@@ -37,6 +38,11 @@ def shape_of(value: ir.Value) -> tuple[int, ...]:
     require_tensor(value)
     assert value.shape is not None
     return tuple(int(d) for d in value.shape.dims)  # type: ignore[arg-type]
+
+
+def size(value: ir.Value) -> int:
+    """How many numbers a value of static shape has."""
+    return prod(shape_of(value))
 
 
 def is_computed(value: ir.Value | None) -> bool:

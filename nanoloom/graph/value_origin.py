@@ -42,3 +42,12 @@ def origin_of(value: ir.Value | None) -> Origin | None:
         return None
     node = value.producer()
     return Origin.of(node) if node is not None else value.meta.get(KEY)
+
+
+def numbers(node: ir.Node, name: str) -> list[int]:
+    """An attribute, as numbers; none where it is missing."""
+    found = node.attributes.get(name)
+    if found is None:
+        return []
+    alone = found.type == ir.AttributeType.INT
+    return [found.as_int()] if alone else list(found.as_ints())

@@ -6,8 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from nanoloom.graph.nonzero_values import DOMAIN, PRODUCTS
-from nanoloom.graph.sign_thresholds import HOLDS, Sums
+from nanoloom.graph.sign_thresholds import DOMAIN, HOLDS, PRODUCTS, Sums
 from tests.graph.models import operators, optimized
 from tests.graph.test_binary_products import compared_layers
 
@@ -41,6 +40,31 @@ def test_every_count_is_on_its_side(
     assert wanted.any() and not wanted.all()
     for other in (limit - 1, limit + 1):
         assert (WORDS[word](ones, other) != wanted).any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_which_sums_are_never_zero(seed: int) -> None:
+    """Of factors and offsets that are small whole numbers; all sums are looked at."""
+    r = np.random.default_rng(seed)
+    shift = np.asarray(r.integers(-9, 9), np.int16)
+    factor = r.integers(1, 4, 3).astype(np.float32) * (-1) ** seed
+    offset = r.integers(-99, 99, 3).astype(np.float32) + np.float32(
+        0.5 * (seed % 3 > 0)
+    )
+    given = Sums(shift, factor, offset, 1 + seed % 2, MOST)
+    ones = np.arange(MOST + 1)[:, None]
+    made = (shift - given.times * ones) * factor.astype(float) + offset
+    assert given.are_nonzero() == bool((made != 0).all())
+
+
+def test_sums_that_may_be_nothing() -> None:
+    """A factor of 0, numbers that are none, and such as no float holds."""
+    one = np.ones(2, np.float32)
+    for factor, offset in ((0, 1), (1, np.nan), (np.nan, 1), (1, np.inf), (1e38, 1)):
+        wrong = Sums(np.int16(0) * one, one * factor, one * offset, 2, MOST)
+        assert not wrong.are_nonzero()
+    assert Sums(np.int16(0) * one, one, one, 2, MOST).are_nonzero()
+    assert not Sums(np.int16(0) * one, one, one, 1, MOST).are_nonzero()
 
 
 def kinds(graph: ir.Graph) -> list[ir.DataType | None]:

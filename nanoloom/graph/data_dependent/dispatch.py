@@ -120,5 +120,6 @@ def is_source(node: ir.Node) -> bool:
         return False
     deciding = [i for i in DECIDING.get(node.op_type, ()) if i < len(node.inputs)]
     given = [node.inputs[i] for i in deciding]
-    always = node.op_type == "NonMaxSuppression"  # which nobody computes before
+    # Neither has code of its own, whatever is known of it.
+    always = node.op_type in ("Compress", "NonMaxSuppression")
     return always or any(x is not None and x.const_value is None for x in given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.data_dependent.count import (
@@ -18,6 +19,7 @@ from nanoloom.graph.data_dependent.node_builder import INT64, Maker
 from nanoloom.graph.data_dependent.reshape import shaped
 from nanoloom.graph.data_dependent.rows_read import rows_wanted
 from nanoloom.graph.data_dependent.selected_indices import chosen_places, is_known
+from nanoloom.graph.quantization import known_array
 from nanoloom.graph.types import shape_of
 
 BOOL = int(ir.DataType.BOOL)
@@ -48,14 +50,17 @@ def nonzero(m: Maker) -> bool:
 
 def compress(m: Maker) -> bool:
     x, condition = m.input(0), m.input(1)
-    if is_known(condition) and not counts_of(x) and not counts_of(condition):
-        return False
     given = m.node.attributes.get("axis")
     if given is None:
         size = m.times(sizes_of(x))
         x, counts = shaped(m, x, [size])
         set_counts(x, counts)
     axis = 0 if given is None else given.as_int() % len(shape_of(x))
+    known = None if counts_of(condition) else known_array(condition)
+    if known is not None and axis not in counts_of(x):  # as many as there are
+        places = m.constant(np.flatnonzero(known).astype(np.int64))
+        m.replace((m.one("Gather", x, places, axis=axis), counts_of(x)))
+        return True
     mask = m.filled(condition, 0, [0])
     if m.decided.is_less(shape_of(x)[axis], shape_of(mask)[0]):
         mask = m.cut(mask, 0, shape_of(x)[axis])

@@ -43,7 +43,7 @@ def written(batch: str, order: str, filters: str, other: str) -> str:
         ("1", "x, g", "w", "x", True),
         ("1", "g, x", "w", "x", True),
         ("2", "x, g", "w", "x", False),  # a gate for each image of the batch
-        ("1", "x, g", "v", "x", False),  # filters that are computed have their place
+        ("1", "x, g", "v", "x", True),  # of filters that are computed, too
         ("1", "x, g", "w", "gated", False),  # somebody else reads it
     ],
 )
@@ -61,15 +61,16 @@ def test_which_gates(
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_numbers(exact: bool) -> None:
+@pytest.mark.parametrize("filters", ["w", "v"])
+def test_numbers(filters: str, exact: bool) -> None:
     """Each product is rounded twice, and their sum six times: gamma of 8."""
-    proto = parser.parse_model(written("1", "x, g", "w, b", "x").replace(
+    proto = parser.parse_model(written("1", "x, g", f"{filters}, b", "x").replace(
         "<float[4, 6, 1, 1] w", "<float[4] b = {1, 2, 3, 4}, float[4, 6, 1, 1] w"
     ))  # fmt: skip
     random = np.random.default_rng(3)
     x = random.standard_normal((1, 6, 9, 7), np.float32)
     u = random.standard_normal((1, 6, 1, 1), np.float32)
-    v = np.zeros((4, 6, 1, 1), np.float32)
+    v = np.reshape(np.array(WEIGHTS), (4, 6, 1, 1)).astype(np.float32)
     found = nanoloom.compile(proto, exact_conv=exact)({"x": x, "u": u, "v": v})["y"]
     w = np.reshape(np.array(WEIGHTS), (4, 6))
     gate = 1 / (1 + np.exp(-u.astype(float)))

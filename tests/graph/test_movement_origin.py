@@ -12,8 +12,10 @@ from onnx_ir import serde
 
 from nanoloom.errors import Unsupported
 from nanoloom.graph.append_to_cache import append_to_caches
-from nanoloom.graph.stacked_tensors import StackedAxis, origin
+from nanoloom.graph.movement import moved, source_axes
+from nanoloom.graph.movement_origin import StackedAxis, origin
 from nanoloom.graph.stage import optimize
+from nanoloom.graph.types import shape_of
 from nanoloom.linalg.operators import OPERATORS
 
 SHAPE = (3, 2, 4, 5)
@@ -162,3 +164,20 @@ def test_another_rank() -> None:
     model = serde.deserialize_model(parser.parse_model(STACK))
     with pytest.raises(Unsupported, match="it is not past, longer along one axis"):
         append_to_caches(model.graph, [("past", "y")])
+
+
+@pytest.mark.parametrize("move", [x for x in MOVES if x not in ("Concat", "Reshape")])
+def test_arrays_are_moved_so_too(move: str) -> None:
+    """Each step of a case, of what the steps in front of it make."""
+    proto = parser.parse_model(TEXT.replace("BODY", MOVES[move]))
+    numbers = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": numbers})
+    made = numbers
+    for node in with_shapes(proto, numbers):
+        if node.op_type == "Reshape":
+            made = made.reshape(shape_of(node.outputs[0]))
+            continue
+        axes, out = source_axes(node, node.outputs[-1]), node.outputs[-1]
+        assert axes is not None
+        made = moved(made, axes, len(shape_of(out)))
+    assert np.array_equal(made, wanted)  # type: ignore[arg-type] - an array

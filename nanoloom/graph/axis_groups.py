@@ -1,56 +1,56 @@
-"""A transpose behind a reshape in place of one in front of it, where that is exact.
+"""Axes of two shapes of the same elements, in the smallest groups that are the same.
 
-    Reshape(Transpose<p>(x))  ->  Transpose<q>(Reshape(x))
+    [6, 5, 7]  and  [2, 3, 5, 7]:   6 and 2 x 3,  5 and 5,  7 and 7
 
-holds if what the reshape makes one axis of lay side by side in `x` already:
-[2, 3, 4, 5] turned to [2, 5, 3, 4] and then [2, 5, 12] is [2, 12, 5] turned.
+What goes over all elements of a group alike goes over them in either shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import onnx_ir as ir
-
-from nanoloom.graph.editor import GraphEditor, transpose_order
-from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
-from nanoloom.graph.quantization import only_user
-from nanoloom.graph.types import is_computed, shape_of
+Shape: TypeAlias = tuple[int, ...]
 
 
-def sink_reshape(graph: GraphEditor, node: ir.Node) -> None:
-    """Rewrite a Reshape whose transpose meets another one then."""
-    order, out = transpose_order(node.inputs[0]), node.outputs[0]
-    if order is None or not reaches_transpose(out):
-        return
-    turned, wanted = node.inputs[0], shape_of(out)
-    source = turned.producer().inputs[0]  # type: ignore[union-attr] - it has one
-    assert source is not None
-    found = regroup_axes(shape_of(source), order, wanted)
-    if found is None:
-        return
-    inputs = [source, graph.vector(found.shape, node)]
-    name = node.name or node.op_type
-    made = graph.add(node, "Reshape", inputs, [], found.shape, out, name)
-    graph.replace(node, graph.transpose(made, found.order, node))
+@dataclass(frozen=True)
+class Regrouping:
+    """A Reshape of the axes that an operation goes over."""
 
+    before: Shape
+    after: Shape
 
-def reaches_transpose(value: ir.Value) -> bool:
-    """Whether nothing but elementwise operations is between a value and a Transpose."""
-    node = only_user(value)
-    while node is not None and is_tensor_op(node, ONE_TO_ONE):
-        if len([v for v in node.inputs if is_computed(v)]) != 1:
-            return False
-        node = only_user(node.outputs[0])
-    return node is not None and is_tensor_op(node, {"Transpose"})
+    def of(self, shape: Shape) -> Shape | None:
+        """What an operand's shape becomes; None where it has a part of a group.
+
+        An operand has fewer axes, or axes of 1, where it is the same all along.
+        """
+        if shape == self.before:
+            return self.after
+        if set(shape) <= {1} and len(shape) <= len(self.after):
+            return shape
+        found = groups(self.before, self.after)
+        if found is None or len(shape) > len(self.before):
+            return None
+        whole = (1,) * (len(self.before) - len(shape)) + shape
+        made = [1] * len(self.after)
+        for mine, theirs in found:
+            if all(whole[i] == self.before[i] for i in mine):
+                for j in theirs:
+                    made[j] = self.after[j]
+            elif any(whole[i] != 1 for i in mine):
+                return None
+        while made and made[0] == 1 and len(shape) < len(self.before):
+            del made[0]
+        return tuple(made)
 
 
 @dataclass(frozen=True)
 class CommuteTranspose:
     """The shape before the transpose, and the transpose's order."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     order: tuple[int, ...]
 
 
@@ -59,7 +59,8 @@ def regroup_axes(
 ) -> CommuteTranspose | None:
     """How `wanted`, a reshape of shape[order], is made of `shape` by a reshape first.
 
-    None where no reshape does it.  Axes of extent 1 lie beside any others.
+    None where no reshape does it: what becomes one axis must lie side by side.  Axes of
+    extent 1 lie beside any others.
     """
     turned = [shape[d] for d in order]
     pairs = groups(turned, wanted)
@@ -71,7 +72,8 @@ def regroup_axes(
         between = axes and [d for d in range(axes[0], axes[-1] + 1) if shape[d] != 1]
         if axes and axes != between:
             return None
-        found.append((axes[0] if axes else -1, theirs))
+        alone = min((order[i] for i in mine), default=-1)
+        found.append((axes[0] if axes else alone, theirs))
     sorted_axes = [d for _, theirs in sorted(found, key=first) for d in theirs]
     back = tuple(sorted_axes.index(d) for d in range(len(wanted)))
     return CommuteTranspose(tuple(wanted[d] for d in sorted_axes), back)

@@ -12,7 +12,7 @@ from onnx import numpy_helper, parser
 from onnx_ir import serde
 
 import nanoloom
-from nanoloom.graph.split_batch_and_heads import split_of
+from nanoloom.graph.reshape_products import split_of
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 

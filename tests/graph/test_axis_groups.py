@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.graph.commute_transpose_reshape import (
+from nanoloom.graph.axis_groups import (
     CommuteTranspose,
+    Regrouping,
     groups,
     regroup_axes,
 )
@@ -91,3 +92,48 @@ def test_no_transpose_to_meet() -> None:
     graph = optimized(text.replace("float[1,16,4] y", "float[1,4,16] y"))
     names = operators(graph)
     assert names.index("Transpose", 1) < names.index("Reshape")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_operands_of_any_shape(seed: int) -> None:
+    """What an operation makes of operands in other shapes is in another shape, too."""
+    random = np.random.default_rng(seed)
+    found = 0
+    for _ in range(40):
+        before = tuple(
+            int(n) for n in random.choice([1, 2, 3, 4], random.integers(1, 5))
+        )
+        after = tuple(cut(before, random))
+        operand = tuple(int(random.choice([1, n])) for n in before)
+        operand = operand[random.integers(0, len(operand)) :]
+        x = random.integers(0, 99, before)
+        y = random.integers(0, 99, operand)
+        made = Regrouping(before, after).of(operand)
+        if made is not None:
+            found += 1
+            got = x.reshape(after) * 100 + y.reshape(made)
+            assert np.array_equal(got, (x * 100 + y).reshape(after))
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "operand", "made"),
+    [
+        ((6, 5), (2, 3, 5), (6, 1), (2, 3, 1)),
+        ((6, 5), (2, 3, 5), (5,), (5,)),
+        ((6, 5), (2, 3, 5), (1, 5), (1, 1, 5)),
+        ((2, 3, 5), (6, 5), (3, 1), None),  # a part of what is joined
+        ((2, 3, 5), (6, 5), (1, 1, 1), (1, 1)),
+        ((2, 3), (6,), (1, 1), (1,)),
+        ((0, 8, 6), (0, 8, 2, 3), (), ()),
+        ((0, 8, 6), (0, 8, 2, 3), (0, 8, 6), (0, 8, 2, 3)),
+        ((0, 8, 6), (0, 8, 2, 3), (6,), None),  # nothing says which axes they are
+    ],
+)
+def test_which_shapes_operands_get(
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    operand: tuple[int, ...],
+    made: tuple[int, ...] | None,
+) -> None:
+    assert Regrouping(before, after).of(operand) == made
