@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.kernels.fuse_padding import border_around, erase_unused, readers_of_part
 from nanoloom.kernels.fuse_product_chain import product
 from nanoloom.kernels.fuse_winograd_pool import is_pool
 from nanoloom.kernels.group import Group, group_of, users
+from nanoloom.kernels.guarded_reads import border_around, guard, readers_of
 from nanoloom.kernels.insert_in_place import is_insertion, source_of
 from nanoloom.kernels.linalg_query import Kind, Op, base, inputs
 from nanoloom.kernels.nest import alone
@@ -80,14 +80,10 @@ def suits(
 
 def is_padded(pool: Op, insertion: Op, image: ir.Value) -> list[Op] | None:
     """Let a pool read a border that is made around an image; None where it cannot."""
-    if readers_of_part(insertion) != [(pool, 0)]:
+    if readers_of(insertion) != [(pool, 0)]:
         return None
-    extents = list(ir.RankedTensorType(image.type).shape)
-    border = border_around(insertion, (pool, 0), image, extents)
-    if border is None or None in border.places or len(extents) != len(border.shape):
+    border = border_around(insertion, (pool, 0), image)
+    rank = ir.RankedTensorType(image.type).rank
+    if border is None or None in border.places or rank != len(border.shape):
         return None
-    before = inputs(pool)[0]
-    with ir.InsertionPoint(pool), pool.operation.location:
-        pool.operation.operands[0] = border.made()
-    erase_unused(before)
-    return [inputs(pool)[0].owner.opview]  # type: ignore[union-attr] - made just now
+    return [guard((pool, 0), border)]

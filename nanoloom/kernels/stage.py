@@ -9,17 +9,16 @@ from __future__ import annotations
 from functools import partial
 
 from nanoloom.graph.shared_decisions import SharedDecisions
-from nanoloom.kernels.dynamic_pad_value import pass_pad_values
 from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
 from nanoloom.kernels.follow_products import follow_products
 from nanoloom.kernels.fuse_global_pool import fuse_global_pools, fuse_pixel_sums
 from nanoloom.kernels.fuse_lhs_producer import fuse_lhs_producers
 from nanoloom.kernels.fuse_overlapping_pool import fuse_overlapping_pools
-from nanoloom.kernels.fuse_padding import fuse_padding
 from nanoloom.kernels.fuse_product_chain import fuse_product_chains
 from nanoloom.kernels.fuse_transpose import fuse_transposes, transpose_shapes
 from nanoloom.kernels.fuse_winograd_pool import fuse_tile_pools, fuse_winograd_pools
 from nanoloom.kernels.group import Group, form_groups, is_movable
+from nanoloom.kernels.guarded_reads import guard_reads
 from nanoloom.kernels.inline_into_pool import inline_into_pools
 from nanoloom.kernels.inline_widening_casts import inline_widening_casts
 from nanoloom.kernels.insert_in_place import mark_parts
@@ -98,10 +97,9 @@ def partition(
 
 
 def mark(module: ir.Module, *, open_images: bool) -> None:
-    """Say what lies in what: slices, borders and parts; nothing may simplify then."""
+    """Say what lies in what: slices and parts; nothing may simplify then."""
     if open_images:
         first_slices(module)
-    pass_pad_values(module)
     mark_parts(module, tiles=not open_images)  # canonicalize would drop its copies
 
 
@@ -139,7 +137,7 @@ def joined(
         )
     groups = inline_into_pools(groups)
     masks = target is not None and reads_rows_in_part(target)
-    groups = fuse_padding(fuse_multiple_outputs(block, groups), weights, masks=masks)
+    groups = guard_reads(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
     return fuse_transposes(fuse_lhs_producers(groups, weights, target), weights)
