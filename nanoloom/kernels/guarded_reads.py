@@ -190,17 +190,16 @@ def pays(
 
 def is_left_out(read: Read, border: Border, weights: Sequence[ir.Value]) -> bool:
     """Whether a product's sums can have fewer terms in place of a border."""
-    (reader, operand), number = read, border.number
+    reader, operand = read
     shape = analyse(reader)
     if shape is None or any(border.begin) or border.is_cropped:
         return False
-    if not isinstance(number, (ir.FloatAttr, ir.IntegerAttr)):
+    if isinstance(border.number, ir.Value):
         return False
     known = base(inputs(reader)[shape.right]) in weights
     ends = zip(border.low, border.behind, strict=True)
     around = [low + high > 0 for low, high in ends]
-    given = operand, around, number.value
-    return may_be_implicit(alone(reader), shape, *given, known=known)
+    return may_be_implicit(alone(reader), shape, operand, around, known=known)
 
 
 def reads_few_rows(reader: Op, number: int) -> bool:

@@ -211,19 +211,33 @@ def test_channels_along_rows() -> None:
         assert "memref.load %arg0" in text and "memref.alloc" not in text
 
 
-def test_another_number_is_made_in_the_task() -> None:
-    x, weights = sample(11, (3, 20, 30), "float32"), np.ones((3, 3, 3, 8), np.float32)
-    other = replace(SAME, number=1.5)
+@pytest.mark.drawn
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+@pytest.mark.parametrize("number", [1.5, -20.0])
+def test_another_number(
+    image: tuple[int, int], windows: Windows, number: float
+) -> None:
+    """What steps outside of the image add is added once for a tile, in no memory."""
+    x = sample(11, (3, *image), "float32")
+    weights = sample(12, (*windows.window, 3, 24), "float32")
+    other = replace(windows, number=number)
     program = program_of(first_layer(other, weights), x)
     assert kernels(program) == ["contraction"]
     (kernel,) = program.kernels.values()
-    assert "StoreAt('pad', 'source')" not in str(choose(kernel.nest, targets()[0]))
     taps = other.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
     right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
-    least = sum(abs(tap) @ weights[at] for at, tap in taps)
+    least = sum(abs(tap) @ abs(weights[at]) for at, tap in taps)
     bound = (weights[..., 0].size + 2) * np.finfo(np.float32).eps * least
-    (result,) = executable(program, targets()[0])(x)
-    assert (abs(result - right) <= bound).all() and right.max() > 1
+    zeros = windows.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
+    without = np.maximum(sum(tap @ weights[at] for at, tap in zeros), 0)
+    for target, side in product(targets(), Side):
+        script = choose(kernel.nest, target)
+        assert "StoreAt('pad', 'source')" in str(script)
+        (result,) = executable(program, target)(x, order=backwards, side=side)
+        assert (abs(result - right) <= bound).all()
+        assert not (abs(without - right) <= bound).all()
+        loops = executable(program, target, in_loops(kernel.nest, target))
+        assert (abs(loops(x, side=side)[0] - right) <= bound).all()
 
 
 def test_refusals() -> None:

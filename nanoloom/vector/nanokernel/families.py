@@ -71,8 +71,8 @@ def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
     lhs = GuardedLhs.of(tile)
     if lhs is not None:
         start = fma.start_values(tile, fma.vector_kind(tile))
-        family = guarded_products(tile)
-        return guarded_sums.accumulate(tile, lhs, family, start, adds=False)
+        family, adds = guarded_products(tile), float(lhs.number) != 0
+        return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
     sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     convert_lhs(tile, sums)
     return fma.accumulate(tile, target)

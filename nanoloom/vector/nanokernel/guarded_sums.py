@@ -55,7 +55,9 @@ def accumulate(
     shape, limits, ivs = tile.shape, lhs.limits, tile.ivs(index(0), index(0))
     if adds:
         more = fill_sums(tile, lhs, limits, family)
-        start = [arith.addi(x, more[n % len(more)]) for n, x in enumerate(start)]
+        floats = isinstance(vector_kind(tile).element_type, ir.FloatType)
+        plus = arith.addf if floats else arith.addi
+        start = [plus(x, more[n % len(more)]) for n, x in enumerate(start)]
     along = lhs.along
 
     def sums(read: GuardedRead, rows: Values) -> Values:

@@ -97,7 +97,8 @@ class GuardedLhs:
     def fill(self) -> ir.Value:
         element = ir.RankedTensorType(self.source.type).element_type
         whole = isinstance(element, ir.IntegerType)
-        return arith.constant(element, int(self.number) if whole else 0.0)
+        number = int(self.number) if whole else float(self.number)
+        return arith.constant(element, number)
 
     def at(self, begin: ir.Value | int | None) -> GuardedRead:
         """For a tile that begins at a place of a row; None: within."""
