@@ -240,6 +240,21 @@ def test_another_number(
         assert (abs(loops(x, side=side)[0] - right) <= bound).all()
 
 
+@pytest.mark.parametrize("window", [(3, 1), (1, 3)])
+def test_a_number_around_sums_along_one_axis(window: tuple[int, int]) -> None:
+    """Steps outside are all that there is of the innermost loop; whole numbers."""
+    sides = (window[0] // 2, window[1] // 2)
+    windows = Windows(window, sides, sides, 2.5)
+    x = np.rint(4 * sample(13, (1, 9, 40), "float32"))
+    weights = np.rint(4 * sample(14, (*window, 1, 24), "float32"))
+    taps = windows.taps(x.transpose(1, 2, 0)).items()
+    right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
+    program = program_of(first_layer(windows, weights), x)
+    for target in targets():
+        (result,) = executable(program, target)(x, order=backwards)
+        assert (result == right).all() and right.max() > 1
+
+
 def test_refusals() -> None:
     weights = np.ones((3, 3, 3, 8), np.float32)
     make = first_layer(SAME, weights)
