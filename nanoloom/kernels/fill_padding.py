@@ -18,21 +18,20 @@ def fill_padding(
     """
     chain = chain_of(whole.owner.opview)  # type: ignore[union-attr]
     assert chain is not None, "it has parts"
-    number = fill_value(chain)
+    fill = origin_of(chain)
+    if fill is None or not is_fill(fill.opview):
+        return None
     kind = ir.RankedTensorType(whole.type)
     shape = tuple(kind.shape)
     blocks = [Insertion((0,) * len(shape), shape)]
     if len(chain) == 1:
         blocks = list(Insertion.of(chain[0]).around(shape))
-    return (kind, blocks, number) if blocks and number is not None else None
+    return (kind, blocks, fill_value(fill.opview)) if blocks else None
 
 
-def fill_value(chain: list[Op]) -> ir.Attribute | None:
-    """The number of a new tensor that insertions write into; None for others."""
-    fill = origin_of(chain)
-    if fill is None or not is_fill(fill.opview):
-        return None
-    number = yielded(fill.opview)[0].owner
+def fill_value(fill: Op) -> ir.Attribute:
+    """The number that a fill writes."""
+    number = yielded(fill)[0].owner
     assert not isinstance(number, ir.Block), "a fill yields a constant"
     return number.attributes["value"]
 

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from nanoloom.cost.profit import pays
 from nanoloom.fusion.tasks import in_tasks
 from nanoloom.kernels.candidate_nest import nest_of
-from nanoloom.kernels.fuse_padding import border_around, erase_unused, readers_of_part
 from nanoloom.kernels.fuse_product_chain import only_reader, product
 from nanoloom.kernels.group import LIMIT, Group, group_of, users
+from nanoloom.kernels.guarded_reads import guard, readers_of
 from nanoloom.kernels.insert_in_place import is_insertion, source_of
 from nanoloom.kernels.linalg_query import Kind, Op, base, inputs
+from nanoloom.kernels.pad_op import border_around
 from nanoloom.kernels.read_through_views import is_permutation, is_reduction
 from nanoloom.mlir import ir
 from nanoloom.nest.fused_consumer import BYTES, FusedConsumer, fused_consumer
@@ -116,14 +117,10 @@ def insertion_in_front(reader: Op) -> Op | None:
 def is_padded(reader: Op, insertion: Op, image: ir.Value) -> list[Op] | None:
     """Let an operation read a border that is made around an image; None where it
     cannot."""
-    if readers_of_part(insertion) != [(reader, 0)]:
+    if readers_of(insertion) != [(reader, 0)]:
         return None
-    extents = list(ir.RankedTensorType(image.type).shape)
-    border = border_around(insertion, (reader, 0), image, extents)
-    if border is None or None in border.places or len(extents) != len(border.shape):
+    border = border_around(insertion, (reader, 0), image)
+    rank = ir.RankedTensorType(image.type).rank
+    if border is None or None in border.places or rank != len(border.shape):
         return None
-    before = inputs(reader)[0]
-    with ir.InsertionPoint(reader), reader.operation.location:
-        reader.operation.operands[0] = border.made()
-    erase_unused(before)
-    return [inputs(reader)[0].owner.opview]  # type: ignore[union-attr] - made just now
+    return [guard((reader, 0), border)]

@@ -105,7 +105,7 @@ def is_fill(op: Op) -> bool:
 
 
 def is_pad(op: Op) -> bool:
-    """A generic that puts a border around a tensor (fuse_padding.py)."""
+    """A generic that puts a border around a tensor (pad_op.py)."""
     return is_generic(op) and PAD in op.operation.attributes
 
 

@@ -2,14 +2,32 @@
 
     p[i, j] = x[i - 1, j - 1] inside, 0 outside
 
-It is a generic whose body asks where it is (fuse_padding.py says of which readers).
+It is a generic whose body asks where it is (guarded_reads.py says of which readers).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nanoloom.kernels.linalg_query import BEHIND, CROPPED, PAD, Op
+from nanoloom.kernels.fill_padding import fill_value
+from nanoloom.kernels.group import is_movable
+from nanoloom.kernels.insert_in_place import Insertion, only_user
+from nanoloom.kernels.linalg_query import (
+    BEHIND,
+    CROPPED,
+    PAD,
+    Op,
+    all_dims,
+    base,
+    inputs,
+    is_copy,
+    is_fill,
+    is_read_in_place,
+    maps,
+)
+from nanoloom.kernels.slices import SLICE, static
+from nanoloom.kernels.tiled_shapes import matched
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.linalg.builder.reassociation import expand
 from nanoloom.mlir import arith, ir, linalg, tensor
@@ -91,7 +109,7 @@ class Border:
         target, rank = tensor.empty(list(self.shape), element), len(self.shape)
         given = [x for x in [self.number] if isinstance(x, ir.Value)]
         first = [ir.AffineConstantExpr.get(0)]
-        places = [ir.AffineMap.get(rank, 0, first * rank_of(x)) for x in given]
+        places = [ir.AffineMap.get(rank, 0, first * len(shape_of(x))) for x in given]
         value = pointwise(given, target, self.point, places)
         op = value.owner
         assert not isinstance(op, ir.Block)
@@ -146,8 +164,79 @@ class Border:
         return arith.select(inside, found, *around)
 
 
-def rank_of(value: ir.Value) -> int:
-    return ir.RankedTensorType(value.type).rank
+def border_around(
+    insertion: Op,
+    read: Read,
+    part: ir.Value,
+    value: ir.Value | None = None,
+    dims: Sequence[int | None] = (),
+) -> Border | None:
+    """What an insertion puts around a tensor, as a reader has both.
+
+    part: what is inserted, maybe with extents of 1.  value: what it is a copy of, each
+    dimension of which is one of its.
+    """
+    number = number_around(insertion)
+    source, begin, axes = cut_from(part if value is None else value)
+    owner = source.owner
+    free = not isinstance(owner, ir.Block) and is_movable(owner.opview)
+    if number is None or free:
+        return None
+    whole, block = shape_of(insertion.operation.results[0]), Insertion.of(insertion)
+    shape = shape_of(inputs(read[0])[read[1]])
+    kept, found = matched(shape, whole), matched(shape_of(part), block.sizes)
+    inserted = found if value is None else [found[d] for d in dims if d is not None]
+    places = [None if axis is None else inserted[axis] for axis in axes]
+    return Border(
+        source,
+        begin,
+        tuple(kept.index(p) if p in kept else None for p in places),
+        shape,
+        tuple(block.offsets[d] for d in kept),
+        tuple(block.sizes[d] for d in kept),
+        number,
+    )
+
+
+def number_around(insertion: Op) -> ir.Attribute | ir.Value | None:
+    """What a new tensor holds everywhere that an insertion puts another into: a
+    constant, or a tensor of one number."""
+    _, into, *places = insertion.operation.operands
+    owner = base(into).owner
+    if isinstance(owner, ir.Block) or places or not is_dense(insertion):
+        return None
+    if is_fill(owner.opview):
+        return fill_value(owner.opview)
+    if not is_copy(owner.opview) or all_dims(maps(owner.opview)[0]):
+        return None
+    return inputs(owner.opview)[0]
+
+
+def cut_from(
+    value: ir.Value,
+) -> tuple[ir.Value, tuple[int, ...], Sequence[int | None]]:
+    """What a value is a slice of, where that begins, and for each dimension of it which
+    one it is of the slice; of what is none itself."""
+    rank, cut = len(shape_of(value)), value.owner
+    itself = value, (0,) * rank, list(range(rank))
+    if isinstance(cut, ir.Block) or cut.name != SLICE or len(list(cut.operands)) > 1:
+        return itself
+    alone = only_user(value) is not None and is_dense(cut.opview)
+    if not alone and not is_read_in_place(cut.opview):
+        return itself
+    sizes = static(cut.opview, "sizes")
+    kept = matched(shape_of(value), sizes)
+    axes = [kept.index(d) if d in kept else None for d in range(len(sizes))]
+    return cut.operands[0], tuple(static(cut.opview, "offsets")), axes
+
+
+def is_dense(op: Op) -> bool:
+    """Whether a slice or an insertion takes every element of a block."""
+    return set(static(op, "strides")) <= {1}
+
+
+def shape_of(value: ir.Value) -> tuple[int, ...]:
+    return tuple(ir.RankedTensorType(value.type).shape)
 
 
 SIGNED_GE, SIGNED_LT = arith.CmpIPredicate.sge, arith.CmpIPredicate.slt

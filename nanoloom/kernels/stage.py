@@ -9,15 +9,14 @@ from __future__ import annotations
 from functools import partial
 
 from nanoloom.graph.shared_decisions import SharedDecisions
-from nanoloom.kernels.dynamic_pad_value import pass_pad_values
 from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
 from nanoloom.kernels.follow_products import follow_products
 from nanoloom.kernels.fuse_consumer import fuse_consumers
 from nanoloom.kernels.fuse_into_reader import fuse_into_readers
-from nanoloom.kernels.fuse_padding import fuse_padding
 from nanoloom.kernels.fuse_producer import fuse_producers, inline_producers
 from nanoloom.kernels.fuse_product_chain import fuse_product_chains
 from nanoloom.kernels.group import Group, form_groups, is_movable
+from nanoloom.kernels.guarded_reads import guard_reads
 from nanoloom.kernels.inline_widening_casts import inline_widening_casts
 from nanoloom.kernels.insert_in_place import mark_parts
 from nanoloom.kernels.layouts.layout import layout_named
@@ -95,10 +94,9 @@ def partition(
 
 
 def mark(module: ir.Module, *, open_images: bool) -> None:
-    """Say what lies in what: slices, borders and parts; nothing may simplify then."""
+    """Say what lies in what: slices and parts; nothing may simplify then."""
     if open_images:
         first_slices(module)
-    pass_pad_values(module)
     mark_parts(module, tiles=not open_images)  # canonicalize would drop its copies
 
 
@@ -128,7 +126,7 @@ def joined(
     groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
     groups = inline_producers(consumers(groups, permutes=False))
     masks = target is not None and reads_rows_in_part(target)
-    groups = fuse_padding(fuse_multiple_outputs(block, groups), weights, masks=masks)
+    groups = guard_reads(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:
         return groups
     return consumers(fuse_producers(groups, weights, target), permutes=True)

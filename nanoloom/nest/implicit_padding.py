@@ -1,10 +1,10 @@
-"""Borders that a product leaves out: what is around an image adds nothing to a sum.
+"""Borders that a product leaves out: the steps of a sum that are outside of an image.
 
-    p = x inside, 0 around it;  y[i] = sum of p[s i + k] w[k]
+    p = x inside, z around it;  y[i] = sum of p[s i + k] w[k]
       ->  y[i] = sum of x[s i + k - low] w[k], over the steps k that are within x
+                 + sum of z w[k], over the others: nothing for zeros
 
-Of bytes, of which instructions multiply four pixels of a row at once, a border adds
-what it does for its number, known before.
+Of bytes instructions multiply four pixels of a row at once.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ def may_be_implicit(
     shape: Contraction,
     operand: int,
     around: Sequence[bool],
-    number: float,
     *,
     known: bool,
 ) -> bool:
-    """Whether a border adds steps to a product's sums, and does nothing else.
+    """Whether a border of a constant adds steps to a product's sums, and does nothing
+    else.
 
     around: which dimensions of the operand have one.  Each of them is gone along by one
     axis of the sum, and at most one of rows, which no other dimension is; along a row
     bytes have an axis of groups beside, and filters that are known: they lie in fours.
-    number: of the border.
     """
     if operand != shape.left or not any(around):
         return False
-    floats = set(elements(product, shape)) in FLOATS and not number
+    floats = set(elements(product, shape)) in FLOATS
     if not floats and not (known and is_in_quads(product, shape)):
         return False
     indices = product.reads[operand].indices
@@ -93,8 +92,8 @@ def implicit_padding(nest: LoopNest, product: Statement) -> Statement | None:
     if around is None:
         return None
     known = nest.buffer(right).role is Role.CONSTANT
-    given = shape.left, around, float(pad.outside)
-    return pad if may_be_implicit(product, shape, *given, known=known) else None
+    given = product, shape, shape.left, around
+    return pad if may_be_implicit(*given, known=known) else None
 
 
 def is_at_source(nest: LoopNest, stage: Statement) -> bool:

@@ -21,7 +21,7 @@ CLAMPS = ("arith.maxsi", "arith.minsi")  # of places, to those that there are
 
 @dataclass
 class PaddingBody(VectorBody):
-    """The body of a pad (kernels/fuse_padding.py), whose load waits for its mask."""
+    """The body of a pad (kernels/pad_op.py), whose load waits for its mask."""
 
     def operation(self, op: ir.Operation) -> list[LaneValue]:
         operands = [self.lookup(v) for v in op.operands]

@@ -211,19 +211,48 @@ def test_channels_along_rows() -> None:
         assert "memref.load %arg0" in text and "memref.alloc" not in text
 
 
-def test_another_number_is_made_in_the_task() -> None:
-    x, weights = sample(11, (3, 20, 30), "float32"), np.ones((3, 3, 3, 8), np.float32)
-    other = replace(SAME, number=1.5)
+@pytest.mark.drawn
+@pytest.mark.parametrize(("image", "windows"), GEOMETRY)
+@pytest.mark.parametrize("number", [1.5, -20.0])
+def test_another_number(
+    image: tuple[int, int], windows: Windows, number: float
+) -> None:
+    """What steps outside of the image add is added once for a tile, in no memory."""
+    x = sample(11, (3, *image), "float32")
+    weights = sample(12, (*windows.window, 3, 24), "float32")
+    other = replace(windows, number=number)
     program = program_of(first_layer(other, weights), x)
     assert kernels(program) == ["contraction"]
     (kernel,) = program.kernels.values()
-    assert "StoreAt('pad', 'source')" not in str(choose(kernel.nest, targets()[0]))
     taps = other.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
     right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
-    least = sum(abs(tap) @ weights[at] for at, tap in taps)
+    least = sum(abs(tap) @ abs(weights[at]) for at, tap in taps)
     bound = (weights[..., 0].size + 2) * np.finfo(np.float32).eps * least
-    (result,) = executable(program, targets()[0])(x)
-    assert (abs(result - right) <= bound).all() and right.max() > 1
+    zeros = windows.taps(x.transpose(1, 2, 0).astype(np.float64)).items()
+    without = np.maximum(sum(tap @ weights[at] for at, tap in zeros), 0)
+    for target, side in product(targets(), Side):
+        script = choose(kernel.nest, target)
+        assert "StoreAt('pad', 'source')" in str(script)
+        (result,) = executable(program, target)(x, order=backwards, side=side)
+        assert (abs(result - right) <= bound).all()
+        assert not (abs(without - right) <= bound).all()
+        loops = executable(program, target, in_loops(kernel.nest, target))
+        assert (abs(loops(x, side=side)[0] - right) <= bound).all()
+
+
+@pytest.mark.parametrize("window", [(3, 1), (1, 3)])
+def test_a_number_around_sums_along_one_axis(window: tuple[int, int]) -> None:
+    """Steps outside are all that there is of the innermost loop; whole numbers."""
+    sides = (window[0] // 2, window[1] // 2)
+    windows = Windows(window, sides, sides, 2.5)
+    x = np.rint(4 * sample(13, (1, 9, 40), "float32"))
+    weights = np.rint(4 * sample(14, (*window, 1, 24), "float32"))
+    taps = windows.taps(x.transpose(1, 2, 0)).items()
+    right = np.maximum(sum(tap @ weights[at] for at, tap in taps), 0)
+    program = program_of(first_layer(windows, weights), x)
+    for target in targets():
+        (result,) = executable(program, target)(x, order=backwards)
+        assert (result == right).all() and right.max() > 1
 
 
 def test_refusals() -> None:

@@ -65,7 +65,7 @@ def read_in_place(
     found = (
         implicit_padding(nest, stage) if nest.pads and stage.is_contraction else None
     )
-    if found is None or nest.pads != (found,):
+    if found is None or nest.pads != (found,) or not adds_nothing(found):
         return ()
     shape = roles(stage)
     if shape is None or is_in_quads(stage, shape):
@@ -77,6 +77,11 @@ def read_in_place(
     if cut & {*along, form.reduced[-1]} or form.reduced[-1] in {*along, *rows}:
         return ()
     return nest.pads if has_few_taps(stage, along) else ()
+
+
+def adds_nothing(pad: Statement) -> bool:
+    """Whether a border is of zeros: loops have no sums of others."""
+    return isinstance(pad.outside, str) and not float(pad.outside)
 
 
 def has_few_taps(stage: Statement, along: set[str]) -> bool:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from nanoloom.kernels.contraction import elements
-from nanoloom.mlir import ir
+from nanoloom.mlir import ir, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import counts_words, dot_for, pair_use
 from nanoloom.vector.nanokernel import (
@@ -15,13 +15,19 @@ from nanoloom.vector.nanokernel import (
     bit_tables,
     fma,
     group_products,
+    guarded_sums,
     last_panel,
     single_products,
 )
-from nanoloom.vector.nanokernel.operands import fma_panel, unpadded_fma
+from nanoloom.vector.nanokernel.operands import fma_panel
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
 from nanoloom.vector.nanokernel.operands.flat_panel import copy_right
-from nanoloom.vector.nanokernel.operands.unpadded_lhs import UnpaddedImage
+from nanoloom.vector.nanokernel.operands.guarded_lhs import (
+    Fill,
+    GuardedLhs,
+    GuardedRead,
+)
+from nanoloom.vector.nanokernel.reduction_loops import nest, unrolled
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 T = TypeVar("T")
@@ -61,13 +67,31 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
 
 
 def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
-    """Of an operand as it is, in a wider type, or within its border."""
-    operand = UnpaddedImage.of(tile)
-    if operand is not None:
-        return unpadded_fma.accumulate(tile, operand)
+    """Of an operand as it is, in a wider type, or guarded."""
+    lhs = GuardedLhs.of(tile)
+    if lhs is not None:
+        start = fma.start_values(tile, fma.vector_kind(tile))
+        family, adds = guarded_products(tile), float(lhs.number) != 0
+        return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
     sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
     convert_lhs(tile, sums)
     return fma.accumulate(tile, target)
+
+
+def guarded_products(tile: Tile) -> guarded_sums.Family:
+    """Multiply-adds of numbers that are guarded."""
+    kind, columns = fma.vector_kind(tile), fma.right_columns(tile)
+
+    def family(read: GuardedRead | Fill, rows: list[ir.Value]) -> guarded_sums.Through:
+        def number(ivs: list[ir.Value], row: int) -> ir.Value:
+            return vector.broadcast(kind, read.number(ivs, row))
+
+        step = fma.product_step(tile, columns, number, rows)
+        return lambda dims, ivs, sums, limits: nest(
+            tile, dims, ivs, sums, step, unrolled, limits=limits
+        )
+
+    return family
 
 
 def differing(tile: Tile, target: Target) -> list[ir.Value]:

@@ -21,10 +21,14 @@ from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.instructions.instruction import BITS, LANE
 from nanoloom.vector.access import index
-from nanoloom.vector.nanokernel import k_groups
+from nanoloom.vector.nanokernel import guarded_sums, k_groups
 from nanoloom.vector.nanokernel.instructions import instruction
-from nanoloom.vector.nanokernel.operands import unpadded_int8
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
+from nanoloom.vector.nanokernel.operands.guarded_lhs import (
+    Fill,
+    GuardedLhs,
+    GuardedRead,
+)
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -51,11 +55,14 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
 
         return k_groups.Step(group, ((left, right),), product_of(use))
 
-    start, image = corrected(tile, use), unpadded_int8.image_of(tile)
-    if image is None:
+    def family(read: GuardedRead | Fill, rows: list[ir.Value]) -> guarded_sums.Through:
+        return k_groups.Sums(tile, step_of(read.group), rows).through
+
+    start, lhs = corrected(tile, use), GuardedLhs.of(tile)
+    if lhs is None or not lhs.in_groups:
         return k_groups.accumulate(tile, step_of(k_groups.Row.together), start)
-    adds = use.flipped or image.border != "0"
-    return unpadded_int8.accumulate(tile, image, step_of, start, adds=adds)
+    adds = use.flipped or lhs.number != "0"
+    return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
 
 
 def taken(tile: Tile, use: DotUse) -> ir.Type:

@@ -36,13 +36,13 @@ def nest(
     of the loop around it are no loop.  limits: of dimensions of which some steps are
     left out.
     """
+    if not dims:
+        return step(ivs, sums)
     dim, *inner = dims
     extent = tile.extent(dim)
 
     def inside(place: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
         here = with_value(ivs, dim, place)
-        if not inner:
-            return step(here, now)
         return nest(tile, inner, here, now, step, innermost, together, limits)
 
     if dim in limits:

@@ -6,7 +6,7 @@ that are not there would be computed, too:
 
     sums = if rows > 4: all 6   elif rows > 2: 4   elif rows > 1: 2   else: 1
 
-Of an image whose border is left out those are the tiles at its end (left_out.py).
+Of an operand that is guarded those are the tiles at its end (guarded_sums.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.balanced_tiles import balance_tiles
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
-from nanoloom.vector.nanokernel.operands.unpadded_fma import by_ends, is_at_any_place
+from nanoloom.vector.nanokernel.guarded_sums import by_ends, unknown_end
 from nanoloom.vector.nanokernel.tile.tile import Tile, tile_of
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)
@@ -46,7 +46,7 @@ def has_versions(tile: Tile) -> bool:
 
 def balanced(tile: Tile) -> Tile:
     """A tile whose loop goes in even steps now, but where tiles have to be whole."""
-    if not has_versions(tile) or is_at_any_place(tile):
+    if not has_versions(tile) or unknown_end(tile) is not None:
         return tile
     balance_tiles(tile.op, tile.plan.rows)
     return tile_of(tile.op, tile.shape, tile.plan, tile.fetched)

@@ -21,8 +21,8 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.sizes.dynamic_kernel import ARGUMENT
 from nanoloom.vector.access import add, apply, function_around, index, multiply
 from nanoloom.vector.dialect import PACKED
+from nanoloom.vector.guard import Ends
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one
-from nanoloom.vector.nanokernel.tile.row_position import RowPosition
 
 
 @dataclass
@@ -33,9 +33,9 @@ class Tile:
     row_count, column_count: how many are inside the result (values; the tile may reach
     over its edge), None where the tile is always full.  fetched: the arguments that
     come before they are read, with how far ahead.  left_copy: what is read in
-    place of the left operand (widened.py), right_copy: in place of the right one
-    (flat_panel.py).  fewest: rows that are inside the result, at least.  place: of a
-    tile of an image of any size (left_out.py).
+    place of the left operand (convert_lhs.py), right_copy: in place of the right one
+    (flat_panel.py).  fewest: rows that are inside the result, at least.  ends: where
+    they may read padding of what is guarded (guarded_sums.py).
     """
 
     op: Op
@@ -48,7 +48,7 @@ class Tile:
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
     fewest: int = 1
-    place: RowPosition = RowPosition.ANYWHERE
+    ends: Ends = Ends.FRONT | Ends.BEHIND
 
     @property
     def sized(self) -> bool:

@@ -244,13 +244,24 @@ def test_elementwise_readers(turned: bool) -> None:
         assert (run(make, x, order=order) == right).all()
 
 
+def cropped(windows: Windows, weights: np.ndarray) -> Any:
+    """Of an image that goes on where its padding is: tasks make that."""
+    made = convolution(windows, weights)
+    return lambda b, x: made(b, b.slice(x, (0, 0, 0), IMAGE))
+
+
+LARGER = ((58, 57, 16), "float32")
+
+
 def test_the_loops() -> None:
     """The nest before and after: a task pads its rows once for all its panels."""
     weights = np.ones((3, 3, 16, 256), np.float32)
     windows = replace(SAME, number=1)
-    program = program_of(convolution(windows, weights), (IMAGE, "float32"))
+    program = program_of(cropped(windows, weights), LARGER)
     (kernel,) = program.kernels.values()
-    before = "pad: pad[d0, d1, d2] <- arg0[d0 - 1, d1 - 1, d2] inside, 1.0 outside"
+    before = (
+        "pad: pad[d0, d1, d2] <- arg0[d0 - 1, d1 - 1, d2] inside a part, 1.0 outside"
+    )
     assert before in str(kernel.nest)
     schedule = choose(kernel.nest, by_name("x86-64-v4"))
     assert StoreAt("pad", "task") in schedule.directives
@@ -258,7 +269,9 @@ def test_the_loops() -> None:
     (line,) = [n for n, text in enumerate(loops) if text.strip().startswith("pad:")]
     (made,) = [n for n, text in enumerate(loops) if text.strip().startswith("product:")]
     around = [text.strip() for text in loops[:line]]
-    assert loops[line].endswith("inside, 1.0 outside, stored in the task's memory")
+    assert loops[line].endswith(
+        "inside a part, 1.0 outside, stored in the task's memory"
+    )
     assert "for d0 in 0..3:" in around and "for d1 in 0..59:" in around
     panels = [n for n, text in enumerate(loops) if text.strip().startswith("for d2o")]
     assert line < panels[0] < made, "several panels read what is padded once"
@@ -267,7 +280,7 @@ def test_the_loops() -> None:
 def test_the_code() -> None:
     """Of the padded image only what a task reads is in memory: three rows."""
     weights, windows = np.ones((3, 3, 16, 256), np.float32), replace(SAME, number=1)
-    program = program_of(convolution(windows, weights), (IMAGE, "float32"))
+    program = program_of(cropped(windows, weights), LARGER)
     text = stage_text(program, "vector", by_name("x86-64-v4"))
     assert "memref<3x59x16xf32>" in text and "58x59" not in text
     assert "arith.select" in text and "vector.load %arg0" in text
@@ -319,3 +332,53 @@ def test_rows_of_any_width(name: str) -> None:
     text = stage_text(program, "vector", by_name(name))
     lines = [x for x in text.splitlines() if "load %arg0" in x]
     assert any("xf32>, vector<[" in line for line in lines)
+
+
+READERS: dict[str, Any] = {
+    "elementwise": lambda b, padded, _: b.elementwise(lambda s: s + 1, padded),
+    "pool": lambda b, padded, windows: largest(b, padded, windows),
+}
+
+
+def largest(b: Any, padded: Any, windows: Windows) -> Any:
+    """Of each window of a padded image [y, x, c]."""
+    extents = [n - k + 1 for n, k in zip(padded.shape, windows.window, strict=False)]
+    start = b.full((*extents, padded.shape[2]), LEAST, padded.dtype)
+    window = b.tensor(b.empty(windows.window, padded.dtype), padded.dtype)
+    (most,) = b.generic(
+        [(padded, windows.indexing(5, 3, 2)), (window, plain(5, 3, 4))],
+        [(start, plain(5, 0, 1, 2))], ["parallel"] * 3 + ["reduction"] * 2,
+        lambda a, _, most: most.maximum(a),
+    )  # fmt: skip
+    return most
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_dynamic_number_in_front_of_any_reader(kind: str, seed: int) -> None:
+    """It is guarded as a constant is: no kernel pads, whatever a run gives."""
+    random = np.random.default_rng([seed, len(kind)])
+    image = (*random.integers(3, 20, 2).tolist(), 24)
+    low, high = (tuple(random.integers(0, 3, 2).tolist()) for _ in range(2))
+    windows = Windows((3, 2), (low[0] + 1, low[1]), high)
+    x, number = sample(seed, image, "float32"), np.float32(random.normal(0, 3))
+
+    def make(b: Any, x: Any, number: Any) -> Any:
+        sides = zip(windows.low, image, high, strict=False)
+        shape = *(sum(side) for side in sides), image[2]
+        around = b.broadcast_to(b.reshape(number, (1, 1, 1)), shape)
+        return READERS[kind](b, b.insert(x, around, (*windows.low, 0)), windows)
+
+    program = program_of(make, x, np.array([number]))
+    (names,) = stages(program)
+    assert names[0] == "pad"
+    padded = replace(windows, number=number).padded(x)
+    right = padded + 1
+    if kind == "pool":
+        taps = replace(windows, number=number).taps(x)
+        right = np.max(list(taps.values()), axis=0)
+    for target, order, side in product(targets(), (at_once, backwards), Side):
+        made = executable(program, target)
+        (result,) = made(x, np.array([number]), order=order, side=side)
+        assert (result == right).all()
+        assert not (result == np.where(right == number + 1, 1, right + 1)).all()
