@@ -119,7 +119,7 @@ def compile_c(
     """
     command = ("cc", "-c", *C_FLAGS, *flags, "-target", zig_triple(triple))
     headers = runtime_headers()
-    names = [key("C", headers, source, command) for source in sources]
+    names = [_key_of(source, headers, command) for source in sources]
     found = {name: cache.get(name) for name in names}
     missing = [
         (source, name)
@@ -133,6 +133,11 @@ def compile_c(
             cache.put(name, code)
             found[name] = code
     return [found[name] or b"" for name in names]
+
+
+@functools.lru_cache(maxsize=64)  # the runtime's files are the same for all models
+def _key_of(source: Source, headers: str, command: tuple[str, ...]) -> str:
+    return key("C", headers, source, command)
 
 
 def _compiled(
