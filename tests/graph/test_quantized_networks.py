@@ -184,6 +184,7 @@ def integer_product(left: str, right: str, shape: tuple[int, int, int]) -> Any:
     return helper.make_model(graph, opset_imports=opset), {"x": x, "p": p}, wide
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("left", BYTES)
 @pytest.mark.parametrize("right", BYTES)
 @pytest.mark.parametrize("shape", [(5, 37, 19), (1, 400, 70)])

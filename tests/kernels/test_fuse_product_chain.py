@@ -97,6 +97,7 @@ def ran(make: Make, target: Target, *inputs: Array) -> Array:
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_a_largest_number_between_products(
@@ -110,6 +111,7 @@ def test_a_largest_number_between_products(
     assert exact.any() and not (a @ v == exact).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_a_normalization_between_products(

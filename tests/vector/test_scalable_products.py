@@ -96,6 +96,7 @@ def test_sve_multiplies_pairs_of_bf16() -> None:
     assert count(loop, "bfdot") >= 4 * woven
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["rv64gcv", "rv64gcv+zvfhmin", "armv9-sve2"])
 def test_products_of_halves_are_those_of_f32(kind: str, name: str) -> None:

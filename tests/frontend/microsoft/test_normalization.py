@@ -70,6 +70,7 @@ def test_a_layer_normalization_in_a_model_older_than_itself(opset: int) -> None:
     check((ours[0], theirs[0]), exact, steps_of(7), abs(exact) + 4)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("segments", [True, False])
 @pytest.mark.parametrize("places", [None, (2, 5), (1, 5)])
 @pytest.mark.parametrize("masked", [True, False])

@@ -62,6 +62,7 @@ def test_quantized_as_it_runs(kind: type, by_column: bool, biased: bool) -> None
     check((ours[0], theirs[0]), exact, 6, abs(exact) + 4)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("turned", range(4))
 @pytest.mark.parametrize("by_column", [True, False])
 @pytest.mark.parametrize("quantizes", [True, False])
@@ -103,6 +104,7 @@ def unpacked(packed: Array, bits: int) -> Array:
     return (digits * (1 << np.arange(bits))).sum(-1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize(("depth", "block"), [(64, 32), (40, 16), (16, 16)])
 @pytest.mark.parametrize("zeros", ["none", "packed", "floats"])

@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
 LIBRARY = 4  # roundings that the C library's functions may be off in these ranges
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", FUNCTIONS)
 @pytest.mark.parametrize("name", ["float32", "float64", "float16"])
 def test_functions(op: str, name: str) -> None:

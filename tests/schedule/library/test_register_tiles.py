@@ -168,6 +168,7 @@ def test_products_of_integers(target: Target, kind: str, made: str) -> None:
     assert (got == a.astype(made) @ b.astype(made)).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("size", [(2, 5, 7, 6, 37), (1, 9, 13, 40, 64)], ids=str)

@@ -39,6 +39,7 @@ def compare(left: Array, right: Array, target: Any, *, packed: bool) -> None:
     check(got, exact, count + 1, magnitude)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("m, k, n", SIZES)

@@ -106,6 +106,7 @@ def test_forms(
     compare(equation, one, other, packed=packed, order=backwards)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("m, k, n", [(13, 33, 31), (1, 64, 9)])

@@ -190,6 +190,7 @@ def test_the_loop(m: int, n: int, name: str, word: str, depth: int) -> None:
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn(one_in=2)
 @EACH
 @pytest.mark.parametrize("m, k, n", BF16_SIZES)
 def test_bf16(
@@ -199,6 +200,7 @@ def test_bf16(
     compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize(("size", "signs"), BYTES)
 def test_bytes(
@@ -212,6 +214,7 @@ def test_bytes(
     compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "s8"])
 @pytest.mark.parametrize(
@@ -234,6 +237,7 @@ def test_batches(
     compare(equation, one, other, machine(variant, monkeypatch), packed=False)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("left, right", SIGNS)
 def test_zero_points(
@@ -258,6 +262,7 @@ def test_zero_points(
     assert (got == wide[0] @ wide[1]).all()
 
 
+@pytest.mark.drawn(one_in=2)
 @EACH
 @pytest.mark.parametrize(
     ("rows", "keys", "size"),
