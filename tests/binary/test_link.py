@@ -197,6 +197,11 @@ EVERY_TARGET = [
 ]
 
 
+def architecture(triple: str) -> str:
+    return triple.partition("-")[0]
+
+
+@pytest.mark.drawn(one_in=2, kind=architecture)
 @pytest.mark.parametrize("triple", EVERY_TARGET)
 def test_the_runtime_compiles_for_every_target(
     tmp_path: Path, cache: Cache, triple: str

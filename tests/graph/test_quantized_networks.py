@@ -150,6 +150,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_compiled_products_are_exact(case: Product) -> None:
     """The whole way, through the instructions of this machine."""

@@ -75,7 +75,7 @@ def compare(
 # ---- numbers -------------------------------------------------------------------------
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @TARGETS
 @pytest.mark.parametrize("given", SHAPES, ids=str)
 def test_numbers(given: Attention, target: Target) -> None:

@@ -157,6 +157,7 @@ def test_a_library(threads: int, tmp_path: Path) -> None:
         assert all(x.any() for x in wanted)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(
     "name", ["riscv64", "riscv64+v", "aarch64", "aarch64+sve", "x86-64-v2"]
 )
