@@ -53,6 +53,7 @@ def ended(*, limited: bool, flagged: bool) -> ProgramTable:
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("limited", "flagged"), [(True, True), (True, False), (False, True)]
 )

@@ -53,6 +53,7 @@ def test_riscv_multiplies_16_bits_and_adds_to_32(left: str) -> None:
     assert len(loop) <= products + 2 * rows + 5 * widened + 8
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("target", "left", "right", "dot", "more"),
     [

@@ -102,6 +102,7 @@ def test_products(target: Target, sizes: tuple[int, int, int], rows: int) -> Non
     check(got, wide(a) @ wide(b), k + 1, abs(wide(a)) @ abs(wide(b)))
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_vectors_of_two_axes(target: Target, sizes: tuple[int, int, int]) -> None:

@@ -22,6 +22,7 @@ def steps_of(count: int) -> float:
     return 80 * count + 24
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("centered", [True, False])
 def test_skip(seed: int, centered: bool) -> None:

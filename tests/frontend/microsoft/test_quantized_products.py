@@ -42,6 +42,7 @@ def test_integer_to_float(kind: type, by_column: bool, rest: bool) -> None:
     check((got, got), exact, 6, abs(exact) + 4)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
 @pytest.mark.parametrize("by_column", [True, False])
 @pytest.mark.parametrize("biased", [True, False])

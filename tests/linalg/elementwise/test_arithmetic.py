@@ -132,6 +132,7 @@ def test_integer_power_wraps(base: str, exponent: str) -> None:
     assert got[:, 0].tolist() == [0, 1, -1, 0, 0, 0, 0]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0, 3.0, 4.0, -1.5, 2.5])
 @pytest.mark.parametrize("name", ["float32", "float16", "float64"])
 def test_constant_powers(exponent: float, name: str) -> None:

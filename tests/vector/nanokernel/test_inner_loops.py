@@ -130,6 +130,7 @@ def test_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:
 FLAT_SIZES = [(24, 256, 256), (31, 97, 127), (8, 768, 768), (1, 768, 768)]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("sizes", FLAT_SIZES, ids=str)
 @pytest.mark.parametrize("target", ["sierraforest", "arrowlake-s"])
 def test_flat_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:

@@ -168,6 +168,7 @@ def test_who_weaves_is_said_by_the_script() -> None:
         stage_text(program, "vector", TARGET, script=other)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("name", "word", "depth"), [("bf16", "tdpbf16ps", 32), ("u8", "tdpbuud", 64)]
 )
