@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,10 +43,21 @@ class Binding:
     report: Report
     shapes: Mapping[str, tuple[int, ...]]
     values: Mapping[str, Array]
+    _names: list[str] = field(
+        default_factory=list[str], init=False, compare=False, repr=False
+    )
 
     @property
     def name(self) -> str:
-        """Of the variant, in the cache; waits for the digest of the model."""
+        """Of the variant, in the cache; waits for the digest of the model.
+
+        Kept: each step asks for it, and a target has hundreds of facts to digest.
+        """
+        if not self._names:
+            self._names.append(self._named())
+        return self._names[0]
+
+    def _named(self) -> str:
         sizes = dict(sorted(self.shapes.items()))
         return key("model", self.source.digest, sizes, self.numbers, self.options)
 
@@ -155,8 +166,7 @@ class OpenBinding(Binding):
     bounds: Mapping[str, Bounds]
     declared: Sequence[Sequence[int | str]]
 
-    @property
-    def name(self) -> str:
+    def _named(self) -> str:
         samples = [dict(sorted(sample.items())) for sample in self.samples]
         first = dict(sorted(self.shapes.items()))
         bounds = {name: repr(self.bounds[name]) for name in sorted(self.bounds)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 
-from nanoloom.binary.libc import PARTS, c_library, key_of
+from nanoloom.binary.libc import PARTS, c_library, is_built, key_of
 from nanoloom.binary.shared import runtime_objects
 from nanoloom.cache import Cache, default_root
 from nanoloom.target.host import host
@@ -17,6 +17,8 @@ from nanoloom.target.host import host
 def lend(arch: str, cache: Cache) -> None:
     """Put the C library of a machine into the cache of a test."""
     triple = f"{arch}-unknown-linux-gnu"
+    if is_built(triple, cache):
+        return
     kept = Cache(default_root())
     kept.root.mkdir(parents=True, exist_ok=True)
     with (kept.root / f"tests-{arch}.lock").open("w") as lock:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.binary import link
+from nanoloom.binary import executable, link
 from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
 from nanoloom.workers import pool
 from nanoloom_papers.reproduce.instruction_counts import build_plugin
+from tests.c_libraries import lend
 from tests.drawn_cases import keep_drawn
 from tests.kept_kernels import kernels_are_kept, kernels_are_made
 
@@ -56,11 +57,12 @@ def compiled_c_is_kept(
 ) -> Iterator[None]:
     """The runtime's few files are the same in all tests, and take a second for each
     machine; pytest-xdist's workers share them.  So are the stand-ins for the system's
-    libraries."""
+    libraries; and the C library of executables, which takes half a minute."""
     base = tmp_path_factory.getbasetemp()
     kept = Cache((base if worker_id == "master" else base.parent) / "C")
     stand_ins: dict[Machine, list[bytes]] = {}
     compiled, made_stubs = link._compiled, link._made_stubs
+    c_library = executable.c_library
 
     def looked_up(
         sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
@@ -81,7 +83,12 @@ def compiled_c_is_kept(
             stand_ins[machine] = made_stubs(machine, scratch)
         return stand_ins[machine]
 
+    def lent(triple: str, cache: Cache) -> tuple[bytes, ...]:
+        lend(triple.partition("-")[0], cache)
+        return c_library(triple, cache)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executable, "c_library", lent)
         patch.setattr(link, "_compiled", looked_up)
         patch.setattr(link, "_made_stubs", stubs)
         yield

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drawn_cases import drawn
+from tests.drawn_cases import drawn, sampled
 
 pytest_plugins = ("pytester",)
 CASES = [
@@ -22,6 +22,11 @@ import pytest
 @pytest.mark.parametrize("kind", range(3))
 def test_some(target, kind):
     assert target != 4
+
+@pytest.mark.drawn(one_in=4, kind=lambda number: number == 7)
+@pytest.mark.parametrize("number", range(16))
+def test_a_list(number):
+    assert number != 7
 
 @pytest.mark.parametrize("kind", range(3))
 def test_all(kind):
@@ -40,11 +45,32 @@ def test_every_value_is_there(seed: str) -> None:
 
 def test_other_seeds_draw_others() -> None:
     assert len({tuple(drawn(CASES, str(seed))) for seed in range(20)}) > 10
+    assert len({tuple(sampled(CASES, str(seed), 9)) for seed in range(20)}) > 10
 
 
-@pytest.mark.parametrize(("words", "some"), [((), 9), (("--all-cases",), 27)])
-def test_a_run(pytester: pytest.Pytester, words: tuple[str, ...], some: int) -> None:
-    """A value that fails is found in either of them."""
+def kind_of(target: str, kind: int, rows: int) -> tuple[str, bool]:
+    return target, kind == 0 and rows == 1
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+@pytest.mark.parametrize(
+    ("one_in", "some"), [(1, 56), (3, 19), (4, 14), (8, 14), (56, 14)]
+)
+def test_every_kind_is_there(one_in: int, some: int, seed: str) -> None:
+    """As many as there are kinds, where that is more."""
+    chosen = [CASES[number] for number in sampled(CASES, seed, one_in, kind_of)]
+    assert len(chosen) == some
+    assert {kind_of(**case) for case in chosen} == {kind_of(**case) for case in CASES}
+    assert len(sampled(CASES, seed, one_in)) == -(-len(CASES) // one_in)
+
+
+@pytest.mark.parametrize(
+    ("words", "some"), [((), (9, 4)), (("--all-cases",), (27, 16))]
+)
+def test_a_run(
+    pytester: pytest.Pytester, words: tuple[str, ...], some: tuple[int, int]
+) -> None:
+    """A value or a kind that fails is found in either of them."""
     conftest = Path(__file__).with_name("conftest.py").read_text("utf-8")
     start = conftest.index("def pytest_addoption")
     stop = conftest.index("def pytest_collection()")
@@ -55,5 +81,7 @@ def test_a_run(pytester: pytest.Pytester, words: tuple[str, ...], some: int) -> 
     pytester.makeini("[pytest]\nmarkers = drawn\n")
     pytester.makepyfile(TEST)
     done = pytester.runpytest_inprocess("-q", "-n0", *words)
-    failed = some // 9
-    done.assert_outcomes(passed=3 + some - failed, failed=failed, deselected=27 - some)
+    failed, left_out = some[0] // 9 + 1, 27 + 16 - sum(some)
+    done.assert_outcomes(
+        passed=3 + sum(some) - failed, failed=failed, deselected=left_out
+    )

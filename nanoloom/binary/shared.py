@@ -55,7 +55,7 @@ def write_in_process(
         Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
     """
     sources = [Source("table", program_c(table))]
-    program = compile_c(sources, triple=triple, cache=cache)
+    program = compile_c(sources, triple=triple, cache=cache, freestanding=True)
     everything = [*program, *runtime_objects(triple, cache), *objects]
     link_shared(everything, output, exports=[LOADER_EXPORT], cache=cache)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,26 @@ def host(cache: Cache) -> Target:
     """
     from nanoloom.target.host import enable_amx, held_to, this_machine
 
-    name = key("host", identity(), enable_amx())
+    name = key("host", _here(), enable_amx())
     known = cache.get(name)
     if known is not None:
-        return held_to(from_dict(json.loads(known)))
+        return held_to(_remembered(known))
     with wait_for_compiler():
         found = this_machine()
     cache.put(name, json.dumps(to_dict(found)).encode())
     return held_to(found)
+
+
+@functools.cache
+def _here() -> tuple[str, ...]:
+    """This machine's identity: a process asks several times for each model, and the
+    kernel writes the file anew for every CPU."""
+    return identity()
+
+
+@functools.lru_cache(maxsize=1)
+def _remembered(known: bytes) -> Target:
+    return from_dict(json.loads(known))
 
 
 def identity(

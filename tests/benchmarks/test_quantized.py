@@ -48,6 +48,7 @@ def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float(np.sqrt(np.mean((one.astype(np.float64) - other) ** 2)))
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_agrees_with_onnx_runtime(name: str, tmp_path: Path) -> None:
     path = quantize(FLOAT, name, tmp_path / "q.onnx", small=True)

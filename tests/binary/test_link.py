@@ -197,6 +197,11 @@ EVERY_TARGET = [
 ]
 
 
+def architecture(triple: str) -> str:
+    return triple.partition("-")[0]
+
+
+@pytest.mark.drawn(one_in=2, kind=architecture)
 @pytest.mark.parametrize("triple", EVERY_TARGET)
 def test_the_runtime_compiles_for_every_target(
     tmp_path: Path, cache: Cache, triple: str
@@ -295,3 +300,23 @@ def test_machine_of_something_else() -> None:
     for code in (b"", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01", b"MZ" * 50):
         with pytest.raises(ValueError, match="64-bit ELF"):
             Machine.of(code)
+
+
+@pytest.mark.parametrize("triple", [x for x in EVERY_TARGET if x.endswith("gnu")])
+def test_without_a_c_library_the_code_is_for_the_same_machine(
+    cache: Cache, triple: str
+) -> None:
+    """The same words in the object's head: of an ABI, too."""
+    text = '#include "sizes.h"\nlong a(const int64_t *x);\n'
+    text += "long a(const int64_t *x) { return x[1] * (long)sizeof(max_align_t); }\n"
+    each = [
+        compile_c([Source("table", text)], triple=triple, cache=cache, **alone)
+        for alone in ({}, {"freestanding": True})
+    ]
+    assert Machine.of(each[0][0]) == Machine.of(each[1][0])
+
+
+def test_without_a_c_library_none_of_its_headers_is_there(cache: Cache) -> None:
+    source = [Source("table", "#include <stdio.h>\n")]
+    with pytest.raises(Error, match=r"compiling table\.c .* 'stdio\.h' file not found"):
+        compile_c(source, triple=EVERY_TARGET[0], cache=cache, freestanding=True)

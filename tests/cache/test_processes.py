@@ -243,7 +243,8 @@ def _on_a_full_disk(wire: Connection, root: Path) -> None:
     def build(folder: Path) -> None:
         builds.append(folder)
         if len(builds) == 2:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            everything = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+            resource.setrlimit(resource.RLIMIT_FSIZE, everything)
         model(b"m" * 5_000)(folder)
 
     path = published(cache, A, build)

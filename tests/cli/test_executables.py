@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nanoloom.binary import libc
+from nanoloom.binary import executable, libc
 from nanoloom.cache import Cache
 from nanoloom.cli.emulation import written
 from nanoloom.program import Program
@@ -231,6 +231,7 @@ def test_the_first_program_for_a_machine_says_why_it_takes_longer(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(libc, "_built", interrupted)
+    monkeypatch.setattr(executable, "c_library", libc.c_library)  # nothing lends it
     words = ("-d", "batch=3", "--target", "aarch64", "-o", tmp_path / "dense")
     said = nanoloom("compile", dense, *words, "--no-cache")
     assert said.status == 130

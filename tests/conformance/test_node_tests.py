@@ -1,4 +1,4 @@
-"""Every node test of ONNX through the whole pipeline, or refused with a sentence."""
+"""Node tests of ONNX through the whole pipeline, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ LEAST_SHARE = 0.95
 UPDATE = "python -m tests.conformance.update"
 
 
+def kind(name: str) -> tuple[str, ...]:
+    """The operator, whether its function's body stands for it, and what comes of it."""
+    base, expanded, _ = name.partition("_expanded")
+    nodes = cases()[base if base in cases() else name].model.graph.node
+    operators = sorted({f"{node.domain}.{node.op_type}" for node in nodes})
+    return (*operators, expanded, unsupported().get(name, ""))
+
+
+@pytest.mark.drawn(one_in=4, kind=kind)
 @pytest.mark.parametrize("name", cases())
 def test_node(name: str, pipeline: Pipeline) -> None:
     reason = unsupported().get(name)

@@ -26,6 +26,7 @@ def pooled(op: str, **attributes: object) -> np.ndarray:
     return nanoloom.compile(model, cache=Cache.temporary())({"x": X})["y"]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", ["AveragePool", "LpPool", "MaxPool"])
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"])
 def test_pads_beside_auto_pad(op: str, mode: str) -> None:

@@ -10,7 +10,7 @@ from tests.fuzz.exceptions import NOT_DRAWN
 from tests.fuzz.pool import Case, Worker, run_cases
 from tests.fuzz.recipes.table import RECIPES
 
-GRAPHS, DAMAGED = 15, 45
+GRAPHS, DAMAGED = 8, 30
 SEED = 11_000_000
 
 

@@ -60,6 +60,7 @@ def declare(graph: onnx.GraphProto, rng: np.random.Generator) -> None:
             declare(attribute.g, rng)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("seed", range(12))
 def test_any_shape_is_declared_anywhere(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
@@ -107,6 +108,7 @@ def recurrent(operator: str, gates: int, direction: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opset, ir_version=10)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 @pytest.mark.parametrize(("operator", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 def test_a_recurrence_of_any_length(

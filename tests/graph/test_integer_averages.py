@@ -103,6 +103,7 @@ def numbers(kind: str) -> np.ndarray:
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("name", "x", "y"), product(CASES, ZEROS, ZEROS), ids=str)
 def test_averages_are_exact(name: str, x: str, y: str) -> None:
     proto, given = model(name, x, y), numbers(x)

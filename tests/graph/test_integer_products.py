@@ -44,6 +44,7 @@ def run(proto: onnx.ModelProto, a: np.ndarray) -> np.ndarray:
     return evaluate(proto, {"a": a})[0]
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_all_of_the_pattern_becomes_one_exact_product(case: Product) -> None:
     t = arrays(case)

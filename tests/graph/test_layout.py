@@ -18,6 +18,7 @@ SQUARE = ",".join(["1"] * 4 * 4 * 3 * 3)
 WEIGHTS = f"<float[4,3,3,3] w = {{{ONES}}}, float[4,4,3,3] v = {{{SQUARE}}}>"
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_networks_compute_the_same(seed: int) -> None:
     """Through graph and linalg as plain loops, against ONNX's reference."""

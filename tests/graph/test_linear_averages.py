@@ -69,6 +69,7 @@ def test_which_averages(layer: str, pool: str, other: str, first: bool) -> None:
     assert (pooling < convolution) == first
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("pool", [HALVED, "GlobalAveragePool(made)"])
 @pytest.mark.parametrize("layer", ["(x, w, b)", "<group = 2>(x, t, b)"])

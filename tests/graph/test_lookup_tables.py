@@ -49,6 +49,7 @@ def every(kind: str) -> np.ndarray:
     return np.stack(columns, axis=1).view(kind)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("name", "x", "y"), product(FUNCTIONS, TYPES, TYPES), ids=str)
 def test_all_numbers_are_the_references(name: str, x: str, y: str) -> None:
     text = model(FUNCTIONS[name], x, y)

@@ -139,6 +139,7 @@ def exact(case: Case, t: dict[str, np.ndarray]) -> np.ndarray:
     return np.clip(steps, ends.min, ends.max)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_convolutions_are_exact(case: Case) -> None:
     t = arrays(case)

@@ -150,6 +150,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_compiled_products_are_exact(case: Product) -> None:
     """The whole way, through the instructions of this machine."""
@@ -184,6 +185,7 @@ def integer_product(left: str, right: str, shape: tuple[int, int, int]) -> Any:
     return helper.make_model(graph, opset_imports=opset), {"x": x, "p": p}, wide
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("left", BYTES)
 @pytest.mark.parametrize("right", BYTES)
 @pytest.mark.parametrize("shape", [(5, 37, 19), (1, 400, 70)])

@@ -137,6 +137,7 @@ SCANS = [
 ]
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(("text", "said"), SCANS)
 def test_scans(text: str, said: str) -> None:
     check_refused(text, said)

@@ -51,7 +51,7 @@ def model(form: str, sizes: tuple[int, int], how: dict[str, object]) -> onnx.Mod
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=8)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("sizes", "how", "taps"),

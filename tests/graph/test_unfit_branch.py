@@ -43,6 +43,7 @@ def model(operator: str, *, first: bool = True) -> str:
     }}"""
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("operator", UNFIT)
 def test_the_branch_that_fits(operator: str, first: bool, tmp_path: Path) -> None:

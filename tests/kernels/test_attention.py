@@ -75,13 +75,14 @@ def compare(
 # ---- numbers -------------------------------------------------------------------------
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @TARGETS
 @pytest.mark.parametrize("given", SHAPES, ids=str)
 def test_numbers(given: Attention, target: Target) -> None:
     compare(given, target, order=backwards)
 
 
+@pytest.mark.drawn(one_in=4)
 @pytest.mark.parametrize("given", SINGLE, ids=str)
 @pytest.mark.parametrize("name", ["", "x86-64-v3", "sierraforest"])
 def test_bf16(given: Attention, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +91,7 @@ def test_bf16(given: Attention, name: str, monkeypatch: pytest.MonkeyPatch) -> N
     compare(given, target, bf16=True, order=backwards)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("rows, keys", [(33, 33), (17, 50)])
 def test_a_causal_mask(rows: int, keys: int, target: Target) -> None:
@@ -123,6 +125,7 @@ def in_threes(tasks: int) -> list[tuple[int, int]]:
     return [(i, min(i + 3, tasks)) for i in range(0, tasks, 3)]
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("bf16", [False, True])
 def test_any_order_gives_the_same(bf16: bool, target: Target) -> None:

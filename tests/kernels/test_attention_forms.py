@@ -63,6 +63,7 @@ def model(opset: int, words: dict[str, Any], given: dict[str, Any]) -> onnx.Mode
     return helper.make_model(graph, opset_imports=opsets, ir_version=11)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("form", FORMS)
 def test_one_kernel_and_its_numbers(form: str) -> None:
     """A score is below 40; the shares of a row are 1 together."""

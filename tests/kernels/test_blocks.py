@@ -52,6 +52,7 @@ def differs(
     return float(abs(got - right).max()) / largest, largest
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_a_block(kind: str, seed: int) -> None:

@@ -87,6 +87,7 @@ def test_columns_in_a_shape_of_their_own(
     assert (got == MADE.reshape(shape) + bias + y).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("split", [(0, 2, 11), (1, 3, 7)], ids=str)
 def test_axes_that_are_one_further_on(

@@ -74,6 +74,7 @@ def kernels(program: Program) -> list[str]:
     return [name.split("_")[0] for name in program.kernels]
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_numbers(case: tuple[int, ...], target: Target) -> None:

@@ -97,6 +97,7 @@ def ran(make: Make, target: Target, *inputs: Array) -> Array:
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_a_largest_number_between_products(
@@ -110,6 +111,7 @@ def test_a_largest_number_between_products(
     assert exact.any() and not (a @ v == exact).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_a_normalization_between_products(
@@ -120,6 +122,7 @@ def test_a_normalization_between_products(
     check(ran(normal, target, *inputs), exact, 1, bound / EPS[np.dtype(np.float32)])
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(1, 2, 24, 13, 53), (2, 3, 5, 3, 9), *SIZES[:1]])
 def test_rows_that_are_read_again_behind_their_sums(
@@ -139,6 +142,7 @@ def test_rows_that_are_read_again_behind_their_sums(
     assert (ran(make, target, x, w, v) == exact).all() and exact.any()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(4, 11, 11, 6, 11), (2, 17, 33, 13, 29)])
 def test_rows_that_are_turned_behind_the_product(

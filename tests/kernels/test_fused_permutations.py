@@ -113,6 +113,7 @@ def test_tasks_are_register_tiles_that_are_turned() -> None:
     assert "nanoloom.transpose_in_registers" in text
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(
     ("case", "order"), [*zip(CASES, [*ORDERS, ORDERS[0]], strict=True)], ids=str

@@ -89,6 +89,7 @@ def test_tasks_are_panels_of_register_tiles() -> None:
     assert "nanokernel" in text
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("case", [*FEW, *MANY], ids=str)
 def test_numbers(case: tuple[int, ...], target: Target) -> None:
@@ -145,6 +146,7 @@ def rows_added(
     return make, x, w
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize("batches", [False, True])
 @pytest.mark.parametrize(

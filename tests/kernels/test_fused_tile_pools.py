@@ -119,7 +119,7 @@ def test_what_others_read_too_is_in_memory() -> None:
     assert pools(INSIDE[0], twice=True) == 1
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @TARGETS
 @pytest.mark.parametrize("case", [*INSIDE, *ACROSS], ids=str)
 def test_numbers(case: tuple[int, ...], target: Target) -> None:

@@ -80,6 +80,7 @@ def tasks_of(made: Executable, kind: str) -> int:
     return next(step.tasks for step in steps if step.kernel.startswith(kind))
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(("image", "windows", "pooled"), CASES)
 def test_numbers(image: tuple[int, int], windows: Windows, pooled: Windows) -> None:
     """The bits of two kernels, NaN and infinities among them, in any order of tasks."""
@@ -149,6 +150,7 @@ def test_refusals() -> None:
     assert "stored in its source, with a border" in text
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_pixels_of_a_layer_without_windows_of_rows(seed: int) -> None:
     """Conv 3x1x1: rows and pixels of its image are one axis only where nothing reads

@@ -57,7 +57,7 @@ GEOMETRY = [
 ]
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=5)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("channels", [(16, 40), (3, 5), (37, 129)])
 def test_convolutions(
@@ -81,6 +81,7 @@ def test_convolutions(
         assert made(x, order=backwards)[0].tobytes() == result.tobytes()
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 def test_weights_that_are_not_known(image: tuple[int, int], windows: Windows) -> None:
     """Tiles of several rows; integers, exact."""
@@ -101,7 +102,7 @@ def test_weights_that_are_not_known(image: tuple[int, int], windows: Windows) ->
             assert (result == np.maximum(total, 0)).all()
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=5)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("channels", [64, 5, 19])
 def test_pools(image: tuple[int, int], windows: Windows, channels: int) -> None:

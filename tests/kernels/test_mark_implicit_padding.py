@@ -61,7 +61,7 @@ GEOMETRY = [
 FAR = Windows((1, 3), (0, 300), (0, 0))  # more tiles of border than have code
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("channels", [(3, 33), (1, 16)])
 def test_numbers(
@@ -124,6 +124,7 @@ def test_vectors_of_any_width(name: str) -> None:
         )
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 def test_weights_that_are_not_known(image: tuple[int, int], windows: Windows) -> None:
     """Nothing is packed; whole numbers, exact."""

@@ -85,6 +85,7 @@ def one_kernel(make: Make, target: Target, *inputs: Array) -> list[Array]:
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_residual_sum_and_its_normalization(

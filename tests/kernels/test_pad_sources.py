@@ -108,6 +108,7 @@ def test_one_axis_of_a_batch(batch: int) -> None:
     assert require(make, x, right) == [READER]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("channels", [1, 3, 16])
 @pytest.mark.parametrize(
     ("begin", "count", "low", "high"),

@@ -80,7 +80,7 @@ def exact(windows: Windows, x: Array, w: Array) -> tuple[Array, Array]:
     return np.transpose(sums, (2, 0, 1)), np.transpose(sizes, (2, 0, 1))
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=5)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_numbers(image: tuple[int, int], windows: Windows, kind: str) -> None:
@@ -123,7 +123,7 @@ def axes() -> list[ir.AffineExpr]:
     return [ir.AffineDimExpr.get(n) for n in (1, 2, 0, 3, 4, 5)]
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=5)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("features", [1, 13])
 def test_dense_layers(image: tuple[int, int], windows: Windows, features: int) -> None:

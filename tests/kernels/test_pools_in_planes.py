@@ -72,7 +72,7 @@ def exact(windows: Windows, fold: str, x: Array) -> tuple[Array, Array]:
     return made, sizes * eps if eps else np.zeros_like(made)
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=24)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("fold", FOLDS)

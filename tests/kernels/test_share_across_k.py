@@ -94,6 +94,7 @@ def open_kernels(program: Program) -> list[str]:
     return [k.name for k in program.kernels.values() if "nanoloom.sizes" in k.text]
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("size", [(31, 37, 38), (7, 7, 128), (1, 997, 19)], ids=str)
 def test_numbers(size: tuple[int, int, int], target: Target) -> None:
@@ -204,6 +205,7 @@ SQUARES = {  # rows, sum and columns of a product by its size
 }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("form", SQUARES)
 @pytest.mark.parametrize("sizes", [(64, 80, 128), (48, 50, 52), (128, 64, 33, 7)])
 def test_products_of_different_sizes(form: str, sizes: tuple[int, ...]) -> None:

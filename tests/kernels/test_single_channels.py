@@ -80,6 +80,7 @@ def test_few_taps_are_read_under_masks(depth: int) -> None:
     assert (stored, loaded) == (depth == 9, depth == 7)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["x86-64-v4", "x86-64-v3", "rv64gcv"])
 @pytest.mark.parametrize(
     ("sizes", "taps", "how"),

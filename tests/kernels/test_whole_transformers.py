@@ -23,6 +23,7 @@ ATTENTIONS = {
 }
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_attention_is_one_kernel(name: str) -> None:
     """Which compiles; all others are kernels like those of any model."""

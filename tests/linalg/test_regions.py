@@ -58,6 +58,7 @@ def test_roi_align(mode: str, ratio: int, coordinates: str, count: int) -> None:
         assert not (abs(0 * got - right) <= bound).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("count", [1, 40])
 def test_roi_align_of_many_channels(mode: str, count: int) -> None:

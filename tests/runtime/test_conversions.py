@@ -101,6 +101,7 @@ def nearest(value: float, kind: str) -> int:
     return float_literals._nearest(float_literals._FORMATS[kind], text)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("source", [np.float32, np.float64])
 @pytest.mark.parametrize("target", [Element.F16, Element.BF16])
 def test_narrowing_is_exactly_rounded(

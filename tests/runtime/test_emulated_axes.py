@@ -128,6 +128,7 @@ COUNTED = {
 FEWER = 1.8
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("kernel", COUNTED)
 def test_wider_vectors_execute_fewer_instructions(

@@ -81,6 +81,7 @@ def arrays(made: onnx.ModelProto) -> Arrays:
     return found
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("name", "text"),
     [*((name, MODEL) for name in LENGTHS), ("aarch64+sve", QUANTIZED)],
@@ -101,6 +102,7 @@ def test_sums_are_exact_at_every_length(name: str, text: str, tmp_path: Path) ->
             assert got[output].dtype == np.asarray(want).dtype
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_wider_vectors_execute_fewer_instructions(

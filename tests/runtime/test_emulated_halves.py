@@ -102,6 +102,7 @@ def is_emulated(name: str) -> bool:
     return all(f"{x}=true" in where.call()[2] for x in where.asked)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", list(filter(is_emulated, LENGTHS)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_right_at_every_length(kind: str, name: str, tmp_path: Path) -> None:
@@ -119,6 +120,7 @@ def test_sums_are_right_at_every_length(kind: str, name: str, tmp_path: Path) ->
             assert not (abs(np.roll(made, 1, axis=-1) - exact) <= bound).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_wider_vectors_execute_fewer_instructions(

@@ -167,6 +167,7 @@ def test_one_file_is_right_at_every_length(
     assert counts == sorted(counts, key=lambda count: -count.all)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", HERE)
 def test_levels_of_this_machine(name: str, judge: Judge, tmp_path: Path) -> None:
     program, path = build(name, tmp_path)
@@ -198,6 +199,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(path, given, bert(files, *given))
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize(
     "spec", ["riscv64+v:vlen=256", "aarch64+sve+sme:sme=512", "x86-64-v3"]
 )

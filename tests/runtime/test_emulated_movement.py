@@ -92,6 +92,7 @@ def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
             assert not (np.roll(got[output], 1) == want).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("text", [TURNED, LOOKED_UP], ids=["turned", "looked up"])
 def test_wider_vectors_execute_fewer_instructions(

@@ -129,6 +129,7 @@ def same(got: np.ndarray, want: np.ndarray) -> bool:
     return bool(equal[number].all() and np.isnan(got[~number]).all())
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
     given = inputs()
@@ -160,6 +161,7 @@ COUNTED = {
 }  # fmt: skip
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("kernel", COUNTED)
 def test_wider_vectors_execute_fewer_instructions(

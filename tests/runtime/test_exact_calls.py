@@ -67,6 +67,7 @@ def test_what_is_wrong_is_said_as_before(call: Call, wrong: object, said: str) -
     np.testing.assert_array_equal(call(right)["y"], expected)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("names", [("x",), ("x", "w"), ("x", "z", "w")])
 def test_names_are_those_of_the_inputs(call: Call, names: tuple[str, ...]) -> None:
     call({"x": sample(4), "z": sample(4)})

@@ -109,6 +109,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., object]:
     return built
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_the_numbers_are_right_at_every_length(
     build: Callable[..., tuple[Program, Path]], name: str, form: str

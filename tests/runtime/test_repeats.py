@@ -264,6 +264,7 @@ def both(x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return total + h, product + h
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize("points", [0, FEW, MANY])
 def test_repeats_beside_each_other(

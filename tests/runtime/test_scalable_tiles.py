@@ -63,6 +63,7 @@ WORDS = {
 }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("words", WORDS.values(), ids=list(WORDS))
 def test_numbers_at_every_length(

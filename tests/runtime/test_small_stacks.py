@@ -60,6 +60,7 @@ def depth(
     return max(own, others.value)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_stacks_of_64_kib_are_enough(
     name: str, stacks: ctypes.CDLL, tmp_path: Path

@@ -53,6 +53,7 @@ def ended(*, limited: bool, flagged: bool) -> ProgramTable:
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("limited", "flagged"), [(True, True), (True, False), (False, True)]
 )
@@ -157,6 +158,7 @@ def test_a_library(threads: int, tmp_path: Path) -> None:
         assert all(x.any() for x in wanted)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(
     "name", ["riscv64", "riscv64+v", "aarch64", "aarch64+sve", "x86-64-v2"]
 )

@@ -86,6 +86,7 @@ def test_an_epilogue_is_fused_behind_the_second_product() -> None:
     )
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(
     ("given", "found", "rows"),
     [

@@ -39,6 +39,7 @@ def total(kind: str) -> Computation:
     return computation(y)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("make", [largest, total])
 @pytest.mark.parametrize("kind", ["int32", "float32"])
 def test_partial_results(make: object, kind: str, tmp_path: Path) -> None:

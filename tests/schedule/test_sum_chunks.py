@@ -76,6 +76,7 @@ def test_others_are_left_whole(m: int, k: int, n: int) -> None:
     assert "tile_using_for" not in schedule_of(m, k, n)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("follows", [False, True])
 def test_numbers(target: Any, follows: bool) -> None:

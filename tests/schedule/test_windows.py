@@ -114,6 +114,7 @@ def test_the_inner_loop_reads_what_neighbours_share_once(
     assert len(loop) <= products + read + points * 6 + 20
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize(
     ("high", "wide", "window", "channels"), [(5, 9, 3, 13), (7, 7, 5, 40), (3, 1, 3, 8)]
@@ -149,6 +150,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("known", [False, True], ids=["input", "weight"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_depthwise_convolution(case: tuple[int, ...], known: bool) -> None:

@@ -142,6 +142,7 @@ def program(cache: Cache) -> Program:
     return nanoloom.compile(decoder(), threads=1, cache=cache)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_prompt_and_tokens(program: Program, batch: int) -> None:
     counts = (5, 1, 1, 6, 1, 2, *[1] * 20)

@@ -85,6 +85,7 @@ def say(session: Session, ids: Array, count: int, **given: Array) -> Array:
     return made["logits"]
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(("batch", "gives"), [(1, "Constant"), (2, "Identity")])
 def test_keys_of_an_encoder_are_computed_once(
     cache: Cache, batch: int, gives: str, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,7 @@ def say(session: Session, x: Array, counts: tuple[int, ...]) -> Array:
     return np.concatenate(made, 1)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("form", stacked.FORMS)
 def test_a_prompt_and_tokens(cache: Cache, form: str) -> None:
     program = nanoloom.compile(stacked.decoder(form), threads=1, cache=cache)

@@ -56,7 +56,7 @@ def layer(
     )
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_numbers(

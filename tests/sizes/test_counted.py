@@ -75,6 +75,7 @@ def model(text: str, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     return made
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_behind_an_open_length(tmp_path: Path, name: str) -> None:
     made = model(f"g (float[length, 3] x) => ({OF_ROWS[name]}", CONSTANTS)

@@ -77,6 +77,7 @@ def require_right(
         assert np.abs(outputs[name] - right).max() <= 2e-5 < np.abs(right).max() / 100
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("target", MACHINES)
 def test_an_executable(tmp_path: Path, target: str) -> None:
     arch, emulators = MACHINES[target]

@@ -39,6 +39,7 @@ def of_images(text: str, batch: str = "1") -> onnx.ModelProto:
     return parser.parse_model(f"{HEAD}g (float[{batch}, 4, h, w] x) => ({text}")
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", MEANS)
 def test_over_any_height_and_width(tmp_path: Path, name: str) -> None:
     model = of_images(MEANS[name])

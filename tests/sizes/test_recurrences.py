@@ -86,6 +86,7 @@ def require_right(
     check(got, right[: len(got)], F32, (steps, batch, WIDTH, HIDDEN), 0)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("direction", list(REVERSE))
 @pytest.mark.parametrize("op", list(GATES))
 def test_every_number_of_steps(op: str, direction: str) -> None:

@@ -59,6 +59,7 @@ def looped(rows: str, trips: str, most: int, ends: bool) -> str:
     return text.replace("CONDITION", ENDS if ends else "more = Identity(k)")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("trips", "most", "ends"),
     [

@@ -42,6 +42,7 @@ def words(target: Target, rows: int, columns: int, *more: Directive) -> Schedule
     ))  # fmt: skip
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("deep", [0, 4], ids=["whole", "chunks"])
 @pytest.mark.parametrize("sizes", [(5, 9, 70), (8, 11, 64), (3, 2, 33)], ids=str)

@@ -38,6 +38,7 @@ def test_where_lanes_multiply() -> None:
     assert not is_wide_room(4, 3, target)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("rows", [5, 96])
 @pytest.mark.parametrize("name", ["armv9-sve2", "neoverse-v1"])
 def test_every_lane_multiplies_as_often(rows: int, name: str) -> None:

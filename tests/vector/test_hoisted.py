@@ -101,6 +101,7 @@ def test_it_is_copied_in_front_of_the_loop() -> None:
     )
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(7, 9, 70), (5, 3, 33), (11, 4, 17)], ids=str)
 @pytest.mark.parametrize("columns", [16, 32])

@@ -19,6 +19,7 @@ def product(b: Any, q: Any, k: Any) -> Any:
     return b.einsum("mk,nk->mn", q, k)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("target", targets(), ids=str)
 def test_numbers(target: Target, kind: str) -> None:

@@ -122,6 +122,7 @@ def test_nested_regions_chains_and_unused_results() -> None:
     assert str(module) == before
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["math.exp", "math.tanh", "math.log", "math.cbrt"])
 @pytest.mark.parametrize(
     ("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)]

@@ -270,6 +270,7 @@ def test_only_panels_are_fetched() -> None:
         assert "comes in no panels: it is fetched some steps ahead" in str(found.value)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", ["Conv", "ConvInteger"])
 @pytest.mark.parametrize("shape", [(8, 17, 2), (8, 17, 3, 3)])
 def test_weights_that_are_no_panels(

@@ -51,6 +51,7 @@ def test_sums_of_rows(target: Any, length: int) -> None:
     check(got, wide(x).sum(1), length, abs(wide(x)).sum(1))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "axes", [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]], ids=str
 )
@@ -64,6 +65,7 @@ def test_sums_along_axes(shape: tuple[int, ...], axes: list[int]) -> None:
     check(got, exact, count, magnitude)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("name", [*INTEGERS, "float32", "float64"])
 def test_maxima(target: Any, name: str) -> None:

@@ -53,6 +53,7 @@ def test_riscv_multiplies_16_bits_and_adds_to_32(left: str) -> None:
     assert len(loop) <= products + 2 * rows + 5 * widened + 8
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("target", "left", "right", "dot", "more"),
     [
@@ -96,6 +97,7 @@ def test_sve_multiplies_pairs_of_bf16() -> None:
     assert count(loop, "bfdot") >= 4 * woven
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["rv64gcv", "rv64gcv+zvfhmin", "armv9-sve2"])
 def test_products_of_halves_are_those_of_f32(kind: str, name: str) -> None:

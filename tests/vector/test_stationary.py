@@ -89,6 +89,7 @@ def test_each_layer(case: Case, flow: str) -> None:
     check(case, flow)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("kind", ["plain", BLOCKED])
 def test_integers_are_exact(kind: str, flow: str) -> None:

@@ -95,6 +95,7 @@ def test_tasks_of_both_phases_share_a_tensor() -> None:
     )
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(7, 9, 70), (4, 3, 33), (10, 5, 17)], ids=str)
 @pytest.mark.parametrize("inner", [VECTORS, NANOKERNEL], ids=["loops", "nanokernel"])

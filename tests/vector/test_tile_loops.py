@@ -102,6 +102,7 @@ def test_products(target: Target, sizes: tuple[int, int, int], rows: int) -> Non
     check(got, wide(a) @ wide(b), k + 1, abs(wide(a)) @ abs(wide(b)))
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_vectors_of_two_axes(target: Target, sizes: tuple[int, int, int]) -> None:
@@ -114,6 +115,7 @@ def test_vectors_of_two_axes(target: Target, sizes: tuple[int, int, int]) -> Non
     check(got, wide(a) @ wide(b), k + 1, abs(wide(a)) @ abs(wide(b)))
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_another_semiring(target: Target, sizes: tuple[int, int, int]) -> None:
@@ -125,6 +127,7 @@ def test_another_semiring(target: Target, sizes: tuple[int, int, int]) -> None:
     assert not (got == (a[:, :, None] + b[None]).max(1)).all() or k == 1
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(("kind", "bits"), [("int8", 8), ("int32", 32), ("int64", 64)])
 def test_integers(target: Target, kind: str, bits: int) -> None:
@@ -133,6 +136,7 @@ def test_integers(target: Target, kind: str, bits: int) -> None:
     assert (run(product(7, 9, 85, kind), target, words, a, b) == a @ b).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("order", ["yxc", "cyx", "xcy"])
 def test_windows_over_channels(target: Target, order: str) -> None:

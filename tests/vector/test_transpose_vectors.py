@@ -43,6 +43,7 @@ def test_rank_3(order: tuple[int, ...]) -> None:
     assert not (got == np.roll(x.transpose(order), 1)).all()
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
 def test_rank_4(order: tuple[int, ...]) -> None:
     x = sample(2, (3, 18, 7, 21), "float32")
@@ -51,6 +52,7 @@ def test_rank_4(order: tuple[int, ...]) -> None:
     assert not (got == np.roll(x.transpose(order), 1)).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(
     "name", ["float64", "float16", "bfloat16", "int8", "int64", "bool"]
@@ -82,6 +84,7 @@ def test_sizes(target: Any, shape: tuple[int, ...]) -> None:
     assert (run(turned((1, 0)), x, target=target, order=backwards) == x.T).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["float32", "int8", "float64"])
 @pytest.mark.parametrize(
     ("shape", "order"),
@@ -261,6 +264,7 @@ def transpose() -> Program:
     return program_of(turned((1, 0)), ((67, 35), "float32"))
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(
     ("piece", "rest"), [(128, 4), (64, 2), (256, 8), (128, 1), (2048, 16), (0, 0)]

@@ -141,6 +141,7 @@ def multiplied(target: Target, lanes: int, **words: Any) -> Schedule:
     ))  # fmt: skip
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("lanes", [4, 8])
 @pytest.mark.parametrize("copied", ["", "front", "between"])

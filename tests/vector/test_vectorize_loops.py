@@ -57,6 +57,7 @@ def test_lengths(length: int) -> None:
     check(got, exact, 2, abs(wide(x) * wide(y)) + abs(x))
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_wrap(target: Any, name: str) -> None:

@@ -48,6 +48,7 @@ def words_of(program: Program, name: str) -> tuple[Directive, ...]:
     return choose(kernel.nest, by_name(name)).directives
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("target", "left", "right", "dot", "steps", "more"),
     [

@@ -62,6 +62,7 @@ def mask_of(form: str, keys: int, seed: int = 0) -> tuple[Array | None, Array]:
     return None, np.zeros(1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("form", ["", "keys", "pairs", "ends", "both"])
 @pytest.mark.parametrize("past", [False, True])
 @pytest.mark.parametrize("one_way", [0, 1])
@@ -118,6 +119,7 @@ def test_a_bias_of_scores_and_values_of_another_size() -> None:
     check((ours[0], theirs[0]), exact(q, k, v, added, 0.25), STEPS, 8)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("form", ["", "keys", "pairs", "ends"])
 @pytest.mark.parametrize("past", [False, True])
 @pytest.mark.parametrize("biased", [False, True])

@@ -31,6 +31,7 @@ def rotated(x: Array, places: Array, cosines: Array, sines: Array, mixed: int) -
     return np.concatenate([made, rest], -1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("mixed", [0, 1])
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("form", ["first", "all"])
@@ -124,6 +125,7 @@ CASES = {
 }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("rotates", [None, 0, 1])
 @pytest.mark.parametrize("shared", [False, True])
@@ -160,6 +162,7 @@ def test_cache(name: str, rotates: int | None, shared: bool) -> None:
             check(pair, wanted[row, :, :end], 8, 32)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["first", "several"])
 @pytest.mark.parametrize(
     "kind", ["window", "softcap", "smooth", "sink", "bias", "packed", "both ways"]

@@ -40,6 +40,7 @@ def test_moved(case: int) -> None:
         assert one.any()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("corners", [0, 1])

@@ -22,6 +22,7 @@ def steps_of(count: int) -> float:
     return 80 * count + 24
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("centered", [True, False])
 def test_skip(seed: int, centered: bool) -> None:
@@ -70,6 +71,7 @@ def test_a_layer_normalization_in_a_model_older_than_itself(opset: int) -> None:
     check((ours[0], theirs[0]), exact, steps_of(7), abs(exact) + 4)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("segments", [True, False])
 @pytest.mark.parametrize("places", [None, (2, 5), (1, 5)])
 @pytest.mark.parametrize("masked", [True, False])

@@ -21,6 +21,7 @@ FORMULAS: dict[str, tuple[list[float], Callable[[Array], Array]]] = {
 }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("turned", range(4))
 @pytest.mark.parametrize("batch", range(4))
 @pytest.mark.parametrize("name", ["FusedMatMul"])

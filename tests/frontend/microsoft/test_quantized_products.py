@@ -42,6 +42,7 @@ def test_integer_to_float(kind: type, by_column: bool, rest: bool) -> None:
     check((got, got), exact, 6, abs(exact) + 4)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
 @pytest.mark.parametrize("by_column", [True, False])
 @pytest.mark.parametrize("biased", [True, False])
@@ -62,6 +63,7 @@ def test_quantized_as_it_runs(kind: type, by_column: bool, biased: bool) -> None
     check((ours[0], theirs[0]), exact, 6, abs(exact) + 4)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("turned", range(4))
 @pytest.mark.parametrize("by_column", [True, False])
 @pytest.mark.parametrize("quantizes", [True, False])
@@ -103,6 +105,7 @@ def unpacked(packed: Array, bits: int) -> Array:
     return (digits * (1 << np.arange(bits))).sum(-1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize(("depth", "block"), [(64, 32), (40, 16), (16, 16)])
 @pytest.mark.parametrize("zeros", ["none", "packed", "floats"])

@@ -129,6 +129,7 @@ def test_quantized_as_it_runs(tmp_path: Path, name: str) -> None:
     check(made, feeds_of(name), wanted=wanted, step=BEHIND_QUANTIZED)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["encoder", "convnet"])
 @pytest.mark.parametrize("kind", [QuantType.QUInt8, QuantType.QInt8])
 @pytest.mark.parametrize("form", [QuantFormat.QOperator, QuantFormat.QDQ])

@@ -86,6 +86,7 @@ def test_in_a_branch(most: str) -> None:
     compare(onnx.parser.parse_model(HEAD + BRANCH.replace("MOST", most)), calls)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("shows", [False, True])
 @pytest.mark.parametrize("most", ["little", ""])
 @pytest.mark.parametrize(

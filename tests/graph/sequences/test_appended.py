@@ -44,6 +44,7 @@ def rows(trips: int) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("trips", ["5", ""])
 @pytest.mark.parametrize("new", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -63,6 +63,7 @@ def drawn(rng: np.random.Generator, steps: int) -> tuple[list[str], Lists]:
     return nodes, lists
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("seed", range(10))
 def test_any_changes(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
@@ -79,6 +80,7 @@ def test_any_changes(seed: int, tmp_path: Path) -> None:
             assert one.shape == other.shape and np.array_equal(one, other)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("axis", [-2, -1, 0, 1])
 @pytest.mark.parametrize("new", [0, 1])
 def test_joined(axis: int, new: int, tmp_path: Path) -> None:

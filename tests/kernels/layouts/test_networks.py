@@ -38,7 +38,7 @@ def planned(
     return module, plan_layouts(module, target, only)
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=6)
 @pytest.mark.parametrize("only", [FIRST, blocks(2), blocks(4)], ids=str)
 @pytest.mark.parametrize("seed", [*range(15), 126, 136, 201, 239, 375])
 def test_random_networks(seed: int, only: Layout) -> None:
@@ -67,6 +67,7 @@ def test_they_are_not_all_as_they_were() -> None:
     assert changed[FIRST] > 10 and changed[blocks(2)] > 4 and changed[blocks(4)] > 2
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("layout", ["first", "4", "auto"])
 @pytest.mark.parametrize("seed", [3, 8, 11])
 def test_compiled_networks(seed: int, layout: str) -> None:

@@ -34,6 +34,7 @@ def right(op: str, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
     return reference(op, functions, [False, True], arrays, {}, np.inf)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("batch", [1, 3, 20])
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
 def test_numbers(op: str, batch: int) -> None:

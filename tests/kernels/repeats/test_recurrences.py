@@ -25,6 +25,7 @@ def test_directions(op: str, direction: str, steps: int) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
 def test_everything_given(op: str, direction: str) -> None:

@@ -76,6 +76,7 @@ def test_targets(name: str, bf16: bool) -> None:
     assert not multiplies(by_name(name), "f16")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("m, k, n", [(16, 8, 5), (33, 70, 100), (97, 130, 49)])
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])
 def test_numbers(kind: str, m: int, k: int, n: int) -> None:

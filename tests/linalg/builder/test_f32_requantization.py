@@ -28,6 +28,7 @@ def wanted(factor: float, offset: float, sums: np.ndarray) -> np.ndarray:
     return np.rint((sums + offset) * factor)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("limits", [(0, 255), (-128, 127), (-17, 238)])
 def test_every_sum_is_as_in_f64(limits: tuple[int, int]) -> None:
     random = np.random.default_rng(0)

@@ -117,6 +117,7 @@ def feeds(values: list[np.ndarray | None]) -> dict[str, np.ndarray]:
     return {f"x{i}": x for i, x in enumerate(values) if x is not None}
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.op)
 def test_the_ends_of_the_range_and_beyond(case: Case, cache: Cache) -> None:
     program = compiled(case, cache)

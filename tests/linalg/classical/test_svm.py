@@ -69,6 +69,7 @@ def winners(scores: np.ndarray, count: int) -> np.ndarray:
     return votes.argmax(1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", KERNELS)
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_classifier(count: int, kind: str) -> None:

@@ -51,6 +51,7 @@ def test_every_option(
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
 def test_types(op: str, name: str) -> None:

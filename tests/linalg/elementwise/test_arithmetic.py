@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
 LIBRARY = 4  # roundings that the C library's functions may be off in these ranges
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", FUNCTIONS)
 @pytest.mark.parametrize("name", ["float32", "float64", "float16"])
 def test_functions(op: str, name: str) -> None:
@@ -131,6 +132,7 @@ def test_integer_power_wraps(base: str, exponent: str) -> None:
     assert got[:, 0].tolist() == [0, 1, -1, 0, 0, 0, 0]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0, 3.0, 4.0, -1.5, 2.5])
 @pytest.mark.parametrize("name", ["float32", "float16", "float64"])
 def test_constant_powers(exponent: float, name: str) -> None:

@@ -110,6 +110,7 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize(("op", "inputs", "attributes", "said"), CASES)
 def test_misfits(

@@ -99,6 +99,7 @@ def test_antialias(mode: str, factors: Scales, exclude: bool) -> None:
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 )

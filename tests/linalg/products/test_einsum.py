@@ -36,6 +36,7 @@ EQUATIONS = {
 }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("equation", EQUATIONS)
 @pytest.mark.parametrize("name", ["float32", "int32", "bfloat16"])
 def test_equations(equation: str, name: str) -> None:

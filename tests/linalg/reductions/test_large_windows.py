@@ -44,6 +44,7 @@ def drawn(seed: int) -> tuple[np.ndarray, Case, bool]:
     return x, numbers, bool(r.integers(2))
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("seed", range(24))
 def test_averages_and_norms(seed: int) -> None:
     x, case, ceil = drawn(seed)
@@ -68,6 +69,7 @@ def test_averages_and_norms(seed: int) -> None:
         assert not some.any() or not (abs(0 * got - right) <= bound)[some].all()
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("seed", range(24))
 def test_maxima_and_their_places(seed: int) -> None:
     x, case, ceil = drawn(seed)
@@ -174,6 +176,7 @@ def pool(shape: tuple[int | str, ...], op: str, **words: Any) -> onnx.ModelProto
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", ["AveragePool", "MaxPool", "LpPool"])
 @pytest.mark.parametrize("shape", [("n", 4, 3, 5), ("n", 4, "h", "w")])
 def test_extents_that_are_sizes(op: str, shape: tuple[int | str, ...]) -> None:

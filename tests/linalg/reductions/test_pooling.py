@@ -174,6 +174,7 @@ def test_lp_pool(drawn: tuple[tuple[int, ...], Case, bool], p: int) -> None:
         assert not close(0 * got, right, bound)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "shape", [(2, 3, 5), (1, 4, 3, 7), (0, 2, 3, 3), (2, 1, 2, 3, 5)]
 )

@@ -175,6 +175,7 @@ def test_axes_that_depend_on_data_are_bound_or_refused() -> None:
         run_node("ReduceSum", [x, np.zeros(2000, np.int64)], keepdims=0)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["int32", "int64", "uint32", "uint64"])
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
 def test_integers_over_no_elements(name: str, shape: tuple[int, ...]) -> None:

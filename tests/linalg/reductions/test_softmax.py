@@ -56,6 +56,7 @@ def test_numbers(op: str, shape: tuple[int, ...], place: int, name: str) -> None
         assert not within(got - 1, exact, steps_of(x), abs(exact) + 1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("op", EXACT)
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, -1, -3])
 def test_old_opsets_flatten(op: str, axis: int | None) -> None:

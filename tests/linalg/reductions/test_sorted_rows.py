@@ -90,6 +90,7 @@ def test_any_row(
     check(x, k, largest, data.draw(st.integers(0, 1)))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["float32", "int64", "float16", "uint8"])
 @pytest.mark.parametrize("few", [True, False])
 def test_long_rows(name: str, few: bool) -> None:
@@ -100,6 +101,7 @@ def test_long_rows(name: str, few: bool) -> None:
         check(x, k, largest=k == 1000)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("k", [5, 33, 700])
 @pytest.mark.parametrize("largest", [True, False])
 def test_each_one_better_than_those_before(k: int, largest: bool) -> None:

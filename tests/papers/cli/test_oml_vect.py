@@ -200,6 +200,7 @@ FORMS = (
 )
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("layer", FORMS, ids=lambda layer: layer.name)
 def test_every_form_by_every_strategy(layer: Layer, tmp_path: Path) -> None:
     """Against ONNX's reference, as the others in the tiny run."""

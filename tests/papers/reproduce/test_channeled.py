@@ -195,6 +195,7 @@ def test_the_scripts(form: str) -> None:
     check_text(schedule.to_transform(nest()), SCRIPTS[form])
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("form", ["early", "late", "vectors"])
 @pytest.mark.parametrize(("target", "vectors"), [("x86-64-v3", 2), ("x86-64-v4", 4)])
 def test_all_three_are_one_inner_loop(form: str, target: str, vectors: int) -> None:

@@ -85,7 +85,7 @@ def products_of(content: bytes) -> list[str]:
     return [name for name, nest in nests.items() if len(nest.products) == 1]
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=8)
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("node", NODES, ids=str)
 def test_kernels_of_models(node: Node, flow: str) -> None:

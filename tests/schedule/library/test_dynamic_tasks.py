@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 import nanoloom
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("filters", [1, 8])
 @pytest.mark.parametrize(("taps", "step"), [(3, 1), (2, 3), (3, 4), (5, 2)])
 def test_images_of_any_size(filters: int, taps: int, step: int) -> None:

@@ -87,6 +87,7 @@ def test_a_panel_is_read_from_memory_once(case: Groups, rows: int) -> None:
     assert tiles[-1:] == [1] or rows == 1
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", [Groups(7, 9, 112), Groups(5, 3, 200, stride=2)])
 def test_numbers(case: Groups, target: Target) -> None:

@@ -146,6 +146,7 @@ def test_another_semiring_has_no_spills(name: str) -> None:
 SIZES = [(1, 7, 13), (5, 1, 33), (37, 29, 70), (130, 61, 17), (64, 700, 90)]
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_the_smallest_of_sums(target: Target, sizes: tuple[int, int, int]) -> None:
@@ -158,6 +159,7 @@ def test_the_smallest_of_sums(target: Target, sizes: tuple[int, int, int]) -> No
     assert not np.array_equal(got, exact + 1, equal_nan=True)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(
     ("kind", "made"), [("int32", "int32"), ("int64", "int64"), ("int16", "int32")]
@@ -168,6 +170,7 @@ def test_products_of_integers(target: Target, kind: str, made: str) -> None:
     assert (got == a.astype(made) @ b.astype(made)).all()
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("size", [(2, 5, 7, 6, 37), (1, 9, 13, 40, 64)], ids=str)

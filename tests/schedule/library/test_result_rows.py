@@ -59,6 +59,7 @@ def test_others_have_all_rows(m: int, k: int, n: int) -> None:
     assert "tile_sizes [12, 0" not in schedule_of(m, k, n)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("follows", [False, True])
 def test_numbers(target: Any, follows: bool) -> None:

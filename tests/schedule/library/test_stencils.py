@@ -80,6 +80,7 @@ def test_planes_share_what_they_read() -> None:
     assert len(read) <= steps * (28 - 6) + 1  # and what the middle is multiplied by
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("shape", [(13, 21, 37), (3, 9, 18), (8, 50, 131)], ids=str)
 def test_numbers(target: Target, shape: tuple[int, int, int]) -> None:
@@ -106,6 +107,7 @@ def test_what_follows_is_computed_on_the_same_planes() -> None:
     assert text.count("vector.store") == 4  # in a loop over the row's two vectors
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("shape", [(13, 21, 37), (3, 9, 18), (8, 50, 131)], ids=str)
 def test_numbers_of_what_follows(target: Target, shape: tuple[int, int, int]) -> None:

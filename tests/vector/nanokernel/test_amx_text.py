@@ -85,6 +85,7 @@ def test_a_panel_is_read_by_a_marked_contraction(
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("m", [96, 65])
 @pytest.mark.parametrize("left, right, word", PRODUCTS)
 def test_a_step(m: int, left: str, right: str, word: str) -> None:

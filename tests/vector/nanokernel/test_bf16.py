@@ -58,6 +58,7 @@ def compare(
     check(got, exact, count + 1, magnitude)  # products are exact, sums round
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("m, k, n", SIZES)
 @pytest.mark.parametrize("name, family", PACKED)
 def test_weights(
@@ -67,6 +68,7 @@ def test_weights(
     compare("mk,kn->mn", bf16(m, m, k), bf16(n, k, n), target, family, True)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("m, k, n", SIZES)
 @pytest.mark.parametrize("name, family", FLAT)
 def test_two_activations(

@@ -72,6 +72,7 @@ def ones(left: Array, right: Array) -> Array:
     return np.bitwise_count(differ).sum(axis=(1, 2), dtype=np.int32)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 @pytest.mark.parametrize("name", TARGETS)

@@ -92,12 +92,14 @@ def wrong_choices(kind: str, packed: bool, any_width: bool) -> list[str]:
     return found
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_nanokernel(kind: str, packed: bool) -> None:
     assert wrong_choices(kind, packed, any_width=False) == []
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_any_width(kind: str, packed: bool) -> None:

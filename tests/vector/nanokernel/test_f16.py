@@ -39,6 +39,7 @@ def compare(left: Array, right: Array, target: Any, *, packed: bool) -> None:
     check(got, exact, count + 1, magnitude)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("m, k, n", SIZES)
@@ -69,6 +70,7 @@ def test_a_row_is_widened_once_a_tile() -> None:
     assert "f16 to f32" not in loop.replace("xf16> to", "")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("m, k, n", SIZES)
 def test_dot_products(m: int, k: int, n: int, packed: bool, monkeypatch: Any) -> None:

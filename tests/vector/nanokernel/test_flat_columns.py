@@ -122,6 +122,7 @@ def test_an_epilogue(name: str, family: str, monkeypatch: pytest.MonkeyPatch) ->
     check(got, exact, 35 + 3, size)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("n", [64, 97])
 def test_sums_go_on(

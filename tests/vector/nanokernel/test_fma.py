@@ -106,6 +106,7 @@ def test_forms(
     compare(equation, one, other, packed=packed, order=backwards)
 
 
+@pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("m, k, n", [(13, 33, 31), (1, 64, 9)])
@@ -145,6 +146,7 @@ def assembly(m: int, k: int, n: int, target: str) -> tuple[str, int, int]:
     return stage_text(program, "asm", by_name(target)), int(rows), int(vectors)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("sizes", [(96, 256, 256), (31, 97, 127)], ids=str)
 @pytest.mark.parametrize(
     ("target", "register"),

@@ -66,7 +66,7 @@ def expected(case: Any, x: np.ndarray, w: np.ndarray, number: int) -> np.ndarray
     return np.moveaxis(convolve(padded, w.astype(np.int64), 1, words), 1, -1)
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=5)
 @pytest.mark.parametrize("case", [*CASES, FAR], ids=str)
 @pytest.mark.parametrize(("kind", "number", "filters"), KINDS)
 def test_numbers(case: Any, kind: str, number: int, filters: str) -> None:

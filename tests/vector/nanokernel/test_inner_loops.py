@@ -97,6 +97,7 @@ def test_dot_products(
     assert len(vector_work(loop)) == steps * (rows * vectors + rows + vectors)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("target", ["icelake-server", "alderlake"])
 @pytest.mark.parametrize("left, right", [("s8", "s8"), ("u8", "u8")])
@@ -129,6 +130,7 @@ def test_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:
 FLAT_SIZES = [(24, 256, 256), (31, 97, 127), (8, 768, 768), (1, 768, 768)]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("sizes", FLAT_SIZES, ids=str)
 @pytest.mark.parametrize("target", ["sierraforest", "arrowlake-s"])
 def test_flat_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> None:
@@ -144,6 +146,7 @@ def test_flat_loads_that_convert(target: str, sizes: tuple[int, int, int]) -> No
     assert len(vector_work(loop)) == steps * (rows * vectors + rows + vectors)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("sizes", FLAT_SIZES, ids=str)
 @pytest.mark.parametrize("target", ["x86-64-v3", "alderlake", "skylake-avx512"])
 def test_flat_halves(target: str, sizes: tuple[int, int, int]) -> None:
@@ -178,6 +181,7 @@ def test_attention_in_bf16(target: str, word: str, row: str) -> None:
     assert all(spills(loop) == [] for loop in loops)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("target", "left", "right", "word", "a_product", "a_vector"),
     [

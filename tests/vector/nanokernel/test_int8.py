@@ -135,6 +135,7 @@ def test_forms(
     assert found == ("int8-lanes" if equation.startswith("km") else family)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v2", "skylake-avx512"])
 @pytest.mark.parametrize("packed", [True, False])
 def test_numbers_of_16_bits(name: str, packed: bool, monkeypatch: Any) -> None:

@@ -30,6 +30,7 @@ def layer(columns: int) -> tuple[Any, Array, Array]:
     return lambda b, image: b.einsum(LAYER, image, b.constant(w)), x, w
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("columns", [112, 97, 80, 176])
 @pytest.mark.parametrize("target", targets(), ids=str)
 def test_numbers(columns: int, target: Any) -> None:

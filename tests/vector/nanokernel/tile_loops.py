@@ -85,10 +85,17 @@ def register() -> ir.Value:
 
 
 def each(count: int, body: Callable[[ir.Value], object]) -> None:
-    loop = scf.ForOp(index(0), index(count), index(1))
+    loop = scf.ForOp(index(0), unknown(count), index(1))
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.yield_([])
+
+
+def unknown(count: int) -> ir.Value:
+    """A number that LLVM does not know: it takes seconds to unroll all the loops."""
+    given = arith.constant(bits(64), count)
+    said = llvm.inline_asm(bits(64), [given], "", "=r,0", has_side_effects=False)
+    return arith.index_cast(ir.IndexType.get(), said)
 
 
 def ahead(start: ir.Value, rows: ir.Value, distance: int) -> ir.Value:

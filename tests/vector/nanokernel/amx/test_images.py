@@ -127,7 +127,7 @@ ALONE = [  # wider than a register, columns or sums over an edge
 ]  # fmt: skip
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "u8"])
 @pytest.mark.parametrize("image", [*BY_TWOS, *ALONE], ids=str)
@@ -144,6 +144,7 @@ def test_rows_of_an_image_share_a_panel(
     image.compare(make, operands, target)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "u8", "s8"])
 @pytest.mark.parametrize(

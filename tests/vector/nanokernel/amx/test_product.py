@@ -50,6 +50,7 @@ BYTE_SIZES = [
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn(one_in=3)
 @EACH
 @pytest.mark.parametrize("m, k, n", BF16_SIZES)
 def test_bf16(
@@ -66,7 +67,7 @@ SIGNS_AT_SIZES = [
 ]
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @EACH
 @pytest.mark.parametrize(("signs", "size"), SIGNS_AT_SIZES, ids=str)
 def test_bytes(
@@ -80,6 +81,7 @@ def test_bytes(
     compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=True)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "s8"])
 @pytest.mark.parametrize(
@@ -104,6 +106,7 @@ def test_forms(
     compare(equation, one, other, machine(variant, monkeypatch), packed=True)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("n", [21, 32, 53])
@@ -137,6 +140,7 @@ def test_sums_of_bytes_wrap(variant: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert (got == np.int64(255 * 255 * 70000).astype(np.int32)).all()
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("m, k, n", [(70, 33, 40), (40, 197, 33), (17, 7, 64)])
 @pytest.mark.parametrize("packed", [True, False])
@@ -174,6 +178,7 @@ def onwards(m: int, k: int, n: int, right: Array, start: int | None) -> Make:
     return make
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "u8"])
 @pytest.mark.parametrize(

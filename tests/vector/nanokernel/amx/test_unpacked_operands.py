@@ -168,6 +168,7 @@ def test_who_weaves_is_said_by_the_script() -> None:
         stage_text(program, "vector", TARGET, script=other)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("name", "word", "depth"), [("bf16", "tdpbf16ps", 32), ("u8", "tdpbuud", 64)]
 )
@@ -190,6 +191,7 @@ def test_the_loop(m: int, n: int, name: str, word: str, depth: int) -> None:
 # ---- numbers -------------------------------------------------------------------------
 
 
+@pytest.mark.drawn(one_in=2)
 @EACH
 @pytest.mark.parametrize("m, k, n", BF16_SIZES)
 def test_bf16(
@@ -199,6 +201,7 @@ def test_bf16(
     compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize(("size", "signs"), BYTES)
 def test_bytes(
@@ -212,6 +215,7 @@ def test_bytes(
     compare("mk,kn->mn", left, right, machine(variant, monkeypatch), packed=False)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("name", ["bf16", "s8"])
 @pytest.mark.parametrize(
@@ -234,6 +238,7 @@ def test_batches(
     compare(equation, one, other, machine(variant, monkeypatch), packed=False)
 
 
+@pytest.mark.drawn
 @EACH
 @pytest.mark.parametrize("left, right", SIGNS)
 def test_zero_points(
@@ -258,6 +263,7 @@ def test_zero_points(
     assert (got == wide[0] @ wide[1]).all()
 
 
+@pytest.mark.drawn(one_in=2)
 @EACH
 @pytest.mark.parametrize(
     ("rows", "keys", "size"),

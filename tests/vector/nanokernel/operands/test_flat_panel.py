@@ -124,6 +124,7 @@ def test_the_first_tile_makes_the_panel() -> None:
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("follows", [False, True])

@@ -74,6 +74,7 @@ def test_tiles_that_divide_have_neither() -> None:
     assert "vector.transfer_write" in text and "arith.cmpi sge" not in text
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("size", [(131, 89), (131, 193), (13, 17), (7, 25), (20, 1)])
 def test_numbers_at_all_edges(size: tuple[int, int], target: Any) -> None:
