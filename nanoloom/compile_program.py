@@ -122,7 +122,7 @@ def built(
 
 def prepare(program: Program) -> None:
     """Compile the only variant now, if there is but one: no shape is left open."""
-    if any(text not in program.dims for text in program.texts):
+    if any(name not in program.dims for name in program.symbols):
         return
     try:
         program.variant_of(program.static_shapes(), {})

@@ -8,13 +8,15 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
 from nanoloom.cache import Cache, key
 from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.frontend.text_steps.steps import TextStep
+from nanoloom.frontend.text_steps.texts import Texts
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
 TEXT = "string"  # in place of an element type
-# Of inputs and of outputs: name, shape and element type of each.  Then strings.
-Sides: TypeAlias = "Sequence[Sequence[tuple[str, Sequence[int | str], str]] | str]"
+Row: TypeAlias = "tuple[str, Sequence[int | str], str]"  # name, shape, element type
+# Of the code's inputs, of outputs; then the model's strings, what steps before the code
+# take, and the steps.
+Side: TypeAlias = "Sequence[Row]"
+Sides: TypeAlias = "tuple[Side, Side, Sequence[str], Side, Sequence[Any]]"
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Source:
         self.given = given
         self._model: onnx_ir.Model | None = None
         self._simplified: onnx_ir.Model | None = None
-        self.strings: Sequence[str] = ()
+        self.texts: Texts | None = None  # once its interface is known
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
             files = (self._hash_files, cache, Path(given))
@@ -133,8 +138,15 @@ class Source:
                     cache.put(key("interface", hashed.result()), written)
 
             self._hashed.add_done_callback(keep)
-        inputs, outputs, *self.strings = json.loads(known)
-        return tuple(map(interface, inputs)), tuple(map(interface, outputs))
+        entries, outputs, strings, inputs, steps = json.loads(known)
+        sides = [tuple(map(interface, side)) for side in (entries, outputs)]
+        self.texts = Texts(
+            strings,
+            [TextStep.of(step) for step in steps],
+            tuple(map(interface, inputs)) or sides[0],
+            *sides,
+        )
+        return sides[0], sides[1]
 
     def declared(self) -> Sides:
         """Inputs and outputs as JSON takes them."""
@@ -191,13 +203,14 @@ class Entering(Source):
 
     def __init__(self, given: Computation | Text) -> None:
         self.given = self.given_entry = given
-        self.strings = ()
+        self.texts = None
         self._hashed = Future()
         self._hashed.set_result(given.digest)
 
     def declared(self) -> Sides:
         sides = (self.given_entry.inputs, self.given_entry.outputs)
-        return [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
+        made = [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
+        return made[0], made[1], (), (), ()
 
     def entry(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
@@ -257,6 +270,7 @@ def describe(model: onnx_ir.Model) -> Sides:
     """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
     from nanoloom.frontend.inputs import input_specs
     from nanoloom.frontend.string_encoding import TEXTS
+    from nanoloom.frontend.text_steps.take_apart import STEPS
 
     texts = {
         x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta
@@ -277,4 +291,6 @@ def describe(model: onnx_ir.Model) -> Sides:
         )
         for value in model.graph.outputs
     ]
-    return [inputs, outputs, *model.meta.get(TEXTS, ())]
+    stepped: Mapping[str, Any] = model.meta.get(STEPS, {})
+    own = stepped.get("declared", ()), stepped.get("steps", ())
+    return inputs, outputs, model.meta.get(TEXTS, ()), *own
