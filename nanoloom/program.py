@@ -92,8 +92,8 @@ class Program(CallableProgram):
         self._last: Variant | None = None  # for arrays of the shapes of the last call
         self.source = source
         self.entries, self.outputs = source.interface(self.cache)
-        assert source.texts is not None
         self._texts, self.inputs = source.texts, source.texts.inputs
+        self._has_texts = bool(self._texts)
         self.vocabulary = tuple(self._texts.strings)  # a saved program has places in it
         numbers, self.bounds = parted(dims)
         self.dims = bound_dims(self.entries, numbers)
@@ -104,7 +104,7 @@ class Program(CallableProgram):
         self.roomed = OpenRooms(self.open)
 
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
-        if not self._texts:
+        if not self._has_texts:
             return self._numbers(inputs, into)
         return self._texts.call(inputs, partial(self._numbers, into=into))
 

@@ -16,7 +16,7 @@ from nanoloom.cache import Cache, key
 from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.text_steps.steps import TextStep
-from nanoloom.frontend.text_steps.texts import Texts
+from nanoloom.frontend.text_steps.texts import NO_TEXTS, Texts
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -56,7 +56,7 @@ class Source:
         self.given = given
         self._model: onnx_ir.Model | None = None
         self._simplified: onnx_ir.Model | None = None
-        self.texts: Texts | None = None  # once its interface is known
+        self.texts = NO_TEXTS  # those of its interface, once that is known
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
             files = (self._hash_files, cache, Path(given))
@@ -203,7 +203,7 @@ class Entering(Source):
 
     def __init__(self, given: Computation | Text) -> None:
         self.given = self.given_entry = given
-        self.texts = None
+        self.texts = NO_TEXTS
         self._hashed = Future()
         self._hashed.set_result(given.digest)
 

@@ -45,7 +45,6 @@ class SplitSymbols(Source):
         inputs, outputs = self.source.interface(cache)
         shapes = renamed({x.name: x.shape for x in inputs}, self.apart)
         made = tuple(replace(x, shape=shapes[x.name]) for x in inputs)
-        assert self.source.texts is not None
         self.texts = replace(self.source.texts, entries=made)
         if not self.texts.steps:
             self.texts = replace(self.texts, inputs=made)

@@ -79,3 +79,6 @@ class Texts:
         check_inputs(self.inputs, {**given, **places})
         found = computed(self.steps, strings)
         return {x.name: found.get(x.name, given.get(x.name)) for x in self.entries}
+
+
+NO_TEXTS = Texts((), (), (), (), ())
