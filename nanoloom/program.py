@@ -145,7 +145,7 @@ class Program(CallableProgram):
 
     def __reduce__(self) -> tuple[object, ...]:
         own = self.source, self.options, self.cache, self.dims | self.bounds
-        return Program._restored, (Pickled.of(*own, self.threads),)
+        return type(self)._restored, (Pickled.of(*own, self.threads),)
 
     @classmethod
     def _restored(cls, pickled: Pickled) -> Program:

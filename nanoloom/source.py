@@ -43,6 +43,7 @@ class Interface:
     shape: tuple[int | str, ...]
     dtype: np.dtype
     is_text: bool = False  # strings; dtype is that of their numbers
+    holds: str = ""  # "list", "optional" or "optional list": of such arrays
 
     @property
     def is_static(self) -> bool:
@@ -150,6 +151,8 @@ class Source:
 
     def declared(self) -> Sides:
         """Inputs and outputs as JSON takes them."""
+        from nanoloom.declared_sides import describe
+
         return describe(self.model())
 
     def entry(
@@ -259,38 +262,8 @@ def is_text(given: object) -> TypeGuard[str]:
 
 def interface(described: tuple[str, Sequence[int | str], str]) -> Interface:
     """One input or output, of what `describe` says."""
-    name, shape, dtype = described
-    is_text = dtype == TEXT
-    return Interface(
-        name, tuple(shape), np.dtype("int64" if is_text else dtype), is_text
-    )
-
-
-def describe(model: onnx_ir.Model) -> Sides:
-    """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
-    from nanoloom.frontend.inputs import input_specs
-    from nanoloom.frontend.string_encoding import TEXTS
-    from nanoloom.frontend.text_steps.take_apart import STEPS
-
-    texts = {
-        x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta
-    }
-    inputs = [
-        (x.name, list(x.shape), TEXT if x.name in texts else x.dtype.name)
-        for x in input_specs(model)
-    ]
-    outputs = [
-        (
-            value.name or "",
-            [d if isinstance(d, int) else str(d) for d in value.shape or ()],
-            TEXT
-            if value.name in texts
-            else np.dtype(value.dtype.numpy()).name
-            if value.dtype
-            else "float32",
-        )
-        for value in model.graph.outputs
-    ]
-    stepped: Mapping[str, Any] = model.meta.get(STEPS, {})
-    own = stepped.get("declared", ()), stepped.get("steps", ())
-    return inputs, outputs, model.meta.get(TEXTS, ()), *own
+    name, shape, said = described
+    *words, dtype = said.split()
+    is_text, holds = dtype == TEXT, " ".join(words)
+    kind = np.dtype("int64" if is_text else dtype)
+    return Interface(name, tuple(shape), kind, is_text, holds)
