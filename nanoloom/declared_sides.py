@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import onnx_ir as ir
 
-from nanoloom.frontend.inputs import InputSpec, input_specs
-from nanoloom.frontend.list_inputs import row_of
-from nanoloom.frontend.string_encoding import TEXTS
-from nanoloom.frontend.text_steps.take_apart import STEPS
-from nanoloom.source import TEXT, Row, Sides
+if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
+    import onnx_ir as ir
+
+    from nanoloom.frontend.inputs import InputSpec
+
+TEXT = "string"  # in place of an element type
+Row: TypeAlias = "tuple[str, Sequence[int | str], str]"  # name, shape, element type
+# Of the code's inputs, of outputs; then the model's strings, what steps before the code
+# take, and the steps.
+Side: TypeAlias = "Sequence[Row]"
+Sides: TypeAlias = "tuple[Side, Side, Sequence[str], Side, Sequence[Any]]"
 
 
 def spec_row(x: InputSpec, is_text: bool) -> Row:
@@ -21,6 +26,11 @@ def spec_row(x: InputSpec, is_text: bool) -> Row:
 
 def describe(model: ir.Model) -> Sides:
     """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
+    from nanoloom.frontend.inputs import input_specs
+    from nanoloom.frontend.list_inputs import row_of
+    from nanoloom.frontend.string_encoding import TEXTS
+    from nanoloom.frontend.text_steps.take_apart import STEPS
+
     texts = {
         x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta
     }

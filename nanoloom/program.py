@@ -104,9 +104,8 @@ class Program(CallableProgram):
         self.roomed = OpenRooms(self.open)
 
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
-        if not self._has_texts:
-            return self._numbers(inputs, into)
-        return self._texts.call(inputs, partial(self._numbers, into=into))
+        run = partial(self._numbers, into=into)
+        return self._texts.call(inputs, run) if self._has_texts else run(inputs)
 
     def _numbers(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
         last = self._last
@@ -223,8 +222,8 @@ class Program(CallableProgram):
         from call to call.  Raises InputError for a model without such inputs.
         """
         self._texts.require_no_steps("a session")
-        own = self.open, self.outputs, self.threads, self
-        return CompiledSession(*own, capacity, pairs, once)
+        own = self.open, self.outputs, self.threads, self, capacity
+        return CompiledSession(*own, pairs, once)
 
     @public
     def nests(self) -> dict[str, LoopNest]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from nanoloom.cache import Cache, key
+from nanoloom.declared_sides import TEXT, Row, Sides, describe
 from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.text_steps.steps import TextStep
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
-TEXT = "string"  # in place of an element type
-Row: TypeAlias = "tuple[str, Sequence[int | str], str]"  # name, shape, element type
-# Of the code's inputs, of outputs; then the model's strings, what steps before the code
-# take, and the steps.
-Side: TypeAlias = "Sequence[Row]"
-Sides: TypeAlias = "tuple[Side, Side, Sequence[str], Side, Sequence[Any]]"
 
 
 @dataclass(frozen=True)
@@ -151,8 +146,6 @@ class Source:
 
     def declared(self) -> Sides:
         """Inputs and outputs as JSON takes them."""
-        from nanoloom.declared_sides import describe
-
         return describe(self.model())
 
     def entry(
@@ -260,7 +253,7 @@ def is_text(given: object) -> TypeGuard[str]:
     return isinstance(given, str) and "\n" in given and "func.func" in given
 
 
-def interface(described: tuple[str, Sequence[int | str], str]) -> Interface:
+def interface(described: Row) -> Interface:
     """One input or output, of what `describe` says."""
     name, shape, said = described
     *words, dtype = said.split()
