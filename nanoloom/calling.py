@@ -106,7 +106,12 @@ class CallableProgram(ABC):
 
 
 def sides(of: Iterable[Side]) -> str:
-    return ", ".join(f"{x.name} {signature(x.dtype, x.shape)}" for x in of)
+    return ", ".join(" ".join(filter(None, words_of(x))) for x in of)
+
+
+def words_of(x: Side) -> tuple[str, str, str]:
+    """Name, "list" or "optional" where it is one, element type and shape."""
+    return x.name, getattr(x, "holds", ""), signature(x.dtype, x.shape)
 
 
 def feeds(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, InputError, public
 from nanoloom.frontend.torch.given import is_exported, is_module
+from nanoloom.list_program import ListProgram
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
@@ -112,17 +113,19 @@ def built(
 ) -> Program:
     """The program of a model, compiled now if it has one variant, for this machine."""
     source = source_of(model, cache)
-    program = Program(
+    takes_lists = any(x.holds for x in source.interface(cache)[0])
+    kind = ListProgram if takes_lists else Program
+    program = kind(
         source, options, threads=threads, dims=dims, cache=cache, report=report
     )
-    if program.is_for_this_machine():  # else when it is saved
+    if program.is_for_this_machine() and not takes_lists:  # else when it is saved
         prepare(program)
     return program
 
 
 def prepare(program: Program) -> None:
     """Compile the only variant now, if there is but one: no shape is left open."""
-    if any(text not in program.dims for text in program.texts):
+    if any(name not in program.dims for name in program.symbols):
         return
     try:
         program.variant_of(program.static_shapes(), {})

@@ -18,7 +18,6 @@ from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.dimension_values import bound_dims, check_known
 from nanoloom.frontend.files import named_file
 from nanoloom.frontend.inputs import SeveralSizes, check_inputs
-from nanoloom.frontend.vocabulary import with_texts
 from nanoloom.model_facts import metadata_of, name_of
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions
@@ -92,22 +91,21 @@ class Program(CallableProgram):
         """What depends on the names that dimensions have."""
         self._last: Variant | None = None  # for arrays of the shapes of the last call
         self.source = source
-        self.inputs, self.outputs = source.interface(self.cache)
-        self.vocabulary = tuple(source.strings)  # a saved program has places in it
-        self._has_texts = any(x.is_text for x in (*self.inputs, *self.outputs))
+        self.entries, self.outputs = source.interface(self.cache)
+        self._texts, self.inputs = source.texts, source.texts.inputs
+        self._has_texts = bool(self._texts)
+        self.vocabulary = tuple(self._texts.strings)  # a saved program has places in it
         numbers, self.bounds = parted(dims)
-        self.dims = bound_dims(self.inputs, numbers)
-        self.texts = [d for x in self.inputs for d in x.shape if isinstance(d, str)]
-        check_known(self.texts, self.bounds)
-        own = self.inputs, self.dims, source, self.options, self.cache, self.report
+        self.dims = bound_dims(self.entries, numbers)
+        self.symbols = [d for x in self.entries for d in x.shape if isinstance(d, str)]
+        check_known(self.symbols, self.bounds)
+        own = self.entries, self.dims, source, self.options, self.cache, self.report
         self.open = OpenProgram(*own, self.bounds)
         self.roomed = OpenRooms(self.open)
 
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
-        if not self._has_texts:
-            return self._numbers(inputs, into)
         run = partial(self._numbers, into=into)
-        return with_texts(self.inputs, self.outputs, self.vocabulary, inputs, run)
+        return self._texts.call(inputs, run) if self._has_texts else run(inputs)
 
     def _numbers(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
         last = self._last
@@ -129,11 +127,11 @@ class Program(CallableProgram):
     def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""
         try:
-            return check_inputs(self.inputs, inputs, self.dims)
+            return check_inputs(self.entries, inputs, self.dims)
         except SeveralSizes:
             apart = split_by_sizes(self.source, self.cache, inputs)
             self._declare(apart, self.dims | self.bounds)
-        return check_inputs(self.inputs, inputs, self.dims)
+        return check_inputs(self.entries, inputs, self.dims)
 
     @property
     def _title(self) -> str:
@@ -146,7 +144,7 @@ class Program(CallableProgram):
 
     def __reduce__(self) -> tuple[object, ...]:
         own = self.source, self.options, self.cache, self.dims | self.bounds
-        return Program._restored, (Pickled.of(*own, self.threads),)
+        return type(self)._restored, (Pickled.of(*own, self.threads),)
 
     @classmethod
     def _restored(cls, pickled: Pickled) -> Program:
@@ -169,7 +167,7 @@ class Program(CallableProgram):
     ) -> tuple[Variant, tuple[str, ...]]:
         """The variant, and the inputs whose values decide it beside their shapes."""
         self._require_here()
-        require_within(self.bounds, self.inputs, shapes)
+        require_within(self.bounds, self.entries, shapes)
         known = self.source.value_inputs(self.cache, shapes)
         made = partial(self.variant_of, shapes)
         plain = None if known else lambda: made({})
@@ -211,7 +209,7 @@ class Program(CallableProgram):
 
     def static_shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the inputs; raises InputError for dimensions without a number."""
-        return static_shapes(self.inputs, self.dims)
+        return static_shapes(self.entries, self.dims)
 
     @public
     def session(
@@ -223,8 +221,9 @@ class Program(CallableProgram):
         outputs that extend them, where they are not named so.  once: inputs that stay
         from call to call.  Raises InputError for a model without such inputs.
         """
-        own = self.open, self.outputs, self.threads, self
-        return CompiledSession(*own, capacity, pairs, once)
+        self._texts.require_no_steps("a session")
+        own = self.open, self.outputs, self.threads, self, capacity
+        return CompiledSession(*own, pairs, once)
 
     @public
     def nests(self) -> dict[str, LoopNest]:
@@ -262,6 +261,7 @@ class Program(CallableProgram):
         with self.report.waiting("start"):
             from nanoloom.binary import output_forms
 
+        self._texts.require_no_steps("a saved program")
         output, chosen = named_file(path), self.options
         output_forms.require_form(form, len(levels), session=bool(session))
         called, digest = name or output.stem, self.source.digest

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from nanoloom.cache import Cache, key
+from nanoloom.declared_sides import TEXT, Row, Sides, describe
 from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.frontend.text_steps.steps import TextStep
+from nanoloom.frontend.text_steps.texts import NO_TEXTS, Texts
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -25,9 +28,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
-TEXT = "string"  # in place of an element type
-# Of inputs and of outputs: name, shape and element type of each.  Then strings.
-Sides: TypeAlias = "Sequence[Sequence[tuple[str, Sequence[int | str], str]] | str]"
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Interface:
     shape: tuple[int | str, ...]
     dtype: np.dtype
     is_text: bool = False  # strings; dtype is that of their numbers
+    holds: str = ""  # "list", "optional" or "optional list": of such arrays
 
     @property
     def is_static(self) -> bool:
@@ -51,7 +52,7 @@ class Source:
         self.given = given
         self._model: onnx_ir.Model | None = None
         self._simplified: onnx_ir.Model | None = None
-        self.strings: Sequence[str] = ()
+        self.texts = NO_TEXTS  # those of its interface, once that is known
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
             files = (self._hash_files, cache, Path(given))
@@ -133,8 +134,15 @@ class Source:
                     cache.put(key("interface", hashed.result()), written)
 
             self._hashed.add_done_callback(keep)
-        inputs, outputs, *self.strings = json.loads(known)
-        return tuple(map(interface, inputs)), tuple(map(interface, outputs))
+        entries, outputs, strings, inputs, steps = json.loads(known)
+        sides = [tuple(map(interface, side)) for side in (entries, outputs)]
+        self.texts = Texts(
+            strings,
+            [TextStep.of(step) for step in steps],
+            tuple(map(interface, inputs)) or sides[0],
+            *sides,
+        )
+        return sides[0], sides[1]
 
     def declared(self) -> Sides:
         """Inputs and outputs as JSON takes them."""
@@ -191,13 +199,14 @@ class Entering(Source):
 
     def __init__(self, given: Computation | Text) -> None:
         self.given = self.given_entry = given
-        self.strings = ()
+        self.texts = NO_TEXTS
         self._hashed = Future()
         self._hashed.set_result(given.digest)
 
     def declared(self) -> Sides:
         sides = (self.given_entry.inputs, self.given_entry.outputs)
-        return [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
+        made = [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
+        return made[0], made[1], (), (), ()
 
     def entry(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
@@ -244,37 +253,10 @@ def is_text(given: object) -> TypeGuard[str]:
     return isinstance(given, str) and "\n" in given and "func.func" in given
 
 
-def interface(described: tuple[str, Sequence[int | str], str]) -> Interface:
+def interface(described: Row) -> Interface:
     """One input or output, of what `describe` says."""
-    name, shape, dtype = described
-    is_text = dtype == TEXT
-    return Interface(
-        name, tuple(shape), np.dtype("int64" if is_text else dtype), is_text
-    )
-
-
-def describe(model: onnx_ir.Model) -> Sides:
-    """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
-    from nanoloom.frontend.inputs import input_specs
-    from nanoloom.frontend.string_encoding import TEXTS
-
-    texts = {
-        x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta
-    }
-    inputs = [
-        (x.name, list(x.shape), TEXT if x.name in texts else x.dtype.name)
-        for x in input_specs(model)
-    ]
-    outputs = [
-        (
-            value.name or "",
-            [d if isinstance(d, int) else str(d) for d in value.shape or ()],
-            TEXT
-            if value.name in texts
-            else np.dtype(value.dtype.numpy()).name
-            if value.dtype
-            else "float32",
-        )
-        for value in model.graph.outputs
-    ]
-    return [inputs, outputs, *model.meta.get(TEXTS, ())]
+    name, shape, said = described
+    *words, dtype = said.split()
+    is_text, holds = dtype == TEXT, " ".join(words)
+    kind = np.dtype("int64" if is_text else dtype)
+    return Interface(name, tuple(shape), kind, is_text, holds)

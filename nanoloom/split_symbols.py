@@ -26,7 +26,7 @@ class SplitSymbols(Source):
 
     def __init__(self, source: Source, apart: Mapping[Place, str]) -> None:
         self.given, self._hashed, self._model = source.given, source._hashed, None
-        self.source, self.apart, self.strings = source, apart, source.strings
+        self.source, self.apart, self.texts = source, apart, source.texts
         self._simplified = None
 
     def model(self) -> onnx_ir.Model:
@@ -43,9 +43,12 @@ class SplitSymbols(Source):
         self, cache: Cache
     ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
         inputs, outputs = self.source.interface(cache)
-        self.strings = self.source.strings
         shapes = renamed({x.name: x.shape for x in inputs}, self.apart)
-        return tuple(replace(x, shape=shapes[x.name]) for x in inputs), outputs
+        made = tuple(replace(x, shape=shapes[x.name]) for x in inputs)
+        self.texts = replace(self.source.texts, entries=made)
+        if not self.texts.steps:
+            self.texts = replace(self.texts, inputs=made)
+        return made, outputs
 
 
 def with_names(model: onnx_ir.Model, apart: Mapping[Place, str]) -> onnx_ir.Model:

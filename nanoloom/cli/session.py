@@ -104,14 +104,30 @@ def open_program(
         from nanoloom.source import source_of
 
     with watch.waiting("read"):
+        source = source_of(model, cache)
+        require_arrays(source.interface(cache)[0])
+        source.texts.require_no_steps("the command line")
         return Program(
-            source_of(model, cache),
+            source,
             options,
             threads=thread_count(threads),
             dims=dims,
             cache=cache,
             report=watch,
         )
+
+
+def require_arrays(inputs: Sequence[Interface]) -> None:
+    """Raise Error for an input that is a list of arrays, or may be left out."""
+    from nanoloom.errors import Error
+
+    for x in inputs:
+        if x.holds:
+            raise Error(
+                f"is {x.holds}, which the command line cannot give",
+                where=f"input {x.name}",
+                hint="call the model from Python, or export it with tensors there",
+            )
 
 
 def announce_c_library(program: Program) -> None:

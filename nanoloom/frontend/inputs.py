@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,8 +44,10 @@ class InputSpec:
     dtype: np.dtype[Any]
 
 
-def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
-    """The inputs of a model, bound or not.
+def input_specs(
+    model: ir.Model, but: Container[str | None] = ()
+) -> tuple[InputSpec, ...]:
+    """The inputs of a model, bound or not, but for some.
 
     Raises Unsupported for an input that is no tensor of numbers or bool.
     """
@@ -56,6 +58,8 @@ def input_specs(model: ir.Model) -> tuple[InputSpec, ...]:
     found: list[InputSpec] = []
     for value in model.graph.inputs:
         dtype = value.dtype
+        if value.name in but:
+            continue
         if value.name not in dims or dtype is None or dtype.name == "STRING":
             reason = "is no tensor of numbers"
             if value.name not in dims and value.type is not None:

@@ -30,6 +30,7 @@ from nanoloom.frontend.redundant import drop_redundant
 from nanoloom.frontend.string_encoding import encode
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
+from nanoloom.frontend.text_steps.take_apart import take_text_steps
 from nanoloom.frontend.torch.given import (
     imported,
     is_archive,
@@ -88,6 +89,7 @@ def load(
         expand_microsoft(model)
     check_required(model, where)
     passes.RemoveInitializersFromInputsPass()(model)
+    take_text_steps(model)
     encode(model)
     check_sizes(model, where, memory)
     return model

@@ -165,6 +165,8 @@ def classical(node: ir.Node, encoding: Encoding) -> None:
         case name if name in LABELS:
             given = node.attributes.pop("classlabels_strings", None)
             if given is not None and given.value:
+                if name == "LinearClassifier" and len(given.as_strings()) == 1:
+                    raise refusal(node, "tells one string from none")
                 codes = encoding.numbers(given.as_strings())
                 node.attributes[LABELS[name]] = ir.AttrInt64s(LABELS[name], codes)
                 encoding.texts.add(node.outputs[0])

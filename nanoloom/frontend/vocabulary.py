@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -25,14 +24,8 @@ class Vocabulary:
 
     def encoded(self, name: str, given: object) -> Array:
         """An array of strings as int64.  Raises InputError for anything else."""
-        array = np.asarray(given)
+        array = strings_of(name, given)
         texts = array.reshape(-1).tolist()
-        if array.dtype.kind not in "UO" or not all(isinstance(t, str) for t in texts):
-            raise InputError(
-                f"is {array.dtype.name}, the model wants strings",
-                where=f"input {name}",
-                hint="give an array of str",
-            )
         numbers = [self.codes.setdefault(text, len(self.codes)) for text in texts]
         return np.array(numbers, np.int64).reshape(array.shape)
 
@@ -40,32 +33,17 @@ class Vocabulary:
         """Strings, in an array of objects."""
         table = np.empty(len(self.codes), object)
         table[:] = list(self.codes)
-        return table[numbers]
+        return table[numbers.reshape(-1)].reshape(numbers.shape)
 
 
-class Side(Protocol):
-    """An input or output: its name, and whether it holds strings."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def is_text(self) -> bool: ...
-
-
-def with_texts(
-    inputs: Sequence[Side],
-    outputs: Sequence[Side],
-    texts: Sequence[str],
-    given: Mapping[str, object],
-    run: Callable[[Mapping[str, object]], dict[str, Array]],
-) -> dict[str, Array]:
-    """One call of a program that computes with numbers of strings."""
-    if not hasattr(given, "keys"):
-        return run(given)  # which says what is wrong
-    vocabulary = Vocabulary.of(texts)
-    named = [x.name for x in inputs if x.is_text and x.name in given]
-    numbers = {name: vocabulary.encoded(name, given[name]) for name in named}
-    made = run({**given, **numbers})
-    for name in (x.name for x in outputs if x.is_text):
-        made[name] = vocabulary.decoded(made[name])
-    return made
+def strings_of(name: str, given: object) -> Array:
+    """An input as an array of str objects.  Raises InputError for anything else."""
+    array = np.asarray(given)
+    texts = array.reshape(-1).tolist()
+    if array.dtype.kind not in "UTO" or not all(isinstance(t, str) for t in texts):
+        raise InputError(
+            f"is {array.dtype.name}, the model wants strings",
+            where=f"input {name}",
+            hint="give an array of str",
+        )
+    return array.astype(object)

@@ -62,8 +62,8 @@ def targets(attribute: str) -> Rule:
 
 
 def classes(node: ir.Node, shape: Shape) -> list[Made]:
-    """A label and the scores of each row."""
-    count = attribute_size(node, *CLASSES)
+    """A label and the scores of each row: one where no classes are named."""
+    count = max(attribute_size(node, *CLASSES), 1)
     rows = rows_of(shape)
     return [(INT64, (rows,)), (FLOAT, (rows, count))]
 

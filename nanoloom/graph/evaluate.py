@@ -16,6 +16,7 @@ from nanoloom.frontend.memory_claims import available_memory
 from nanoloom.graph.alike_nodes import Answers, data_key, operator_key
 from nanoloom.graph.derived_constants import DerivedTensor, derived
 from nanoloom.graph.folding import is_defined
+from nanoloom.graph.own_evaluation import OwnEvaluator, is_own
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.weights.derivations import Transposed
 
@@ -168,7 +169,7 @@ class Evaluation:
 
     inputs: list[ir.TensorProtocol | None]
     outputs: list[bool]
-    evaluator: ReferenceEvaluator
+    evaluator: ReferenceEvaluator | OwnEvaluator
     view: ir.TensorProtocol | None
 
     @classmethod
@@ -186,6 +187,8 @@ class Evaluation:
     ) -> Evaluation | None:
         """None if ONNX's reference does not know the operator or its attributes."""
         outputs = [bool(out.name) for out in node.outputs]
+        if is_own(node):
+            return cls(list(inputs), outputs, OwnEvaluator(node), None)
         try:
             evaluator = ReferenceEvaluator(single(node, opsets, inputs, outputs))
         except Exception:  # noqa: BLE001 - whatever it is: computed later, or refused

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.cli import models
@@ -298,3 +299,25 @@ def test_two_folders_for_outputs(tmp_path: Path, nanoloom: Command) -> None:
     model = models.write(tmp_path, models.NO_INPUT)
     words = ("-o", tmp_path / "a", "-o", tmp_path / "b")
     refused(nanoloom("run", model, *words), "given twice", status=2)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (
+            "input x: is list, which the command line cannot give",
+            "g (seq(float[n]) x) => (int64 k) { k = SequenceLength(x) }",
+        ),
+        (
+            "the command line cannot look into strings, as StringConcat do",
+            "g (string[n] x) => (string[n] y) { y = StringConcat(x, x) }",
+        ),
+    ],
+)
+def test_what_python_alone_can_give(
+    said: str, text: str, tmp_path: Path, nanoloom: Command
+) -> None:
+    head = '<ir_version: 8, opset_import: ["": 20]>'
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx.parser.parse_model(head + text).SerializeToString())
+    refused(nanoloom("run", path), said)

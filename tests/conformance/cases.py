@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +38,13 @@ def as_array(value: object) -> np.ndarray:
     return np.asarray(value)
 
 
+def as_given(value: object) -> Any:
+    """An input: an array, or a list of them."""
+    if isinstance(value, list):
+        return [as_array(one) for one in value]
+    return None if value is None else as_array(value)
+
+
 def holds(model: onnx.ModelProto, operators: frozenset[str]) -> bool:
     return any(node.op_type in operators for node in model.graph.node)
 
@@ -58,7 +66,7 @@ def run(case: TestCase, evaluate: Evaluate) -> str:
     names = [x.name for x in model.graph.input if x.name not in initial]
     compare = outside if is_random(model) else difference
     for inputs, expected in case.data_sets:
-        feeds = {n: as_array(a) for n, a in zip(names, inputs, strict=False)}
+        feeds = {n: as_given(a) for n, a in zip(names, inputs, strict=False)}
         got = evaluate(model, feeds)
         for i, (one, other) in enumerate(each(got, expected)):
             wanted = as_array(other)

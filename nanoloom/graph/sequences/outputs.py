@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from nanoloom.errors import Unsupported
+from nanoloom.errors import DataDependent, Unsupported
 from nanoloom.graph.sequences.change import elements_of
 from nanoloom.graph.splice import substitute, typed_like
+from nanoloom.graph.types import deciding_sources
 from nanoloom.graph.unique_names import Names
 
 SPANS = "nanoloom.spans"  # of a branch: of each output, how many tensors it is
@@ -57,15 +58,16 @@ def free(graph: ir.Graph, names: Names, name: str) -> str:
 def spans_of(node: ir.Node, bodies: Sequence[ir.Graph]) -> Spans | None:
     """What both branches of an If give; None where that is tensors alone.
 
-    Raises Unsupported for sequences of several lengths.
+    Raises DataDependent for sequences of several lengths.
     """
     found = [x for body in bodies if (x := body.meta.pop(SPANS, None)) is not None]
     if not found:
         return None
     for one, other in zip(found[0], found[-1], strict=True):
         if one != other:
-            raise Unsupported(
+            raise DataDependent(
                 f"its branches give sequences of {one or 0} and {other or 0} tensors",
+                deciding_sources(node.inputs[0]),
                 where=f"node {node.name} (If)",
                 hint="the condition must be known while compiling",
             )

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from nanoloom.errors import DataDependent
 from nanoloom.graph.sequences.change import Change, elements_of, note
-from nanoloom.graph.splice import discard, inline_graph, local_outputs
+from nanoloom.graph.splice import discard, inline_graph, local_outputs, substitute
 from nanoloom.graph.types import integer_sources, is_static, shape_of
 from nanoloom.graph.unique_names import Names, rename
 
@@ -146,7 +146,10 @@ def mapped(c: Change) -> None:
         for row, value in zip(made, found, strict=True):
             row.append(value)
         c.last = last
-    c.give(*made)
+    lists = [c.op("SequenceConstruct", row)[0] for row in made]  # behind the bodies
+    for old, new in zip(c.node.outputs, lists, strict=True):
+        new.type = old.type
+    substitute(c.graph, c.node, lists)
 
 
 def optional(c: Change) -> None:

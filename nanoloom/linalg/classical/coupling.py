@@ -15,20 +15,17 @@ from nanoloom.linalg.builder.indexing import position
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
-from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.elementwise.activations import sigmoid
 
 FLOAT64 = np.dtype(np.float64)
 TRIPS, ERROR = 100, 0.005  # the most, and what ends them, over the number of classes
 LEAST = 1e-7  # of a pair's probability
-MOST_CLASSES = 16  # each is a step of its own in the code
 
 
 def coupled(b: Builder, node: Node, scores: Tensor, count: int) -> Tensor:
     """[rows, classes] of the scores of pairs, with the node's prob_a and prob_b."""
-    if count > MOST_CLASSES:
-        raise node.unsupported(f"it has probabilities of {count} classes")
     pairs = list(combinations(range(count), 2))
     given = [node.floats(name) for name in ("prob_a", "prob_b")]
     if any(len(numbers) != len(pairs) for numbers in given):
@@ -91,9 +88,8 @@ def improved(b: Builder, matrix: Tensor, now: list[Tensor], count: int) -> list[
         return select(small, constant(1, FLOAT64), sofar)
 
     finished = b.elementwise(ends, done, error)
-    made = before
-    for place in range(count):
-        made, slope, level = moved(b, matrix, made, slope, level, place)
+    now = [before, slope, level]
+    made = repeat(b, count, now, lambda i, x: moved(b, matrix, x, from_index(i)))[0]
 
     def chosen(old: Scalar, new: Scalar, flag: Scalar) -> Scalar:
         return select(flag > 0.0, old, new)
@@ -104,12 +100,10 @@ def improved(b: Builder, matrix: Tensor, now: list[Tensor], count: int) -> list[
     return [kept, finished]
 
 
-def moved(
-    b: Builder, matrix: Tensor, p: Tensor, slope: Tensor, level: Tensor, place: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def moved(b: Builder, matrix: Tensor, now: list[Tensor], at: Scalar) -> list[Tensor]:
     """p, Q p and p Q p after the step along one class, scaled to a sum of one."""
-    steep, at = b.value(matrix), constant(place, np.dtype(np.int64))
-    slopes = b.value(slope)
+    p, slope, level = now
+    steep, slopes = b.value(matrix), b.value(slope)
 
     def step(row: Scalar, level: Scalar) -> Scalar:
         square = b.load(steep, FLOAT64, [row, at, at])
@@ -131,8 +125,8 @@ def moved(
         found = b.load(slopes, FLOAT64, [position(0), at])
         return (old + d * (d * square + found * 2.0)) / ((d + 1.0) * (d + 1.0))
 
-    return (
+    return [
         combine(b, next_p, p.shape, FLOAT64, p, BroadcastOperand(size, (0,))),
         combine(b, next_slope, p.shape, FLOAT64, slope, BroadcastOperand(size, (0,))),
         combine(b, next_level, rows, FLOAT64, level, size),
-    )
+    ]

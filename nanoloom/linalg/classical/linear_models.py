@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.classical.scores import (
     FLOAT32,
@@ -52,11 +54,14 @@ def linear_regressor(b: Builder, node: Node) -> Tensor:
 def linear_classifier(b: Builder, node: Node) -> list[Tensor | None]:
     """Labels [rows] and scores [rows, classes].
 
-    Two classes may share one set of coefficients, the second class's.
+    Two classes may share one set of coefficients, the second class's.  One class, or
+    none, is told from label 0 by the sign of its score.
     """
     x, name = as_rows(b, node.input(0)), node.string("post_transform", "NONE")
-    classes = integer_labels(node, "classlabels_ints")
     rows = len(node.floats("coefficients")) // max(x.shape[-1], 1)
+    if rows == 1 and len(node.ints("classlabels_ints")) < 2:
+        return one_class(b, node, linear(b, node, x, 1), name)
+    classes = integer_labels(node, "classlabels_ints")
     single = rows == 1 and len(classes) == 2
     if (rows != len(classes) and not single) or len(classes) < 2:
         raise node.unsupported(
@@ -69,6 +74,18 @@ def linear_classifier(b: Builder, node: Node) -> list[Tensor | None]:
         made, compared = transformed(b, node, scores, name), scores
     chosen = labels(b, compared, classes)
     return [b.reshape(chosen, node.output_shapes[0]), b.cast(made, FLOAT32)]
+
+
+def one_class(b: Builder, node: Node, score: Tensor, name: str) -> list[Tensor | None]:
+    """The only label, 1 without any, where the score is positive; else 0."""
+    label = [*node.ints("classlabels_ints"), 1][0]
+
+    def chosen(value: Scalar) -> Scalar:
+        return select(value > 0.0, constant(label, INT64), constant(0, INT64))
+
+    made = b.cast(transformed(b, node, score, name), FLOAT32)
+    found = b.elementwise(chosen, score, dtype=INT64)
+    return [b.reshape(found, node.output_shapes[0]), made]
 
 
 OPERATORS = {

@@ -30,9 +30,13 @@ def tf_idf(b: Builder, node: Node) -> Tensor:
     mode, given = node.string("mode"), node.floats("weights")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise node.unsupported(f"mode {mode} is not known", "use TF, IDF or TFIDF")
-    if len(given) not in (0, shape[-1]):
-        raise node.unsupported(f"it has {len(given)} weights for {shape[-1]} n-grams")
-    weights = b.constant(np.array(given or [1.0] * shape[-1], FLOAT32))
+    places = node.ints("ngram_indexes")
+    if len(given) not in (0, len(places)):
+        raise node.unsupported(f"it has {len(given)} weights for {len(places)} n-grams")
+    in_place = np.ones(shape[-1], FLOAT32)
+    if given:  # in the pool's order
+        in_place[places] = given
+    weights = b.constant(in_place)
 
     def body(count: Scalar, weight: Scalar) -> Scalar:
         number = (count > 0).cast(FLOAT32) if mode == "IDF" else count.cast(FLOAT32)

@@ -191,7 +191,8 @@ def tree_classifier(b: Builder, node: Node) -> list[Tensor | None]:
     """Labels [rows] and scores [rows, classes].
 
     Two classes may have votes for one of them only, the second one's score.  Where none
-    is negative and nothing transforms them, they are its probability.
+    is negative and nothing transforms them, they are its probability.  An only class is
+    everybody's label.
     """
     x, wide = as_rows(b, node.input(0)), working_type(node)
     classes, name = (
@@ -202,7 +203,7 @@ def tree_classifier(b: Builder, node: Node) -> list[Tensor | None]:
     base = numbers(node, "base_values", wide)
     votes_for = sorted(set(node.ints("class_ids")))
     single = len(classes) == 2 and len(votes_for) == 1
-    if len(classes) < 2 or base.size not in (0, 1 if single else len(classes)):
+    if base.size not in (0, 1 if single else len(classes)):
         raise node.unsupported(
             f"it has {len(classes)} classes, votes for {len(votes_for)} of them and "
             f"{base.size} base values",

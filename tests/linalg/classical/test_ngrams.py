@@ -43,7 +43,7 @@ def test_counts(
 ) -> None:
     low, high = min(low, high), max(low, high)
     x = np.random.default_rng(skips).choice([2, 5, 7, 9], shape).astype(kind)
-    weights = [0.5 * i for i in range(9)]
+    weights = [0.5 * i + 0.5 for i in range(len(PLACES))]
     got = run_node(
         "TfIdfVectorizer",
         [x],
@@ -58,7 +58,9 @@ def test_counts(
         version=9,
     )[0]
     rows = np.stack([count(row, low, high, skips) for row in x.reshape(-1, shape[-1])])
-    right = {"TF": rows, "IDF": (rows > 0) * weights, "TFIDF": rows * weights}[mode]
+    in_place = np.zeros(9)
+    in_place[PLACES] = weights  # a weight is of an n-gram of the pool
+    right = {"TF": rows, "IDF": (rows > 0) * in_place, "TFIDF": rows * in_place}[mode]
     assert got.dtype == np.float32
     assert (got == right.reshape(got.shape)).all()
 

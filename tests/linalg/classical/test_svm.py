@@ -110,7 +110,7 @@ def coupled(first: np.ndarray, count: int) -> np.ndarray:
     return p
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("count", [2, 3, 4, 19])
 def test_probabilities(count: int) -> None:
     """Of classes, from those of pairs."""
     rng = np.random.default_rng(2)

@@ -1,0 +1,57 @@
+"""What a model says of its inputs and outputs, as JSON takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
+    import onnx_ir as ir
+
+    from nanoloom.frontend.inputs import InputSpec
+
+TEXT = "string"  # in place of an element type
+Row: TypeAlias = "tuple[str, Sequence[int | str], str]"  # name, shape, element type
+# Of the code's inputs, of outputs; then the model's strings, what steps before the code
+# take, and the steps.
+Side: TypeAlias = "Sequence[Row]"
+Sides: TypeAlias = "tuple[Side, Side, Sequence[str], Side, Sequence[Any]]"
+
+
+def spec_row(x: InputSpec, is_text: bool) -> Row:
+    return x.name, list(x.shape), TEXT if is_text else x.dtype.name
+
+
+def describe(model: ir.Model) -> Sides:
+    """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
+    from nanoloom.frontend.inputs import input_specs
+    from nanoloom.frontend.list_inputs import row_of
+    from nanoloom.frontend.string_encoding import TEXTS
+    from nanoloom.frontend.text_steps.take_apart import STEPS
+
+    texts = {
+        x.name for x in (*model.graph.inputs, *model.graph.outputs) if TEXTS in x.meta
+    }
+    lists = {x.name: row for x in model.graph.inputs if (row := row_of(x))}
+    specs = {x.name: x for x in input_specs(model, but=lists)}
+    inputs = [
+        lists.get(x.name) or spec_row(specs[str(x.name)], x.name in texts)
+        for x in model.graph.inputs
+    ]
+    outputs = [
+        (
+            value.name or "",
+            [d if isinstance(d, int) else str(d) for d in value.shape or ()],
+            TEXT
+            if value.name in texts
+            else np.dtype(value.dtype.numpy()).name
+            if value.dtype
+            else "float32",
+        )
+        for value in model.graph.outputs
+    ]
+    stepped: Mapping[str, Any] = model.meta.get(STEPS, {})
+    own = stepped.get("declared", ()), stepped.get("steps", ())
+    return inputs, outputs, model.meta.get(TEXTS, ()), *own

@@ -1,0 +1,84 @@
+"""One call of a program that takes or gives strings: its code computes with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from nanoloom.errors import Error
+from nanoloom.frontend.inputs import check_inputs
+from nanoloom.frontend.text_steps.steps import TextStep, computed
+from nanoloom.frontend.vocabulary import Vocabulary, strings_of
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Given = Mapping[str, object]
+Run = Callable[[Given], dict[str, Array]]
+
+
+class Side(Protocol):
+    """An input or output: what it is called, and whether it holds strings."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> Sequence[int | str]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def is_text(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Texts:
+    """strings: of the model, whose places are their numbers.  steps: before the code.
+
+    inputs: of the model; entries: of the code, which are the same without steps.
+    """
+
+    strings: Sequence[str]
+    steps: Sequence[TextStep]
+    inputs: Sequence[Side]
+    entries: Sequence[Side]
+    outputs: Sequence[Side]
+
+    def __bool__(self) -> bool:
+        sides = (*self.inputs, *self.entries, *self.outputs)
+        return any(x.is_text for x in sides)
+
+    def call(self, given: Given, run: Run) -> dict[str, Array]:
+        """run: the code, with numbers for strings.  Raises InputError."""
+        if not hasattr(given, "keys"):
+            return run(given)  # which says what is wrong
+        vocabulary = Vocabulary.of(self.strings)
+        if self.steps:
+            given = self.stepped(given)
+        named = [x.name for x in self.entries if x.is_text and x.name in given]
+        numbers = {name: vocabulary.encoded(name, given[name]) for name in named}
+        made = run({**given, **numbers})
+        for name in (x.name for x in self.outputs if x.is_text):
+            made[name] = vocabulary.decoded(made[name])
+        return made
+
+    def require_no_steps(self, what: str) -> None:
+        """Raise Error for what has no Python to run them."""
+        if self.steps:
+            names = ", ".join(dict.fromkeys(step.operator for step in self.steps))
+            raise Error(
+                f"{what} cannot look into strings, as {names} do",
+                hint="call the program from Python, or do that part before the model",
+            )
+
+    def stepped(self, given: Given) -> dict[str, Any]:
+        """What the code takes: inputs of the model, and what steps make of them."""
+        texts = [x.name for x in self.inputs if x.is_text and x.name in given]
+        strings = {name: strings_of(name, given[name]) for name in texts}
+        places = {name: np.zeros(x.shape, np.int64) for name, x in strings.items()}
+        check_inputs(self.inputs, {**given, **places})
+        found = computed(self.steps, strings)
+        return {x.name: found.get(x.name, given.get(x.name)) for x in self.entries}
+
+
+NO_TEXTS = Texts((), (), (), (), ())
