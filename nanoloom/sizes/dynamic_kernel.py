@@ -26,6 +26,7 @@ ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
 MOST = "nanoloom.most"  # of a function: what each size is at most, where that is known
 UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
 LOOP = "nanoloom.repeat"  # on an scf.while: it is a Loop of the model
+NUMBERS = (ir.IndexType, ir.IntegerType, ir.F32Type, ir.F64Type)  # that may be sizes
 Shape = tuple[Size, ...]
 
 
@@ -179,7 +180,7 @@ class MakeDynamic:
         if len(set(map(str, each))) == 1:
             return []
         kind = ops[0].results[0].type
-        if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.F32Type):
+        if not isinstance(kind, NUMBERS):
             raise no_size("a constant", self.samples[0])
         wholes = wholes_of(each)
         if wholes is None:

@@ -30,8 +30,8 @@ ANY = (
         """
     ArgMax ArgMin BatchNormalization CastLike Concat ConstantOfShape CountedTopK CumSum
     DequantizeLinear Dropout DynamicQuantizeLinear Expand EyeLike Flatten GRU Gemm
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Hardmax If
-    InstanceNormalization LSTM LayerNormalization LogSoftmax MatMul MatMulInteger
+    GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample GroupNormalization Hardmax
+    If InstanceNormalization LSTM LayerNormalization LogSoftmax MatMul MatMulInteger
     MeanVarianceNormalization OneHot Places QLinearMatMul QuantizeLinear
     RMSNormalization RNN Range Reshape SameSize Scan Shape Size Softmax SortedSlices
     Squeeze Suppressed Tile Transpose Trilu Unsqueeze

@@ -40,6 +40,9 @@ def test_names() -> None:
     assert dim_of(floor.name) == dim_of("height of x") == "height of x"
     assert plain(("h", floor.name)) == ("h",)
     assert floors_of(("h", floor.name)) == (floor,)
+    many = Floor("height of x", 1, 4, 3)
+    assert Floor.named(many.name) == many and dim_of(many.name) == "height of x"
+    assert many.of({"height of x": 5}) == 4 == (3 * 5 + 1) // 4
 
 
 @pytest.mark.parametrize("index", [-2, -1])
