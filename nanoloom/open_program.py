@@ -100,7 +100,11 @@ class OpenProgram:
         if isinstance(self.source, Entering):
             return "it is no graph"
         if not self.samples:
-            return "it has too many dimensions"
+            few = " ".join(f"--dim {name}=N" for name in self.names[:2])
+            return (
+                f"{len(self.names)} dimensions are open, more than are told apart; "
+                f"give some of them numbers ({few})"
+            )
         return ""
 
     @cached_property

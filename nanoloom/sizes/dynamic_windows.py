@@ -144,7 +144,7 @@ def kernel_of(visits: Sequence[Visit]) -> list[int]:
 def spread(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """ConvTranspose: a multiple of each extent, and a number."""
     if ints(visits[0].node, "output_shape"):
-        raise NotDynamic("an extent that is given")
+        raise NotDynamic("its output_shape gives extents")
     return polynomial(visits, samples)
 
 
@@ -157,7 +157,7 @@ def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
         raise NotDynamic("pads that depend on sizes")
     pads = given[0] if given else ints(visits[0].node, "pads")
     if pads is None or min(pads, default=0) < 0:
-        raise NotDynamic("pads that are cut off")
+        raise NotDynamic("pads below 0 cut off what sizes have")
     polynomial(visits, samples)
     mode = text(visits[0].node, "mode", "constant")
     return [] if mode == "constant" else has_rows(visits, mode, max(pads, default=0))

@@ -240,7 +240,9 @@ class Comparing:
         ways = [x.ways for x in each]
         for row in zip(*ways, strict=False):
             if len(set(row)) > 1:
-                raise NotDynamic(f"{row[0][0]}: a bound by a size", for_images=True)
+                raise NotDynamic(
+                    f"{row[0][0]}: a size decides which bound holds", for_images=True
+                )
         rows = [x.differences for x in each]
         if any(len({*map(len, pairs)}) > 1 for pairs in (ways, rows)):
             raise NotDynamic("its shapes go by data otherwise for other sizes")
@@ -276,7 +278,7 @@ class Comparing:
         """What may not be below 0 for a node."""
         first = visits[0]
         if (rule := WINDOWS.get(first.operator)) is None:
-            return operators.limits(visits, self.kept)
+            return operators.limits(visits, self.kept, self.samples)
         floors = first.operator not in ONLY_MOVED and not are_steady(visits)
         if floors and not are_of_images(self.samples):
             reason = f"{first.name} is compiled for known sizes only"

@@ -1,0 +1,120 @@
+"""Slices with steps along sizes, and operators along axes beside their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import nanoloom
+from nanoloom.cache import Cache
+
+HEAD = '<ir_version: 10, opset_import: ["" : 20, "ai.onnx.ml" : 5]>'
+SIZES = ((4, 6), (5, 9), (1, 2), (2, 1), (16, 33))
+Made = Callable[[np.ndarray], np.ndarray]
+
+
+def check(text: str, made: Made, tmp_path: Path, error: float = 0) -> None:
+    """One program for all sizes gives what numpy does."""
+    model = onnx.parser.parse_model(f"{HEAD} g {text}")
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    draw = np.random.default_rng(len(text))
+    for size in SIZES:
+        x = draw.standard_normal((2, 3, *size)).astype(np.float32)
+        y, right = program({"x": x})["y"], made(x)
+        assert not program.open.reason
+        assert program.open.bound({"x": x.shape}, 1) is not None, size
+        assert y.shape == right.shape
+        assert (abs(y - right) <= error * abs(right)).all(), size
+        assert right.any() and not (abs(0 * y - right) <= error * abs(right)).all()
+
+
+def sliced(starts: str, ends: str, axes: str, steps: str) -> str:
+    return f"""(float[2, 3, h, w] x) => (float[2, 3, a, b] y)
+        <int64[2] s = {{{starts}}}, int64[2] e = {{{ends}}}, int64[2] n = {{{axes}}},
+        int64[2] k = {{{steps}}}> {{ y = Slice(x, s, e, n, k) }}"""
+
+
+FAR = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        (("0, 0", f"{FAR}, {FAR}", "2, 3", "2, 3"), lambda x: x[:, :, ::2, ::3]),
+        (("-1, 0", f"-{FAR}, {FAR}", "3, 2", "-1, 1"), lambda x: x[..., ::-1]),
+        ((f"{FAR}, 0", f"-{FAR}, {FAR}", "2, 3", "-2, 2"),
+         lambda x: x[:, :, ::-2, ::2]),
+    ],
+)  # fmt: skip
+def test_steps(words: tuple[str, str, str, str], made: Made, tmp_path: Path) -> None:
+    check(sliced(*words), made, tmp_path)
+
+
+def test_a_focus(tmp_path: Path) -> None:
+    """Every second pixel in four images, as the first layer of YOLOv5 has them."""
+    parts = "".join(
+        f"p{i}{j} = Slice(x, s{i}{j}, e, n, k) " for i in (0, 1) for j in (0, 1)
+    )
+    starts = ", ".join(
+        f"int64[2] s{i}{j} = {{{i}, {j}}}" for i in (0, 1) for j in (0, 1)
+    )
+    text = f"""(float[1, 3, h, w] x) => (float[1, 12, a, b] y)
+        <{starts}, int64[2] e = {{{FAR}, {FAR}}}, int64[2] n = {{2, 3}},
+        int64[2] k = {{2, 2}}>
+        {{ {parts} y = Concat<axis = 1>(p00, p10, p01, p11) }}"""
+    program = nanoloom.compile(
+        onnx.parser.parse_model(f"{HEAD} g {text}"), threads=1, cache=Cache(tmp_path)
+    )
+    for size in ((4, 6), (32, 64), (2, 2)):
+        x = np.random.default_rng(1).standard_normal((1, 3, *size)).astype(np.float32)
+        places = ((0, 0), (1, 0), (0, 1), (1, 1))
+        right = np.concatenate([x[:, :, i::2, j::2] for i, j in places], 1)
+        np.testing.assert_array_equal(program({"x": x})["y"], right)
+    assert not program.open.reason
+
+
+EPS = 2.0**-24
+
+
+@pytest.mark.parametrize(
+    ("node", "made", "error"),
+    [
+        ("LpNormalization<axis = 3, p = 1>(x)",
+         lambda x: x / abs(x.astype(float)).sum(3, keepdims=True), 70 * EPS),
+        ('Einsum<equation = "nchw->nchw">(x)', lambda x: x, 0),
+        ("Shrink<lambd = 0.2>(x)", lambda x: np.where(abs(x) > 0.2, x, 0), 0),
+        ("ai.onnx.ml.Binarizer<threshold = 0.3>(x)",
+         lambda x: (x > np.float32(0.3)).astype(np.float32), 0),
+    ],
+)  # fmt: skip
+def test_beside_sizes(node: str, made: Made, error: float, tmp_path: Path) -> None:
+    text = f"(float[2, 3, h, w] x) => (float[2, 3, h, w] y) {{ y = {node} }}"
+    check(text, made, tmp_path, error)
+
+
+def test_constant_places(tmp_path: Path) -> None:
+    """GatherND: elements that sizes must have."""
+    text = """(float[h, w] x) => (float[3] y)
+        <int64[3, 2] i = {0, 1, 1, -1, -2, 0}> { y = GatherND(x, i) }"""
+    model = onnx.parser.parse_model(f"{HEAD} g {text}")
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for size in ((2, 2), (7, 4)):
+        x = np.random.default_rng(2).standard_normal(size).astype(np.float32)
+        y = program({"x": x})["y"]
+        np.testing.assert_array_equal(y, [x[0, 1], x[1, -1], x[-2, 0]])
+        assert program.open.bound({"x": size}, 1) is not None
+    assert program.open.bound({"x": (1, 4)}, 1) is None  # a row too few
+    assert not program.open.reason
+
+
+def test_more_dimensions_than_are_told_apart(tmp_path: Path) -> None:
+    dims = ", ".join(f"d{i}" for i in range(24))
+    text = f"(float[{dims}] x) => (float[{dims}] y) {{ y = Relu(x) }}"
+    model = onnx.parser.parse_model(f"{HEAD} g {text}")
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    said = "24 dimensions are open, more than are told apart; give some of them numbers"
+    assert program.open.reason == f"{said} (--dim d0=N --dim d1=N)"
