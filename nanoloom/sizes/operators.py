@@ -42,11 +42,11 @@ ANY = (
     If Imputer InstanceNormalization LSTM LabelEncoder LayerNormalization
     LinearClassifier LinearRegressor LogSoftmax LpNormalization MatMul MatMulInteger
     MaxRoiPool MeanVarianceNormalization Normalizer OneHot OneHotEncoder
-    OptionalGetElement OptionalHasElement Places QLinearMatMul QuantizeLinear RMSNormalization RNN
-    RandomNormalLike RandomUniformLike Range Reshape ReverseSequence RoiAlign
-    SVMClassifier SVMRegressor SameSize Scaler Scan Shape Shrink Size Softmax
-    SortedSlices Squeeze Suppressed TensorScatter Tile Transpose TreeEnsemble
-    TreeEnsembleClassifier TreeEnsembleRegressor Trilu Unsqueeze
+    OptionalGetElement OptionalHasElement Places QLinearMatMul QuantizeLinear
+    RMSNormalization RNN RandomNormalLike RandomUniformLike Range Reshape
+    ReverseSequence RoiAlign SVMClassifier SVMRegressor SameSize Scaler Scan Shape
+    Shrink Size Softmax SortedSlices Squeeze Suppressed TensorScatter Tile Transpose
+    TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor Trilu Unsqueeze
     """
     )
 )

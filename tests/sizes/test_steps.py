@@ -96,6 +96,52 @@ def test_beside_sizes(node: str, made: Made, error: float, tmp_path: Path) -> No
     check(text, made, tmp_path, error)
 
 
+CLASSICAL = """(float[n, 3] x) => (float[n, m] y, float[n, 3] s, float[n, 2] l)
+{
+    s = ai.onnx.ml.Scaler<offset = [1.0, 2.0, -1.0], scale = [2.0, 0.5, 1.5]>(x)
+    l = ai.onnx.ml.LinearRegressor<targets = 2,
+        coefficients = [1.0, 2.0, 0.5, -1.0, 0.25, 4.0], intercepts = [0.5, -2.0]>(s)
+    y = ai.onnx.ml.Normalizer<norm = "L1">(l)
+}"""
+
+
+def test_classical_models(tmp_path: Path) -> None:
+    """A batch of any size, from their first operator to the last."""
+    model = onnx.parser.parse_model(f"{HEAD} g {CLASSICAL}")
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for rows in (1, 2, 33):
+        x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+        made = program({"x": x})
+        scaled = (x.astype(float) - [1, 2, -1]) * [2, 0.5, 1.5]
+        weights = np.array([[1, 2, 0.5], [-1, 0.25, 4]])
+        terms = abs(scaled) @ abs(weights.T) + [0.5, 2]
+        sums = scaled @ weights.T + [0.5, -2]
+        assert (abs(made["s"] - scaled) <= 4 * EPS * (abs(x) + 2) * 2).all()
+        # Each scaled number is a difference, whose terms are up to 2 larger.
+        bound = 8 * EPS * (terms + 2 * abs(weights).sum(1) * 4)
+        assert (abs(made["l"] - sums) <= bound).all()
+        assert not (abs(made["l"]) <= bound).all()
+        total = abs(made["l"].astype(float)).sum(1, keepdims=True)
+        assert (abs(made["y"] - made["l"] / total) <= 4 * EPS).all()
+    assert not program.open.reason
+
+
+def test_one_window_of_a_known_axis(tmp_path: Path) -> None:
+    """A single window whose border reaches further; the other axis is a size."""
+    words = "kernel_shape = [2, 4], pads = [1, 0, 0, 1], strides = [1, 2]"
+    text = f"""(float[1, 2, h, 4] x) => (float[1, 2, h, 1] y)
+        {{ y = MaxPool<{words}>(x) }}"""
+    model = onnx.parser.parse_model(f"{HEAD} g {text}")
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for rows in (1, 2, 9):
+        x = np.random.default_rng(rows).standard_normal((1, 2, rows, 4))
+        x = x.astype(np.float32)
+        most = x.max(3, keepdims=True)
+        right = np.maximum(most, np.concatenate([most[:, :, :1], most[:, :, :-1]], 2))
+        np.testing.assert_array_equal(program({"x": x})["y"], right)
+    assert not program.open.reason
+
+
 def test_constant_places(tmp_path: Path) -> None:
     """GatherND: elements that sizes must have."""
     text = """(float[h, w] x) => (float[3] y)
