@@ -43,7 +43,8 @@ def cut(visits: Sequence[Visit], _: Set[str], samples: Samples) -> Limits:
         parts = forward if step[0] > 0 else backward
         limits, taken = parts(start, end, extent)
         made += limits
-        require_steps(taken, abs(step[0]), samples)
+        around = tuple(n + abs(step[0]) - 1 for n in taken)
+        require_floor(around, abs(step[0]), samples)
     if any(min(row) < 0 for row in made):
         raise NotDynamic("a part that may end where its axis does")
     return made
@@ -68,12 +69,12 @@ def backward(start: Numbers, end: Numbers, extent: Numbers) -> tuple[Limits, Num
     return made if first else [*made, stop], less(begin, stop)
 
 
-def require_steps(taken: Numbers, step: int, samples: Samples) -> None:
-    """Samples get a floor for elements that are some steps apart."""
+def require_floor(numbers: Numbers, step: int, samples: Samples) -> None:
+    """Samples get a floor for what is some steps apart."""
     if step > 1:
         if not are_of_images(samples):
             raise NotDynamic("steps along a size", for_images=True)
-        divided([n + step - 1 for n in taken], step, samples)
+        divided(numbers, step, samples)
 
 
 def inside(places: Numbers, extent: Numbers) -> Numbers:

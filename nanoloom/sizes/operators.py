@@ -14,7 +14,7 @@ from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.data_dependent.trips import TRIPS
 from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS, words
 from nanoloom.sizes.dynamic_refusal import NotDynamic
-from nanoloom.sizes.dynamic_slices import cut
+from nanoloom.sizes.dynamic_slices import cut, require_floor
 from nanoloom.sizes.fit_floors import Samples
 from nanoloom.sizes.sample_walk import Visit
 from nanoloom.sizes.visited_numbers import (
@@ -136,6 +136,21 @@ def transformed(visits: Sequence[Visit], _: Set[str], __: Samples) -> Limits:
     return []
 
 
+def framed(visits: Sequence[Visit], _: Set[str], samples: Samples) -> Limits:
+    """STFT of a signal whose length is a size, in frames of one that is none."""
+    extent = sizes(visits, 0, 1)
+    if is_alike(extent):
+        return []
+    steps, lengths = numbers(visits, 1), numbers(visits, 3)
+    if lengths is None and not has(visits[0], 2):
+        raise NotDynamic("a frame as long as the signal")
+    size = lengths[0] if lengths else sizes(visits, 2, 0)
+    if steps is None or not is_alike(steps[0]) or not is_alike(size):
+        raise NotDynamic("steps or frames that are sizes")
+    require_floor(less(extent, size), steps[0][0], samples)
+    return [less(extent, size)]
+
+
 def split(visits: Sequence[Visit], _: Set[str], __: Samples) -> Limits:
     """Parts along an axis that is no size."""
     if not is_alike(sizes(visits, 0, attribute(visits, "axis", 0))):
@@ -179,6 +194,7 @@ RULES: dict[str, Rule] = {
     "GatherND": gather_slices,
     "LRN": neighbours,
     "Loop": looped,
+    "STFT": framed,
     "Scatter": gather,
     "ScatterElements": gather,
     "ScatterND": gather_slices,

@@ -164,3 +164,34 @@ def test_more_dimensions_than_are_told_apart(tmp_path: Path) -> None:
     program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
     said = "24 dimensions are open, more than are told apart; give some of them numbers"
     assert program.open.reason == f"{said} (--dim d0=N --dim d1=N)"
+
+
+@pytest.mark.parametrize("step", [1, 5])
+@pytest.mark.parametrize("shape", ["n", "batch, n"])
+def test_frames_of_a_signal(tmp_path: Path, shape: str, step: int) -> None:
+    """STFT of any length, and every third sample of it, against float64."""
+    first = "" if "batch" in shape else "1, "
+    text = f"""(float[{first}{shape}] x) => (float[p, q] s, float[p, f, 9, 2] y)
+        <int64 step = {{{step}}}, float[16] w = {{{", ".join(["0.5"] * 16)}}},
+        int64[1] z = {{0}}, int64[1] e = {{{FAR}}}, int64[1] one = {{1}},
+        int64[1] k = {{3}}, int64[1] last = {{2}}>
+        {{ s = Slice(x, z, e, one, k)
+        r = Unsqueeze(x, last)
+        y = STFT<onesided = 1>(r, step, w) }}"""
+    model = onnx.parser.parse_model(f"{HEAD} g {text}")
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for rows, length in ((1, 16), (2, 17), (3, 100), (1, 401)):
+        count = rows if "batch" in shape else 1
+        x = np.random.default_rng(length).standard_normal((count, length))
+        x = x.astype(np.float32)
+        made = program({"x": x})
+        assert not program.open.reason
+        assert program.open.bound({"x": x.shape}, 1) is not None
+        np.testing.assert_array_equal(made["s"], x[:, ::3])
+        places = np.arange(0, length - 15, step)[:, None] + np.arange(16)
+        spectrum = np.fft.rfft(0.5 * x.astype(float)[:, places], axis=-1)
+        right = np.stack([spectrum.real, spectrum.imag], -1)
+        bound = 40 * EPS * abs(x)[:, places].sum(-1)[..., None, None]
+        assert made["y"].shape == right.shape
+        assert (abs(made["y"] - right) <= bound).all()
+        assert not (abs(0 * right - right) <= bound).all()
