@@ -30,7 +30,8 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.batch_independence import batch_of, require_rows
 from nanoloom.sizes.bounds import Bounds
-from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_refusal import NotDynamic, with_dims
+from nanoloom.sizes.floor_division import plain
 from nanoloom.sizes.graph import open_values
 from nanoloom.sizes.polynomial import Dims, Size
 from nanoloom.sizes.sample_walk import Walks
@@ -94,6 +95,19 @@ def of_rows(
 
 
 def sized(
+    model: OpenModel, walks: Walks, options: CompileOptions, report: Report
+) -> Program:
+    """The program whose kernels take sizes.
+
+    Raises Differs, with the dimensions that a number would help.
+    """
+    try:
+        return sized_for(model, walks, options, report)
+    except NotDynamic as reason:
+        raise with_dims(reason, plain(model.samples[0])) from reason
+
+
+def sized_for(
     model: OpenModel, walks: Walks, options: CompileOptions, report: Report
 ) -> Program:
     """The program whose kernels take sizes; two in one for few pixels and many."""

@@ -100,7 +100,11 @@ class OpenProgram:
         if isinstance(self.source, Entering):
             return "it is no graph"
         if not self.samples:
-            return "it has too many dimensions"
+            few = " ".join(f"--dim {name}=N" for name in self.names[:2])
+            return (
+                f"{len(self.names)} dimensions are open, more than are told apart; "
+                f"give some of them numbers ({few})"
+            )
         return ""
 
     @cached_property
@@ -202,8 +206,10 @@ class OpenProgram:
             except Unbounded:
                 raise  # who has room makes another program
             except (NotDynamic, InputError, ModelError, Unsupported) as reason:
-                self.reason = str(reason)
-                last = isinstance(reason, NotDynamic) and not reason.for_images
+                is_known = isinstance(reason, NotDynamic)
+                # Numbers of samples are too large for a model: that is no reason.
+                self.reason = str(reason) if is_known else self.reason or str(reason)
+                last = is_known and not reason.for_images
                 word = LAST if last else NOT_LAST
                 self.cache.put(refused, word + self.reason.encode())
                 if last:

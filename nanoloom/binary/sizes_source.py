@@ -110,7 +110,7 @@ def open_step(step: Step) -> str:
 def floors(sizes: SizesTable) -> list[str]:
     places = (sizes.dims.index(floor.dim) for floor in sizes.floors)
     pairs = zip(places, sizes.floors, strict=True)
-    return [f"{{{dim}, {floor.add}, {floor.over}}}" for dim, floor in pairs]
+    return [f"{{{dim}, {x.add}, {x.over}, {x.times}}}" for dim, x in pairs]
 
 
 def term(sizes: SizesTable, coefficient: int, names: Monomial) -> str:

@@ -15,6 +15,8 @@ from nanoloom.graph.data_dependent.decisions import Way
 WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
 COUNTED = "nanoloom_counted"  # of a node with windows: its image's extents are sizes
 COUNTING = ("AveragePool", "LpPool", "MaxPool")  # what lies in their windows
+RESIZING = ("Resize", "Upsample")  # by tables, which sizes decide about
+BY_SIZES = (*COUNTING, *RESIZING)
 
 
 @dataclass
@@ -23,8 +25,8 @@ class SharedDecisions:
 
     Both in the order of the graph; None before the first sample.  tiles_of_few: those
     for images of few pixels.  images: numbers may be of pixels, and are no arguments.
-    ways: which bounds are taken (graph/counted/).  fixed: nodes that read images of the
-    same extents in all samples.
+    ways: which bounds are taken (graph/counted/).  fixed: nodes of windows and tables
+    that are the same in all samples.
     """
 
     images: bool = False
@@ -52,8 +54,10 @@ def keep_pads(graph: ir.Graph) -> None:
 def count_in_place(graph: ir.Graph, fixed: Set[str]) -> None:
     """Let windows count what lies within them when a program runs, in place.
 
+    And let images be resized by tables that it computes.
+
     fixed: nodes of which it is known.
     """
     for node in graph:
-        if node.op_type in COUNTING and node.name not in fixed:
+        if node.op_type in BY_SIZES and node.name not in fixed:
             node.attributes.add(ir.AttrInt64(COUNTED, 1))

@@ -191,10 +191,10 @@ class Joining:
         first = places[0]
         ways = {(p.storage, p.index, p.stride > 0, p.state is None) for p in places}
         if len(ways) > 1:
-            raise NotDynamic("where arguments lie")
+            raise NotDynamic("its arguments lie in other places for other sizes")
         if first.storage is Storage.PARAMETER and first.index in self.inside:
             if first.offset or first.stride:
-                raise NotDynamic("a part of sizes")
+                raise NotDynamic("it reads a part of a constant that is made of sizes")
             return Place(Storage.SIZES, self.first_word(self.inside[first.index]))
         offset = self.size([p.offset for p in places], "where a part begins")
         if offset.number is None:
@@ -225,7 +225,7 @@ class Joining:
     def repeated(self, repeats: Sequence[Repeated]) -> Repeated:
         first = repeats[0]
         if len({(x.first, x.count, x.beside) for x in repeats}) > 1:
-            raise NotDynamic("its recurrences")
+            raise NotDynamic("other sizes have other recurrences")
         trips = self.size([x.trips for x in repeats], "a number of trips")
         points = found([x.points for x in repeats], self.samples) or number(0)
         words = {"points": points.number or 0}
@@ -240,7 +240,7 @@ class Joining:
         first, known = ends[0], [x for x in ends if x is not None]
         if first is None or len(known) < len(ends):
             if known:
-                raise NotDynamic("how its recurrences end")
+                raise NotDynamic("recurrences end otherwise for other sizes")
             return None
         places = [
             self.place(each) for each in zip(*[x.places for x in known], strict=True)
@@ -260,7 +260,7 @@ class Joining:
     def lifted(self, kernels: Sequence[Kernel]) -> tuple[Kernel, tuple[Size, ...]]:
         first = kernels[0]
         if len({(k.root, k.constants) for k in kernels}) > 1:
-            raise NotDynamic("its operands")
+            raise NotDynamic("other sizes have other operands")
         with mlir.context():
             modules = [ir.Module.parse(kernel.text) for kernel in kernels]
             try:

@@ -91,9 +91,10 @@ static int divide(const struct nanoloom_sizes *sizes, const int64_t *dims,
     for (int32_t i = 0; i < sizes->floor_count; i++) {
         struct nanoloom_floor floor = sizes->floors[i];
         int64_t dim = dims[floor.dim];
-        if (dim < 0 || dim > MOST_BYTES)
+        if (dim < 0 || dim > MOST_BYTES / floor.times)
             return 0;
-        factors[sizes->dim_count + i] = (dim + floor.add) / floor.over;
+        int64_t sum = floor.times * dim + floor.add;
+        factors[sizes->dim_count + i] = sum / floor.over;
     }
     return 1;
 }

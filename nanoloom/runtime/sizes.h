@@ -7,11 +7,12 @@
 
 enum { NANOLOOM_FACTORS = 3, NANOLOOM_NONE = -1 };
 
-/* (dims[dim] + add) / over, rounded down; 0 <= add < over. */
+/* (times * dims[dim] + add) / over, rounded down; 0 <= add < over. */
 struct nanoloom_floor {
     int32_t dim;
     int64_t add;
     int64_t over;
+    int64_t times;
 };
 
 /* coefficient * product of dimensions and, behind them, floors; NANOLOOM_NONE for a factor

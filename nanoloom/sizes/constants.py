@@ -1,4 +1,4 @@
-"""Constants of a kernel that come from its sizes: numbers of elements, and shares."""
+"""Constants of a kernel that are made of its sizes: numbers, shares, and halves."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ class Wholes:
     """A whole number for each sample of sizes.
 
     are_shares: the constants are 1 by them, as a mean's are that multiplies.
+    are_doubled: the constants are half of them, as borders between pixels are.
     """
 
     numbers: Sequence[int]
     are_shares: bool = False
+    are_doubled: bool = False
 
     def of(self, number: ir.Value, kind: ir.Type) -> ir.Value:
         """The constant that an index stands for, of a kind."""
         made = as_number(number, kind)
+        if self.are_doubled:
+            return arith.mulf(made, arith.constant(kind, 0.5))
         return arith.divf(arith.constant(kind, 1.0), made) if self.are_shares else made
 
 
@@ -40,9 +44,13 @@ def wholes_of(constants: Sequence[ir.Attribute]) -> Wholes | None:
     numbers = [ir.FloatAttr(a).value for a in constants]
     if all(x.is_integer() and abs(x) < EXACT for x in numbers):
         return Wholes([int(x) for x in numbers])
+    if all((2 * x).is_integer() and abs(x) < APART for x in numbers):
+        return Wholes([int(2 * x) for x in numbers], are_doubled=True)
     shares = [round(1 / x) if 0 < x <= 1 else 0 for x in numbers]
+    single = isinstance(constants[0].type, ir.F32Type)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    one = np.float32(1) if single else np.float64(1)
     for x, n in zip(numbers, shares, strict=True):
-        if not 0 < n < APART or x != np.float32(1) / np.float32(n):
+        if not 0 < n < APART or x != float(one / type(one)(n)):
             return None
     return Wholes(shares, are_shares=True)
 

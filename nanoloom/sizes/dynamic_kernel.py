@@ -26,6 +26,7 @@ ARGUMENT = "nanoloom.sizes"  # of a function: which argument they are read from
 MOST = "nanoloom.most"  # of a function: what each size is at most, where that is known
 UNSEEN = {"function_type", *ARRAYS}  # attributes that types or operands tell as well
 LOOP = "nanoloom.repeat"  # on an scf.while: it is a Loop of the model
+NUMBERS = (ir.IndexType, ir.IntegerType, ir.F32Type, ir.F64Type)  # that may be sizes
 Shape = tuple[Size, ...]
 
 
@@ -51,7 +52,7 @@ def make_dynamic(
     """
     rows = [operations(module, lambda _: True) for module in modules]
     if len({tuple(op.operation.name for op in row) for row in rows}) > 1:
-        raise NotDynamic("its operations")
+        raise NotDynamic("other sizes are computed by other operations")
     lifting = MakeDynamic(samples, most)
     changes: list[Callable[[], None]] = []
     for ops in zip(*rows, strict=True):
@@ -108,11 +109,11 @@ class MakeDynamic:
         """The sizes of tensors' axes; () for what is no tensor."""
         if not all(isinstance(kind, ir.RankedTensorType) for kind in kinds):
             if len(set(map(str, kinds))) > 1:
-                raise NotDynamic(f"{where}: types")
+                raise NotDynamic(f"{where}: other sizes have other types")
             return ()
         shapes = [ir.RankedTensorType(kind).shape for kind in kinds]
         if len({len(shape) for shape in shapes}) > 1:
-            raise NotDynamic(f"{where}: numbers of axes")
+            raise NotDynamic(f"{where}: other sizes have other axes")
         return tuple(self.size(n, where) for n in zip(*shapes, strict=True))
 
     def changes(self, ops: Sequence[ir.Operation]) -> list[Callable[[], None]]:
@@ -167,7 +168,7 @@ class MakeDynamic:
                 and ops[0].name != "arith.constant"
                 and len(set(map(str, each))) > 1
             ):
-                raise NotDynamic(f"{ops[0].name}: {name}")
+                raise NotDynamic(f"{ops[0].name}: other sizes have another {name}")
         if ops[0].name == "tensor.empty":
             kinds = [op.results[0].type for op in ops]
             found[EMPTY] = self.shape(kinds, "tensor.empty")
@@ -179,7 +180,7 @@ class MakeDynamic:
         if len(set(map(str, each))) == 1:
             return []
         kind = ops[0].results[0].type
-        if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.F32Type):
+        if not isinstance(kind, NUMBERS):
             raise no_size("a constant", self.samples[0])
         wholes = wholes_of(each)
         if wholes is None:

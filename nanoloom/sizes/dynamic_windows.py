@@ -17,13 +17,12 @@ import onnx_ir as ir
 
 from nanoloom.graph.winograd import TAPS, TILES
 from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_resizing import resized, shapes, text
 from nanoloom.sizes.fit_floors import Samples, divided
 from nanoloom.sizes.polynomial import Size, found
-from nanoloom.sizes.sample_walk import NodeSample, Visit
+from nanoloom.sizes.sample_walk import Visit
 
 Numbers = tuple[int, ...]  # one for each sample
-TRANSFORM = "coordinate_transformation_mode"
-WHOLE_STEPS = ("asymmetric", "half_pixel", "pytorch_half_pixel")
 SAME = ("SAME_UPPER", "SAME_LOWER")
 TEXT = 3  # axes: a batch, channels, words
 
@@ -93,11 +92,6 @@ def ints(node: ir.Node, name: str) -> list[int]:
     return list(found.as_ints()) if isinstance(found, ir.Attr) else []
 
 
-def text(node: ir.Node, name: str, default: str) -> str:
-    found = node.attributes.get(name)
-    return found.as_string() if isinstance(found, ir.Attr) else default
-
-
 def counted(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """What may not be below 0 for a node of windows; samples get its floors.
 
@@ -150,28 +144,8 @@ def kernel_of(visits: Sequence[Visit]) -> list[int]:
 def spread(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     """ConvTranspose: a multiple of each extent, and a number."""
     if ints(visits[0].node, "output_shape"):
-        raise NotDynamic("an extent that is given")
+        raise NotDynamic("its output_shape gives extents")
     return polynomial(visits, samples)
-
-
-def repeated(visits: Sequence[Visit], _: Samples) -> list[Numbers]:
-    """Resize: each element a number of times, the same for all sizes.
-
-    Where coordinates are not those of whole steps, tables differ
-    (kernels/dynamic_program.py).
-    """
-    node = visits[0].node
-    mode, moved = text(node, "mode", "nearest"), text(node, TRANSFORM, "half_pixel")
-    if mode != "nearest" or moved not in WHOLE_STEPS:
-        raise NotDynamic(f"{mode}, {moved}: its tables depend on sizes")
-    images = shapes([v.inputs[0] for v in visits])
-    for before, after in zip(
-        zip(*images, strict=True), zip(*outputs(visits), strict=True), strict=True
-    ):
-        times = {divmod(b, a) for a, b in zip(before, after, strict=True)}
-        if len(times) > 1 or times.pop()[1]:
-            raise NotDynamic("a scale that is no whole number", for_images=True)
-    return []
 
 
 def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
@@ -183,7 +157,7 @@ def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
         raise NotDynamic("pads that depend on sizes")
     pads = given[0] if given else ints(visits[0].node, "pads")
     if pads is None or min(pads, default=0) < 0:
-        raise NotDynamic("pads that are cut off")
+        raise NotDynamic("pads below 0 cut off what sizes have")
     polynomial(visits, samples)
     mode = text(visits[0].node, "mode", "constant")
     return [] if mode == "constant" else has_rows(visits, mode, max(pads, default=0))
@@ -216,13 +190,6 @@ def outputs(visits: Sequence[Visit]) -> list[tuple[int, ...]]:
     return shapes([v.outputs[0] for v in visits])
 
 
-def shapes(values: Sequence[NodeSample | None]) -> list[tuple[int, ...]]:
-    known = [x.shape for x in values if x is not None and x.shape is not None]
-    if len(known) < len(values):
-        raise NotDynamic("an input of unknown shape")
-    return known
-
-
 Rule = Callable[[Sequence[Visit], Samples], list[Numbers]]
 WINDOWS: dict[str, Rule] = {
     **dict.fromkeys(
@@ -232,9 +199,9 @@ WINDOWS: dict[str, Rule] = {
     "ConvTranspose": spread,
     "DepthToSpace": polynomial,
     "Pad": padded,
-    "Resize": repeated,
+    "Resize": resized,
     "SpaceToDepth": polynomial,
-    "Upsample": repeated,
+    "Upsample": resized,
 }
 # Those without a floor: for them any samples do, as for some others (`are_steady`).
-ONLY_MOVED = ("DepthToSpace", "Pad", "SpaceToDepth")
+ONLY_MOVED = ("DepthToSpace", "Pad", "Resize", "SpaceToDepth", "Upsample")

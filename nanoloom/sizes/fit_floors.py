@@ -4,6 +4,7 @@ A floor is always one of a dimension:
 
     floor((floor((x + a) / m) + b) / n) = floor((x + a + b m) / (m n))
     floor((c x + b) / n) = floor((x + floor(b / c)) / (n / c))      where c divides n
+    floor((floor((c x + a) / m) + b) / n) = floor((c x + a + b m) / (m n))
 
 Whole steps stand beside it: floor((x + n) / n) = floor(x / n) + 1.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from itertools import combinations
+from math import gcd
 from random import Random
 
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
@@ -58,19 +60,25 @@ def in_parts(term: Term, samples: Samples) -> Term:
 def is_part(floor: Floor, samples: Sequence[Dims]) -> bool:
     """Whether nothing is ever left over, as samples of multiples have it."""
     pairs = [(s[floor.dim], s[floor.name]) for s in samples]
-    return not floor.add and all(n == floor.over * part for n, part in pairs)
+    whole = floor.times == 1 and not floor.add
+    return whole and all(n == floor.over * part for n, part in pairs)
 
 
 def one_floor(terms: Sequence[Term], whole: int, over: int, samples: Samples) -> Size:
     """floor((factor * x + whole) / over), x a dimension or a floor."""
     (factor, names), *others = terms
-    if others or len(names) != 1 or factor < 1 or over % factor:
+    if others or len(names) != 1 or factor < 1:
         raise NotDynamic("a sum of sizes is divided")
-    add, over = whole // factor, over // factor
+    common = gcd(factor, over)
+    factor, add, over = factor // common, whole // common, over // common
     inner = Floor.named(names[0]) or Floor(names[0], 0, 1)
-    over = inner.over * over
-    steps, add = divmod(inner.add + add * inner.over, over)
-    made = Floor(inner.dim, add, over)
+    if factor > 1 and inner.over > 1:
+        raise NotDynamic("a multiple of what was rounded down is divided")
+    add, over = inner.add + add * inner.over, inner.over * over
+    times = factor * inner.times
+    common = gcd(times, over)
+    steps, add = divmod(add // common, over // common)
+    made = Floor(inner.dim, add, over // common, times // common)
     for sample in samples:
         sample.setdefault(made.name, made.of(sample))
     return summed([(1, (made.name,))], steps)

@@ -1,5 +1,7 @@
 """A dimension that is divided and rounded down: the rows that windows of stride 2 give.
 
+Or a multiple of it: an image that is resized by 1.5 has (3 * height) // 2 rows.
+
 A floor is a number like a dimension: polynomials are made of both
 (sizes/polynomial.py).
 """
@@ -12,25 +14,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Floor:
-    """(dim + add) // over, 0 <= add < over."""
+    """(times * dim + add) // over, 0 <= add < over; times and over share no factor."""
 
     dim: str
     add: int
     over: int
+    times: int = 1
 
     @property
     def name(self) -> str:
-        return f"({self.dim} + {self.add}) // {self.over}"
+        whole = self.dim if self.times == 1 else f"{self.times} * {self.dim}"
+        return f"({whole} + {self.add}) // {self.over}"
 
     @staticmethod
     def named(text: str) -> Floor | None:
         """The floor of this name; None for a dimension's."""
         inner, slashes, over = text.rpartition(") // ")
-        dim, plus, add = inner[1:].rpartition(" + ")
-        return Floor(dim, int(add), int(over)) if slashes and plus else None
+        whole, plus, add = inner[1:].rpartition(" + ")
+        if not (slashes and plus):
+            return None
+        times, star, dim = whole.partition(" * ")
+        if not (star and times.isdecimal()):
+            times, dim = "1", whole
+        return Floor(dim, int(add), int(over), int(times))
 
     def of(self, dims: Mapping[str, int]) -> int:
-        return (dims[self.dim] + self.add) // self.over
+        return (self.times * dims[self.dim] + self.add) // self.over
 
 
 def dim_of(name: str) -> str:

@@ -22,9 +22,10 @@ import numpy as np
 
 from nanoloom.errors import Error
 from nanoloom.graph.data_dependent.decisions import Decisions
-from nanoloom.graph.shared_decisions import COUNTING
+from nanoloom.graph.shared_decisions import BY_SIZES, RESIZING
 from nanoloom.sizes import operators, size_predicates
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size, with_dims
+from nanoloom.sizes.dynamic_resizing import is_steady
 from nanoloom.sizes.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
 from nanoloom.sizes.fit_floors import Samples, distinguished, is_part
 from nanoloom.sizes.floor_division import floors_of
@@ -46,7 +47,7 @@ class Open:
 
     kept: names of values that the program computes.  limits: sizes, never below 0.
     samples: those of the dimensions, and of the floors that sizes are made of.  fixed:
-    nodes with windows over images of known extents.
+    nodes whose windows and tables are the same for all sizes.
     """
 
     kept: Set[str]
@@ -116,7 +117,12 @@ def are_places(visit: Visit) -> bool:
 
 
 def is_fixed(visits: Sequence[Visit]) -> bool:
-    """Whether a node reads images of the same extents in all samples."""
+    """Whether a node's windows and tables are the same in all samples.
+
+    Those over images of the same extents are.
+    """
+    if visits[0].operator in RESIZING:
+        return is_steady(visits)
     images = [v.inputs[0] for v in visits]
     rows = {None if x is None or x.shape is None else x.shape[1:] for x in images}
     return len(rows) == 1 and None not in rows
@@ -132,7 +138,7 @@ class Comparing:
     """The walk through all samples at once.
 
     again: whether it is another one with what is kept.  reason: why that is more.
-    fixed: of nodes with windows by name, whether their images' extents are known.
+    fixed: of nodes by name, whether windows and tables are the same for all sizes.
     """
 
     samples: Samples
@@ -146,7 +152,7 @@ class Comparing:
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
         self.given(visits)
-        if first.operator in COUNTING:
+        if first.operator in BY_SIZES:
             name = first.node.name or ""
             self.fixed[name] = self.fixed.get(name, True) and is_fixed(visits)
         if self.is_chosen(first):
@@ -234,7 +240,9 @@ class Comparing:
         ways = [x.ways for x in each]
         for row in zip(*ways, strict=False):
             if len(set(row)) > 1:
-                raise NotDynamic(f"{row[0][0]}: a bound by a size", for_images=True)
+                raise NotDynamic(
+                    f"{row[0][0]}: a size decides which bound holds", for_images=True
+                )
         rows = [x.differences for x in each]
         if any(len({*map(len, pairs)}) > 1 for pairs in (ways, rows)):
             raise NotDynamic("its shapes go by data otherwise for other sizes")
@@ -270,7 +278,7 @@ class Comparing:
         """What may not be below 0 for a node."""
         first = visits[0]
         if (rule := WINDOWS.get(first.operator)) is None:
-            return operators.limits(visits, self.kept)
+            return operators.limits(visits, self.kept, self.samples)
         floors = first.operator not in ONLY_MOVED and not are_steady(visits)
         if floors and not are_of_images(self.samples):
             reason = f"{first.name} is compiled for known sizes only"

@@ -111,7 +111,7 @@ class Walks:
         others = [self._walk(s, kept, first.decided.ways) for s in samples[1:]]
         walks = [first, *others]
         if len({tuple(v.name for v in walk.visits) for walk in walks}) > 1:
-            raise NotDynamic("its nodes")
+            raise NotDynamic("other sizes have other nodes in the graph")
         return walks
 
     def _walk(self, sample: Dims, kept: Set[str], ways: Sequence[Way] | None) -> Walk:

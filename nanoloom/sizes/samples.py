@@ -73,11 +73,13 @@ def image_samples(
 ) -> Samples:
     """Samples of one height or width or both, and of a batch; () for other inputs.
 
+    Of a signal's length as well, of which steps take a part.
+
     Of a batch alone only where it is no question what images are multiples of.
     """
     first = {shape[0] for shape in shapes if shape}
     sides = [name for name in names if name not in first]
-    within = {d for shape in shapes if len(shape) > 2 for d in shape[2:]}
+    within = {d for shape in shapes for d in shape[1:]}
     batches = [name for name in names if name in first]
     few = len(sides) <= len(numbers) and len(batches) <= 1
     few = few and (bool(sides) or multiple == 1)

@@ -83,7 +83,7 @@ def test_nothing_to_lift() -> None:
     ("c", "kind", "reason"),
     [
         ("{odd}", "index", "a constant is no known function of n; give one a number"),
-        ("{n}.5", "f32", "a constant is no known function of n; .*--dim n=N"),
+        ("{n}.25", "f32", "a constant is no known function of n; .*--dim n=N"),
     ],
 )
 def test_what_differs_otherwise(c: str, kind: str, reason: str) -> None:

@@ -40,6 +40,9 @@ def test_names() -> None:
     assert dim_of(floor.name) == dim_of("height of x") == "height of x"
     assert plain(("h", floor.name)) == ("h",)
     assert floors_of(("h", floor.name)) == (floor,)
+    many = Floor("height of x", 1, 4, 3)
+    assert Floor.named(many.name) == many and dim_of(many.name) == "height of x"
+    assert many.of({"height of x": 5}) == 4 == (3 * 5 + 1) // 4
 
 
 @pytest.mark.parametrize("index", [-2, -1])
@@ -115,6 +118,8 @@ def test_multiples() -> None:
 
 
 def test_what_has_no_images() -> None:
-    assert not image_samples([("batch", "length", 64)], ("batch", "length"), ((1,),), 1)
+    assert not image_samples([("a", 64), ("b", 64)], ("a", "b"), ((9,) * 4,), 1)
+    text = image_samples([("batch", "length", 64)], ("batch", "length"), ((9,) * 4,), 1)
+    assert text[0] == {"batch": 3, "length": 9}
     made = image_samples(IMAGE, ("batch", *NAMES), ((9,) * 4, (8,) * 4), 1)
     assert made[0] == {"batch": 3, "h": 9, "w": 8}

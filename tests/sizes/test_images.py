@@ -161,9 +161,9 @@ def test_a_library(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "reason"),
     [
-        ('Resize<mode = "linear">(x, , scales)',
-         "its tables depend on sizes, and h and w are open; give them numbers (--dim"),
-        ("LpNormalization<axis = 1>(x)", "is compiled for known sizes only"),
+        ('Resize<axes = [2, 3], keep_aspect_ratio_policy = "not_larger">(x, , , sizes)',
+         "one axis decides about the extents of all, and h and w are open; give them"),
+        ("CenterCropPad<axes = [2, 3]>(x, sizes)", "is compiled for known sizes only"),
     ],
 )  # fmt: skip
 def test_what_stays_a_variant(tmp_path: Path, node: str, reason: str) -> None:
@@ -171,7 +171,7 @@ def test_what_stays_a_variant(tmp_path: Path, node: str, reason: str) -> None:
     text = f"""
     g (float[1, 3, h, w] x) => (float[1, 3, hh, ww] y)
     {{
-        scales = Constant<value = float[4] {{1.0, 1.0, 2.0, 2.0}}>()
+        sizes = Constant<value = int64[2] {{12, 16}}>()
         y = {node}
     }}
     """

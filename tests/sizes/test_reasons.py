@@ -15,24 +15,24 @@ from nanoloom.kernels.sample_agreement import require_same
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.weights.weight import Source, Weight
 
-HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
 # Other dimensions are open as well, and have nothing to do with it.
 REASONS = {
-    "GridSample (x, grid)": (
-        "node GridSample_{} (GridSample) is compiled for known sizes only, and h and w "
-        "are open; give them numbers (--dim h=N --dim w=N)"
+    "CenterCropPad <axes = [2, 3]>(x, crop)": (
+        "node CenterCropPad_{} (CenterCropPad) is compiled for known sizes only, and h "
+        "and w are open; give them numbers (--dim h=N --dim w=N)"
     ),
-    "Resize <mode = 'cubic'>(x, , scales)": (
-        "node Resize_{} (Resize) is compiled for known sizes only, and h and w are "
-        "open; give them numbers (--dim h=N --dim w=N)"
+    "Resize <axes = [2, 3], keep_aspect_ratio_policy = 'not_larger'>(x, , , crop)": (
+        "node Resize_{} (Resize): not_larger: one axis decides about the extents of "
+        "all, and h and w are open; give them numbers (--dim h=N --dim w=N)"
     ),
     "Pad <mode = 'reflect'>(x, pads)": (
         "node Pad_{} (Pad): mode reflect: it pads with more rows than there may be, "
         "and h and w are open; give them numbers (--dim h=N --dim w=N)"
     ),
-    "Det (s)": (
-        "node Det_{} (Det) is compiled for known sizes only, and m is open; give it a "
-        "number (--dim m=N)"
+    "CenterCropPad <axes = [0]>(s, three)": (
+        "node CenterCropPad_{} (CenterCropPad) is compiled for known sizes only, and m "
+        "is open; give it a number (--dim m=N)"
     ),
 }
 
@@ -45,9 +45,9 @@ def model(node: str) -> onnx.ModelProto:
       => (float[a, b, c, d] y, float[p, q] o)
     {{
         o = Relu (z)
-        scales = Constant <value = float[4] {{1, 1, 2, 2}}> ()
+        crop = Constant <value_ints = [3, 3]> ()
+        three = Constant <value_ints = [3]> ()
         pads = Constant <value_ints = [0, 0, 1, 999, 0, 0, 1, 1]> ()
-        grid = Constant <value = float[1, 1, 1, 2] {{0, 0}}> ()
         y = {node}
     }}
     """
@@ -63,10 +63,10 @@ def test_a_node_says_which_dimensions(node: str) -> None:
 
 
 def test_a_library_says_it_once() -> None:
-    made, cache = model("GridSample (x, grid)"), Cache.temporary()
+    made, cache = model("CenterCropPad <axes = [2, 3]>(x, crop)"), Cache.temporary()
     program = nanoloom.compile(made.SerializeToString(), cache=cache)
     with pytest.raises(InputError) as refusal:
-        program.save("/nowhere/grid.so")
+        program.save("/nowhere/crop.so")
     assert str(refusal.value).count("--dim h=N") == 1
 
 

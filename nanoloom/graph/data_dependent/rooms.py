@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # a program that is compiled already needs no ONNX
 
 INPUT, OUTPUT = "nanoloom.room", "nanoloom.needed"  # in front of the node's name
 NEEDED = "nanoloom.needed"  # in the `meta` of a body: by room, not told of yet
+# What a caller gives a file's program memory for has a size before it runs.
+GROWS = "memory grows with it where Python calls the program, not in a file"
 EXACT = "="  # in front of the node's name, where exactly so much is wanted
 
 
@@ -38,7 +40,7 @@ class Unbounded(DataDependent):
         self, room: str, reason: str, inputs: tuple[str, ...], **place: str
     ) -> None:
         self.room = room
-        super().__init__(reason, inputs, **place)
+        super().__init__(f"{reason}, and {GROWS}", inputs, **place)
 
 
 def room_inputs(rooms: Sequence[str]) -> list[str]:

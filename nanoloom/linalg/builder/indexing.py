@@ -80,7 +80,12 @@ def take(b: Builder, x: Tensor, indices: Array, axis: int) -> Tensor:
         starts = [even[0] if d == axis else 0 for d in range(x.rank)]
         steps = [even[1] if d == axis else 1 for d in range(x.rank)]
         return b.slice(x, starts, shape, steps)
-    table = b.constant(indices.astype(np.int64))
+    return take_at(b, x, b.constant(indices.astype(np.int64)), axis)
+
+
+def take_at(b: Builder, x: Tensor, table: Tensor, axis: int) -> Tensor:
+    """The same with indices in range that the program computes."""
+    shape = [table.size if d == axis else s for d, s in enumerate(x.shape)]
     source = b.value(x)
 
     def body(index: Scalar) -> Scalar:

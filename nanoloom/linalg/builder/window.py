@@ -89,20 +89,18 @@ class Window:
         """
         spatial = x.shape[2:] if self.in_planes else x.shape[1:-1]
         channels = x.shape[1 if self.in_planes else -1]
+        parts = zip(spatial, self.reach(), self.low, self.are_single(), strict=True)
         kept = [
-            min(max(reach - low, 1), size) if o == d == 1 < k else size
-            for size, reach, low, o, k, d in zip(
-                spatial,
-                self.reach(),
-                self.low,
-                self.result,
-                self.kernel,
-                self.dilations,
-                strict=True,
-            )
+            min(max(reach - low, 1), size) if single else size
+            for size, reach, low, single in parts
         ]
         shape = self.around(x.shape[0], channels, kept)
         return x if shape == x.shape else b.slice(x, [0] * x.rank, shape)
+
+    def are_single(self) -> list[bool]:
+        """Along which axes one window alone stands, of taps next to each other."""
+        parts = zip(self.result, self.kernel, self.dilations, strict=True)
+        return [o == d == 1 < k for o, k, d in parts]
 
     def margins(self) -> tuple[list[int], list[int]]:
         """Padding before and after each dimension, as far as windows reach.
@@ -110,9 +108,8 @@ class Window:
         Elements at the end that no window reads stay: nothing is copied for them.
         """
         further = [s - 1 if self.up else 0 for s in self.strides]
-        least = [
-            z + s if self.whole else 0 for z, s in zip(self.high, further, strict=True)
-        ]
+        ends = zip(self.high, further, self.are_single(), strict=True)
+        least = [z + s if self.whole and not single else 0 for z, s, single in ends]
         high = [
             max(r - s - a, z)
             for r, s, a, z in zip(self.reach(), self.size, self.low, least, strict=True)

@@ -1,4 +1,8 @@
-"""Resize and Upsample, axis by axis, from tables known while compiling."""
+"""Resize and Upsample, axis by axis, from tables.
+
+They are known while compiling, or where only a run knows the sizes, computed in front
+(computed_taps.py).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,20 @@ from math import isclose
 
 import numpy as np
 
+from nanoloom.graph.shared_decisions import COUNTED
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.builder.indexing import dims, map_generic, position, take
+from nanoloom.linalg.builder.indexing import (
+    dims,
+    map_generic,
+    position,
+    take,
+    take_at,
+)
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Array, Tensor
+from nanoloom.linalg.movement.computed_taps import ComputedTaps, Tables, computed_axis
+from nanoloom.linalg.movement.coordinate_arithmetic import FLOAT32, FLOAT64
 from nanoloom.linalg.movement.sampling import (
     OLDEST,
     ROUNDINGS,
@@ -25,7 +38,6 @@ from nanoloom.linalg.movement.sampling import (
     taps,
 )
 
-FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 UNROLLED = 4  # taps that are written out; more become a reduction
 
 
@@ -37,6 +49,8 @@ def resize(b: Builder, node: Node) -> Tensor:
     transform = node.string(
         "coordinate_transformation_mode", "asymmetric" if legacy else "half_pixel"
     )
+    if coordinates(Axis(1, 1, 1.0), transform) is None:
+        raise node.unsupported(f"coordinate_transformation_mode {transform}")
     if mode == "nearest":
         given = node.string("nearest_mode", "round_prefer_floor")
         return nearest(b, node, axes, transform, OLDEST if legacy else given)
@@ -46,11 +60,25 @@ def resize(b: Builder, node: Node) -> Tensor:
     if mode == "cubic":
         reach, weight = 2, cubic(node.float("cubic_coeff_a", -0.75))
     flags = bool(node.int("antialias")), bool(node.int("exclude_outside"))
-    table = {
-        d: taps(axis, source(node, axis, transform), weight, reach, *flags)
-        for d, axis in axes.items()
-    }
-    return interpolate(b, node, table, transform == "tf_crop_and_resize")
+    dtype = computed_in(x.dtype)
+    if is_computed(node):
+        given = {
+            d: ComputedTaps(computed_axis(b, axis, transform), weight, reach, *flags)
+            for d, axis in axes.items()
+        }
+        tables = {d: each.tables(dtype) for d, each in given.items()}
+    else:
+        known = {
+            d: taps(axis, source(axis, transform), weight, reach, *flags)
+            for d, axis in axes.items()
+        }
+        tables = {d: constants(b, table, dtype) for d, table in in_order(known)}
+    return interpolate(b, node, tables, outside(b, node, axes, transform))
+
+
+def is_computed(node: Node) -> bool:
+    """Whether only a run knows the sizes of its image, or of what it makes."""
+    return bool(node.int(COUNTED))
 
 
 def resized_axes(node: Node, x: Tensor) -> dict[int, Axis]:
@@ -87,7 +115,7 @@ def with_sizes(
         common = min(scales) if policy == "not_larger" else max(scales)
         scales = [common] * len(scales)
     return {
-        d: replace(axis, scale=scale)
+        d: replace(axis, scale=scale, is_quotient=True)
         for (d, axis), scale in zip(axes.items(), scales, strict=True)
     }
 
@@ -97,11 +125,10 @@ def changes(axis: Axis) -> bool:
     return not (same and isclose(axis.roi[0], 0.0) and isclose(axis.roi[1], 1.0))
 
 
-def source(node: Node, axis: Axis, transform: str) -> Array:
+def source(axis: Axis, transform: str) -> Array:
     """Each output element's coordinate in the input."""
     found = coordinates(axis, transform)
-    if found is None:
-        raise node.unsupported(f"coordinate_transformation_mode {transform}")
+    assert found is not None, transform
     return found
 
 
@@ -112,19 +139,21 @@ def nearest(
     x = node.input(0)
     if rounding not in ROUNDINGS:
         raise node.unsupported(f"nearest_mode {rounding}")
-    outside: dict[int, Array] = {}
+    if is_computed(node):
+        for d, axis in axes.items():
+            table = computed_axis(b, axis, transform).nearest(rounding)
+            x = take_at(b, x, table, d)
+        return extrapolated(b, node, x, outside(b, node, axes, transform))
     tables: list[tuple[int, Array]] = []
     for d, axis in axes.items():
-        at = source(node, axis, transform)
-        if transform == "tf_crop_and_resize":
-            outside[d] = beyond(axis, at)
+        at = source(axis, transform)
         rounded = np.clip(ROUNDINGS[rounding](at, axis.scale), 0, axis.size - 1)
         tables.append((d, rounded.astype(np.int64)))
     # What grows least comes first, whichever axis is the longer one.
     growth = {d: len(table) / max(axes[d].size, 1) for d, table in tables}
     for d, table in sorted(tables, key=lambda pair: growth[pair[0]]):
         x = repeated(b, x, d, table)
-    return extrapolated(b, node, x, outside)
+    return extrapolated(b, node, x, outside(b, node, axes, transform))
 
 
 def repeated(b: Builder, x: Tensor, axis: int, table: Array) -> Tensor:
@@ -140,19 +169,38 @@ def repeated(b: Builder, x: Tensor, axis: int, table: Array) -> Tensor:
     return take(b, x, table, axis)
 
 
-def interpolate(b: Builder, node: Node, tables: dict[int, Taps], crops: bool) -> Tensor:
-    """Weighted sums along each axis, in f32 (f64 for f64 and wide integers)."""
-    x = node.input(0)
-    dtype = x.dtype
+def computed_in(dtype: np.dtype) -> np.dtype:
+    """The type of sums: f32, f64 for f64 and wide integers."""
     exact = dtype == FLOAT64 or (not is_float(dtype) and dtype.itemsize > 2)
-    wide = b.cast(x, FLOAT64 if exact else FLOAT32)
-    for d, table in sorted(tables.items(), key=lambda pair: pair[1].indices.shape[0]):
-        if table.indices.shape[1] <= UNROLLED:
-            wide = weighted(b, wide, d, table)
-        else:
-            wide = filtered(b, wide, d, table)
-    outside = {d: table.outside for d, table in tables.items()} if crops else {}
-    return rounded(b, extrapolated(b, node, wide, outside), dtype)
+    return FLOAT64 if exact else FLOAT32
+
+
+def in_order(tables: dict[int, Taps]) -> list[tuple[int, Taps]]:
+    """The axis with the fewest results first."""
+    return sorted(tables.items(), key=lambda pair: pair[1].indices.shape[0])
+
+
+def constants(b: Builder, table: Taps, dtype: np.dtype) -> Tables:
+    """Taps that are known; few of them are written out."""
+    width = table.indices.shape[1]
+    if width > UNROLLED:
+        weights = b.constant(table.weights.astype(dtype))
+        return Tables((b.constant(table.indices),), (weights,), is_long=True)
+    columns = [table.indices[:, t].copy() for t in range(width)]
+    weights = [table.weights[:, t].astype(dtype) for t in range(width)]
+    made = (tuple(map(b.constant, each)) for each in (columns, weights))
+    return Tables(*made, is_long=False)
+
+
+def interpolate(
+    b: Builder, node: Node, tables: dict[int, Tables], outside: dict[int, Tensor]
+) -> Tensor:
+    """Weighted sums along each axis, one after the other."""
+    x = node.input(0)
+    wide = b.cast(x, computed_in(x.dtype))
+    for d, table in tables.items():
+        wide = (filtered if table.is_long else weighted)(b, wide, d, table)
+    return rounded(b, extrapolated(b, node, wide, outside), x.dtype)
 
 
 def rounded(b: Builder, x: Tensor, dtype: np.dtype) -> Tensor:
@@ -169,13 +217,12 @@ def rounded(b: Builder, x: Tensor, dtype: np.dtype) -> Tensor:
     return b.elementwise(body, x, dtype=dtype)
 
 
-def weighted(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
-    """A few taps, written out: sum of weight[o, t] * x[..., index[o, t], ...]."""
-    count, width = table.indices.shape
+def weighted(b: Builder, x: Tensor, axis: int, table: Tables) -> Tensor:
+    """A few taps, written out: sum of weight[t][o] * x[..., index[t][o], ...]."""
+    width, (count,) = len(table.indices), table.indices[0].shape
     shape = [count if d == axis else s for d, s in enumerate(x.shape)]
     along = dims(x.rank, [axis])
-    columns = [b.constant(table.indices[:, t].copy()) for t in range(width)]
-    columns += [b.constant(table.weights[:, t].astype(x.dtype)) for t in range(width)]
+    columns = (*table.indices, *table.weights)
     origin = b.value(x)
 
     def body(*given: Scalar) -> Scalar:
@@ -191,9 +238,11 @@ def weighted(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
     return map_generic(b, shape, x.dtype, [(c, along) for c in columns], body)
 
 
-def filtered(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
-    """Many taps, as a reduction."""
-    shape = [len(table.indices) if d == axis else s for d, s in enumerate(x.shape)]
+def filtered(b: Builder, x: Tensor, axis: int, table: Tables) -> Tensor:
+    """Many taps, as a reduction: of weight[o, t] * x[..., index[o, t], ...]."""
+    (indices,), (weights,) = table.indices, table.weights
+    count = indices.shape[0]
+    shape = [count if d == axis else s for d, s in enumerate(x.shape)]
     along = dims(x.rank + 1, [axis, x.rank])
     origin = b.value(x)
 
@@ -202,21 +251,30 @@ def filtered(b: Builder, x: Tensor, axis: int, table: Taps) -> Tensor:
         return total + weight * b.load(origin, x.dtype, at)
 
     return b.generic(
-        [
-            (b.constant(table.indices), along),
-            (b.constant(table.weights.astype(x.dtype)), along),
-        ],
+        [(indices, along), (weights, along)],
         [(b.full(shape, 0, x.dtype), dims(x.rank + 1, range(x.rank)))],
         [*[PARALLEL] * x.rank, REDUCTION],
         body,
     )[0]
 
 
+def outside(
+    b: Builder, node: Node, axes: dict[int, Axis], transform: str
+) -> dict[int, Tensor]:
+    """Where coordinates of an axis are outside the input; not where none are."""
+    if transform != "tf_crop_and_resize":
+        return {}
+    if is_computed(node):
+        given = {d: computed_axis(b, axis, transform) for d, axis in axes.items()}
+        return {d: axis.outside() for d, axis in given.items()}
+    pairs = [(d, beyond(axis, source(axis, transform))) for d, axis in axes.items()]
+    return {d: b.constant(mask) for d, mask in pairs if mask.any()}
+
+
 def extrapolated(
-    b: Builder, node: Node, x: Tensor, outside: dict[int, Array]
+    b: Builder, node: Node, x: Tensor, marked: dict[int, Tensor]
 ) -> Tensor:
     """The extrapolation value where a coordinate of any axis is outside."""
-    marked = {d: mask for d, mask in outside.items() if mask.any()}
     if not marked:
         return x
     number = node.float("extrapolation_value")
@@ -227,7 +285,7 @@ def extrapolated(
         return element
 
     inputs = [(x, Map.get_identity(x.rank))]
-    inputs += [(b.constant(mask), dims(x.rank, [d])) for d, mask in marked.items()]
+    inputs += [(mask, dims(x.rank, [d])) for d, mask in marked.items()]
     return map_generic(b, x.shape, x.dtype, inputs, body)
 
 
