@@ -128,7 +128,8 @@ def test_loads_stand_for_a_tile() -> None:
     ],
 )
 def test_the_bound(family: str, target: str, products: int, cycles: float) -> None:
-    case = Case(family, target, "", "", "")
+    element = "bf16" if family.startswith("bf16") else ""
+    case = Case(family, target, element, element, "")
     assert inner_loops.bound(case, products, by_name(target)) == cycles
 
 
