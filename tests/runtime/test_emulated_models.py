@@ -167,7 +167,6 @@ def test_one_file_is_right_at_every_length(
     assert counts == sorted(counts, key=lambda count: -count.all)
 
 
-@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", HERE)
 def test_levels_of_this_machine(name: str, judge: Judge, tmp_path: Path) -> None:
     program, path = build(name, tmp_path)

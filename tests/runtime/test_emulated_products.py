@@ -87,7 +87,6 @@ def expected(given: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
-@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
     given, cache = arrays(), Cache(tmp_path / "cache")

@@ -81,7 +81,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("edges")
 
 
-@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("target", here(), ids=str)
 def test_products(target: Target, folder: Path) -> None:
     assert in_child(products, target, folder) == []
