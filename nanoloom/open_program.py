@@ -197,7 +197,7 @@ class OpenProgram:
             refused = key("refused", binding.name)
             known = self.cache.get(refused)
             if known is not None:
-                self.reason = known[1:].decode()
+                self.reason = known[1:].decode() or self.reason
                 if known.startswith(LAST):
                     return None
                 continue
@@ -208,7 +208,8 @@ class OpenProgram:
             except (NotDynamic, InputError, ModelError, Unsupported) as reason:
                 is_known = isinstance(reason, NotDynamic)
                 # Numbers of samples are too large for a model: that is no reason.
-                self.reason = str(reason) if is_known else self.reason or str(reason)
+                said = str(reason) if is_known else self.reason or str(reason)
+                self.reason = said or self.reason
                 last = is_known and not reason.for_images
                 word = LAST if last else NOT_LAST
                 self.cache.put(refused, word + self.reason.encode())
@@ -224,6 +225,7 @@ class OpenProgram:
                 return None
             self.reason = ""
             return found
+        self.reason = self.reason or "no sizes tell it apart"
         return None
 
     def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:

@@ -58,6 +58,8 @@ def fuse_consumers(
         insertion = insertion_in_front(first)
         value = inputs(first)[0] if insertion is None else source_of(insertion)
         source = group_of(value, owner)
+        if insertion is not None and len(group.ops) > 1:
+            continue  # a border lies in a task, not at a tile of what follows
         if source is None or id(source) in gone or not suits(source, value, group):
             continue
         same = {inputs(first)[0]: value}

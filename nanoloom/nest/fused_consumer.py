@@ -257,7 +257,7 @@ def is_followed(nest: LoopNest, found: FusedConsumer) -> bool:
     permutation."""
     begin = nest.stages.index(found.consumer)
     behind = [s for s in nest.stages[begin + 1 :] if s.reads or s.inside is not None]
-    if found.is_permutation:
+    if found.is_permutation or found.pad is not None:
         return not behind
     made = {write.buffer for s in (found.consumer, *behind) for write in s.writes}
     for stage in behind:

@@ -13,7 +13,10 @@ RECURRENT = ("GRU", "LSTM", "RNN", "Scan")
 
 
 def require_steps(graph: ir.Graph, samples: Sequence[Mapping[str, int]]) -> None:
-    """Raise Differs for samples of recurrences, where a model has none."""
+    """Raise NotDynamic for samples of recurrences, where a model has none.
+
+    That is no reason of the model's: other samples have theirs.
+    """
     found = any(node.op_type in RECURRENT for node in graph)
     if are_of_steps(samples) and not found:
-        raise NotDynamic("it has no recurrence", for_images=True)
+        raise NotDynamic("", for_images=True)

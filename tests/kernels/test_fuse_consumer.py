@@ -33,6 +33,7 @@ class Drawn:
     weights: Array
     words: dict[str, Any]  # of the pool, {} for a mean of all pixels
     last: tuple[int, ...]  # the order of axes at the end, () for none
+    follows: bool  # whether something elementwise stands behind the pool
 
     @classmethod
     def of(cls, seed: int) -> Drawn:
@@ -49,13 +50,17 @@ class Drawn:
         strides = [int(n) for n in rng.integers(1, 4, axes)]
         words = {"kernel_shape": window, "strides": strides, "pads": [*low, *high]}
         last = tuple(map(int, rng.permutation(axes + 2))) if rng.random() < 0.3 else ()
-        return cls(x, weights, {} if rng.random() < 0.25 else words, last)
+        words = {} if rng.random() < 0.25 else words
+        return cls(x, weights, words, last, rng.random() < 0.4)
 
     def model(self) -> onnx.ModelProto:
         nodes = [helper.make_node("Conv", ["x", "w"], ["c"])]
         nodes.append(helper.make_node("Relu", ["c"], ["r"]))
         word = "MaxPool" if self.words else "GlobalAveragePool"
-        nodes.append(helper.make_node(word, ["r"], ["p"], **self.words))
+        made = "m" if self.follows else "p"
+        nodes.append(helper.make_node(word, ["r"], [made], **self.words))
+        if self.follows:
+            nodes.append(helper.make_node("Neg", ["m"], ["p"]))
         if self.last:
             nodes.append(helper.make_node("Transpose", ["p"], ["y"], perm=self.last))
         graph = helper.make_graph(
@@ -91,6 +96,7 @@ class Drawn:
         return self.ordered(view[steps].max(tuple(range(x.ndim, 2 * x.ndim - 2))))
 
     def ordered(self, y: Array) -> Array:
+        y = -y if self.follows else y
         return y.transpose(self.last) if self.last else y
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.fused_consumer import FusedConsumer
 from nanoloom.nest.nest import LoopNest, Role
-from nanoloom.nest.statement import Statement
+from nanoloom.nest.statement import Axis
 from nanoloom.nest.steps import number
 from nanoloom.schedule.language import (
     ALL,
@@ -100,7 +100,7 @@ def in_blocks(
     behind = choose(found.behind(nest, block), target).directives
     words: tuple[Directive, ...] = (
         *(word for word in front if word not in tasks),
-        Parallel(found.last.name, sizes_in(found.last, block), ALL),
+        Parallel(found.last.name, sizes_in(found, block), ALL),
         *([StoreAt(found.pad.name, "padded")] if found.pad else []),
         *tasks,
         Tile(found.end.name, tile_of(found, plan.rows), ALL),
@@ -112,11 +112,15 @@ def in_blocks(
     return words, f"{reason} by blocks of {points}"
 
 
-def sizes_in(last: Statement, block: Sizes) -> tuple[int, ...]:
-    """Of tasks along a stage's axes, 0 for whole ones."""
-    sizes = [block.get(a.name, 0) if not a.is_reduction else 0 for a in last.axes]
-    pairs = zip(sizes, last.extents, strict=True)
-    return tuple(number(n) if n and n != most else 0 for n, most in pairs)
+def sizes_in(found: FusedConsumer, block: Sizes) -> tuple[int, ...]:
+    """Of tasks along the last stage's axes, 0 for whole ones; columns are in panels."""
+
+    def size(axis: Axis) -> int:
+        here = number(block.get(axis.name, 1))
+        is_whole = axis.name != found.column and here == axis.extent
+        return 0 if axis.is_reduction or is_whole else here
+
+    return tuple(map(size, found.last.axes))
 
 
 def tile_of(found: FusedConsumer, rows: int) -> tuple[int, ...]:
