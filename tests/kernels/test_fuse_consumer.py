@@ -105,7 +105,7 @@ def test_any_consumer(seed: int) -> None:
     """Windows of 1 to 3 axes that overlap or not, means, other orders; small caches."""
     drawn = Drawn.of(seed)
     wide = drawn.x.astype(np.float64), drawn.weights.astype(np.float64)
-    right, size = drawn.right(*wide), drawn.right(*map(abs, wide))
+    right, size = drawn.right(*wide), abs(drawn.right(*map(abs, wide)))
     steps = drawn.weights[0].size + drawn.x[0, 0].size + 2
     known = levels()
     options = CompileOptions(small(by_name(known[seed % len(known)])))
