@@ -99,7 +99,7 @@ def fits(
         cache = target.caches.l2
         columns = PANEL_VECTORS * target.vector.bits // 8 // BYTES
     sizes = found.blocks(columns, cache)
-    if not found.fit(sizes, cache):
+    if found.is_scattered or not found.fit(sizes, cache):
         return False
     if not any(map(found.overlap, found.names)):
         return True
