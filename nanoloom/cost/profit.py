@@ -26,6 +26,6 @@ def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
     joined = estimate(fused, (), target)
     if not joined.recomputed:
         return True
-    lanes = target.vector.bits / ELEMENT_BITS * target.vector.fma_per_cycle
+    lanes = target.lanes(ELEMENT_BITS) * target.vector.fma_per_cycle
     spared = estimate(apart, (), target).moved("l2") - joined.moved("l2")
     return joined.recomputed / lanes < LINE_CYCLES * spared / LINE

@@ -123,7 +123,7 @@ def follow_products(graph: PassReshapes, node: ir.Node) -> None:
     computed = (
         [v for v in node.inputs if is_computed(v)] if mixed_axes(node) == 0 else []
     )
-    reshape = computed[0].producer() if len(computed) == 1 else None  # type: ignore[union-attr]
+    reshape = computed[0].producer() if len(computed) == 1 else None  # type: ignore[union-attr] - computed operands are there
     if reshape is None or not is_tensor_op(reshape, {"Reshape"}):
         return
     x, made = reshape.inputs[0], reshape.outputs[0]
@@ -151,7 +151,7 @@ def meet_transposes(graph: GraphEditor, node: ir.Node) -> None:
     if order is None or not reaches_transpose(out):
         return
     source = node.inputs[0].producer().inputs[0]  # type: ignore[union-attr] - it has one
-    found = regroup_axes(shape_of(source), order, shape_of(out))  # type: ignore[arg-type]
+    found = regroup_axes(shape_of(source), order, shape_of(out))  # type: ignore[arg-type] - shapes are known here
     if found is not None and source is not None:
         made = graph.reshape(source, found.shape, node)
         graph.replace(node, graph.transpose(made, found.order, node))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from nanoloom.cost.profit import pays
 from nanoloom.fusion.tasks import in_tasks
 from nanoloom.kernels.candidate_nest import nest_of
+from nanoloom.kernels.fuse_producer import SMALL_CACHE
 from nanoloom.kernels.fuse_product_chain import only_reader, product
 from nanoloom.kernels.group import LIMIT, Group, group_of, users
 from nanoloom.kernels.guarded_reads import guard, readers_of
@@ -24,12 +25,15 @@ from nanoloom.kernels.linalg_query import Kind, Op, base, inputs
 from nanoloom.kernels.pad_op import border_around
 from nanoloom.kernels.read_through_views import is_permutation, is_reduction
 from nanoloom.mlir import ir
-from nanoloom.nest.fused_consumer import BYTES, FusedConsumer, fused_consumer
+from nanoloom.nest.fused_consumer import (
+    BYTES,
+    PANEL_VECTORS,
+    FusedConsumer,
+    fused_consumer,
+)
 from nanoloom.nest.nest import LoopNest
 from nanoloom.target.facts import Target
 
-SMALL_CACHE = 256 * 1024  # the second-level one of any CPU
-PANEL_VECTORS = 2  # of columns, about, before the register tile is chosen
 SMALL_PANEL = 64  # columns, for any CPU
 
 
@@ -97,7 +101,7 @@ def fits(
     cache, columns = SMALL_CACHE, SMALL_PANEL
     if target is not None:
         cache = target.caches.l2
-        columns = PANEL_VECTORS * target.vector.bits // 8 // BYTES
+        columns = PANEL_VECTORS * target.lanes(8 * BYTES)
     sizes = found.blocks(columns, cache)
     if found.is_scattered or not found.fit(sizes, cache):
         return False

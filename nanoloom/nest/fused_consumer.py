@@ -22,6 +22,7 @@ from nanoloom.nest.statement import Statement
 from nanoloom.nest.steps import number, points, whole
 
 BYTES = 4  # of an f32 number
+PANEL_VECTORS = 2  # of columns, about, before the register tile is chosen
 FEWEST_TASKS = 8  # for any number of threads
 SHARE = 0.5  # of the second-level cache, for a task's part of t
 ANY = 1 << 62  # points: an index may reach as far
@@ -123,8 +124,8 @@ class FusedConsumer:
     def is_scattered(self) -> bool:
         """Whether small windows lie side by side along several axes.
 
-        The rows of a task would be few, or apart: convolutions with pools of 2x2 behind
-        them took 0.97 to 1.11 times as long as both by themselves, on AVX-512.
+        The rows of a task would be few, or apart: pools of 2x2 in the kernels of the
+        convolutions in front of them were tried, and are no faster there.
         """
         small = [
             name

@@ -65,7 +65,7 @@ def test_factors_drawn_at_random(seed: int) -> None:
     optimize(model, OPERATORS.keys())
     (product,) = (x for x in model.graph if x.op_type == "MatMul")
     moves = m < n and factor[1:] == [1, 1]
-    assert (product.inputs[0].producer() is not None) == moves  # type: ignore[union-attr]
+    assert (product.inputs[0].producer() is not None) == moves  # type: ignore[union-attr] - a MatMul has it
     arrays = {
         "q": random.integers(-4, 5, (2, m, 8)).astype(np.float32),
         "k": random.integers(-4, 5, (2, 8, n)).astype(np.float32),

@@ -112,7 +112,7 @@ def test_any_consumer(seed: int) -> None:
     program = nanoloom.compile(drawn.model(), cache=shared_cache(), options=options)
     (got,) = program({"x": drawn.x}).values()
     check(got, right, steps, size)
-    assert not passes(got, np.roll(right, 1, -1), steps, size) or right.shape[-1] == 1
+    assert not passes(got, np.roll(right, 1), steps, size)  # over all axes
 
 
 def consumer(cache: int) -> tuple[LoopNest, FusedConsumer]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nanoloom.errors import Error
-from nanoloom.frontend.inputs import check_inputs
+from nanoloom.frontend.inputs import Spec, check_inputs
 from nanoloom.frontend.text_steps.steps import TextStep, computed
 from nanoloom.frontend.vocabulary import Vocabulary, strings_of
 
@@ -18,15 +18,9 @@ Given = Mapping[str, object]
 Run = Callable[[Given], dict[str, Array]]
 
 
-class Side(Protocol):
-    """An input or output: what it is called, and whether it holds strings."""
+class Side(Spec, Protocol):
+    """An input or output, and whether it holds strings."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> Sequence[int | str]: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
     @property
     def is_text(self) -> bool: ...
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nanoloom.nest.footprint import Sizes
-from nanoloom.nest.fused_consumer import FusedConsumer
+from nanoloom.nest.fused_consumer import PANEL_VECTORS, FusedConsumer
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Axis
 from nanoloom.nest.steps import number
@@ -40,7 +40,6 @@ from nanoloom.target.facts import Target
 FRONT = (Pack, StoreAt)  # said in front of the loops
 LOOPS = (Parallel, Tile, Prefetch)  # of kernels of their own
 BITS = 32  # of an f32 number
-PANEL_VECTORS = 2  # of columns, about, before the register tile is chosen
 Choose = Callable[[LoopNest, Target], Schedule]
 
 
