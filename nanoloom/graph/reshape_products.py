@@ -151,7 +151,7 @@ def meet_transposes(graph: GraphEditor, node: ir.Node) -> None:
     if order is None or not reaches_transpose(out):
         return
     source = node.inputs[0].producer().inputs[0]  # type: ignore[union-attr] - it has one
-    found = regroup_axes(shape_of(source), order, shape_of(out))  # type: ignore[arg-type] - shapes are known here
+    found = regroup_axes(shape_of(source), order, shape_of(out))  # type: ignore[arg-type] - a Transpose has it
     if found is not None and source is not None:
         made = graph.reshape(source, found.shape, node)
         graph.replace(node, graph.transpose(made, found.order, node))
