@@ -31,6 +31,7 @@ from nanoloom.graph.data_dependent.trips import (
     fix_trips,
 )
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
+from nanoloom.graph.grown_rows import collect_rows
 from nanoloom.graph.loop_types import like, set_loop_outputs, type_loop
 from nanoloom.graph.sequences.appended import append_rows
 from nanoloom.graph.sequences.change import elements_of
@@ -154,6 +155,8 @@ class Control:
         maker = Maker(graph, node, self.names, self.opset, (0, 1), self.decided)
         if reason is None:
             self.counted(maker, body)
+            return
+        if collect_rows(graph, node, body, original, self.names):
             return
         self.ended(maker, body, original, reason)
 
