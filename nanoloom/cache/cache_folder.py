@@ -22,7 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from nanoloom.cache import digest, file_operations, sealed_files
+from nanoloom import file_digest, sealed_files
+from nanoloom.cache import digest, file_operations
 
 MAGIC = b"nanoloom cache 2\n"
 HEADER_BYTES = len(MAGIC) + 64
@@ -57,7 +58,7 @@ class Root:
         """The bytes put under `key`; None when absent or damaged."""
         path = self._kernels / key
         try:
-            with digest.opened(path) as descriptor:
+            with file_digest.opened(path) as descriptor:
                 entry = file_operations.read(descriptor)
         except OSError:
             return None
@@ -143,7 +144,7 @@ class Root:
         """
         path = self._weights / key
         try:
-            with digest.opened(path) as descriptor:
+            with file_digest.opened(path) as descriptor:
                 if file_operations.lock(descriptor, fcntl.LOCK_SH) is False:
                     return False  # it is being removed
                 if os.fstat(descriptor).st_mtime < time.time() - USED_SECONDS:

@@ -8,8 +8,9 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 import nanoloom
-from nanoloom import errors, options, source
+from nanoloom import errors, options
 from nanoloom.cache import Cache
+from nanoloom.interface.interface import Interface
 from nanoloom.loaded import Loaded
 from nanoloom.sessions.session import Session
 
@@ -23,7 +24,7 @@ this page is written by `python -m tests.docs.api`. There are pages about
 """
 # In the order in which a user meets them; the methods of a class in their own order.
 PAGE = {
-    "Compiling": [nanoloom.compile, nanoloom.Program, source.Interface],
+    "Compiling": [nanoloom.compile, nanoloom.Program, Interface],
     "Saved programs": [nanoloom.load, Loaded],
     "Keys and values that stay": [Session],
     "Options": [options.CompileOptions, Cache],

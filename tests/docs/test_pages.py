@@ -33,6 +33,7 @@ RUNNABLE = (
     "convolutions.md",
     "dataflows.md",
     "decoding.md",
+    "deploying.md",
     "executables.md",
     "from-onnxruntime.md",
     "fusion.md",
