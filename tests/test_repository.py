@@ -19,6 +19,7 @@ ORDER = (
     "fork_lock",
     "lazy_import",
     "file_digest",
+    "trusted_files",
     "sealed_files",
     "manifest",
     "interface",
@@ -69,6 +70,7 @@ ORDER = (
 MEASURING = "papers/nanoloom_papers/reproduce"
 # Who may ask the machine, and for what.
 MAY_ASK = {
+    "nanoloom/trusted_files.py": "whose files the user wants to run",
     "nanoloom/cache/store.py": "where the user wants the cache",
     "nanoloom/target/host.py": "what CPU this is",
     "nanoloom/target/cached_host.py": "whether it still is the CPU that was remembered",

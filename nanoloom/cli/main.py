@@ -17,6 +17,7 @@ from nanoloom.cli import (
     check,
     compile,
     demo,
+    licences,
     operators,
     plugins,
     run,
@@ -42,6 +43,7 @@ VERBS = (
     Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),
     Verb("cache", cache.cache, cache.EXAMPLE),
+    Verb("licences", licences.licences, licences.EXAMPLE),
     Verb("demo", demo.demo, demo.EXAMPLE),
 )
 # Verbs of a package beside nanoloom, which says so where that is not installed.

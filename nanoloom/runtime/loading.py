@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from nanoloom import __version__, manifest, sealed_files
+from nanoloom import __version__, manifest, sealed_files, trusted_files
 from nanoloom.errors import Error, refused
 from nanoloom.runtime import layout
 
@@ -99,11 +99,20 @@ def refusal(library: ctypes.CDLL) -> str:
 
 
 def check(path: Path) -> None:
-    """Raise Error for a file that is not, byte for byte, a library of nanoloom's."""
+    """Raise Error for a file that is not, byte for byte, a library of nanoloom's, or
+    that a user could have written who is not trusted."""
     try:
-        whole = sealed_files.is_whole(path)
+        others = trusted_files.others_of(path)
+        whole = None if others else sealed_files.is_whole(path)
     except OSError as error:
         raise refused("cannot load the library", error, where=str(path)) from error
+    if others:
+        raise Error(
+            f"somebody else could have written it: {others}",
+            where=str(path),
+            hint=f"copy it to a folder of yours, or name who may in "
+            f"{trusted_files.VARIABLE}",
+        )
     if whole is None:
         raise Error(
             "is no library of nanoloom, or not all of one",
