@@ -63,6 +63,7 @@ ORDER = (
     "torch",
     "compile_program",
     "loaded",
+    "onnxruntime",
     "inspect",
     "cli",
 )
