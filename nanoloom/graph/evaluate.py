@@ -100,6 +100,19 @@ def fold(
     return [None if a is None else ir.Tensor(a.copy()) for a in arrays]
 
 
+def folded_before(
+    node: ir.Node, opsets: dict[str, int]
+) -> list[ir.TensorProtocol | None] | None:
+    """The same for a node like one whose constants are computed already.
+
+    None where there is none.  Inference has let that one pass.
+    """
+    arrays = COMPUTED.known(asked(node, opsets))
+    if arrays is None:
+        return None
+    return [None if a is None else ir.Tensor(a.copy()) for a in arrays]
+
+
 def asked(node: ir.Node, opsets: dict[str, int]) -> Hashable | None:
     """What decides about a node's constants; None for too much of it."""
     inputs = data_key([None if x is None else x.const_value for x in node.inputs])
