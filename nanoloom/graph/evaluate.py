@@ -47,7 +47,8 @@ def constant_of(node: ir.Node) -> ir.TensorProtocol | None:
     assert isinstance(attribute, ir.Attr)
     match name:
         case "value":
-            return attribute.as_tensor()
+            # as_tensor asks the tensor for each member of a protocol: a millisecond
+            return attribute.value
         case "value_float":
             return ir.Tensor(np.array(attribute.as_float(), np.float32))
         case "value_int":
