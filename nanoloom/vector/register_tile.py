@@ -16,7 +16,7 @@ from nanoloom.kernels.linalg_query import all_dims
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector import inlined_producers as producers
-from nanoloom.vector.access import Access, Operand, add, index, written
+from nanoloom.vector.access import Access, Operand, add, index
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
 from nanoloom.vector.extents import size
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
@@ -215,7 +215,7 @@ class RegisterTile:
             made += self.compute(point, sofar, once, known)
             if once.passed is not None:
                 along = self.read_along(*self.ahead)
-                once.passed([self.place(n, point) for n in along])
+                once.passed([self.place(n, point, once) for n in along])
         return [*made, *values[len(points) * count :]]
 
     def compute(
@@ -269,9 +269,9 @@ class RegisterTile:
             return Uniform(x.buffer)
         if number in self.sources:
             return self.sources[number].value(self, number, point, once)
-        place = self.place(number, point)
+        place = self.place(number, point, once)
         if place not in once.read:
-            once.read[place] = load_operand(self, number, point)
+            once.read[place] = load_operand(self, number, point, once)
         return once.read[place]
 
     def vector_of(self, number: int, point: Point, once: ValueCache) -> ir.Value:
@@ -279,12 +279,12 @@ class RegisterTile:
         value = self.lanes_of(number, point, once)
         return VectorBody(self.lanes, self.dim, [], point.mask, once).vector(value)
 
-    def place(self, number: int, point: Point) -> Hashable:
+    def place(self, number: int, point: Point, once: ValueCache) -> Hashable:
         """What an input at a point is known by."""
         x = self.inputs[number]
         access = x.access(self.dim)
         mask = None if access is Access.UNIFORM else point.mask
-        at = tuple(written(i) for i in x.indices(point.ivs))
+        at = tuple(i.known_as for i in once.indices(x, point.ivs))
         return x.buffer, access, mask, at
 
     def read_along(self, *dims: int) -> list[int]:

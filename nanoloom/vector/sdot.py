@@ -134,7 +134,9 @@ class DotSteps:
         """Rows of the right operand as registers with a group of each column."""
         kind = self.bytes_of(strip)
         rows = GroupedRows(strip, self.right, self.depth, self.group, kind)
-        where = rows.place(point) if self.woven else strip.place(self.right, point)
+        where = (
+            rows.place(point) if self.woven else strip.place(self.right, point, once)
+        )
         key = self.use, where
         if key not in once.made:
             made = (
