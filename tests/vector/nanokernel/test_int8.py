@@ -113,7 +113,7 @@ def test_rounds_of_pairs(name: str, columns: int) -> None:
 
 
 @pytest.mark.drawn
-@pytest.mark.parametrize(("depth", "register"), [(96, "ymm"), (128, "ymm"), (24, "xmm")])
+@pytest.mark.parametrize("depth, register", [(96, "ymm"), (128, "ymm"), (24, "xmm")])
 @pytest.mark.parametrize("sign, word", [("u", "vpmovzxbw"), ("s", "vpmovsxbw")])
 def test_rows_are_widened_in_whole_registers(
     depth: int, register: str, sign: str, word: str
