@@ -42,6 +42,13 @@ WINDOWS_IN_PAGES, TRANSLATED = 1.23, 96
 PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
+# Of a product whose image has channels first: cycles for a number at every panel of
+# columns.  It lies in a line of its own, beside few others that the tile wants.  Lines
+# take longer where the first-level cache does not hold those of a tile's sum beside its
+# panel, and PAGES_APART where they are in more pages than a core translates at once.
+# As measured with AVX2 and AVX-512, 16 to 1,632 channels of 7 to 73 pixels a row.
+LINE, IN_LINES, FROM_L2 = 64, 0.1, 0.6
+ROW_REGISTERS = 8  # a panel has a vector for so many: 5 x 2 of 16, 7 x 4 of 32
 Choices = dict[Dim, tuple[Layout, ...]]
 
 
@@ -160,6 +167,32 @@ def split_axes(made: Product, target: Target) -> float:
         return longer
     panels = -(-features // (PANEL * target.vector.min_bits // 32))
     return longer + PAGES_APART * prod(pixels) * channels * panels
+
+
+def is_faster_turned(made: Product, target: Target) -> bool:
+    """Whether a product whose image has channels first is slower than with a copy of it
+    that has them last, the copy's time counted.
+
+    Images of few channels are read at once for all taps.
+    """
+    few = shape_of(made.image)[-1] <= FEW or made.is_depthwise
+    if few or target.vector.scalable:
+        return False
+    return TURNED * prod(shape_of(made.image)) < cycles_apart(made, target)
+
+
+def cycles_apart(made: Product, target: Target) -> float:
+    """What reading channels first takes longer than channels last."""
+    *pixels, channels = shape_of(made.image)
+    result, unit = shape_of(made.op.operation.results[0]), target.vector
+    panel = unit.min_bits // 32 * (unit.registers // ROW_REGISTERS)
+    tile = LINE * made.rows_summed + 4 * panel * (made.macs // prod(result))
+    longer = IN_LINES
+    if 4 * prod(pixels) >= PAGE and channels > TRANSLATED:
+        longer += PAGES_APART
+    elif tile > target.caches.l1d:
+        longer += FROM_L2
+    return longer * made.macs / panel
 
 
 def of_copy(
