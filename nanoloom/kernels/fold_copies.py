@@ -31,7 +31,6 @@ from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, operations, tensor
 from nanoloom.nest.contraction import lanes_along_k
 
-
 Stays = Callable[[Op, int], bool]  # of a reader, and the number of an operand
 
 

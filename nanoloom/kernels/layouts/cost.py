@@ -34,11 +34,8 @@ PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
 # And in a page of their own each: cycles for a number of the image, at every panel of
 # columns.  More pages are read in turns than a core translates at once.
 PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
-WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
-# In a page of their own each, of more channels than a core translates at once: as
-# measured with stride 2, 64 channels of 112 x 112 take 1.1 times as long, 128 of these
-# 1.24 and of 56 x 56 1.23; 96 are as 64.
-WINDOWS_IN_PAGES, TRANSLATED = 1.23, 96
+FEW = 4  # channels of an image that are read at once, for all taps
+TRANSLATED = 96  # pages at once
 PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
@@ -138,7 +135,7 @@ def cycles(
     elif read == FIRST and not made.is_window:
         packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
-        factor = windows_cost(made)
+        packed = cycles_apart(made, target)
     if read.block or written.block:
         factor *= BLOCKS
     return factor * multiply_adds(made, columns, target) + packed
@@ -149,13 +146,6 @@ def multiply_adds(made: Product, columns: int, target: Target) -> float:
     lanes = target.vector.min_bits // 32
     used = columns / (-(-columns // lanes) * lanes)
     return made.macs / used / (lanes * target.vector.fma_per_cycle)
-
-
-def windows_cost(made: Product) -> float:
-    """How much longer windows take whose image has channels first."""
-    *pixels, channels = shape_of(made.image)
-    far = 4 * prod(pixels) >= PAGE and channels > TRANSLATED
-    return WINDOWS_IN_PAGES if far else WINDOWS_APART
 
 
 def split_axes(made: Product, target: Target) -> float:
