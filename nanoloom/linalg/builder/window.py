@@ -52,21 +52,32 @@ class Window:
 
         All of them where only a run knows what lies inside.
         """
-        if self.counted or 0 in self.result:
-            return self
-        numbers = zip(
-            self.size, self.result, self.strides, self.dilations, self.low, strict=True
-        )
-        axes = [
-            Taps(*axis, 0, count - 1).within()
-            for axis, count in zip(numbers, self.kernel, strict=True)
-        ]
+        axes = self.met()
         kernel = tuple(axis.count for axis in axes)
         if kernel == self.kernel:
             return self
         low = tuple(axis.begin for axis in axes)
         high = tuple(max(axis.behind, 0) for axis in axes)
         return replace(self, kernel=kernel, low=low, high=high, whole=False)
+
+    def met(self) -> list[Taps]:
+        """Along each axis the taps of `within`."""
+        numbers = zip(
+            self.size, self.result, self.strides, self.dilations, self.low, strict=True
+        )
+        axes = [
+            Taps(*axis, 0, count - 1)
+            for axis, count in zip(numbers, self.kernel, strict=True)
+        ]
+        all_of_them = self.counted or 0 in self.result
+        return axes if all_of_them else [axis.within() for axis in axes]
+
+    def filters(self, b: Builder, w: Tensor) -> Tensor:
+        """Filters [f, c, taps...] with the taps of `within` alone."""
+        axes = self.met()
+        shape = *w.shape[:2], *(axis.count for axis in axes)
+        first = (0, 0, *(axis.first for axis in axes))
+        return w if shape == w.shape else b.slice(w, first, shape)
 
     def reach(self) -> tuple[int, ...]:
         """How many elements of padded input the windows read along each axis."""
