@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from nanoloom.graph.keep_nchw import IN_PLANES
 from nanoloom.graph.nchw_int8_conv import FROM_PLANES
 from nanoloom.graph.shared_decisions import COUNTED, WHOLE_PADS
-from nanoloom.graph.window_taps import Taps
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Number
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window_taps import Taps
 from nanoloom.mlir import ir
 
 
