@@ -11,7 +11,7 @@ known, vector/guard.py what only a run knows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
     from nanoloom.vector.tile_points import Point, Step
 
 
-def limits(strip: RegisterTile, dim: int, points: Sequence[Point]) -> Bounds | None:
-    """The steps of a sum that are within, None where all are."""
+def guards(strip: RegisterTile, dim: int) -> Iterator[tuple[GuardedOperand, int]]:
+    """What is guarded along a loop of a tile, and in which dimension."""
     for x in strip.inputs:
         place = x.along(dim) if isinstance(x, GuardedOperand) else None
-        if not isinstance(x, GuardedOperand) or place is None:
-            continue
+        if isinstance(x, GuardedOperand) and place is not None:
+            yield x, place
+
+
+def limits(strip: RegisterTile, dim: int, points: Sequence[Point]) -> Bounds | None:
+    """The steps of a sum that are within, None where all are."""
+    for x, place in guards(strip, dim):
         if len({written(x.places(point.ivs)[place]) for point in points}) > 1:
             continue  # these are within it, or at known ends of a row
         extent = strip.extent(dim)
@@ -46,34 +51,27 @@ def limits(strip: RegisterTile, dim: int, points: Sequence[Point]) -> Bounds | N
 def points_at_steps(
     strip: RegisterTile, dim: int, points: Sequence[Point]
 ) -> list[list[int]] | None:
-    """Which points of a tile at an end of a row are within, at each step of a
-    sum; None of a tile that is within it at all of them."""
+    """Which points of a tile at an end of a row are within, at each step of a sum; None
+    of a tile that is within at all of them."""
     steps = constant_of(strip.extent(dim))
-    for x in strip.inputs:
-        place = x.along(dim) if isinstance(x, GuardedOperand) else None
-        if not isinstance(x, GuardedOperand) or place is None or steps is None:
-            continue
-        wide = constant_of(x.size(place))
-        found: list[list[int]] = []
-        for number in range(steps):
+    for x, place in guards(strip, dim):
+        wide, found = constant_of(x.size(place)), list[list[int]]()
+        for number in range(steps or 0):
             here = (point.moved(dim, index(number)) for point in points)
             at = [constant_of(x.places(point.ivs)[place]) for point in here]
             if wide is None or None in at:
                 return None
-            found.append(
-                [n for n, i in enumerate(at) if i is not None and 0 <= i < wide]
-            )
+            inside = (n for n, i in enumerate(at) if i is not None and 0 <= i < wide)
+            found.append(list(inside))
         return None if all(len(x) == len(points) for x in found) else found
     return None
 
 
 def points_within(strip: RegisterTile, dim: int) -> Bounds | None:
-    """The points of a loop whose windows are within that a tile's sums read,
-    None where nothing is left out."""
-    for x in strip.inputs:
-        place = x.along(dim) if isinstance(x, GuardedOperand) else None
-        if isinstance(x, GuardedOperand) and place is not None:
-            return x.windows(place, dim, strip)
+    """The points of a loop whose windows are within what a tile's sums read, None where
+    nothing is guarded."""
+    for x, place in guards(strip, dim):
+        return x.windows(place, dim, strip)
     for number, source in strip.sources.items():
         (write,) = source.strip.outputs
         read = map_dims(strip.inputs[number].indexing)

@@ -21,6 +21,7 @@ from nanoloom.kernels.linalg_query import (
 )
 from nanoloom.mlir import ir
 from nanoloom.vector.access import (
+    CONSTANT,
     Access,
     add,
     coefficient,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 Place = tuple[int | None, ir.Value]  # an axis of a pad, and what is added to it
 CLAMPS = ("arith.maxsi", "arith.minsi")  # of places, to those that there are
-LOAD, ASK = "memref.load", "arith.cmpi"
+LOAD, ASK, CHOOSE = "memref.load", "arith.cmpi", "arith.select"
 
 
 class OtherBody(Exception):
@@ -47,12 +48,16 @@ class OtherBody(Exception):
 
 def guarded_read(pad: ir.OpView) -> GuardedOperand | None:
     """What a pad on buffers reads in its own loops, None for any other body."""
-    block = body(pad)
+    block, choice = body(pad), yielded(pad)[0].owner
     named = {LOAD: list[ir.Operation](), ASK: list[ir.Operation]()}
     for op in block.operations:
         named.get(op.operation.name, []).append(op.operation)
-    (load,), number = named[LOAD], yielded(pad)[0].owner.operands[2]  # type: ignore[union-attr] - a pad chooses a number
-    buffer, *at = load.operands
+    if isinstance(choice, ir.Block) or choice.name != CHOOSE or len(named[LOAD]) != 1:
+        return None
+    (buffer, *at), number = named[LOAD][0].operands, choice.operands[2]
+    given = number in list(block.arguments)
+    if not given and not is_constant(number):
+        return None
     try:
         places = [traced(value, block) for value in at]
         edges = [edges_of(place, named[ASK], block) for place in places]
@@ -68,8 +73,12 @@ def guarded_read(pad: ir.OpView) -> GuardedOperand | None:
         ir.AffineMap.get(maps(pad)[0].n_dims, 0, exprs),
         tuple(add(begin, index(-each.shift)) for (_, begin), each in begins),
         tuple(edges),
-        None if isinstance(number.owner, ir.Block) else number,
+        None if given else number,
     )
+
+
+def is_constant(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == CONSTANT
 
 
 def edges_of(place: Place, asked: Sequence[ir.Operation], block: ir.Block) -> Edges:
@@ -124,7 +133,7 @@ def traced(value: ir.Value, block: ir.Block) -> Place:
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.operation.block != block:
         return None, value
-    if owner.name == "arith.constant":
+    if owner.name == CONSTANT:
         return None, index(number_of(owner))
     if owner.name == "linalg.index":
         return owner.attributes["dim"].value, index(0)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
