@@ -22,7 +22,6 @@ from nanoloom.kernels.fuse_producer import fuse_producers, inline_producers
 from nanoloom.kernels.fuse_product_chain import fuse_product_chains
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.guarded_reads import guard_reads
-from nanoloom.kernels.inline_widening_casts import inline_widening_casts
 from nanoloom.kernels.insert_in_place import mark_parts
 from nanoloom.kernels.layouts.cost import is_faster_turned
 from nanoloom.kernels.layouts.layout import layout_named
@@ -33,6 +32,7 @@ from nanoloom.kernels.multi_output_fusion import fuse_multiple_outputs
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.read_through_views import read_through_views
+from nanoloom.kernels.recompute_in_readers import recompute_in_readers
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.kernels.slices import first_slices, shapes_before_slices
 from nanoloom.linalg.builder.pointwise import itself, pointwise
@@ -83,7 +83,7 @@ def partition(
     in_rows = known and pools_in_tiles(target)
     tiles = not open_images and pools_in_tiles(target)
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
-    inline_widening_casts(lowered.module)
+    recompute_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
     mark(lowered.module, open_images=open_images)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]

@@ -11,7 +11,7 @@ from nanoloom.nest.reduction import WIDENING
 from nanoloom.nest.statement import SIMPLE_MATH
 from nanoloom.vector.access import index
 from nanoloom.vector.body_steps import BodyStep
-from nanoloom.vector.lane_values import Lane, LaneValue, RowVector, Uniform, Vector
+from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.scalable_gather import gathered, linear
 from nanoloom.vector.table_lookups import byte_of, is_table, lookup
 from nanoloom.vector.value_cache import ValueCache
@@ -87,9 +87,6 @@ class VectorBody:
                     steps = arith.index_cast(self.kind(start.type), steps)
                 base = vector.broadcast(self.kind(start.type), start)
                 return arith.addi(base, steps)
-            case RowVector(buffer, at):
-                kind = self.kind(ir.MemRefType(buffer.type).element_type)
-                return read(kind, buffer, list(at), self.mask)
 
     def emit(self, block: ir.Block) -> list[LaneValue]:
         """Emit the body's operations; gives what it yields."""

@@ -15,9 +15,9 @@ from nanoloom.mlir import ir
 from nanoloom.vector.access import SECOND, Access
 from nanoloom.vector.init_with_bias import init_with_bias
 from nanoloom.vector.inlined_producers import InlinedProducer
+from nanoloom.vector.read_guarded import read_guarded
 from nanoloom.vector.reduction_init import HARMLESS, SAME, fill_of, root
 from nanoloom.vector.register_tile import RegisterTile
-from nanoloom.vector.unpadded_operand import read_unpadded
 from nanoloom.vector.vectorize import AT_TILE
 
 Plan = Callable[[ir.OpView], RegisterTile | None]
@@ -171,7 +171,7 @@ def begun_once(strip: RegisterTile, tile: ComputedTile) -> RegisterTile:
 def serves(strip: RegisterTile, op: ir.OpView) -> RegisterTile:
     """A generic with its sources, but for borders: what is within them is read where
     it lies."""
-    inside = read_unpadded(strip, op)
+    inside = read_guarded(strip, op)
     return replace(
         strip,
         inputs=[inside.get(n, x) for n, x in enumerate(strip.inputs)],
@@ -192,7 +192,7 @@ def fits(reader: RegisterTile, number: int, made: RegisterTile) -> bool:
     if access is Access.UNIFORM:
         return not made.reduced
     along = bool(dims) and dims[-1] == made.dim
-    if made.is_border and along and reader.takes_second(x):
+    if made.guarded is not None and along and reader.takes_second(x):
         return made.lanes.count == SECOND * reader.lanes.count
     return access is Access.CONTIGUOUS and along and made.lanes == reader.lanes
 

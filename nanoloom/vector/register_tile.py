@@ -2,7 +2,7 @@
 
     for k of the reductions: results[point 0] = f(...); results[point 1] = f(...); ...
 
-A point is a vector of every result.  What points share is read and broadcast once.
+A point is a vector of every result.  What points share is read once.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from nanoloom.vector import inlined_producers as producers
 from nanoloom.vector.access import Access, Operand, add, index
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
 from nanoloom.vector.extents import size
+from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
+from nanoloom.vector.loop_partition import at_ends, limits, points_at_steps
 from nanoloom.vector.operand_loads import load_operand
-from nanoloom.vector.padding_body import PaddingBody
 from nanoloom.vector.reduction_iterations import in_rounds, looped
 from nanoloom.vector.scalable_gather import Strided
 from nanoloom.vector.sdot import SeveralSteps, in_groups, summed
 from nanoloom.vector.sliding_window_reuse import shared_operand, written_out
 from nanoloom.vector.tile_points import Point, Step
-from nanoloom.vector.unpadded_reductions import at_ends, limits, points_inside
 from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.widths import as_index, elements, vector_type
 
@@ -38,17 +38,16 @@ NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 class RegisterTile:
     """A generic on buffers with its vector dimension.
 
-    order: of the dimensions, outermost first, also of the points in a tile.
-    unrolled: of dimensions of a sum, how many steps stand behind each other, 0 for all.
-    jam: of dimensions, how many points are computed at once, of the vector dimension so
-    many vectors.  masks: of these, by their numbers.  starts: the number that each
-    output starts from, None to read it.  fuses: products are added in one rounding.
-    ahead: dimensions whose next round is loaded while one computes.
-    sources: of inputs, by number, what computes them at the
-    tile.  dots: what adds several steps of a sum at once.  near: places of lanes are
-    counted in 32 bits.  halves: types of 16 bits whose products the target adds to f32.
-    partial: vectors of a known width can be loaded in part.  is_border: of a pad, whose
-    lanes outside are not loaded then.  early: points are written between products.
+    order: of the dimensions, outermost first, also of the points in a tile.  unrolled:
+    of dimensions of a sum, how many steps stand behind each other, 0 for all.  jam: of
+    dimensions, how many points are computed at once, of the vector dimension so many
+    vectors.  masks: of these, by their numbers.  starts: the number that each output
+    starts from, None to read it.  fuses: products are added in one rounding.  ahead:
+    dimensions whose next round is loaded while one computes.  sources: of inputs, by
+    number, what computes them at the tile.  dots: what adds several steps of a sum at
+    once.  near: places of lanes are counted in 32 bits.  halves: types of 16 bits whose
+    products the target adds to f32.  partial: vectors of a known width can be loaded in
+    part.  guarded: what a pad reads.  early: points are written between products.
     """
 
     block: ir.Block
@@ -69,7 +68,7 @@ class RegisterTile:
     near: bool
     halves: frozenset[str]
     partial: bool
-    is_border: bool
+    guarded: GuardedOperand | None
     early: bool
 
     @property
@@ -92,7 +91,7 @@ class RegisterTile:
         )
         strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
-        masked = self.lanes.scalable or self.is_border
+        masked = self.lanes.scalable or self.guarded is not None
         lone = gathers(self.block) and not masked
         return not strided and not lone and sources
 
@@ -121,11 +120,9 @@ class RegisterTile:
     ) -> None:
         """Compute all points that begin here, and write them.
 
-        known: vectors of inputs, by number, that are at hand already; once: the same,
-        by their places.
+        known: vectors of inputs at hand, by number; once: the same, by their places.
         """
-        points, once = self.points(ivs), once or ValueCache()
-        written: set[int] = set()
+        points, once, written = self.points(ivs), once or ValueCache(), set[int]()
 
         def step(
             here: list[Point], values: list[ir.Value], once: ValueCache
@@ -181,7 +178,7 @@ class RegisterTile:
         if x is not None:
             return written_out(self, x, dims, points, values, inner, once)
         dim, *rest = dims
-        ends = points_inside(self, dim, points)
+        ends = points_at_steps(self, dim, points)
         if ends is not None:
             return at_ends(self, ends, dims, points, values, inner, once)
 
@@ -225,16 +222,19 @@ class RegisterTile:
         once: ValueCache,
         known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[ir.Value]:
-        """The body at one point; `sofar` stands for the outputs' old values, which stay
-        where a border of zeros is multiplied."""
+        """The body at one point; `sofar`: the outputs' old values, which stay where a
+        border of zeros is multiplied."""
+        if self.guarded is not None:
+            return [self.guarded.value(self, point, once)]
         stays = self.reduced and takes_any(self.block)
         if stays and producers.is_outside(self, point, once):
             return list(sofar)
         arguments = list(self.block.arguments)
         sums = arguments[len(self.inputs) :]
         fused = tuple(sums) if self.fuses else ()
-        made = PaddingBody if self.is_border else VectorBody
-        emitter = made(self.lanes, self.dim, list(point.ivs), point.mask, once, fused)
+        emitter = VectorBody(
+            self.lanes, self.dim, list(point.ivs), point.mask, once, fused
+        )
         for number, argument in enumerate(arguments[: len(self.inputs)]):
             if number in known:
                 emitter.values[argument] = Vector(known[number])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from nanoloom.kernels.linalg_query import dims_of
 from nanoloom.mlir import ir
 from nanoloom.vector.access import Operand, constant_of, index
-from nanoloom.vector.unpadded_operand import UnpaddedOperand
+from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.value_cache import ValueCache
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def shared_operand(strip: RegisterTile, dims: list[int]) -> Operand | None:
     """
     moving = {dim for dim in strip.jam if dim != strip.dim}
     across = strip.kinds[strip.dim] == "reduction"
-    if any(isinstance(x, UnpaddedOperand) for x in strip.inputs):
+    if any(isinstance(x, GuardedOperand) for x in strip.inputs):
         return None  # whose sums have bounds
     if across or strip.dots or not all(is_written_out(strip, dim) for dim in dims):
         return None

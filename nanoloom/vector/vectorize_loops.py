@@ -37,6 +37,7 @@ from nanoloom.vector.full_vectors import (
     multiplies_and_adds,
     reads_rows,
 )
+from nanoloom.vector.read_guarded import guarded_read
 from nanoloom.vector.reduction_init import fill_of, number_of
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.register_tile import RegisterTile
@@ -171,7 +172,9 @@ class Loops(RegisterTile):
             target.has("sve"),
             frozenset(x for x in ("f16", "bf16") if widens_products(target, x)),
             is_masked(op, plan.lanes, target),
-            is_pad(op) and reads_rows(op, dim, plan.lanes, target),
+            guarded_read(op)
+            if is_pad(op) and reads_rows(op, dim, plan.lanes, target)
+            else None,
             not plan.lanes.scalable and target.vector.registers >= MANY,
             plan.chains,
             combiners,

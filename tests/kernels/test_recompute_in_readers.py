@@ -76,6 +76,27 @@ def test_numbers(make: Any) -> None:
     assert (other == q ^ 255).all()
 
 
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [("bool", "float32"), ("int8", "int32"), ("int32", "int64"),
+     ("float32", "float64"), ("float16", "float32")],
+)  # fmt: skip
+def test_numbers_of_any_types_that_widen(narrow: str, wide: str) -> None:
+    """The kernels read what is narrow; none makes the wide ones for another."""
+
+    def make(b: Any, q: Any, a: Any) -> Any:
+        x = b.cast(q, np.dtype(wide))
+        made = b.einsum("mk,kn->mn", a, b.constant(weight))
+        return b.elementwise(lambda s, t: s + t, made, x)
+
+    q, a = sample(3, SHAPE, narrow, -9, 9), sample(4, SHAPE, "int8", -9, 9)
+    weight, a = W.astype(wide), a.astype(wide)
+    exact = a.astype(np.int64) @ W.astype(np.int64) + q.astype(wide)
+    assert np.allclose(run(make, q, a), exact, rtol=1e-6) and q.any()
+    program = program_of(make, (SHAPE, narrow), (SHAPE, wide))
+    assert len(program.calls) == 1, "nothing wide is made for it"
+
+
 def test_what_nothing_else_reads_stays() -> None:
     """It is in registers as it is: one kernel from bytes to bytes."""
 

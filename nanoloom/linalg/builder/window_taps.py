@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
+from nanoloom.nest.guard import Guard
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,13 @@ class Taps:
         reach = (self.result - 1) * self.step + (self.count - 1) * self.apart + 1
         return reach - self.size - self.begin
 
-    def met(self) -> np.ndarray:
+    def met(self) -> list[int]:
         """Taps that are within the image in any window, in order."""
-        far = (self.result - 1) * self.step
-        first = max(self.first, -((far - self.low) // self.apart))
-        last = min(self.last, (self.size - 1 + self.low) // self.apart)
-        taps = np.arange(first, last + 1)
-        place = taps * self.apart - self.low
-        windows = np.maximum(0, -(place // self.step))  # until one is within
-        met = (windows < self.result) & (place + windows * self.step < self.size)
-        return taps[met]
+        guards = {
+            tap: Guard(tap * self.apart - self.low, self.step, self.size)
+            for tap in range(self.first, self.last + 1)
+        }
+        return [tap for tap, guard in guards.items() if guard.steps(self.result)]
 
     def within(self) -> Taps:
         """The same without taps that meet the border only; one where all do.
@@ -59,19 +56,10 @@ class Taps:
         or there were room for another window behind the last.
         """
         met = self.met()
-        first, last = (met[0], met[-1]) if met.size else (self.first, self.first)
-        few = replace(self, first=int(first), last=int(last))
+        first, last = (met[0], met[-1]) if met else (self.first, self.first)
+        few = replace(self, first=first, last=last)
         while few.begin < 0:
             few = replace(few, first=few.first - 1)
         while few.behind <= -self.step:
             few = replace(few, last=few.last + 1)
         return few
-
-    def alone(self) -> Taps:
-        """The same of what a single window reads of an image.
-
-        Taps that are apart read it where it is, and so does a single one.
-        """
-        if self.result > 1 or self.apart > 1 or self.count == 1:
-            return self
-        return replace(self, size=min(self.size, max(1, self.count - self.begin)))

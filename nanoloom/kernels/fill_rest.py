@@ -1,4 +1,4 @@
-"""What lies around the parts of a padded tensor: a small kernel that fills it."""
+"""What parts leave of the tensor that they lie in: a small kernel fills it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.mlir import arith, func, ir
 
 
-def fill_padding(
+def rest_of(
     whole: ir.Value,
 ) -> tuple[ir.RankedTensorType, list[Insertion], ir.Attribute] | None:
     """What parts leave of their tensor, as `filling` takes it; None if no number.
@@ -23,9 +23,12 @@ def fill_padding(
         return None
     kind = ir.RankedTensorType(whole.type)
     shape = tuple(kind.shape)
-    blocks = [Insertion((0,) * len(shape), shape)]
-    if len(chain) == 1:
-        blocks = list(Insertion.of(chain[0]).around(shape))
+    whole_of_it = Insertion((0,) * len(shape), shape)
+    blocks = [whole_of_it]
+    for part in map(Insertion.of, chain):
+        blocks = [rest for block in blocks for rest in block.without(part)]
+    if len(blocks) > 2 * len(shape):  # scattered parts: all of it takes less code
+        blocks = [whole_of_it]
     return (kind, blocks, fill_value(fill.opview)) if blocks else None
 
 

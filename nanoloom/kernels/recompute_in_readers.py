@@ -1,11 +1,10 @@
-"""What makes floats of bytes or of bf16 is a part of what reads them.
+"""Numbers that are narrower before an operation than behind it are read before it.
 
-y = f(bytes);  z = g(y, a)   ->   z = g'(bytes, a)      g'(b, a) = g(f(b), a)
+y = f(x);  z = g(y, a)   ->   z = g'(x, a)      g'(b, a) = g(f(b), a)
 
-where others read the bytes as well, or a product's kernel reads them beside its own
-result, so that they are in memory: the floats would take four times as much (of bf16
-twice), and a kernel of their own.  So are both ends of the residual blocks of networks
-in 8 bits or in bf16.
+where x is in memory anyway: others read it as well, or a product's kernel reads it
+beside its own result.  y would be more bytes than x, and a kernel of its own.  So are
+both ends of the residual blocks of networks in 8 bits or in bf16, and masks of bits.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from nanoloom.kernels.inline_operation import inline_operation, is_plain
 from nanoloom.kernels.linalg_query import (
     Kind,
     Op,
+    element_bytes,
     input_count,
     inputs,
     is_copy,
@@ -27,10 +27,8 @@ from nanoloom.kernels.linalg_query import (
 )
 from nanoloom.mlir import ir, operations
 
-BYTE = 8  # bits
 
-
-def inline_widening_casts(module: ir.Module) -> None:
+def recompute_in_readers(module: ir.Module) -> None:
     """Rewrite a module in place."""
     for op in operations(module, is_widening):
         result = op.operation.results[0]
@@ -43,7 +41,7 @@ def inline_widening_casts(module: ir.Module) -> None:
 
 
 def is_widening(op: Op) -> bool:
-    """Whether an operation makes floats of narrow numbers alone that are in memory."""
+    """Whether an operation makes more bytes of numbers alone that are in memory."""
     if not is_generic(op) or input_count(op) != 1 or len(op.operation.results) != 1:
         return False
     if kind(op) is not Kind.ELEMENTWISE or not all(map(is_identity, maps(op))):
@@ -53,10 +51,7 @@ def is_widening(op: Op) -> bool:
         return False
     if len(list(source.uses)) < 2 and not meets_product(result):
         return False
-    given, made = (ir.RankedTensorType(v.type).element_type for v in (source, result))
-    is_bytes = isinstance(given, ir.IntegerType) and given.width == BYTE
-    is_narrow = is_bytes or isinstance(given, ir.BF16Type)
-    return is_narrow and isinstance(made, ir.F32Type)
+    return element_bytes(source.type) < element_bytes(result.type)
 
 
 def meets_product(value: ir.Value) -> bool:
@@ -71,7 +66,7 @@ def meets_product(value: ir.Value) -> bool:
 
 
 def may_widen(use: ir.OpOperand) -> bool:
-    """Whether a reader can make the floats itself: it reads each of them once."""
+    """Whether a reader can make the numbers itself: it reads each of them once."""
     reader = use.owner.opview
     if not is_generic(reader) or use.operand_number >= input_count(reader):
         return False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from nanoloom.graph.window_taps import Taps
 from nanoloom.linalg.builder.window import extent
+from nanoloom.linalg.builder.window_taps import Taps
 
 
 def places(axis: Taps, tap: int) -> list[int]:
