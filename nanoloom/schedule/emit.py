@@ -16,6 +16,7 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.inner_loops import (
     IN_MEMORY,
     at_tile,
@@ -89,6 +90,7 @@ class Writer:
         }
         turns = [d for d in schedule.directives if isinstance(d, TransposeInRegisters)]
         self.turned = {d.stage: d for d in turns}
+        self.notes = [d for d in schedule.directives if isinstance(d, Note)]
         self.loops_of: set[str] = set()  # stages that are loops already
         # Whose vectors are of any width: LLVM makes none for what is no stage.
         self.others: dict[int, tuple[Statement, Mapping[str, object]]] = {}
@@ -184,6 +186,7 @@ class Writer:
     def vectors(self, stage: Statement, placement: Placement) -> None:
         """What the innermost loops of a stage become."""
         if stage.name in self.kernels:
+            self.noted(stage)
             word = self.kernels[stage.name]
             values = {k: v for k, v in vars(word).items() if k != "stage"}
             self.steps.name_loops()
@@ -215,6 +218,13 @@ class Writer:
             self.steps.own("stationary", stage.name, fields_of(word, placement, stage))
         elif axes:
             self.steps.own("order", stage.name, {"axes": axes})
+        self.noted(stage)
+
+    def noted(self, stage: Statement) -> None:
+        """What is said of a stage's code beside its loops."""
+        for word in self.notes:
+            if word.stage == stage.name:
+                self.steps.own(word.word, stage.name, word.fields)
 
     def points(self, stage: Statement, placement: Placement) -> None:
         """What stands side by side or behind each other in a stage's vector code."""

@@ -35,6 +35,7 @@ from nanoloom.schedule.directives.reductions import (
 )
 from nanoloom.schedule.directives.stationary import Stationary
 from nanoloom.schedule.directives.store_at import StoreAt
+from nanoloom.schedule.directives.tails import Balance, Tail, Versions
 from nanoloom.schedule.directives.tiles import ALL, Parallel, Tile
 from nanoloom.schedule.directives.transpose_in_registers import TransposeInRegisters
 from nanoloom.schedule.packing import Pack
@@ -61,6 +62,9 @@ Directive: TypeAlias = (
     | Hoist
     | TransposeInRegisters
     | Stationary
+    | Versions
+    | Balance
+    | Tail
 )
 
 
@@ -165,6 +169,7 @@ __all__ = [
     "ALL",
     "FIRST",
     "RESULT",
+    "Balance",
     "Candidate",
     "ComputeAt",
     "CopyOperand",
@@ -184,9 +189,11 @@ __all__ = [
     "Stationary",
     "PrivateAccumulator",
     "StoreAt",
+    "Tail",
     "Tile",
     "TransposeInRegisters",
     "Unroll",
     "UnrollAndJam",
     "Vectorize",
+    "Versions",
 ]

@@ -25,6 +25,7 @@ from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
+from nanoloom.vector.nanokernel.tile.require_directives import require_tails
 from nanoloom.vector.nanokernel.tile.tile import tile_of
 from nanoloom.vector.pack import require_packed_reads, use_packed_argument
 from nanoloom.vector.packed_reads import read_packed
@@ -56,6 +57,9 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "order": marks.order_stage,
     "at_tile": marks.at_tile_stage,
     "stationary": marks.stationary_stage,
+    "versions": marks.noting(marks.VERSIONS),
+    "balance": marks.noting(marks.BALANCE),
+    "tail": marks.noting(marks.TAIL),
 })  # fmt: skip
 
 
@@ -138,6 +142,7 @@ def lower(
     require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
         tile = row_versions.balanced(tile_of(op, shape, plan, prefetches))
+        require_tails(tile)
         if plan.family == SME.name:
             outer.use_outer_products(op, shape, plan, tile.row)
             return

@@ -18,6 +18,9 @@
     "nanoloom.hoist"(%stage) {operand, loop}
     "nanoloom.pad"(%stage, %lanes) {axis, to, number, scalable}
     "nanoloom.stationary"(%stage) {anchor, points, sums, resident, unroll}
+    "nanoloom.versions"(%stage) {rows}
+    "nanoloom.balance"(%stage)
+    "nanoloom.tail"(%stage) {vectors}
     "nanoloom.scaled"(%stage, %lanes) {vectors} -> %size
 
 Their attributes are the fields of the directives in schedule/language.py.  How wide
@@ -202,6 +205,26 @@ class StationaryOp(Dialect.Operation, name="stationary"):
     unroll: ir.IntegerAttr
 
 
+class VersionsOp(Dialect.Operation, name="versions"):
+    """A nanokernel's tiles of few rows have code of their own."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    rows: ir.ArrayAttr
+
+
+class BalanceOp(Dialect.Operation, name="balance"):
+    """A nanokernel's tiles have as many rows as each other, but for one."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
+class TailOp(Dialect.Operation, name="tail"):
+    """A nanokernel's last tile of columns has fewer vectors."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    vectors: ir.IntegerAttr
+
+
 class ScaledOp(Dialect.Operation, name="scaled"):
     """A handle of so many vectors' numbers, made in front of a stage: of vscale."""
 
@@ -231,6 +254,9 @@ OPERATIONS = (
     HoistOp,
     PadOp,
     StationaryOp,
+    VersionsOp,
+    BalanceOp,
+    TailOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name not in OPERANDS)

@@ -6,7 +6,7 @@ bufferization, until it becomes loops (vectorize_loops.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -22,6 +22,7 @@ ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
 AT_TILE, TRANSPOSE = "nanoloom.at_tile", "nanoloom.transpose_in_registers"
 STATIONARY, POINTS = "nanoloom.stationary", "nanoloom.points"
 SUMS, RESIDENT = "nanoloom.sums", "nanoloom.resident"
+VERSIONS, BALANCE, TAIL = "nanoloom.versions", "nanoloom.balance", "nanoloom.tail"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
@@ -188,6 +189,17 @@ def at_tile_stage(op: Op) -> None:
     """
     require_axis(op, 0)
     note(op, AT_TILE)
+
+
+def noting(name: str) -> Callable[..., None]:
+    """What a directive does that is only noted on its stage, with its numbers."""
+
+    def note_fields(op: Op, **fields: int | tuple[int, ...]) -> None:
+        require_axis(op, 0)
+        words = [w if isinstance(w, tuple) else (w,) for w in fields.values()]
+        note(op, name, *(number for word in words for number in word))
+
+    return note_fields
 
 
 def add_pair(op: Op, name: str, axis: int, count: int) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nanoloom.kernels.linalg_query import inputs, map_dims, maps
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
-from nanoloom.vector.nanokernel.tile.tile import Tile, origin
+from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.vectorize import TAIL, noted
 
 Values = list[ir.Value]
 
@@ -42,12 +42,5 @@ def accumulate(tile: Tile, sums: Callable[[Tile], Values]) -> Values:
 
 
 def last_vectors(tile: Tile) -> int:
-    """Of the last of several panels; all where copies are made for a tile, or where it
-    has versions for few rows."""
-    plan = tile.plan
-    if not plan.packed or plan.convert_lhs or tile.sized:
-        return plan.vectors
-    weight, _ = origin(inputs(tile.op)[tile.shape.right])
-    place = map_dims(maps(tile.op)[tile.shape.right]).index(tile.shape.column)
-    panels, rest = divmod(ir.RankedTensorType(weight.type).shape[place], tile.columns)
-    return -(-rest // tile.lanes) if panels and rest else plan.vectors
+    """Of the last of several panels, as `Tail` says."""
+    return (noted(tile.op, TAIL) or (tile.plan.vectors,))[0]

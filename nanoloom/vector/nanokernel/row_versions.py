@@ -1,8 +1,9 @@
 """Sums of tiles that may have few rows: versions for a row, two, four, ... and all.
 
-A kernel whose number of rows is known at run time may be called for one row, and its
-last tile has any number of them, as has the last one of each row of an image.  Rows
-that are not there would be computed, too:
+What `Versions` and `Balance` say of a nanokernel.  A kernel whose number of rows is
+known at run time may be called for one row, and its last tile has any number of them,
+as has the last one of each row of an image.  Without versions rows that are not there
+are computed, too:
 
     sums = if rows > 4: all 6   elif rows > 2: 4   elif rows > 1: 2   else: 1
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nanoloom.errors import Error
 from nanoloom.mlir import arith, ir, scf
 from nanoloom.schedule.families import FMA_FAMILY
 from nanoloom.target.facts import Target
@@ -22,15 +24,12 @@ from nanoloom.vector.nanokernel.balanced_tiles import balance_tiles
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.guarded_sums import by_ends, unknown_end
 from nanoloom.vector.nanokernel.tile.tile import Tile, tile_of
-
-VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)
-SAVED = 0.9  # of the rows of the next larger version, at most
+from nanoloom.vector.vectorize import BALANCE, VERSIONS, noted
 
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
-    rows = tile.plan.rows
-    fewer = fewer_rows(rows) if has_versions(tile) else []
+    rows, fewer = tile.plan.rows, list(noted(tile.op, VERSIONS))
     return by_ends(
         tile,
         lambda whole: families.accumulate(whole, target),
@@ -38,27 +37,16 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     )
 
 
-def has_versions(tile: Tile) -> bool:
-    """Whether a tile may have few rows, of multiply-adds alone, as only a run knows."""
-    plain = tile.plan.family == FMA_FAMILY.name and not tile.plan.copy_rhs
-    return plain and tile.sized and tile.row_count is not None
-
-
 def balanced(tile: Tile) -> Tile:
-    """A tile whose loop goes in even steps now, but where tiles have to be whole."""
-    if not has_versions(tile) or unknown_end(tile) is not None:
+    """A tile whose loop goes in even steps now, if that is said of it."""
+    if BALANCE not in tile.op.operation.attributes:
         return tile
-    balance_tiles(tile.op, tile.plan.rows)
+    whole = unknown_end(tile) is not None
+    if whole or tile.plan.family != FMA_FAMILY.name or tile.plan.copy_rhs:
+        raise Error("tiles have to be whole: no even steps go over them")
+    if not balance_tiles(tile.op, tile.plan.rows):
+        raise Error("no loop goes over tiles of rows to a number that is not known")
     return tile_of(tile.op, tile.shape, tile.plan, tile.fetched)
-
-
-def fewer_rows(rows: int) -> list[int]:
-    """Of the versions that a tile of so many rows has beside its own."""
-    kept = [rows]
-    for few in VERSIONS:
-        if few <= SAVED * kept[-1]:
-            kept.append(few)
-    return kept[1:]
 
 
 def versions(tile: Tile, target: Target, rows: int, fewer: list[int]) -> list[ir.Value]:
