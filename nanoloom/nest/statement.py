@@ -82,7 +82,8 @@ class Statement:
     reads at places that it computes.  inside: of a pad, what it reads where
     that is within its buffer; outside of it, it writes the number `outside`, as text,
     or what it reads there.
-    cropped: whether the buffer has other numbers where that is.
+    cropped: whether the buffer has other numbers where that is.  adds: operands that
+    are floats added to others, and do nothing else: (this one, the other), by number.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Statement:
     inside: Access | None = None
     outside: str | Access = ""
     cropped: bool = False
+    adds: tuple[tuple[int, int], ...] = ()
 
     @property
     def extents(self) -> tuple[Extent, ...]:

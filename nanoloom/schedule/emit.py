@@ -34,9 +34,11 @@ from nanoloom.schedule.language import (
     PrivateAccumulator,
     Schedule,
     SplitReduction,
+    Stack,
     Stationary,
     StoreAt,
     TransposeInRegisters,
+    VectorizeRest,
 )
 from nanoloom.schedule.packing import Pack
 from nanoloom.schedule.transform_writer import Scaled, Size, Steps
@@ -54,6 +56,10 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
                 writer.steps.of_kernel("pack", vars(directive))
             case Prefetch():
                 writer.steps.of_kernel("prefetch", vars(directive))
+            case Stack():
+                writer.steps.of_kernel("stack", vars(directive))
+            case VectorizeRest():
+                writer.steps.of_kernel("vectorize_rest", vars(directive))
             case Peel(stage, axis, at):
                 writer.steps.peel(stage, nest.stage(stage).place(axis), at)
             case SplitReduction(stage, _, parts):

@@ -15,6 +15,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.directives.compute_at import ComputeAt
 from nanoloom.schedule.directives.copies import CopyOperand, Hoist
 from nanoloom.schedule.directives.directive import require_directives
+from nanoloom.schedule.directives.kernel import Stack, VectorizeRest
 from nanoloom.schedule.directives.loops import (
     Reorder,
     Split,
@@ -35,6 +36,11 @@ from nanoloom.schedule.directives.reductions import (
 )
 from nanoloom.schedule.directives.stationary import Stationary
 from nanoloom.schedule.directives.store_at import StoreAt
+from nanoloom.schedule.directives.sums import (
+    InitWithAddend,
+    ReduceJointly,
+    ReuseWindow,
+)
 from nanoloom.schedule.directives.tails import Balance, Tail, Versions
 from nanoloom.schedule.directives.tiles import ALL, Parallel, Tile
 from nanoloom.schedule.directives.transpose_in_registers import TransposeInRegisters
@@ -65,6 +71,11 @@ Directive: TypeAlias = (
     | Versions
     | Balance
     | Tail
+    | ReduceJointly
+    | ReuseWindow
+    | InitWithAddend
+    | Stack
+    | VectorizeRest
 )
 
 
@@ -175,6 +186,7 @@ __all__ = [
     "CopyOperand",
     "Directive",
     "Hoist",
+    "InitWithAddend",
     "Nanokernel",
     "Pack",
     "Pad",
@@ -182,10 +194,13 @@ __all__ = [
     "Peel",
     "Pipeline",
     "Prefetch",
+    "ReduceJointly",
     "Reorder",
+    "ReuseWindow",
     "Schedule",
     "Split",
     "SplitReduction",
+    "Stack",
     "Stationary",
     "PrivateAccumulator",
     "StoreAt",
@@ -195,5 +210,6 @@ __all__ = [
     "Unroll",
     "UnrollAndJam",
     "Vectorize",
+    "VectorizeRest",
     "Versions",
 ]

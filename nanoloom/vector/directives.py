@@ -13,8 +13,9 @@ from typing import Any
 from nanoloom.errors import Error
 from nanoloom.mlir import ir, run_pipeline
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.families import FAMILIES, SME
-from nanoloom.schedule.language import Nanokernel, Prefetch
+from nanoloom.schedule.language import Nanokernel, Prefetch, Stack, VectorizeRest
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 from nanoloom.vector import vectorize as marks
@@ -41,6 +42,7 @@ from nanoloom.vector.transform_ops import Meaning, apply_script
 from nanoloom.vector.vector_copies import copies_of_stages
 
 CLEAN = ("canonicalize", "cse")
+NO_STAGES = LoopNest((), (), ())
 
 
 # What words on a stage do, with their fields as arguments.
@@ -60,6 +62,9 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "versions": marks.noting(marks.VERSIONS),
     "balance": marks.noting(marks.BALANCE),
     "tail": marks.noting(marks.TAIL),
+    "reduce_jointly": marks.noting(marks.JOINT),
+    "reuse_window": marks.noting(marks.REUSE),
+    "init_with_addend": marks.noting(marks.INIT),
 })  # fmt: skip
 
 
@@ -67,7 +72,8 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
 class Directives:
     """What a script says of a kernel's operands and copies, and of its nanokernels.
 
-    widths: of copies, by the bits of a number.
+    widths: of copies, by the bits of a number.  stack: bytes of temporaries that are on
+    it.  rest: bits of scalable registers of what is no stage, 0 for plain loops.
     """
 
     target: Target
@@ -75,6 +81,8 @@ class Directives:
     prefetches: dict[int, Prefetch] = field(default_factory=dict[int, Prefetch])
     widths: dict[int, Lanes] = field(default_factory=dict[int, Lanes])
     nanokernels: list[Nanokernel] = field(default_factory=list[Nanokernel])
+    stack: int = 0
+    rest: int = 0
 
     @property
     def meanings(self) -> Mapping[str, Meaning]:
@@ -83,6 +91,8 @@ class Directives:
             "nanokernel": self.nanokernel,
             "pack": self.pack,
             "prefetch": self.prefetch,
+            "stack": self.set_stack,
+            "vectorize_rest": self.set_rest,
             "whole_slices": lambda op, _: fold_full_slices(op),
             "copies": self.with_fields(copies_of_stages(self.widths)),
             "vectorize": self.with_fields(self.vectorize),
@@ -109,6 +119,16 @@ class Directives:
     def vectorize(self, op: ir.OpView, form: str, **fields: int) -> None:
         marks.vectorize_stage(op, **fields, form=form)
         self.target.require_form(form)
+
+    def set_stack(self, _: ir.OpView, fields: dict[str, int]) -> None:
+        Stack(**fields).apply(NO_STAGES)
+        self.stack = fields["bytes"]
+
+    def set_rest(self, _: ir.OpView, fields: dict[str, int]) -> None:
+        VectorizeRest(**fields).apply(NO_STAGES)
+        if not self.target.vector.scalable:
+            raise Error(f"no vectors of {self.target} are as wide as the machine says")
+        self.rest = fields["bits"]
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
         self.packings.append(Pack(**fields))

@@ -107,8 +107,8 @@ def copies_to_loops(work: Work) -> None:
 
 
 def note_vectors(work: Work) -> None:
-    """What the script says nothing of gets the vectors of its copies."""
-    vectorize_plain_loops(work.module, work.said.widths)
+    """What is no stage gets the vectors that the script says of the rest."""
+    vectorize_plain_loops(work.module, work.said.rest)
 
 
 def note_phases(work: Work) -> None:
@@ -161,7 +161,7 @@ PASSES = (
     Pass(lambda w: use_extremes(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: use_number_products(w.module, w.target), (NO_GENERICS,)),
     Pass(
-        lambda w: place_temporaries(w.module),
+        lambda w: place_temporaries(w.module, w.said.stack),
         (OF_KNOWN_SIZE, NO_GENERICS),
         (NO_ALLOCATIONS,),
     ),

@@ -48,7 +48,8 @@ class RegisterTile:
     tile.  dots: what adds several steps of a sum at once.  near: places of lanes are
     counted in 32 bits.  halves: types of 16 bits whose products the target adds to f32.
     partial: vectors of a known width can be loaded in part.  is_border: of a pad, whose
-    lanes outside are not loaded then.  early: points are written between products.
+    lanes outside are not loaded then.  early: points are written between products.  reuses:
+    steps of sums come in the order of the places that they read.
     """
 
     block: ir.Block
@@ -71,6 +72,7 @@ class RegisterTile:
     partial: bool
     is_border: bool
     early: bool
+    reuses: bool
 
     @property
     def reduced(self) -> list[int]:
@@ -177,7 +179,7 @@ class RegisterTile:
         """Run the reduction loops with the results as loop-carried vectors."""
         if not dims:
             return inner(points, values, once)
-        x = shared_operand(self, dims)
+        x = shared_operand(self, dims) if self.reuses else None
         if x is not None:
             return written_out(self, x, dims, points, values, inner, once)
         dim, *rest = dims

@@ -21,6 +21,11 @@
     "nanoloom.versions"(%stage) {rows}
     "nanoloom.balance"(%stage)
     "nanoloom.tail"(%stage) {vectors}
+    "nanoloom.reduce_jointly"(%stage) {count}
+    "nanoloom.reuse_window"(%stage)
+    "nanoloom.init_with_addend"(%stage)
+    "nanoloom.stack"(%function) {bytes}
+    "nanoloom.vectorize_rest"(%function) {bits}
     "nanoloom.scaled"(%stage, %lanes) {vectors} -> %size
 
 Their attributes are the fields of the directives in schedule/language.py.  How wide
@@ -225,6 +230,39 @@ class TailOp(Dialect.Operation, name="tail"):
     vectors: ir.IntegerAttr
 
 
+class ReduceJointlyOp(Dialect.Operation, name="reduce_jointly"):
+    """So many sums along vectors become one vector."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    count: ir.IntegerAttr
+
+
+class ReuseWindowOp(Dialect.Operation, name="reuse_window"):
+    """Steps of a window come in the order of the places that they read."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
+class InitWithAddendOp(Dialect.Operation, name="init_with_addend"):
+    """A sum begins with what its reader adds to it."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+
+
+class StackOp(Dialect.Operation, name="stack"):
+    """Temporaries of so many bytes are on the stack."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    bytes: ir.IntegerAttr
+
+
+class VectorizeRestOp(Dialect.Operation, name="vectorize_rest"):
+    """What is no stage has vectors of so many bits times vscale."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    bits: ir.IntegerAttr
+
+
 class ScaledOp(Dialect.Operation, name="scaled"):
     """A handle of so many vectors' numbers, made in front of a stage: of vscale."""
 
@@ -257,6 +295,11 @@ OPERATIONS = (
     VersionsOp,
     BalanceOp,
     TailOp,
+    ReduceJointlyOp,
+    ReuseWindowOp,
+    InitWithAddendOp,
+    StackOp,
+    VectorizeRestOp,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name not in OPERANDS)

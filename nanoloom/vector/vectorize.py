@@ -22,6 +22,8 @@ ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
 AT_TILE, TRANSPOSE = "nanoloom.at_tile", "nanoloom.transpose_in_registers"
 STATIONARY, POINTS = "nanoloom.stationary", "nanoloom.points"
 SUMS, RESIDENT = "nanoloom.sums", "nanoloom.resident"
+JOINT, REUSE = "nanoloom.reduce_jointly", "nanoloom.reuse_window"
+INIT = "nanoloom.init_with_addend"
 VERSIONS, BALANCE, TAIL = "nanoloom.versions", "nanoloom.balance", "nanoloom.tail"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
@@ -52,6 +54,8 @@ class VectorPlan:
     form: of the loop over vectors (target/tail_forms.py).
     squares: what lies across is turned; bits of a block_bits of its rows, and lanes of
     the squares that full vectors leave.  stays: what the order of all points follows.
+    joint: sums along vectors that are reduced together; reuses: steps come in the order
+    of the places that they read.
     """
 
     axis: int
@@ -64,6 +68,8 @@ class VectorPlan:
     squares: tuple[int, int] | None = None
     stays: ResidentOperands | None = None
     form: str = MASKED_REMAINDER
+    joint: int = 1
+    reuses: bool = False
 
 
 def vectorize_stage(
@@ -280,6 +286,8 @@ def plan_of(op: Op) -> VectorPlan | None:
         squares,
         stays,
         FORMS[form],
+        *(noted(op, JOINT) or (1,)),
+        reuses=REUSE in op.operation.attributes,
     )
 
 

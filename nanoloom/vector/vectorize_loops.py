@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from nanoloom.errors import Error
 from nanoloom.kernels.linalg_query import (
     all_dims,
     body,
@@ -47,7 +48,7 @@ from nanoloom.vector.stationary.dot_products import dot_along
 from nanoloom.vector.store_at import require_room, require_taken
 from nanoloom.vector.tile_loops import Emit, blocks, strips
 from nanoloom.vector.transpose_vectors import squares, turning_dimension
-from nanoloom.vector.vectorize import ResidentOperands, order_of, plan_of
+from nanoloom.vector.vectorize import INIT, ResidentOperands, order_of, plan_of
 
 MANY = 32  # registers: of 16, sums that wait to be written are spilled
 
@@ -66,6 +67,11 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
     while waiting:
         op = waiting.pop()
         require_taken(op)
+        if INIT in op.operation.attributes:
+            raise Error(
+                "a sum is to begin with what its reader adds, and is not computed at "
+                "the register tile of that"
+            )
         with ir.InsertionPoint(op), op.operation.location:
             lowered = Loops.of(op, target)
             if lowered is None:
@@ -123,6 +129,7 @@ class Loops(RegisterTile):
     follows (vectorize.py).  form: of the loop over vectors; by_places: whether its
     masks are made of where it is and where it ends, as one instruction of SVE does.
     dot: the instruction that multiplies bytes and adds four neighbours, where stays.
+    joint: sums along vectors that are reduced together.
     """
 
     chains: int
@@ -132,6 +139,7 @@ class Loops(RegisterTile):
     form: str
     by_places: bool
     dot: DotUse | None
+    joint: int
 
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
@@ -173,6 +181,7 @@ class Loops(RegisterTile):
             is_masked(op, plan.lanes, target),
             is_pad(op) and reads_rows(op, dim, plan.lanes, target),
             not plan.lanes.scalable and target.vector.registers >= MANY,
+            plan.reuses,
             plan.chains,
             combiners,
             plan.squares,
@@ -180,6 +189,7 @@ class Loops(RegisterTile):
             plan.form if lanes != ONE else MASKED_REMAINDER,
             target.has("sve"),
             dot_along(op, plan, target),
+            plan.joint,
         )
         return replace(made, dots=dot_steps(op, plan, made, target))
 

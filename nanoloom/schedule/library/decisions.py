@@ -9,20 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nanoloom.errors import Error
-from nanoloom.nest.contraction import roles
+from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.statement import Statement
 from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.language import (
     Balance,
     Directive,
+    InitWithAddend,
     Nanokernel,
+    ReduceJointly,
+    ReuseWindow,
     Schedule,
+    Stack,
     Tail,
+    Vectorize,
+    VectorizeRest,
     Versions,
 )
 from nanoloom.target.facts import Target
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
+TOGETHER, BITS_TOGETHER = 4, 8  # sums along vectors, and of bits that are bytes
+STACK_BYTES = 16 * 1024  # of a task's temporaries: threads have stacks of 64 KiB
 SAVED = 0.9  # of the rows of the next larger version, at most
 
 
@@ -40,7 +49,31 @@ def decided(
     for word in words:
         if isinstance(word, Nanokernel):
             found += (x for x in tails(word, made) if is_legal(x, made))
+    for name in dict.fromkeys(x.stage for x in words if isinstance(x, Vectorize)):
+        found += (x for x in shared(made.stage(name)) if is_legal(x, made))
+    widths = [x.lanes.count * element_bits(x.stage, made) for x in words
+              if isinstance(x, Vectorize) and x.lanes.scalable]  # fmt: skip
+    found += [VectorizeRest(max(widths))] if widths else []
+    found += [Stack(STACK_BYTES)]
+    del target
     return (*words, *(x for x in dict.fromkeys(found) if x not in words))
+
+
+def element_bits(stage: str, nest: LoopNest) -> int:
+    return bits(nest.stage(stage).writes[0].element)
+
+
+def shared(stage: Statement) -> Iterator[Note]:
+    """What points of a stage's vectors can share."""
+    if stage.is_reduction:
+        yield ReduceJointly(stage.name, BITS_TOGETHER if is_packed(stage) else TOGETHER)
+        yield ReuseWindow(stage.name)
+        yield InitWithAddend(stage.name)
+
+
+def is_packed(stage: Statement) -> bool:
+    """Whether a sum puts the bits of conditions into numbers."""
+    return "arith.shli" in stage.body and "arith.ori" in stage.body
 
 
 def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Note]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from nanoloom.mlir import ir, named, run_pipeline
 from nanoloom.target.facts import Target
+from nanoloom.schedule.library.decisions import STACK_BYTES
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.passes import TO_BUFFERS, emulate_small_floats, return_nothing
 from nanoloom.vector.scratch_memory import place_temporaries, scratch_bytes
@@ -64,7 +65,7 @@ def through_affine(
         read_again(module)
     run_pipeline(module, FROM_AFFINE)
     keep_rolled(module)
-    place_temporaries(module)
+    place_temporaries(module, STACK_BYTES)
     emulate_small_floats(module, target)
     module.operation.verify()
     return Vectorized(tuple(phases), (), scratch_bytes(module, phases))
