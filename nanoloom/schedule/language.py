@@ -15,6 +15,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.directives.compute_at import ComputeAt
 from nanoloom.schedule.directives.copies import CopyOperand, Hoist
 from nanoloom.schedule.directives.directive import require_directives
+from nanoloom.schedule.directives.instruction import Instruction
 from nanoloom.schedule.directives.kernel import Stack, VectorizeRest
 from nanoloom.schedule.directives.loops import (
     Reorder,
@@ -74,6 +75,7 @@ Directive: TypeAlias = (
     | ReduceJointly
     | ReuseWindow
     | InitWithAddend
+    | Instruction
     | Stack
     | VectorizeRest
 )
@@ -187,6 +189,7 @@ __all__ = [
     "Directive",
     "Hoist",
     "InitWithAddend",
+    "Instruction",
     "Nanokernel",
     "Pack",
     "Pad",

@@ -64,6 +64,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "tail": marks.noting(marks.TAIL),
     "reduce_jointly": marks.noting(marks.JOINT),
     "reuse_window": marks.noting(marks.REUSE),
+    "use_instruction": marks.instruction_stage,
     "init_with_addend": marks.noting(marks.INIT),
 })  # fmt: skip
 

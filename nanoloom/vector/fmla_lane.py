@@ -45,6 +45,7 @@ class LaneSteps:
     depth: int
     group: int
     woven: bool = False
+    name: str = LANE_PRODUCT.name
 
     def begun(
         self, strip: RegisterTile, points: list[Point], start: list[ir.Value]

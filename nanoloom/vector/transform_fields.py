@@ -24,6 +24,7 @@
     "nanoloom.reduce_jointly"(%stage) {count}
     "nanoloom.reuse_window"(%stage)
     "nanoloom.init_with_addend"(%stage)
+    "nanoloom.use_instruction"(%stage) {name}
     "nanoloom.stack"(%function) {bytes}
     "nanoloom.vectorize_rest"(%function) {bits}
     "nanoloom.scaled"(%stage, %lanes) {vectors} -> %size
@@ -249,6 +250,13 @@ class InitWithAddendOp(Dialect.Operation, name="init_with_addend"):
     target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
 
 
+class UseInstructionOp(Dialect.Operation, name="use_instruction"):
+    """Several steps of a stage's sum are one instruction."""
+
+    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
+    name: ir.StringAttr
+
+
 class StackOp(Dialect.Operation, name="stack"):
     """Temporaries of so many bytes are on the stack."""
 
@@ -298,6 +306,7 @@ OPERATIONS = (
     ReduceJointlyOp,
     ReuseWindowOp,
     InitWithAddendOp,
+    UseInstructionOp,
     StackOp,
     VectorizeRestOp,
 )

@@ -23,7 +23,7 @@ AT_TILE, TRANSPOSE = "nanoloom.at_tile", "nanoloom.transpose_in_registers"
 STATIONARY, POINTS = "nanoloom.stationary", "nanoloom.points"
 SUMS, RESIDENT = "nanoloom.sums", "nanoloom.resident"
 JOINT, REUSE = "nanoloom.reduce_jointly", "nanoloom.reuse_window"
-INIT = "nanoloom.init_with_addend"
+INIT, INSTRUCTION = "nanoloom.init_with_addend", "nanoloom.use_instruction"
 VERSIONS, BALANCE, TAIL = "nanoloom.versions", "nanoloom.balance", "nanoloom.tail"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
@@ -55,7 +55,7 @@ class VectorPlan:
     squares: what lies across is turned; bits of a block_bits of its rows, and lanes of
     the squares that full vectors leave.  stays: what the order of all points follows.
     joint: sums along vectors that are reduced together; reuses: steps come in the order
-    of the places that they read.
+    of the places that they read.  instruction: of several steps of a sum at once.
     """
 
     axis: int
@@ -70,6 +70,7 @@ class VectorPlan:
     form: str = MASKED_REMAINDER
     joint: int = 1
     reuses: bool = False
+    instruction: str = ""
 
 
 def vectorize_stage(
@@ -208,6 +209,20 @@ def noting(name: str) -> Callable[..., None]:
     return note_fields
 
 
+def instruction_stage(op: Op, name: str) -> None:
+    """Note the instruction that adds several steps of a stage's sum."""
+    require_axis(op, 0)
+    op.operation.attributes[INSTRUCTION] = ir.StringAttr.get(name)
+
+
+def instruction_noted(op: Op) -> str:
+    """Its name, "" for none."""
+    attributes = op.operation.attributes
+    if INSTRUCTION not in attributes:
+        return ""
+    return attributes[INSTRUCTION].value  # type: ignore[attr-defined] - a string
+
+
 def add_pair(op: Op, name: str, axis: int, count: int) -> None:
     """Note a number for an axis beside those of others; Error if that is too much."""
     pairs = {**dict(pairs_of(op, name)), axis: count}
@@ -288,6 +303,7 @@ def plan_of(op: Op) -> VectorPlan | None:
         FORMS[form],
         *(noted(op, JOINT) or (1,)),
         reuses=REUSE in op.operation.attributes,
+        instruction=instruction_noted(op),
     )
 
 

@@ -42,5 +42,7 @@ class VectorizeRest(Directive):
     def apply(self, nest: LoopNest) -> LoopNest:
         require_number(self, "bits", self.bits, least=BYTE)
         if self.bits > WIDEST or self.bits & (self.bits - 1):
-            refuse(self, f"bits is {self.bits}: a power of two up to {WIDEST} is wanted")
+            refuse(
+                self, f"bits is {self.bits}: a power of two up to {WIDEST} is wanted"
+            )
         return nest

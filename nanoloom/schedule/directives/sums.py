@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.reduction import WIDENING
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.directives.directive import refuse, require_power
 from nanoloom.schedule.directives.note import Note
-from nanoloom.schedule.inner_loops import at_tile, is_point, order, outer_loops
+from nanoloom.schedule.inner_loops import (
+    at_tile,
+    is_point,
+    is_read_by_number,
+    order,
+    outer_loops,
+)
 
 SINGLE, FEWEST, MOST = 1, 4, 16  # vectors that are reduced together
 PRODUCTS = {"arith.mulf", "arith.addf"}
@@ -74,7 +81,7 @@ class ReuseWindow(Note):
             reason = f"points of {self.stage} read no places of each other"
             refuse(self, reason, "unroll the window's axes, and jam the points")
         for each in nest.producers(self.stage):
-            if each.inside is not None and at_tile(nest, each):
+            if is_read_by_number(nest, each) and at_tile(nest, each):
                 refuse(self, f"sums of {self.stage} have fewer terms at {each.name}")
 
 
@@ -90,7 +97,10 @@ class InitWithAddend(Note):
 
     def require(self, nest: LoopNest, placement: Placement) -> None:
         stage = nest.stage(self.stage)
-        if not stage.is_reduction or not {*stage.body} <= PRODUCTS:
+        body = [x for x in stage.body if x not in WIDENING]
+        read = len(stage.body) - len(body)  # as they are, of types that are widened
+        wide = read == len(placement.widened)
+        if not stage.is_reduction or not {*body} <= PRODUCTS or not wide:
             refuse(self, f"{self.stage} is no sum of products of floats")
         if [float(x.partition(" ")[0]) if x else None for x in stage.starts] != [0.0]:
             refuse(self, f"{self.stage} does not begin with zero")

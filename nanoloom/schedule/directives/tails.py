@@ -56,10 +56,14 @@ class Versions(TailNote):
         for count in self.rows:
             require_number(self, "rows", count)
         if not self.rows or any(a <= b for a, b in pairwise((code.rows, *self.rows))):
-            refuse(self, f"fewer than {code.rows} rows are wanted, the most of them first")
+            refuse(
+                self, f"fewer than {code.rows} rows are wanted, the most of them first"
+            )
         axis = self.axis(nest, placement)
         if not is_partial(nest, self.stage, axis.name, code.rows):
-            refuse(self, f"every tile of {self.stage} has {code.rows} rows of {axis.name}")
+            refuse(
+                self, f"every tile of {self.stage} has {code.rows} rows of {axis.name}"
+            )
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,8 @@ def goes_along(nest: LoopNest, name: str, pad: str, axis: str) -> bool:
         if index.axis is None or extent_of(nest, padding.inside.buffer, a, pad)
     }
     return any(
-        place in moved and axis in index.axes for place, index in enumerate(read.indices)
+        place in moved and axis in index.axes
+        for place, index in enumerate(read.indices)
     )
 
 

@@ -27,6 +27,7 @@ from nanoloom.schedule.language import (
     VectorizeRest,
     Versions,
 )
+from nanoloom.schedule.library.instructions import instruction_of
 from nanoloom.target.facts import Target
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
@@ -51,11 +52,11 @@ def decided(
             found += (x for x in tails(word, made) if is_legal(x, made))
     for name in dict.fromkeys(x.stage for x in words if isinstance(x, Vectorize)):
         found += (x for x in shared(made.stage(name)) if is_legal(x, made))
+        found += instruction_of(name, words, made, target)
     widths = [x.lanes.count * element_bits(x.stage, made) for x in words
               if isinstance(x, Vectorize) and x.lanes.scalable]  # fmt: skip
     found += [VectorizeRest(max(widths))] if widths else []
     found += [Stack(STACK_BYTES)]
-    del target
     return (*words, *(x for x in dict.fromkeys(found) if x not in words))
 
 

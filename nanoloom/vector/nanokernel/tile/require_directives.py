@@ -132,5 +132,4 @@ def fewer(plan: Nanokernel, versions: tuple[int, ...]) -> list[int]:
     return sorted({x for x in versions if 0 < x < plan.rows}, reverse=True)
 
 
-__all__ = ["require_lanes", "require_nothing_noted", "require_numbers",
-    "require_tails"]
+__all__ = ["require_lanes", "require_nothing_noted", "require_numbers", "require_tails"]
