@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from nanoloom.kernels.body_facts import added_pairs, is_call
 from nanoloom.kernels.linalg_query import (
     CROPPED,
     DIFFERING,
@@ -209,19 +210,8 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Statement:
             if inner.operation.name == "tensor.extract"
         ),
         adds=tuple(added_pairs(op)),
+        calls=any(map(is_call, body(op).operations)),
     )
-
-
-def added_pairs(op: Op) -> Iterator[tuple[int, int]]:
-    """Operands whose one use is an addition of floats to another, with that one."""
-    arguments = list(body(op).arguments)[: input_count(op)]
-    for number, argument in enumerate(arguments):
-        users = [use.owner.operation for use in argument.uses]
-        if len(users) == 1 and users[0].name == "arith.addf":
-            given = list(users[0].operands)
-            for other, value in enumerate(arguments):
-                if other != number and value in given:
-                    yield number, other
 
 
 def axes_of(op: Op, names: Sequence[str]) -> tuple[Axis, ...]:

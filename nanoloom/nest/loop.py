@@ -68,8 +68,8 @@ class Loop:
 class TileCode:
     """The nanokernel that makes a stage's innermost loops.
 
-    copies_rhs: a task copies the right operand.  converts_lhs: the left one is copied in
-    a wider type.
+    copies_rhs: a task copies the right operand.  converts_lhs: the left one is copied
+    in a wider type.
     """
 
     family: str

@@ -84,6 +84,7 @@ class Statement:
     or what it reads there.
     cropped: whether the buffer has other numbers where that is.  adds: operands that
     are floats added to others, and do nothing else: (this one, the other), by number.
+    calls: whether a function of it has no vectors, and is called for each number.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Statement:
     outside: str | Access = ""
     cropped: bool = False
     adds: tuple[tuple[int, int], ...] = ()
+    calls: bool = False
 
     @property
     def extents(self) -> tuple[Extent, ...]:

@@ -35,6 +35,7 @@ from nanoloom.schedule.directives.reductions import (
     PrivateAccumulator,
     SplitReduction,
 )
+from nanoloom.schedule.directives.scalarize import Scalarize
 from nanoloom.schedule.directives.stationary import Stationary
 from nanoloom.schedule.directives.store_at import StoreAt
 from nanoloom.schedule.directives.sums import (
@@ -76,6 +77,7 @@ Directive: TypeAlias = (
     | ReuseWindow
     | InitWithAddend
     | Instruction
+    | Scalarize
     | Stack
     | VectorizeRest
 )
@@ -200,6 +202,7 @@ __all__ = [
     "ReduceJointly",
     "Reorder",
     "ReuseWindow",
+    "Scalarize",
     "Schedule",
     "Split",
     "SplitReduction",

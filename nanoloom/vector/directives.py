@@ -21,7 +21,7 @@ from nanoloom.target.facts import Target
 from nanoloom.vector import vectorize as marks
 from nanoloom.vector.copy_operand import copy_operand, hoist_copy
 from nanoloom.vector.fold_full_slices import fold_full_slices
-from nanoloom.vector.nanokernel import row_versions
+from nanoloom.vector.nanokernel import partial_tiles
 from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
@@ -62,6 +62,7 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "versions": marks.noting(marks.VERSIONS),
     "balance": marks.noting(marks.BALANCE),
     "tail": marks.noting(marks.TAIL),
+    "scalarize": marks.noting(marks.SCALAR),
     "reduce_jointly": marks.noting(marks.JOINT),
     "reuse_window": marks.noting(marks.REUSE),
     "use_instruction": marks.instruction_stage,
@@ -162,7 +163,7 @@ def lower(
     shape = require_contraction(op)
     require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
-        tile = row_versions.balanced(tile_of(op, shape, plan, prefetches))
+        tile = partial_tiles.balanced(tile_of(op, shape, plan, prefetches))
         require_tails(tile)
         if plan.family == SME.name:
             outer.use_outer_products(op, shape, plan, tile.row)
@@ -170,5 +171,5 @@ def lower(
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return
-        sums = row_versions.accumulate(tile, target)
+        sums = partial_tiles.accumulate(tile, target)
         epilogue.finish(tile, sums)

@@ -48,8 +48,8 @@ class RegisterTile:
     tile.  dots: what adds several steps of a sum at once.  near: places of lanes are
     counted in 32 bits.  halves: types of 16 bits whose products the target adds to f32.
     partial: vectors of a known width can be loaded in part.  is_border: of a pad, whose
-    lanes outside are not loaded then.  early: points are written between products.  reuses:
-    steps of sums come in the order of the places that they read.
+    lanes outside are not loaded then.  early: points are written between products.
+    reuses: steps of sums come in the order of the places that they read.
     """
 
     block: ir.Block
@@ -139,8 +139,9 @@ class RegisterTile:
             self.finish(points[which : which + 1], step, replace(once, added=None))
 
         one = self.early and not self.reduced and producers.sums_at_tile(self) == 1
-        begun = replace(once, added=write) if one else once
-        producers.compute_sums(self, points, begun)
+        producers.compute_sums(
+            self, points, replace(once, added=write) if one else once
+        )
         self.finish([p for n, p in enumerate(points) if n not in written], step, once)
 
     def finish(self, points: list[Point], step: Step, once: ValueCache) -> None:
@@ -154,8 +155,8 @@ class RegisterTile:
         self, points: list[Point], step: Step, once: ValueCache, start: list[ir.Value]
     ) -> list[ir.Value]:
         """The results of some points together; start: what they begin with, or []."""
-        begin = start or [self.started(x, p) for p in points for x in self.outputs]
-        return summed(self, points, begin, step, once)
+        start = start or [self.started(x, p) for p in points for x in self.outputs]
+        return summed(self, points, start, step, once)
 
     def write(self, value: ir.Value, x: Operand, point: Point) -> None:
         at = x.indices(point.ivs)
@@ -210,14 +211,14 @@ class RegisterTile:
         known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[ir.Value]:
         """The body at every point; values: the results so far, a point's together."""
-        count = len(self.outputs)
-        made: list[ir.Value] = []
-        for number, point in enumerate(points):
-            sofar = values[number * count : (number + 1) * count]
+        count, made = len(self.outputs), list[ir.Value]()
+        for n, point in enumerate(points):
+            sofar = values[n * count : (n + 1) * count]
             made += self.compute(point, sofar, once, known)
             if once.passed is not None:
-                along = self.read_along(*self.ahead)
-                once.passed([self.place(n, point) for n in along])
+                once.passed(
+                    [self.place(x, point) for x in self.read_along(*self.ahead)]
+                )
         return [*made, *values[len(points) * count :]]
 
     def compute(
@@ -242,8 +243,7 @@ class RegisterTile:
                 emitter.values[argument] = Vector(known[number])
             elif list(argument.uses):
                 emitter.values[argument] = self.lanes_of(number, point, once)
-        for argument, value in zip(sums, sofar, strict=True):
-            emitter.values[argument] = Vector(value)
+        emitter.values |= zip(sums, map(Vector, sofar), strict=True)
         return [emitter.vector(v) for v in emitter.emit(self.block)]
 
     def started(self, x: Operand, point: Point) -> ir.Value:
@@ -278,16 +278,14 @@ class RegisterTile:
 
     def vector_of(self, number: int, point: Point, once: ValueCache) -> ir.Value:
         """The same as a vector."""
-        value = self.lanes_of(number, point, once)
-        return VectorBody(self.lanes, self.dim, [], point.mask, once).vector(value)
+        emitter = VectorBody(self.lanes, self.dim, [], point.mask, once)
+        return emitter.vector(self.lanes_of(number, point, once))
 
     def place(self, number: int, point: Point) -> Hashable:
         """What an input at a point is known by."""
         x = self.inputs[number]
-        access = x.access(self.dim)
-        mask = None if access is Access.UNIFORM else point.mask
-        at = tuple(written(i) for i in x.indices(point.ivs))
-        return x.buffer, access, mask, at
+        access, at = x.access(self.dim), tuple(map(written, x.indices(point.ivs)))
+        return x.buffer, access, None if access is Access.UNIFORM else point.mask, at
 
     def read_along(self, *dims: int) -> list[int]:
         """The inputs that are read at another place for each step of dimensions."""

@@ -42,7 +42,7 @@ from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.stationary.dot_products import adds_products, refuse_instruction
 from nanoloom.vector.tile_points import Point, Step
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.vectorize import VectorPlan
+from nanoloom.vector.vector_plan import VectorPlan
 from nanoloom.vector.widths import vector_type
 
 if TYPE_CHECKING:

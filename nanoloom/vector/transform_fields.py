@@ -18,20 +18,11 @@
     "nanoloom.hoist"(%stage) {operand, loop}
     "nanoloom.pad"(%stage, %lanes) {axis, to, number, scalable}
     "nanoloom.stationary"(%stage) {anchor, points, sums, resident, unroll}
-    "nanoloom.versions"(%stage) {rows}
-    "nanoloom.balance"(%stage)
-    "nanoloom.tail"(%stage) {vectors}
-    "nanoloom.reduce_jointly"(%stage) {count}
-    "nanoloom.reuse_window"(%stage)
-    "nanoloom.init_with_addend"(%stage)
-    "nanoloom.use_instruction"(%stage) {name}
-    "nanoloom.stack"(%function) {bytes}
-    "nanoloom.vectorize_rest"(%function) {bits}
     "nanoloom.scaled"(%stage, %lanes) {vectors} -> %size
 
-Their attributes are the fields of the directives in schedule/language.py.  How wide
-vectors are is a parameter of the script, which all operations with such vectors read,
-and tiles of them: one number decides.
+and those of transform_notes.py.  Their attributes are the fields of the directives in
+schedule/language.py.  How wide vectors are is a parameter of the script, which all
+operations with such vectors read, and tiles of them: one number decides.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -39,6 +30,7 @@ from typing import Any
 
 from nanoloom.mlir import ext, ir, transform_dialect
 from nanoloom.vector.dialect import Dialect
+from nanoloom.vector.transform_notes import NOTES
 
 
 class PackOp(Dialect.Operation, name="pack"):
@@ -211,66 +203,6 @@ class StationaryOp(Dialect.Operation, name="stationary"):
     unroll: ir.IntegerAttr
 
 
-class VersionsOp(Dialect.Operation, name="versions"):
-    """A nanokernel's tiles of few rows have code of their own."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    rows: ir.ArrayAttr
-
-
-class BalanceOp(Dialect.Operation, name="balance"):
-    """A nanokernel's tiles have as many rows as each other, but for one."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-
-
-class TailOp(Dialect.Operation, name="tail"):
-    """A nanokernel's last tile of columns has fewer vectors."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    vectors: ir.IntegerAttr
-
-
-class ReduceJointlyOp(Dialect.Operation, name="reduce_jointly"):
-    """So many sums along vectors become one vector."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    count: ir.IntegerAttr
-
-
-class ReuseWindowOp(Dialect.Operation, name="reuse_window"):
-    """Steps of a window come in the order of the places that they read."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-
-
-class InitWithAddendOp(Dialect.Operation, name="init_with_addend"):
-    """A sum begins with what its reader adds to it."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-
-
-class UseInstructionOp(Dialect.Operation, name="use_instruction"):
-    """Several steps of a stage's sum are one instruction."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    name: ir.StringAttr
-
-
-class StackOp(Dialect.Operation, name="stack"):
-    """Temporaries of so many bytes are on the stack."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    bytes: ir.IntegerAttr
-
-
-class VectorizeRestOp(Dialect.Operation, name="vectorize_rest"):
-    """What is no stage has vectors of so many bits times vscale."""
-
-    target: ext.Operand[transform_dialect.AnyOpType]  # pyright: ignore[reportInvalidTypeForm] - read by ext
-    bits: ir.IntegerAttr
-
-
 class ScaledOp(Dialect.Operation, name="scaled"):
     """A handle of so many vectors' numbers, made in front of a stage: of vscale."""
 
@@ -300,15 +232,7 @@ OPERATIONS = (
     HoistOp,
     PadOp,
     StationaryOp,
-    VersionsOp,
-    BalanceOp,
-    TailOp,
-    ReduceJointlyOp,
-    ReuseWindowOp,
-    InitWithAddendOp,
-    UseInstructionOp,
-    StackOp,
-    VectorizeRestOp,
+    *NOTES,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name not in OPERANDS)

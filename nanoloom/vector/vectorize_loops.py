@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from nanoloom.errors import Error
 from nanoloom.kernels.linalg_query import (
     all_dims,
     body,
@@ -41,22 +40,25 @@ from nanoloom.vector.full_vectors import (
 from nanoloom.vector.reduction_init import fill_of, number_of
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.register_tile import RegisterTile
+from nanoloom.vector.require_vectors import require_taken, require_vectors
 from nanoloom.vector.sdot import dot_steps
 from nanoloom.vector.software_pipelining import refuse_inner
 from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
-from nanoloom.vector.store_at import require_room, require_taken
+from nanoloom.vector.store_at import require_room
 from nanoloom.vector.tile_loops import Emit, blocks, strips
 from nanoloom.vector.transpose_vectors import squares, turning_dimension
-from nanoloom.vector.vectorize import INIT, ResidentOperands, order_of, plan_of
+from nanoloom.vector.vector_plan import ResidentOperands, order_of, plan_of
+from nanoloom.vector.vectorize import SCALAR
 
 MANY = 32  # registers: of 16, sums that wait to be written are spilled
 
 
-def vectorize_loops(module: ir.Module, target: Target) -> None:
+def vectorize_loops(module: ir.Module, target: Target, *, strict: bool) -> None:
     """Lower every generic on buffers to loops: vectors where possible, else scalars.
 
     The last one first: what adds to a number takes the fill in front of it along.
+    strict: raises Error for a stage whose vectors are said and cannot be.
     """
     waiting = named(module, "linalg.generic")
 
@@ -67,13 +69,10 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
     while waiting:
         op = waiting.pop()
         require_taken(op)
-        if INIT in op.operation.attributes:
-            raise Error(
-                "a sum is to begin with what its reader adds, and is not computed at "
-                "the register tile of that"
-            )
         with ir.InsertionPoint(op), op.operation.location:
             lowered = Loops.of(op, target)
+            if strict:
+                require_vectors(op, None if lowered is None else lowered.lanes)
             if lowered is None:
                 continue
             lowered, taken = lowered.with_sources(op, target, begun)
@@ -147,7 +146,9 @@ class Loops(RegisterTile):
         inputs, outputs = operands_of(op)
         kinds = iterators(op)
         plan, code = plan_of(op), body(op)
-        if plan is None or not is_vectorizable(code, plan.axis):
+        if plan is None or SCALAR in op.operation.attributes:
+            return None
+        if not is_vectorizable(code, plan.axis):
             return None
         dim = plan.axis
         combiners: list[combiner.Combiner] = []

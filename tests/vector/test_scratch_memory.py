@@ -10,8 +10,8 @@ import pytest
 from nanoloom import mlir
 from nanoloom.linalg.reductions.softmax import normalized
 from nanoloom.mlir import function_named, ir
-from nanoloom.target import by_name
 from nanoloom.schedule.library.decisions import STACK_BYTES
+from nanoloom.target import by_name
 from nanoloom.vector.scratch_memory import (
     place_temporaries,
     scratch_arguments,

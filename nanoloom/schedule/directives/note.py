@@ -25,7 +25,7 @@ class Note(Directive):
     @property
     def word(self) -> str:
         """The operation's name without the dialect's: reduce_jointly."""
-        return self.operation or CAPITAL.sub("_", type(self).__name__).lower()
+        return self.operation or operation_of(type(self))
 
     @property
     def fields(self) -> Mapping[str, object]:
@@ -40,3 +40,8 @@ class Note(Directive):
     def require(self, nest: LoopNest, placement: Placement) -> None:
         """That the stage's code can be so; else Error, with the reason."""
         raise NotImplementedError
+
+
+def operation_of(kind: type[object]) -> str:
+    """What a directive's operation is called: reduce_jointly of ReduceJointly."""
+    return CAPITAL.sub("_", kind.__name__).lower()

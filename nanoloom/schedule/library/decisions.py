@@ -12,7 +12,6 @@ from nanoloom.errors import Error
 from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.language import (
     Balance,
     Directive,
@@ -20,6 +19,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     ReduceJointly,
     ReuseWindow,
+    Scalarize,
     Schedule,
     Stack,
     Tail,
@@ -64,8 +64,10 @@ def element_bits(stage: str, nest: LoopNest) -> int:
     return bits(nest.stage(stage).writes[0].element)
 
 
-def shared(stage: Statement) -> Iterator[Note]:
-    """What points of a stage's vectors can share."""
+def shared(stage: Statement) -> Iterator[Directive]:
+    """What points of a stage's vectors can share, or that they are numbers."""
+    if stage.calls:
+        yield Scalarize(stage.name)
     if stage.is_reduction:
         yield ReduceJointly(stage.name, BITS_TOGETHER if is_packed(stage) else TOGETHER)
         yield ReuseWindow(stage.name)
@@ -77,7 +79,7 @@ def is_packed(stage: Statement) -> bool:
     return "arith.shli" in stage.body and "arith.ori" in stage.body
 
 
-def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Note]:
+def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
     """What tiles of a nanokernel do that are not full.
 
     Those of kernels for any number of rows have versions for few, and no other tail:
@@ -107,7 +109,7 @@ def fewer_rows(rows: int) -> list[int]:
     return kept[1:]
 
 
-def is_legal(word: Note, nest: LoopNest) -> bool:
+def is_legal(word: Directive, nest: LoopNest) -> bool:
     try:
         word.apply(nest)
     except Error:

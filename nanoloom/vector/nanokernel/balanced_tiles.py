@@ -1,4 +1,4 @@
-"""Tiles of rows whose number is known at run time, as alike as can be.
+"""Tiles of rows whose number is not known before, as alike as can be (`Balance`).
 
     for i in 0 to n by 8: rows = min(8, n - i)          of 9 rows 8, 1
     for i in 0 to n by 8: begin, rows = even steps      5, 4

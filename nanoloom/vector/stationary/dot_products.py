@@ -24,7 +24,7 @@ from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, bytes_dot
 from nanoloom.vector.nanokernel.instructions import emit
-from nanoloom.vector.vectorize import VectorPlan
+from nanoloom.vector.vector_plan import VectorPlan
 
 GROUP, BITS = 4, 8  # bytes that fill a lane of 32 bits
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nanoloom.mlir import ir, named, run_pipeline
-from nanoloom.target.facts import Target
 from nanoloom.schedule.library.decisions import STACK_BYTES
+from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.passes import TO_BUFFERS, emulate_small_floats, return_nothing
 from nanoloom.vector.scratch_memory import place_temporaries, scratch_bytes

@@ -15,8 +15,8 @@ from nanoloom.schedule.families import FAMILIES, FMA_FAMILY
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector import copy_operand
-from nanoloom.vector.pad import PADDED
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.pad import PADDED
 from nanoloom.vector.vectorize import JAM, TAIL, UNROLL, VECTOR, VERSIONS, noted
 
 LEAST_BITS = (
