@@ -12,6 +12,7 @@ from nanoloom.errors import Error
 from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.language import (
     Balance,
     Directive,
@@ -39,6 +40,14 @@ SAVED = 0.9  # of the rows of the next larger version, at most
 def with_decisions(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
     """A schedule and its candidates, with what is decided of their stages' code."""
     return schedule.each(lambda words: decided(words, nest, target))
+
+
+def decided_anew(
+    words: tuple[Directive, ...], nest: LoopNest, target: Target
+) -> tuple[Directive, ...]:
+    """The words of other loops, with what is decided of the code of these."""
+    kept = (x for x in words if not isinstance(x, (Note, Stack, VectorizeRest)))
+    return decided(tuple(kept), nest, target)
 
 
 def decided(
