@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nanoloom.kernels.body_facts import is_call
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import WIDENING
-from nanoloom.nest.statement import SIMPLE_MATH
 from nanoloom.vector.access import index
 from nanoloom.vector.body_steps import BodyStep
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
@@ -41,15 +41,10 @@ def is_vectorizable(block: ir.Block, dim: int) -> bool:
             continue
         if not name.startswith(LANEWISE):
             return False
-        if name.startswith("math.") and not has_vector_math(operation):
+        if is_call(op):
             return False
         varying.update(operation.results)
     return True
-
-
-def has_vector_math(op: ir.Operation) -> bool:
-    """f32 functions are expanded into polynomials, others become scalar calls."""
-    return op.name in SIMPLE_MATH or isinstance(op.results[0].type, ir.F32Type)
 
 
 @dataclass

@@ -26,7 +26,7 @@ from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit_with
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.vectorize import VectorPlan
+from nanoloom.vector.vector_plan import VectorPlan
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
@@ -45,6 +45,7 @@ class LaneSteps:
     depth: int
     group: int
     woven: bool = False
+    name: str = LANE_PRODUCT.name
 
     def begun(
         self, strip: RegisterTile, points: list[Point], start: list[ir.Value]

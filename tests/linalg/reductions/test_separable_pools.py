@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import onnx
 import pytest
@@ -82,7 +84,7 @@ def test_axes_are_apart_where_that_is_fewer_taps(
         parts = parts_of(window)
     assert len(parts) == count
     assert parts[0].size == size and parts[-1].result == result
-    for part, following in zip(parts, parts[1:], strict=False):
+    for part, following in pairwise(parts):
         assert part.result == following.size
 
 
