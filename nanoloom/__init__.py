@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nanoloom.loaded import load
     from nanoloom.notation import computation
     from nanoloom.program import Program
+    from nanoloom.quantization.quantize import quantize
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "compile",
     "computation",
     "load",
+    "quantize",
 ]
 
 
@@ -46,6 +48,10 @@ def __getattr__(name: str) -> object:
     """What brings numpy with it is imported when it is used."""
     if name not in __all__:
         raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
+    if name == "quantize":
+        from nanoloom.quantization.quantize import quantize
+
+        return quantize
     from nanoloom import compile_program, loaded, notation, program
 
     own = {"load": loaded, "computation": notation, "compile": compile_program}

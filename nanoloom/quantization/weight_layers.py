@@ -1,0 +1,90 @@
+"""Weights alone of 4 or 8 bits: as many as the outputs allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+
+from nanoloom.cache import Cache
+from nanoloom.quantization.integer_layers import (
+    EVALUATED,
+    nothing_to_do,
+    out_of_limit,
+)
+from nanoloom.quantization.keep_float import Search, Trial
+from nanoloom.quantization.layer_errors import measured
+from nanoloom.quantization.model_times import timed
+from nanoloom.quantization.output_errors import Right
+from nanoloom.quantization.report import (
+    FLOATS,
+    WEIGHTS,
+    LayerReport,
+    QuantizationReport,
+)
+from nanoloom.quantization.samples import Sample
+from nanoloom.quantization.settings import Progress, Settings
+from nanoloom.quantization.weight_only import (
+    both_weights,
+    weight_candidates,
+    weight_only_model,
+    with_products,
+)
+
+
+def in_blocks(
+    floats: ir.Model,
+    where: str,
+    samples: Sequence[Sample],
+    chosen: Settings,
+    folder: Path,
+    cache: Cache,
+    progress: Progress,
+) -> tuple[ir.Model, QuantizationReport]:
+    """The quantized model, and its report."""
+    model = with_products(floats)
+    layers, stay = weight_candidates(model.graph, chosen.keep_float)
+    if not layers:
+        raise nothing_to_do(where, stay)
+    progress("quantizing weights", 0, 0)
+    bits = chosen.weights or 4
+
+    def build(names: Sequence[str]) -> ir.Model:
+        return weight_only_model(model, names, bits, chosen.block, folder)
+
+    order, errors = [*layers], dict[str, float]()
+    whole = build(order)
+    found = Trial(tuple(order), whole, {})
+    some = samples[:EVALUATED]
+    if some:
+        own = folder, chosen.threads
+        both = both_weights(model, whole, layers)
+        errors = measured(*both, some, *own, progress)
+        ranked = sorted(layers, key=lambda name: -errors[name])
+        right = Right(model, some, *own)
+        limit = chosen.max_error
+        search = Search(ranked, order, limit, build, right.errors, progress)
+        found = search.best()
+    why = {x.node: x.reason for x in stay} | {
+        name: out_of_limit(errors[name]) for name in order if name not in found.layers
+    }
+    rows = [
+        LayerReport(
+            node.name or "",
+            node.op_type,
+            FLOATS if node.name in why else WEIGHTS.format(bits),
+            why.get(node.name or "", ""),
+            errors.get(node.name or ""),
+        )
+        for node in model.graph
+        if node.name in {*layers, *why}
+    ]
+    made = {node.outputs[0].name: node.name or "" for node in found.model.graph}
+    names = {name: made[layers[name].outputs[0].name] for name in found.layers}
+    facts = QuantizationReport(
+        tuple(rows), found.errors, chosen.max_error, len(samples), chosen.random
+    )
+    first = samples[0] if samples else None
+    pair = floats, model, found.model
+    return found.model, timed(pair, facts, names, first, chosen, cache, progress)
