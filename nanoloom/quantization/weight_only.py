@@ -45,7 +45,9 @@ def take_apart(graph: ir.Graph, node: ir.Node) -> None:
     """alpha = beta = 1: x B + c, in two nodes, B as it is multiplied."""
     factors = {number(node, name, 1) for name in ("alpha", "beta")}
     weight = constant(node.inputs[1])
-    if factors != {1.0} or number(node, "transA", 0) or weight is None:
+    if weight is None or weight.dtype != ir.DataType.FLOAT:
+        return
+    if factors != {1.0} or number(node, "transA", 0):
         return
     right = node.inputs[1]
     if number(node, "transB", 0):
@@ -61,13 +63,13 @@ def take_apart(graph: ir.Graph, node: ir.Node) -> None:
     made, out = [product], node.outputs[0]
     if bias is not None:
         product.outputs[0].name = f"{out.name}/product"
-        product.outputs[0].dtype = out.dtype
+        product.outputs[0].dtype = weight.dtype
         product.outputs[0].shape = out.shape
         made.append(ir.node("Add", [product.outputs[0], bias], name=f"{node.name}/Add"))
     last = made[-1].outputs[0]
     name, shape, kind = out.name, out.shape, out.dtype
     ir.convenience.replace_nodes_and_values(graph, node, [node], made, [out], [last])
-    last.name, last.shape, last.dtype = name, shape, kind
+    last.name, last.shape, last.dtype = name, shape, kind or weight.dtype
 
 
 def weight_candidates(
