@@ -112,7 +112,7 @@ def quantize(
     no_cache: words.NoCache = False,
     debug: words.Debug = False,
 ) -> int:
-    """Quantize a model: layers in integers, those that would be wrong left in floats."""
+    """Quantize a model; layers that would be wrong stay in floats."""
     del debug
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.session import open_cache

@@ -61,7 +61,8 @@ def totals(report: QuantizationReport) -> list[str]:
     """Errors of outputs, bytes, time."""
     count = plural(report.samples, "random sample" if report.random else "sample")
     found = [
-        f"output {name}: error {error:.3g} of at most {report.max_error:.3g}, on {count}"
+        f"output {name}: error {error:.3g} of at most"
+        f" {report.max_error:.3g}, on {count}"
         for name, error in report.outputs.items()
     ]
     if not report.outputs:
@@ -71,8 +72,9 @@ def totals(report: QuantizationReport) -> list[str]:
     if report.seconds and report.float_seconds:
         faster = report.float_seconds / report.seconds
         found.append(
-            f"a run, {plural(report.threads, 'thread')}: {seconds(report.float_seconds)}"
-            f" in floats, now {seconds(report.seconds)}: {faster:.2f}x as fast"
+            f"a run, {plural(report.threads, 'thread')}:"
+            f" {seconds(report.float_seconds)} in floats, now"
+            f" {seconds(report.seconds)}: {faster:.2f}x as fast"
         )
     return found
 

@@ -88,8 +88,8 @@ def constant(value: ir.Value | None) -> ir.TensorProtocol | None:
 
 def reason(node: ir.Node) -> str:
     """Why a product cannot be computed in integers, "" if it can."""
-    weight = constant(node.inputs[1])
-    if weight is None:
+    weighed, weight = node.inputs[1], constant(node.inputs[1])
+    if weighed is None or weight is None:
         return NO_CONSTANT
     if weight.dtype != ir.DataType.FLOAT:
         return NOT_FLOAT32
@@ -98,7 +98,7 @@ def reason(node: ir.Node) -> str:
         if factors != {1.0} or number(node, "transA", 0):
             return NO_FACTORS
     axis = channel_axis(node)
-    shape = [int(d) for d in weight.shape]
+    shape = shape_of(weighed)
     if len(shape) != 2 and node.op_type != "Conv":
         return "its weight has more than two dimensions"
     if weight.size == 0:

@@ -44,9 +44,7 @@ class Range:
 Ranges = Mapping[str, Range]
 
 
-def integer_model(
-    model: ir.Model, chosen: Collection[str], ranges: Ranges
-) -> ir.Model:
+def integer_model(model: ir.Model, chosen: Collection[str], ranges: Ranges) -> ir.Model:
     """A copy in which the layers with these names are computed in integers.
 
     ranges: of values by name.
@@ -167,7 +165,7 @@ class Pairs:
         self.graph.insert_before(self.graph[0], [maker])
 
     def unlimited(self, value: ir.Value) -> ir.Value:
-        """What a Clip limits, where 8 bits end no later: they saturate by themselves."""
+        """What a Clip limits, where 8 bits end no later: they saturate, too."""
         node = value.producer()
         if node is None or not is_tensor_op(node, {"Clip"}) or value.is_graph_output():
             return value

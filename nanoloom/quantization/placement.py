@@ -23,8 +23,8 @@ from nanoloom.quantization.candidates import (
 )
 
 JOINS = {"Add", "Concat"}
-THROUGH = ONE_TO_ONE | MOVES | ORDERED | AVERAGES | JOINS | {"Pad", "Split"}
-THROUGH |= {"BatchNormalization"}
+OTHERS = {"BatchNormalization", "Pad", "Split"}
+THROUGH = ONE_TO_ONE | MOVES | ORDERED | AVERAGES | JOINS | OTHERS
 SAME_NUMBERS = MOVES | ORDERED  # of results as of the first input
 LIMITS = {"Relu", "Clip"}
 
@@ -114,7 +114,11 @@ def tail(node: ir.Node) -> ir.Value:
     """The value behind a node's bias and Relu: where its result is rounded."""
     out = node.outputs[0]
     after = only_user(out)
-    if after is not None and is_tensor_op(node, {"MatMul"}) and vector_added(after, out):
+    if (
+        after is not None
+        and is_tensor_op(node, {"MatMul"})
+        and vector_added(after, out)
+    ):
         out = after.outputs[0]
         after = only_user(out)
     limits = not is_tensor_op(node, AVERAGES | {"Concat"})

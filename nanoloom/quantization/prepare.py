@@ -93,7 +93,7 @@ def modern(model: ir.Model, where: str, folder: Path) -> ir.Model:
     try:
         proto = onnx.load(save(model, folder))
         return load(onnx.version_converter.convert_version(proto, PER_CHANNEL))
-    except Exception as error:  # noqa: BLE001 - it raises what it likes
+    except Exception as error:
         reason = f"is of opset {version}, which has no scales for channels"
         raise Unsupported(reason, where=where, hint=hint) from error
 

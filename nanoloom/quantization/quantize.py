@@ -1,6 +1,6 @@
 """`quantize`: a model in floats and samples to a model in 8 bits, with a report.
 
-    prepare -> calibrate -> place -> compare layers -> leave the worst in floats -> time
+prepare -> calibrate -> place -> compare layers -> leave the worst in floats -> time
 """
 
 from __future__ import annotations
@@ -83,16 +83,8 @@ def quantize(
     fit.
     """
     require_tools()
-    chosen = Settings(
-        weights,
-        block,
-        calibration,
-        tuple(keep_float),
-        max_error,
-        times,
-        thread_count(threads),
-        random > 0,
-    )
+    said = weights, block, calibration, tuple(keep_float), max_error, times
+    chosen = Settings(*said, thread_count(threads), random > 0)
     chosen.check()
     where = str(model) if isinstance(model, str | Path) else "model"
     floats = load(model, expands=False)
@@ -154,7 +146,9 @@ def sized(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> list[InputSpec
     return [
         InputSpec(
             x.name,
-            tuple(d if isinstance(d, int) else evaluate(d, numbers) or 1 for d in x.shape),
+            tuple(
+                d if isinstance(d, int) else evaluate(d, numbers) or 1 for d in x.shape
+            ),
             x.dtype,
         )
         for x in specs

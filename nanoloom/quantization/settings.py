@@ -17,7 +17,7 @@ MAX_ERROR = 0.1
 class Settings:
     """weights: bits of weights alone, None for all numbers in 8 bits; in blocks of
     `block`.  calibration: how ranges are found.  keep_float: names of nodes.
-    max_error: of the outputs, |got - right| / |right|.  times: whether layers are timed.
+    max_error: of the outputs, |got - right| / |right|.  times: whether to time layers.
     """
 
     weights: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx_ir as ir
@@ -70,13 +70,7 @@ def in_blocks(
         name: out_of_limit(errors[name]) for name in order if name not in found.layers
     }
     rows = [
-        LayerReport(
-            node.name or "",
-            node.op_type,
-            FLOATS if node.name in why else WEIGHTS.format(bits),
-            why.get(node.name or "", ""),
-            errors.get(node.name or ""),
-        )
+        layer_report(node, bits, errors, why)
         for node in model.graph
         if node.name in {*layers, *why}
     ]
@@ -88,3 +82,13 @@ def in_blocks(
     first = samples[0] if samples else None
     pair = floats, model, found.model
     return found.model, timed(pair, facts, names, first, chosen, cache, progress)
+
+
+def layer_report(
+    node: ir.Node, bits: int, errors: Mapping[str, float], why: Mapping[str, str]
+) -> LayerReport:
+    """A layer's row."""
+    name = node.name or ""
+    computed = FLOATS if name in why else WEIGHTS.format(bits)
+    reason, error = why.get(name, ""), errors.get(name)
+    return LayerReport(name, node.op_type, computed, reason, error)

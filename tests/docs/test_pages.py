@@ -38,6 +38,7 @@ RUNNABLE = (
     "fusion.md",
     "getting-started.md",
     "kernels.md",
+    "quantize.md",
     "schedules.md",
     "sizes.md",
 )

@@ -139,6 +139,4 @@ def samples(
     shape: tuple[int, ...], count: int = 8, seed: int = 1, name: str = "x"
 ) -> list[dict[str, Array]]:
     rng = np.random.default_rng(seed)
-    return [
-        {name: rng.standard_normal(shape).astype(np.float32)} for _ in range(count)
-    ]
+    return [{name: rng.standard_normal(shape).astype(np.float32)} for _ in range(count)]

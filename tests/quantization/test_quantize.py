@@ -109,7 +109,7 @@ def test_a_layer_in_floats_has_another_kernel() -> None:
 
 
 def test_a_block_of_a_transformer(cases: dict[str, Case]) -> None:
-    """Products with weights are of integers; a softmax and sums of residuals are not."""
+    """Products with weights are of integers; softmax and residuals are not."""
     case = cases["block"]
     weighed = {"query", "key", "value", "out", "down"}
     assert computed(case) == {
@@ -203,7 +203,9 @@ def test_weights_alone(tmp_path: Path) -> None:
         )
         kinds = [x.computed for x in made.report.layers]
         assert kinds.count(f"weights of {bits} bits") == 6
-        assert made.report.bytes < made.report.float_bytes * (0.32 if bits == 4 else 0.4)
+        assert made.report.bytes < made.report.float_bytes * (
+            0.32 if bits == 4 else 0.4
+        )
         ours = nanoloom.compile(made.model)(arrays)["y"]
         theirs = open_reference("ort", save(made.model, tmp_path), 1)(arrays)[0]
         size = np.abs(theirs).max()
@@ -240,7 +242,9 @@ def test_several_inputs_and_outputs_of_integers() -> None:
     rows = [
         {**a, **b}
         for a, b in zip(
-            models.samples((5, 8)), models.samples((5, 8), seed=2, name="z"), strict=True
+            models.samples((5, 8)),
+            models.samples((5, 8), seed=2, name="z"),
+            strict=True,
         )
     ]
     report = nanoloom.quantize(model, rows, max_error=0.5).report
