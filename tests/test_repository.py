@@ -59,6 +59,7 @@ ORDER = (
     "compile_program",
     "loaded",
     "inspect",
+    "quantization",
     "cli",
 )
 

@@ -66,11 +66,12 @@ KeepFloat = Annotated[
     ),
 ]
 MaxError = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--max-error",
         metavar="E",
-        help="Of each output, |difference| / |output|: layers stay in floats for it.",
+        help="Of each output, |difference| / |output| (default: 0.1, none for random "
+        "samples): layers stay in floats for it.",
     ),
 ]
 Random = Annotated[
@@ -100,7 +101,7 @@ def quantize(
     block: Block = 32,
     calibration: Calibration = "minmax",
     keep_float: KeepFloat = None,
-    max_error: MaxError = 0.1,
+    max_error: MaxError = None,
     random: Random = 0,
     dims: words.Dims = None,
     seed: words.Seed = 0,
@@ -152,13 +153,13 @@ def asked(model: Path, given: dict[str, Any], watch: Watch) -> Quantized:
 
 
 def check_words(
-    weights: int | None, block: int, calibration: str, max_error: float
+    weights: int | None, block: int, calibration: str, max_error: float | None
 ) -> None:
     """Raise BadParameter for a word that is wrong whatever the model is."""
     one_of(weights, (None, *BITS), "--weights")
     one_of(block, BLOCKS, "--block")
     one_of(calibration, METHODS, "--calibration")
-    if not max_error > 0:
+    if max_error is not None and not max_error > 0:
         reason = f"{max_error:g} is no number above 0"
         raise typer.BadParameter(reason, param_hint="--max-error")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,9 +61,10 @@ def reasons(report: QuantizationReport) -> list[str]:
 def totals(report: QuantizationReport) -> list[str]:
     """Errors of outputs, bytes, time."""
     count = plural(report.samples, "random sample" if report.random else "sample")
+    limit = report.max_error
+    at_most = f" of at most {limit:.3g}" if math.isfinite(limit) else ""
     found = [
-        f"output {name}: error {error:.3g} of at most"
-        f" {report.max_error:.3g}, on {count}"
+        f"output {name}: error {error:.3g}{at_most}, on {count}"
         for name, error in report.outputs.items()
     ]
     if not report.outputs:

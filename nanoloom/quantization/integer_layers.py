@@ -18,7 +18,7 @@ from nanoloom.quantization.calibration import calibrated
 from nanoloom.quantization.candidates import candidates
 from nanoloom.quantization.computed_forms import Form, computed_forms
 from nanoloom.quantization.integer_model import integer_model
-from nanoloom.quantization.keep_float import Search
+from nanoloom.quantization.keep_float import Search, by_effect
 from nanoloom.quantization.layer_errors import layer_errors
 from nanoloom.quantization.model_times import timed
 from nanoloom.quantization.output_errors import Right
@@ -34,6 +34,8 @@ from nanoloom.quantization.samples import Sample
 from nanoloom.quantization.settings import Progress, Settings
 
 EVALUATED = 32  # samples that outputs and layers are compared on
+RANKED = 4  # samples that each layer is quantized alone on
+BEYOND = "with it in integers the outputs would be beyond the limit"
 
 
 def in_integers(
@@ -58,18 +60,18 @@ def in_integers(
     errors = layer_errors(model, layers, ranges, some, *own, progress)
     right = Right(model, some, *own)
     order = [*layers]
-    search = Search(
-        sorted(layers, key=lambda name: -errors[name]),
-        order,
-        chosen.max_error,
-        lambda kept: integer_model(model, kept, ranges),
-        right.errors,
-        progress,
-    )
-    found = search.best()
-    left = {name: out_of_limit(errors[name]) for name in order}
+    few = Right(model, samples[:RANKED], *own)
+
+    def build(kept: Sequence[str]) -> ir.Model:
+        return integer_model(model, kept, ranges)
+
+    def ranks() -> list[str]:
+        return by_effect(order, build, few.errors, progress)
+
+    limit = chosen.limit
+    found = Search(order, ranks, limit, build, right.errors, progress).best()
     why = {x.node: x.reason for x in stay} | {
-        name: left[name] for name in order if name not in found.layers
+        name: BEYOND for name in order if name not in found.layers
     }
     progress("asking the compiler", 0, 0)
     forms = computed_forms(load(save(found.model, folder)), some[0].arrays)
@@ -78,14 +80,10 @@ def in_integers(
     rows = [report(node) for node in model.graph if node.name in {*placed, *why}]
     names = {row.node: row.node for row in rows if row.computed != FLOATS}
     facts = QuantizationReport(
-        tuple(rows), found.errors, chosen.max_error, len(samples), chosen.random
+        tuple(rows), found.errors, limit, len(samples), chosen.random
     )
     pair = floats, model, found.model
     return found.model, timed(pair, facts, names, samples[0], chosen, cache, progress)
-
-
-def out_of_limit(error: float) -> str:
-    return f"it adds an error of {error:.3g}, and the outputs would be beyond the limit"
 
 
 def nothing_to_do(where: str, stay: Sequence[Problem]) -> Unsupported:

@@ -1,7 +1,7 @@
 """Which layers stay in floats, so that the outputs are within a limit.
 
-Layers are left out in the order of the error that each adds, the worst first: as few as
-the limit asks for.  The number is doubled until it is enough, and then halved between.
+The worst first, and as few as the limit asks for: the number is doubled until it is
+enough, and then halved between.  The worst alone change the outputs most.
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ class Trial(Generic[Model]):
 
 @dataclass
 class Search(Generic[Model]):
-    """The layers from the worst on; build and errors of a model with some of them."""
+    """order: all layers.  ranks: asks for them from the worst on, where that matters.
 
-    ranked: Sequence[str]
+    build, errors: of a model with some of them.
+    """
+
     order: Sequence[str]
+    ranks: Callable[[], Sequence[str]]
     limit: float
     build: Build[Model]
     errors: Errors[Model]
     progress: Callable[[str, int, int], None]
     tried: dict[int, Trial[Model]] = field(default_factory=dict)
+    ranked: Sequence[str] = ()
 
     def within(self, left: int) -> bool:
         """Whether it is enough to leave so many of the worst in floats."""
@@ -60,6 +64,7 @@ class Search(Generic[Model]):
         """The model with the fewest layers in floats; raises Error if there is none."""
         if self.within(0):
             return self.trial(0)
+        self.ranked = self.ranks()
         too_few, enough = 0, 1
         while enough < len(self.ranked) and not self.within(enough):
             too_few, enough = enough, 2 * enough
@@ -77,3 +82,17 @@ class Search(Generic[Model]):
                 " of use",
             )
         return self.trial(enough)
+
+
+def by_effect(
+    layers: Sequence[str],
+    build: Build[Model],
+    errors: Errors[Model],
+    progress: Callable[[str, int, int], None],
+) -> list[str]:
+    """The layers from the one on that alone changes an output most."""
+    effects: dict[str, float] = {}
+    for done, name in enumerate(layers):
+        progress("quantizing one layer at a time", done, len(layers))
+        effects[name] = max(errors(build([name])).values(), default=0.0)
+    return sorted(layers, key=lambda name: -effects[name])

@@ -6,6 +6,8 @@ that a sample gives.  Layers that are alike are measured once.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +30,7 @@ from nanoloom.quantization.samples import Sample
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[str, int, int], None]
 BEHIND = LIMITS | {"Add", "QuantizeLinear"}
+BUDGET = 60.0  # seconds for all layers, the largest first
 SECONDS, FEWEST, MOST = 0.2, 5, 50  # of repetitions of a layer
 
 
@@ -84,7 +87,10 @@ class Stopwatch:
         names: Mapping[str, str],
         progress: Progress,
     ) -> dict[str, tuple[float, float]]:
-        """Seconds in floats and quantized.  names: nodes and what they became."""
+        """Seconds in floats and quantized, of as many layers as there is time for.
+
+        names: nodes and what they became.
+        """
         pairs = {
             name: (cut(node_named(floats, name)), cut(node_named(quantized, other)))
             for name, other in names.items()
@@ -92,7 +98,11 @@ class Stopwatch:
         before = self.shapes(floats, [pair[0] for pair in pairs.values()])
         after = self.shapes(quantized, [pair[1] for pair in pairs.values()])
         found: dict[str, tuple[float, float]] = {}
-        for done, (name, (one, other)) in enumerate(pairs.items()):
+        ordered = sorted(pairs.items(), key=lambda item: -size(item[1][0], before))
+        start = time.perf_counter()
+        for done, (name, (one, other)) in enumerate(ordered):
+            if time.perf_counter() - start > BUDGET:
+                break
             progress("timing layers", done, len(pairs))
             models = part(floats, one, before), part(quantized, other, after)
             key = "\n".join(alike(model) for model in models)
@@ -131,6 +141,13 @@ class Stopwatch:
         run = open_reference("ort", save(made, self.folder), self.threads)
         found = run(self.sample.arrays)
         return {n: [int(d) for d in x] for n, x in zip(names, found, strict=True)}
+
+
+def size(layer: Cut, shapes: Mapping[str, Sequence[int]]) -> int:
+    """A measure of a layer's work: elements that it reads, times those of weights."""
+    read = sum(math.prod(shapes[x.name or ""]) for x in layer.inputs)
+    held = (constant(x) for node in layer.nodes for x in node.inputs)
+    return read * (1 + sum(tensor.size for tensor in held if tensor is not None))
 
 
 def node_named(model: ir.Model, name: str) -> ir.Node:

@@ -22,7 +22,7 @@ from nanoloom.quantization.integer_layers import in_integers
 from nanoloom.quantization.prepare import require_floats, require_tools
 from nanoloom.quantization.report import QuantizationReport
 from nanoloom.quantization.samples import Sample, random_samples, samples_of
-from nanoloom.quantization.settings import MAX_ERROR, Progress, Settings
+from nanoloom.quantization.settings import Progress, Settings
 from nanoloom.quantization.weight_layers import in_blocks
 from nanoloom.quantization.written_model import write
 from nanoloom.runtime.threads import thread_count
@@ -55,7 +55,7 @@ def quantize(
     block: int = 32,
     calibration: Method = "minmax",
     keep_float: Sequence[str] = (),
-    max_error: float = MAX_ERROR,
+    max_error: float | None = None,
     random: int = 0,
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
@@ -74,7 +74,8 @@ def quantize(
     out then, and nothing is compared.
     calibration: "minmax", "entropy" or "percentile" (99.99 %).
     keep_float: names of nodes that stay in floats; more do, the worst first, until each
-    output is within max_error, |got - right| / |right| over the samples.
+    output is within max_error, |got - right| / |right| over the samples; 0.1 without a
+    number, and no limit for random samples.
     random: so many samples of made-up numbers instead (seed), with numbers for open
     dimensions (dims, 1 without): for speed only.
     times: True to time layers and models here (threads, cache as of `compile`).

@@ -60,6 +60,7 @@ class QuantizationReport:
         """For JSON: infinity, which it lacks, as text."""
         found = asdict(self)
         found["outputs"] = {k: plain(v) for k, v in self.outputs.items()}
+        found["max_error"] = plain(self.max_error)
         found["layers"] = [
             {k: plain(v) for k, v in asdict(x).items()} for x in self.layers
         ]

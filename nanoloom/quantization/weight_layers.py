@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from nanoloom.cache import Cache
 from nanoloom.quantization.integer_layers import (
+    BEYOND,
     EVALUATED,
     nothing_to_do,
-    out_of_limit,
 )
 from nanoloom.quantization.keep_float import Search, Trial
 from nanoloom.quantization.layer_errors import measured
@@ -53,6 +53,9 @@ def in_blocks(
     def build(names: Sequence[str]) -> ir.Model:
         return weight_only_model(model, names, bits, chosen.block, folder)
 
+    def ranks() -> list[str]:
+        return sorted(layers, key=lambda name: -errors[name])
+
     order, errors = [*layers], dict[str, float]()
     whole = build(order)
     found = Trial(tuple(order), whole, {})
@@ -61,13 +64,10 @@ def in_blocks(
         own = folder, chosen.threads
         both = both_weights(model, whole, layers)
         errors = measured(*both, some, *own, progress)
-        ranked = sorted(layers, key=lambda name: -errors[name])
-        right = Right(model, some, *own)
-        limit = chosen.max_error
-        search = Search(ranked, order, limit, build, right.errors, progress)
-        found = search.best()
+        right = Right(model, some, *own).errors
+        found = Search(order, ranks, chosen.limit, build, right, progress).best()
     why = {x.node: x.reason for x in stay} | {
-        name: out_of_limit(errors[name]) for name in order if name not in found.layers
+        name: BEYOND for name in order if name not in found.layers
     }
     rows = [
         layer_report(node, bits, errors, why)
@@ -77,7 +77,7 @@ def in_blocks(
     made = {node.outputs[0].name: node.name or "" for node in found.model.graph}
     names = {name: made[layers[name].outputs[0].name] for name in found.layers}
     facts = QuantizationReport(
-        tuple(rows), found.errors, chosen.max_error, len(samples), chosen.random
+        tuple(rows), found.errors, chosen.limit, len(samples), chosen.random
     )
     first = samples[0] if samples else None
     pair = floats, model, found.model
