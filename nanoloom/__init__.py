@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nanoloom.loaded import load
     from nanoloom.notation import computation
     from nanoloom.program import Program
+    from nanoloom.quantization.quantize import quantize
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "compile",
     "computation",
     "load",
+    "quantize",
 ]
 
 
@@ -49,6 +51,7 @@ _HOMES = {
     "compile": "compile_program",
     "computation": "notation",
     "load": "loaded",
+    "quantize": "quantization.quantize",
 }
 
 

@@ -65,6 +65,7 @@ ORDER = (
     "loaded",
     "onnxruntime",
     "inspect",
+    "quantization",
     "cli",
 )
 
@@ -146,7 +147,10 @@ def test_one_file_is_the_door_to_mlir() -> None:
 @pytest.mark.parametrize(
     ("peer", "folders"),
     [
-        ("onnxruntime", ("nanoloom/inspect/", "nanoloom/cli/")),
+        (
+            "onnxruntime",
+            ("nanoloom/inspect/", "nanoloom/quantization/", "nanoloom/cli/"),
+        ),
         ("openvino", ("nanoloom/inspect/", "nanoloom/cli/")),
         (
             "torch",
@@ -292,7 +296,9 @@ def test_the_lock_has_what_the_project_asks_for() -> None:
     extras = facts["optional-dependencies"]
     assert isinstance(extras, dict)
     chosen = [
-        text for extra in ("peers", "demo", "dev", "check") for text in extras[extra]
+        text
+        for extra in ("peers", "quantize", "demo", "dev", "check")
+        for text in extras[extra]
     ]
     for text in (*facts["dependencies"], *chosen):
         requirement = Requirement(text)
