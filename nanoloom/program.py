@@ -113,7 +113,7 @@ class Program(CallableProgram):
             if (made := last.exactly(inputs)) is not None:
                 return made
             self.variants.get(last.name)  # it was used until now
-        arrays = self._checked(inputs)
+        arrays = self.checked(inputs)
         found = self.variant(arrays)
         self._last = found if self._is_known_by_shapes(found, arrays) else None
         return grouped(found(arrays, into=into), self.outputs)
@@ -124,7 +124,7 @@ class Program(CallableProgram):
         alike = {x.name for x in self.outputs} <= set(found.outputs)
         return alike and self._deciding.get(given) == ()
 
-    def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+    def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""
         try:
             return check_inputs(self.entries, inputs, self.dims)

@@ -103,7 +103,7 @@ class SessionOptions:
             )
         if self.enable_profiling:
             raise Unavailable(
-                "no profile is written here: an executable prints one with --profile"
+                "no profile is written here: nanoloom profile MODEL times each layer"
             )
 
 

@@ -39,6 +39,7 @@ RUNNABLE = (
     "fusion.md",
     "getting-started.md",
     "kernels.md",
+    "profiling.md",
     "quantize.md",
     "schedules.md",
     "sizes.md",
