@@ -17,11 +17,23 @@ from nanoloom.inspect.references import LARGE, answering, save
 from nanoloom.quantization.candidates import PRODUCTS
 
 QUANTIZED = frozenset(
-    """
-    QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger
-    QLinearMatMul QLinearConv MatMulNBits QGemm QAttention DynamicQuantizeMatMul
-    DynamicQuantizeLSTM MatMulIntegerToFloat GatherBlockQuantized MatMulBnb4
-    """.split()
+    [
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "MatMulInteger",
+        "ConvInteger",
+        "QLinearMatMul",
+        "QLinearConv",
+        "MatMulNBits",
+        "QGemm",
+        "QAttention",
+        "DynamicQuantizeMatMul",
+        "DynamicQuantizeLSTM",
+        "MatMulIntegerToFloat",
+        "GatherBlockQuantized",
+        "MatMulBnb4",
+    ]
 )
 HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 PER_CHANNEL = 13  # the opset whose DequantizeLinear has an axis
