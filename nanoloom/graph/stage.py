@@ -44,7 +44,6 @@ from nanoloom.graph.reshape_products import (
 from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
-from nanoloom.graph.trim_filters import trim_filters
 from nanoloom.graph.unique_names import Names, name_made, unique_names
 from nanoloom.graph.winograd import transform_convolutions
 from nanoloom.target.facts import Target
@@ -107,7 +106,6 @@ def optimize(
     pass_reshapes(model.graph, split_heads, join_heads)
     if kept is None:
         fold_movement(model.graph)
-        trim_filters(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
     pass_reshapes(model.graph, share_heads)
     to_integers(model, opsets, fuses=fuses)

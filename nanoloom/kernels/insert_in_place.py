@@ -69,17 +69,23 @@ class Insertion:
         ranges = zip(self.offsets, self.sizes, other.offsets, other.sizes, strict=True)
         return all(a < c + d and c < a + b for a, b, c, d in ranges)
 
-    def around(self, shape: tuple[int, ...]) -> Iterator[Insertion]:
-        """Blocks that cover the rest of a tensor: two for each dimension, at most."""
-        low, high = [0] * len(shape), list(shape)
-        for d, (begin, count) in enumerate(zip(self.offsets, self.sizes, strict=True)):
+    def without(self, other: Insertion) -> Iterator[Insertion]:
+        """Blocks that cover this one but for another: two for each dimension."""
+        if not self.meets(other):
+            yield self
+            return
+        low = list(self.offsets)
+        high = [o + n for o, n in zip(self.offsets, self.sizes, strict=True)]
+        for d, (begin, count) in enumerate(
+            zip(other.offsets, other.sizes, strict=True)
+        ):
             for start, end in ((low[d], begin), (begin + count, high[d])):
                 if start < end:
-                    offsets = [*low[:d], start, *low[d + 1 :]]
-                    ends = [*high[:d], end, *high[d + 1 :]]
-                    sizes = [e - o for e, o in zip(ends, offsets, strict=True)]
-                    yield Insertion(tuple(offsets), tuple(sizes))
-            low[d], high[d] = begin, begin + count
+                    offsets = *low[:d], start, *low[d + 1 :]
+                    ends = *high[:d], end, *high[d + 1 :]
+                    pairs = zip(ends, offsets, strict=True)
+                    yield Insertion(offsets, tuple(e - o for e, o in pairs))
+            low[d], high[d] = max(low[d], begin), min(high[d], begin + count)
 
     def read(self, whole: ir.Value, kind: ir.Type) -> ir.Value:
         """The block as a tensor of this type.

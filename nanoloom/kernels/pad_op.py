@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nanoloom.kernels.fill_padding import fill_value
+from nanoloom.kernels.fill_rest import fill_value
 from nanoloom.kernels.group import is_movable
 from nanoloom.kernels.insert_in_place import Insertion, only_user
 from nanoloom.kernels.linalg_query import (

@@ -16,7 +16,7 @@ from nanoloom.kernels.constants_to_arguments import (
     values_of,
 )
 from nanoloom.kernels.draft import Draft
-from nanoloom.kernels.fill_padding import fill_padding, filling
+from nanoloom.kernels.fill_rest import filling, rest_of
 from nanoloom.kernels.group import Group
 from nanoloom.kernels.insert_in_place import home, part_of
 from nanoloom.kernels.linalg_query import Kind, Op, base, bytes_of, element_bytes
@@ -186,7 +186,7 @@ class Partition:
         if whole in self.filled:
             return
         self.filled.add(whole)
-        block = fill_padding(whole)
+        block = rest_of(whole)
         if block is not None:
             name = f"{Kind.OPAQUE.value}_border_{shape_of(whole)}"
             names = name, Kind.OPAQUE.value, layer_at(whole.owner)

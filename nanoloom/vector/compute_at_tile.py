@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from nanoloom.errors import Error
 from nanoloom.kernels.linalg_query import body, input_count, map_dims
 from nanoloom.mlir import ir
 from nanoloom.vector.access import SECOND, Access
 from nanoloom.vector.init_with_bias import init_with_bias
 from nanoloom.vector.inlined_producers import InlinedProducer
+from nanoloom.vector.read_guarded import read_guarded
 from nanoloom.vector.reduction_init import HARMLESS, SAME, fill_of, root
 from nanoloom.vector.register_tile import RegisterTile
-from nanoloom.vector.unpadded_operand import read_unpadded
-from nanoloom.vector.vectorize import AT_TILE
+from nanoloom.vector.vectorize import AT_TILE, INIT
 
 Plan = Callable[[ir.OpView], RegisterTile | None]
 
@@ -157,12 +158,23 @@ def compute_at_tile(
 
 
 def begun_once(strip: RegisterTile, tile: ComputedTile) -> RegisterTile:
-    """A generic whose sums begin with what it adds to them, if it alone reads them."""
+    """A generic whose sums begin with what it adds to them, where that is said."""
     read = [by for each in tile.plans for by in tile.served(each).values()]
+
+    def begins(number: int, source: InlinedProducer) -> int | None:
+        if INIT not in source.made_by.attributes:
+            return None
+        alone = read.count(source.made_by) == 1
+        found = init_with_bias(strip, number, source.strip) if alone else None
+        if found is None:
+            raise Error(
+                "a sum is to begin with what its reader adds, and that adds nothing "
+                "from memory to it alone"
+            )
+        return found
+
     sources = {
-        number: replace(source, begins=init_with_bias(strip, number, source.strip))
-        if read.count(source.made_by) == 1
-        else source
+        number: replace(source, begins=begins(number, source))
         for number, source in strip.sources.items()
     }
     return replace(strip, sources=sources)
@@ -171,7 +183,7 @@ def begun_once(strip: RegisterTile, tile: ComputedTile) -> RegisterTile:
 def serves(strip: RegisterTile, op: ir.OpView) -> RegisterTile:
     """A generic with its sources, but for borders: what is within them is read where
     it lies."""
-    inside = read_unpadded(strip, op)
+    inside = read_guarded(strip, op)
     return replace(
         strip,
         inputs=[inside.get(n, x) for n, x in enumerate(strip.inputs)],
@@ -192,7 +204,7 @@ def fits(reader: RegisterTile, number: int, made: RegisterTile) -> bool:
     if access is Access.UNIFORM:
         return not made.reduced
     along = bool(dims) and dims[-1] == made.dim
-    if made.is_border and along and reader.takes_second(x):
+    if made.guarded is not None and along and reader.takes_second(x):
         return made.lanes.count == SECOND * reader.lanes.count
     return access is Access.CONTIGUOUS and along and made.lanes == reader.lanes
 

@@ -26,10 +26,10 @@ from nanoloom.vector.access import (
     whole,
     written,
 )
+from nanoloom.vector.guarded_operand import is_zero
 from nanoloom.vector.index_bounds import bounds
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.masked_iterations import first_lanes
-from nanoloom.vector.padding_body import is_zero
 from nanoloom.vector.stride2_load import joined, shared
 from nanoloom.vector.value_cache import ValueCache
 
@@ -142,7 +142,7 @@ def producers_of(
 
 def is_outside(reader: RegisterTile, point: Point, once: ValueCache) -> bool:
     """Whether a border that is made at the tile is all zeros at a point."""
-    borders = [n for n, source in reader.sources.items() if source.strip.is_border]
+    borders = [n for n, source in reader.sources.items() if source.strip.guarded]
     return any(is_zero(reader.vector_of(n, point, once)) for n in borders)
 
 

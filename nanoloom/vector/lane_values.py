@@ -28,12 +28,4 @@ class Vector:
     value: ir.Value
 
 
-@dataclass(frozen=True)
-class RowVector:
-    """What lies in memory from a place on: loaded when it is known which lanes are."""
-
-    buffer: ir.Value
-    at: tuple[ir.Value, ...]
-
-
-LaneValue = Uniform | Lane | Vector | RowVector
+LaneValue = Uniform | Lane | Vector

@@ -13,9 +13,9 @@ from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import constant_of, index
 from nanoloom.vector.extents import is_next, is_same
 from nanoloom.vector.guard import Bounds
+from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.sdot import cuts
 from nanoloom.vector.software_pipelining import ROLLED, sums
-from nanoloom.vector.unpadded_operand import UnpaddedOperand
 from nanoloom.vector.value_cache import ValueCache
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def looped(
     schedule says what is (schedule/library/schedule_implicit_padding.py).
     """
     loop = scf.ForOp(*bounds, index(by), values)
-    if any(isinstance(x, UnpaddedOperand) for x in strip.inputs):
+    if any(isinstance(x, GuardedOperand) for x in strip.inputs):
         loop.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
     with ir.InsertionPoint(loop.body):
         carried = list(loop.inner_iter_args)

@@ -21,6 +21,7 @@ from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.access import add, constant_of, difference, index
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next, is_same, rounded_down
+from nanoloom.vector.loop_partition import points_within
 from nanoloom.vector.masked_iterations import (
     Masks,
     by_lengths,
@@ -29,7 +30,6 @@ from nanoloom.vector.masked_iterations import (
     under_masks,
 )
 from nanoloom.vector.software_pipelining import stream
-from nanoloom.vector.unpadded_reductions import windows_inside
 from nanoloom.vector.widths import as_index, elements
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ Emit = Callable[["Loops", Sequence[ir.Value]], None]
 def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
     """All points of a dimension."""
     count, extent = loops.jam.get(dim, 1), loops.extent(dim)
-    inside = windows_inside(loops, dim) if count > 1 else None
+    inside = points_within(loops, dim) if count > 1 else None
     if inside is not None and with_ends(loops, dim, ivs, inside, inner):
         return
     begin, end = inside or (index(0), extent)

@@ -28,14 +28,43 @@ def padded(b: Any, x: Any) -> Any:
     return b.pad(x, [1, 2, 0], [3, 0, 1], 4)
 
 
-def test_what_lies_around_a_block() -> None:
-    """Every element once: those of the block, and those of the blocks around it."""
-    part = Insertion((1, 0, 2), (2, 4, 1))
-    found = np.zeros((4, 4, 6), int)
-    for block in (part, *part.around(found.shape)):
-        ranges = zip(block.offsets, block.sizes, strict=True)
-        found[tuple(slice(o, o + s) for o, s in ranges)] += 1
+@pytest.mark.parametrize("seed", range(6))
+def test_what_blocks_leave_of_a_tensor(seed: int) -> None:
+    """Every element once: those of the blocks, and those of the rest."""
+    r, shape = np.random.default_rng([71, seed]), (4, 5, 6)
+    found, rest = np.zeros(shape, int), [Insertion((0, 0, 0), shape)]
+    for _ in range(1 + seed % 3):
+        begin = tuple(r.integers(0, shape).tolist())
+        size = tuple(r.integers(1, np.array(shape) - begin + 1).tolist())
+        part = Insertion(begin, size)
+        if not found[places(part)].any():
+            found[places(part)] += 1
+            rest = [left for block in rest for left in block.without(part)]
+    assert found.any()
+    for block in rest:
+        found[places(block)] += 1
     assert (found == 1).all()
+
+
+def places(block: Insertion) -> tuple[slice, ...]:
+    pairs = zip(block.offsets, block.sizes, strict=True)
+    return tuple(slice(o, o + s) for o, s in pairs)
+
+
+def test_what_several_parts_leave_is_filled_alone() -> None:
+    """Two parts of a padded tensor, beside each other: what is around both."""
+
+    def make(b: Any, x: Any, y: Any) -> Any:
+        whole = b.full((6, 9), 7, x.dtype)
+        return b.insert(twice(b, y), b.insert(twice(b, x), whole, (1, 0)), (1, 4))
+
+    program = program_of(make, ((3, 4), "float32"), ((3, 5), "float32"))
+    (kernel,) = (k for k in program.kernels.values() if "opaque_border" in k.name)
+    assert kernel.text.count("linalg.generic") == 2  # rows above and below
+    x, y = sample(1, (3, 4), "float32"), sample(2, (3, 5), "float32")
+    right = np.full((6, 9), 7, np.float32)
+    right[1:4] = np.concatenate([2 * x, 2 * y], 1)
+    assert (run(make, x, y) == right).all()
 
 
 def test_blocks_that_meet() -> None:

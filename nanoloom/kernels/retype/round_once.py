@@ -11,8 +11,8 @@ written by it, read, and written once more in half the bytes.
 from __future__ import annotations
 
 from nanoloom.kernels.contraction import comes_from_product
-from nanoloom.kernels.inline_widening_casts import may_widen
 from nanoloom.kernels.linalg_query import inputs, is_generic
+from nanoloom.kernels.recompute_in_readers import may_widen
 from nanoloom.kernels.retype.retyped import Retyped
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.mlir import arith, ir, tensor

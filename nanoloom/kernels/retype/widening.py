@@ -1,8 +1,8 @@
-"""Weights of 2 bytes as f32, where no instruction multiplies them as they are.
+"""Weights as f32, where no instruction multiplies them as they are.
 
     f32 = contract(x: bf16, w: bf16)   ->   f32 = contract(f32(x), w as f32)
 
-Every product is the same: f32 has all numbers of bf16 and f16.  Taking them apart in
+Every product is the same: f32 has all numbers of narrower floats.  Taking them apart in
 the inner loop costs a quarter of the time (single_products.py), unless there are so few
 rows that weights come from memory no faster than they are used.
 """
@@ -16,11 +16,13 @@ from math import prod
 import numpy as np
 
 from nanoloom.kernels.linalg_query import Op, all_dims, extents, maps
-from nanoloom.kernels.retype.precision import elements, products
+from nanoloom.kernels.retype.precision import products
 from nanoloom.kernels.retype.retyped import Retyped
+from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.mlir import arith, ir
 
+F32 = 32  # bits
 ROWS = 16  # that share a weight: for fewer half the bytes are faster, measured
 
 
@@ -32,9 +34,9 @@ def widen(lowered: LinalgModule, multiplies: Callable[[str], bool]) -> LinalgMod
     wide = Retyped(lowered, ir.F32Type.get(), np.dtype(np.float32))
 
     def asked(op: Op) -> bool:
-        *given, result = elements(op)
-        narrow = given[:1] in (["bf16"], ["f16"]) and given == given[:1] * 2
-        return narrow and result == "f32" and not multiplies(given[0])
+        one, *others = (element_type(v.type) for v in op.operation.operands)
+        narrow = isinstance(one, ir.FloatType) and one.width < F32
+        return narrow and others == [one, wide.element] and not multiplies(str(one))
 
     for op in products(lowered, asked):
         if rows(op, wide) >= ROWS:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from nanoloom.graph.keep_nchw import IN_PLANES
 from nanoloom.graph.nchw_int8_conv import FROM_PLANES
 from nanoloom.graph.shared_decisions import COUNTED, WHOLE_PADS
-from nanoloom.graph.window_taps import Taps
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Number
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.window_taps import Taps
 from nanoloom.mlir import ir
 
 
@@ -52,21 +52,49 @@ class Window:
 
         All of them where only a run knows what lies inside.
         """
-        if self.counted or 0 in self.result:
-            return self
-        numbers = zip(
-            self.size, self.result, self.strides, self.dilations, self.low, strict=True
-        )
-        axes = [
-            Taps(*axis, 0, count - 1).within()
-            for axis, count in zip(numbers, self.kernel, strict=True)
-        ]
+        axes = self.met()
         kernel = tuple(axis.count for axis in axes)
         if kernel == self.kernel:
             return self
         low = tuple(axis.begin for axis in axes)
         high = tuple(max(axis.behind, 0) for axis in axes)
         return replace(self, kernel=kernel, low=low, high=high, whole=False)
+
+    def along(self, axis: int) -> Window:
+        """Windows along one axis, of an image whose axes behind it have results."""
+
+        def alone(numbers: tuple[int, ...], others: int) -> tuple[int, ...]:
+            return tuple(n if d == axis else others for d, n in enumerate(numbers))
+
+        return replace(
+            self,
+            kernel=alone(self.kernel, 1),
+            strides=alone(self.strides, 1),
+            dilations=alone(self.dilations, 1),
+            low=alone(self.low, 0),
+            high=alone(self.high, 0),
+            size=(*self.size[: axis + 1], *self.result[axis + 1 :]),
+            result=(*self.size[:axis], *self.result[axis:]),
+        )
+
+    def met(self) -> list[Taps]:
+        """Along each axis the taps of `within`."""
+        numbers = zip(
+            self.size, self.result, self.strides, self.dilations, self.low, strict=True
+        )
+        axes = [
+            Taps(*axis, 0, count - 1)
+            for axis, count in zip(numbers, self.kernel, strict=True)
+        ]
+        all_of_them = self.counted or 0 in self.result
+        return axes if all_of_them else [axis.within() for axis in axes]
+
+    def filters(self, b: Builder, w: Tensor) -> Tensor:
+        """Filters [f, c, taps...] with the taps of `within` alone."""
+        axes = self.met()
+        shape = *w.shape[:2], *(axis.count for axis in axes)
+        first = (0, 0, *(axis.first for axis in axes))
+        return w if shape == w.shape else b.slice(w, first, shape)
 
     def reach(self) -> tuple[int, ...]:
         """How many elements of padded input the windows read along each axis."""

@@ -44,6 +44,7 @@ def conv(b: Builder, node: Node) -> Tensor:
     if tile := node.int("winograd"):
         made = winograd(b, last, w, window, tile, node.optional(2))
         return from_channels_last(b, node, made)
+    window, w = window.within(), window.filters(b, w)
     if window.in_planes:
         result = in_planes(b, window.pad(b, x), w, window)
         return add_bias(b, result, bias_of(b, node, window), x.dtype)

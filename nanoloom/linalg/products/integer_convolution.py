@@ -112,6 +112,8 @@ def integer_parts(
 ) -> Parts:
     """The same, what x's zero point adds apart."""
     window, last = conv_window(node, x, w), to_channels_last(b, node, x)
+    if not node.int("winograd"):
+        window, w = window.within(), window.filters(b, w)
     weights = centered(b, w, w_zero)
     if node.int(FROM_PLANES):
         window = in_groups(window)

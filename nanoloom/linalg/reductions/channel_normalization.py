@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.graph.window_taps import Taps
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -23,6 +22,7 @@ from nanoloom.linalg.builder.placed_operands import (
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import channels_first
+from nanoloom.linalg.builder.window_taps import Taps
 from nanoloom.linalg.reductions.normalization import moments
 from nanoloom.mlir import ir
 

@@ -15,6 +15,7 @@ from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import Window
+from nanoloom.nest.guard import Guard
 
 
 def with_padding(node: Node) -> bool:
@@ -34,13 +35,14 @@ def element_counts(window: Window, with_padding: bool) -> np.ndarray:
     What a window of ceil_mode reads behind the padding never counts.
     """
     counts = np.ones((), np.int64)
-    for i in range(window.rank):
-        at = np.arange(window.result[i]) * window.strides[i] - window.low[i]
-        first = -window.low[i] if with_padding else 0
-        end = window.size[i] + (window.high[i] if with_padding else 0)
-        most, apart = window.kernel[i], window.dilations[i]
-        before, inside = ((-((at - x) // apart)).clip(0, most) for x in (first, end))
-        counts = np.multiply.outer(counts, inside - before)
+    for i, result in enumerate(window.result):
+        before = window.low[i] if with_padding else 0
+        behind = window.high[i] if with_padding else 0
+        size, taps = before + window.size[i] + behind, window.kernel[i]
+        starts = (o * window.strides[i] - window.low[i] + before for o in range(result))
+        guards = [Guard(at, window.dilations[i], size) for at in starts]
+        inside = [len(guard.steps(taps)) for guard in guards]
+        counts = np.multiply.outer(counts, np.array(inside, np.int64))
     return counts
 
 
