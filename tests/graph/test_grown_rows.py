@@ -29,11 +29,10 @@ class Grown:
     in_front: bool
 
     def lines(self, i: int, first: str) -> list[str]:
-        """A trip adds its state, cast, and its number.  first: the tensor's rows."""
+        """A trip adds what was there first, and its number to it."""
         parts = f"p{i}, g{i}" if self.in_front else f"g{i}, p{i}"
         return [
-            f"c{i} = CastLike({first}, g{i}) n{i} = CastLike(trip, g{i})",
-            f"p{i} = Add(c{i}, n{i})",
+            f"n{i} = CastLike(trip, {first}) p{i} = Add({first}, n{i})",
             f"h{i} = Concat<axis = {self.axis}>({parts})",
         ]
 
