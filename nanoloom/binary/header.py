@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nanoloom.binary.cpp_functions import functions
 from nanoloom.binary.grown_header import NO_ROOM, grown
 from nanoloom.binary.link import RUNTIME
 from nanoloom.binary.sizes import SizesTable
@@ -74,6 +75,8 @@ int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
 
 #ifdef __cplusplus
 }}
+
+{functions}
 #endif
 
 #endif
@@ -157,6 +160,7 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         types=(RUNTIME / "types.h").read_text("utf-8"),
         input_count=len(table.given),
         output_count=len(table.made),
+        functions=functions(table, name),
         memory=memory(table),
         tiles=tiles,
         wrong=wrong_words(table),

@@ -61,7 +61,7 @@ def load(path: Path) -> tuple[Code, layout.Library]:
         code.release()
         hint = "compile the model with nanoloom"
         raise Error("no nanoloom library", where=str(path), hint=hint) from error
-    version = int(entry.version)  # which goes with the code
+    version = int(entry.version)  # it goes with the library
     if version != layout.VERSION:
         code.release()
         raise of_another_format(path, version)
