@@ -116,8 +116,9 @@ class Control:
             return
         pairs = list(zip(*(body.outputs for body in branches), strict=True))
         counted = any(counts_of(x) for pair in pairs for x in pair)
+        joined = counted or merge_branches.numbers_decide(node, self.decided)
         for x, y in pairs:
-            require_alike(node, x, y, only_rank=counted)
+            require_alike(node, x, y, only_rank=joined)
         given = self.names, self.opset, self.decided
         merge_branches.Join(node, branches, *given).run()
         maker = Maker(graph, node, self.names, self.opset, (0,), self.decided)
