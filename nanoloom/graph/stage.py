@@ -35,11 +35,11 @@ from nanoloom.graph.lookup_tables import make_tables
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.reshape_products import (
-    follow_products,
-    join_heads,
+    FOLLOW_PRODUCTS,
+    JOIN_HEADS,
+    SHARE_HEADS,
+    SPLIT_HEADS,
     pass_reshapes,
-    share_heads,
-    split_heads,
 )
 from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
@@ -103,15 +103,15 @@ def optimize(
     require_static(model.graph)
     update_in_place(model, caches, unmoved, starts=starts)
     reorder_linear(model.graph, {"MatMul"})
-    pass_reshapes(model.graph, split_heads, join_heads)
+    pass_reshapes(model.graph, SPLIT_HEADS, JOIN_HEADS)
     if kept is None:
         fold_movement(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
-    pass_reshapes(model.graph, share_heads)
+    pass_reshapes(model.graph, SHARE_HEADS)
     to_integers(model, opsets, fuses=fuses)
     convolve(model.graph, winograd_target, int8_target, alike)
     passes.RemoveUnusedNodesPass()(model)
-    pass_reshapes(model.graph, follow_products)  # last: some come through transposes
+    pass_reshapes(model.graph, FOLLOW_PRODUCTS)  # last: some come through transposes
     passes.RemoveUnusedNodesPass()(model)
     reasons = rewrite(model.graph, opsets.get("", 0)) if rewrite else {}
     model.meta[NOT_REWRITTEN] = reasons
