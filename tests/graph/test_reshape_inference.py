@@ -54,7 +54,7 @@ def reshape(batch: int, target: str, allowzero: int = 0) -> onnx.ModelProto:
 
 
 def test_shapes_are_those_of_onnx() -> None:
-    """Its inference has the same shape wherever we have one, of tensors with elements."""
+    """Its inference has the same wherever we have one, if there are elements."""
     rng, found = np.random.default_rng(3), 0
     for _ in range(900):
         given = rng.choice([1, 2, 3, 4, 6], rng.integers(4)).tolist()
